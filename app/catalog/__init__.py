@@ -1,0 +1,1 @@
+"""Models and their files: read, checked, cut into stages, fetched by content hash."""

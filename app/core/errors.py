@@ -1,0 +1,67 @@
+"""The few errors a person can act on. All else is a bug.
+
+AppError
+├── BadInput        what was typed, chosen or opened cannot be used
+├── DoesNotFit      memory or disk is short
+├── Refused         a machine, a rule or a code said no
+├── Unreachable     a machine or the node does not answer
+├── StageLost       a worker or a lender went away in the middle of work
+├── Busy            too much work is waiting; try again later
+└── Damaged         bytes are not what their hash promised
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Fact = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something is as it is: a code of core/reasons.py and the facts of its sentence."""
+
+    code: str
+    facts: dict[str, Fact] = field(default_factory=dict)
+
+
+class AppError(Exception):
+    """An error with a reason; `core/reasons.py` makes the sentence a person reads."""
+
+    def __init__(self, code: str, **facts: Fact) -> None:
+        super().__init__(code, facts)
+        self.reason = Reason(code, facts)
+
+
+class BadInput(AppError):
+    """What was typed, chosen or opened cannot be used."""
+
+
+class DoesNotFit(AppError):
+    """Memory or disk is short."""
+
+
+class Refused(AppError):
+    """A machine, a rule or a code said no."""
+
+
+class Unreachable(AppError):
+    """A machine or the node does not answer."""
+
+
+class StageLost(AppError):
+    """A worker or a lender went away in the middle of work."""
+
+
+class Busy(AppError):
+    """Too much work is waiting."""
+
+
+class Damaged(AppError):
+    """Bytes are not what their hash promised."""
+
+
+KINDS: dict[str, type[AppError]] = {
+    kind.__name__: kind
+    for kind in (BadInput, DoesNotFit, Refused, Unreachable, StageLost, Busy, Damaged)
+}

@@ -1,0 +1,62 @@
+"""Model: what the pool knows of one model file. Pure; the catalogue makes it from a file's header."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.core.errors import Reason
+from backends.contract import Layers, Role
+
+PLACEHOLDER_ROWS = 32  # rows of the zero embedding in stages that carry no vocabulary
+PLACEHOLDER_BYTES = 2  # of one of its values, f16
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model: its shape, the bytes of its parts, and where it may be cut."""
+
+    id: str  # 64 hex digits: the hash of the header's hash and every tensor's
+    name: str  # what a person types; the shelf's, not the file's
+    architecture: str
+    n_layers: int
+    width: int  # values of one hidden state
+    n_vocab: int
+    context_length: int  # positions it was trained for
+    layer_bytes: tuple[int, ...]
+    embedding_bytes: int
+    head_bytes: int  # the output matrix; the embedding's when they are one
+    tied: bool  # embedding and output matrix are one tensor
+    shared_bytes: int  # in every stage: the last norm, rope factors
+    kv_bytes_per_token: tuple[int, ...]  # of each layer, f16
+    file_bytes: int
+    quantisation: str  # llama.cpp's name for the mix, such as "Q4_K_M"; "" when the file says none
+    licence: str  # as the file says it; "" when it says none
+    has_template: bool  # it was made to chat
+    boundaries: tuple[int, ...]  # layers before which it may be cut; () = it runs whole only
+    whole_reason: Reason | None  # why it runs whole only
+
+    @property
+    def layers(self) -> Layers:
+        return Layers(0, self.n_layers)
+
+    def stage_bytes(self, layers: Layers, role: Role) -> int:
+        """Bytes of weights a stage holds: its layers, the shared tensors, and what its role adds."""
+        run = sum(self.layer_bytes[layers.first : layers.last]) + self.shared_bytes
+        match role:
+            case Role.FIRST | Role.MIDDLE:
+                return run + PLACEHOLDER_ROWS * PLACEHOLDER_BYTES * self.width
+            case Role.LAST:
+                return run + self.head_bytes
+            case Role.WHOLE:
+                return run + self.embedding_bytes + (0 if self.tied else self.head_bytes)
+
+    def kv_bytes(self, layers: Layers, cells: int) -> int:
+        """Bytes of KV cache, f16, for `cells` positions over all sequences in a run of layers."""
+        return cells * sum(self.kv_bytes_per_token[layers.first : layers.last])
+
+    def may_cut(self, runs: tuple[Layers, ...]) -> bool:
+        """Whether these runs, in order, are the whole model cut only where it may be."""
+        if not runs or runs[0].first != 0 or runs[-1].last != self.n_layers:
+            return False
+        joined = all(a.last == b.first for a, b in zip(runs, runs[1:], strict=False))
+        return joined and all(run.first in self.boundaries for run in runs[1:])

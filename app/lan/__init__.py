@@ -1,0 +1,1 @@
+"""The household network: identity, pairing, one mutually authenticated link to each machine."""

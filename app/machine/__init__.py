@@ -1,0 +1,1 @@
+"""This computer: where files live, what it has, what its owner allows."""

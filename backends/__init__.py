@@ -1,0 +1,1 @@
+"""Engines behind one contract. Knows nothing of the app; runs as `python -m backends`."""

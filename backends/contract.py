@@ -1,0 +1,154 @@
+"""What engine and app agree on: a run of layers, what enters it, what leaves it. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Protocol
+
+MAX_BATCH_TOKENS = 512  # rows of one step, over all its segments (SAFETY.md 5)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Layers:
+    """A contiguous run of layers, `first` included, `last` excluded. Never empty."""
+
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first < self.last:
+            raise ValueError(f"no run of layers: {self.first} to {self.last}")
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+
+class Role(StrEnum):
+    """Where a run stands in the pipeline, and so what enters and leaves it."""
+
+    FIRST = "first"  # token ids in, hidden states out
+    MIDDLE = "middle"  # hidden states in and out
+    LAST = "last"  # hidden states in, logits and sampled tokens out
+    WHOLE = "whole"  # token ids in, logits and sampled tokens out
+
+
+class Number(IntEnum):
+    """How a value of a hidden state is written on the wire; the value is the frame's number byte."""
+
+    F32 = 0
+    F16 = 1
+    Q8 = 2  # a float32 scale for each row, then one signed byte for each value
+    IDS = 3  # token ids as int32, on the pipe to one's own worker only
+
+    def row_bytes(self, width: int) -> int:
+        """Bytes of one row: of `width` values, or of one token id."""
+        match self:
+            case Number.F32:
+                return 4 * width
+            case Number.F16:
+                return 2 * width
+            case Number.Q8:
+                return 4 + width
+            case Number.IDS:
+                return 4
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """`n_tokens` consecutive positions of the sequence in `slot`, from position `pos` on."""
+
+    slot: int
+    n_tokens: int
+    pos: int
+
+    @property
+    def end(self) -> int:
+        return self.pos + self.n_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Token ids of a step, the segments' rows one after another."""
+
+    segments: tuple[Segment, ...]
+    ids: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Hidden states of a step: float32 `[n_rows, width]`, row-major, the segments one after another."""
+
+    segments: tuple[Segment, ...]
+    rows: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Logits:
+    """Scores for the next token: float32 `[len(segments), n_vocab]`, one row for the last position of
+    each segment that was due one."""
+
+    segments: tuple[Segment, ...]
+    rows: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the next token is chosen. Temperature 0 is greedy; names and meanings are llama.cpp's."""
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    repeat_penalty: float = 1.0
+    repeat_last_n: int = 64
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int = 0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    grammar: str = ""  # GBNF; a JSON schema is turned into one before it comes here
+
+
+GREEDY = Sampling(temperature=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class StageConfig:
+    """All an engine needs to load one run of layers. Sizes are fixed for the life of the stage."""
+
+    engine: str  # "llamacpp" or "fake"
+    path: str  # the stage file, or the whole model's for Role.WHOLE
+    embedding_path: str  # Role.FIRST: the file whose rows of `token_embd.weight` are looked up
+    role: Role
+    layers: Layers
+    width: int
+    slots: int  # sequences at once
+    kv_cells: int  # positions kept over all slots
+    batch_rows: int  # most rows of one step, at most MAX_BATCH_TOKENS
+    threads: int
+
+
+class Stage(Protocol):
+    """A run of layers, loaded and ready. Called from one thread only; may block."""
+
+    def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
+        """Compute one step and keep its KV.
+
+        due: indexes of the batch's segments whose last position needs logits; only the last run looks
+        at it. Returns Logits (one row for each due segment, in order) from the last run, Hidden from
+        others. Raises StageError when the step cannot be computed.
+        """
+        ...
+
+    def forget(self, slot: int, keep: int = 0) -> None:
+        """Drop the KV of a slot from position `keep` on."""
+        ...
+
+    def close(self) -> None:
+        """Give the memory back."""
+        ...
+
+
+class StageError(Exception):
+    """An engine could not load or compute; the text says why."""

@@ -1,0 +1,166 @@
+"""Messages <-> bytes for the pipe and the network. No I/O: sizes are checked before anything is kept.
+
+A frame is a big-endian header of 40 bytes, 8 for each segment, and a payload (SAFETY.md 5).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from backends.contract import MAX_BATCH_TOKENS, Number, Segment
+
+MAGIC, VERSION = b"PH", 1
+HEADER = struct.Struct(">2sBB16sIQHBBI")
+SEGMENT = struct.Struct(">HHI")
+MAX_PAYLOAD = 16 << 20
+MAX_SEGMENTS = 512
+MAX_FRAME = MAX_PAYLOAD + HEADER.size + SEGMENT.size * MAX_SEGMENTS
+NO_PIPELINE = bytes(16)
+
+
+class Kind(IntEnum):
+    """What a frame says. STEP, FORGET and their answers cross the network; TEXT only the pipe."""
+
+    STEP = 1  # rows in: token ids or hidden states
+    OUTPUT = 2  # hidden states of the STEP with the same seq
+    SAMPLED = 3  # one token id for each segment that was due (the segments name them), pipe only
+    LOGITS = 4  # float32 scores of each segment that was due, pipe only, asked for by tests
+    FORGET = 5  # keep the slot's first `pos` positions
+    DONE = 6  # a FORGET is carried out
+    STALE = 7  # the frame was of an older epoch and changed nothing
+    NEED_FROM = 8  # the step left a gap; each segment's `pos` is the position expected
+    LOST = 9  # the stage is gone; the payload is JSON: code and facts
+    TEXT = 10  # an order or its answer, JSON, pipe only (backends/orders.py)
+
+
+class BadFrame(Exception):
+    """These bytes are no frame of ours. The only cure is to drop the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One message. `pipeline` names the run of layers it is for."""
+
+    kind: Kind
+    pipeline: bytes = NO_PIPELINE
+    epoch: int = 0
+    seq: int = 0
+    number: Number = Number.F32
+    segments: tuple[Segment, ...] = ()
+    payload: bytes | bytearray | memoryview = b""
+
+
+def encode(frame: Frame) -> bytes:
+    """The bytes of a frame. Raises BadFrame when a field is out of range."""
+    return b"".join((head(frame), frame.payload))
+
+
+def head(frame: Frame) -> bytes:
+    """Header and segments alone, for those who send the payload without a copy."""
+    if len(frame.payload) > MAX_PAYLOAD or len(frame.segments) > MAX_SEGMENTS:
+        raise BadFrame(f"a frame of {len(frame.payload)} bytes is too large")
+    try:
+        start = HEADER.pack(
+            MAGIC, VERSION, frame.kind, frame.pipeline, frame.epoch, frame.seq,
+            len(frame.segments), frame.number, 0, len(frame.payload),
+        )  # fmt: skip
+        return start + b"".join(SEGMENT.pack(s.slot, s.n_tokens, s.pos) for s in frame.segments)
+    except struct.error as error:
+        raise BadFrame(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A checked header: all of a frame but its segments and payload."""
+
+    kind: Kind
+    pipeline: bytes
+    epoch: int
+    seq: int
+    number: Number
+    n_segments: int
+    n_payload: int
+
+    @property
+    def n_rest(self) -> int:
+        return SEGMENT.size * self.n_segments + self.n_payload
+
+
+def read_head(data: bytes | bytearray | memoryview) -> Head:
+    """Check the first 40 bytes of a frame. Raises BadFrame; allocates nothing of the frame's size."""
+    if len(data) < HEADER.size:
+        raise BadFrame("a frame shorter than its header")
+    magic, version, kind, pipeline, epoch, seq, n_segments, number, flags, n_payload = (
+        HEADER.unpack_from(data)
+    )
+    if magic != MAGIC or version != VERSION or flags != 0:
+        raise BadFrame("not a frame of this version")
+    if n_payload > MAX_PAYLOAD or n_segments > MAX_SEGMENTS:
+        raise BadFrame(f"a frame of {n_payload} bytes and {n_segments} segments is too large")
+    try:
+        return Head(Kind(kind), pipeline, epoch, seq, Number(number), n_segments, n_payload)
+    except ValueError as error:
+        raise BadFrame(str(error)) from None
+
+
+def decode(data: bytes | bytearray | memoryview) -> Frame:
+    """The one frame that `data` is, no byte more or less. Raises BadFrame."""
+    top = read_head(data)
+    if len(data) != HEADER.size + top.n_rest:
+        raise BadFrame(f"{len(data)} bytes for a frame of {HEADER.size + top.n_rest}")
+    start = HEADER.size + SEGMENT.size * top.n_segments
+    segments = tuple(
+        Segment(slot, n_tokens, pos)
+        for slot, n_tokens, pos in SEGMENT.iter_unpack(memoryview(data)[HEADER.size : start])
+    )
+    payload = memoryview(data)[start:]
+    return Frame(top.kind, top.pipeline, top.epoch, top.seq, top.number, segments, payload)
+
+
+class Decoder:
+    """Cuts a byte stream into frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """All frames that are complete now. Raises BadFrame on the first wrong header."""
+        self._buffer += data
+        while len(self._buffer) >= HEADER.size:
+            end = HEADER.size + read_head(self._buffer).n_rest
+            if len(self._buffer) < end:
+                return
+            whole = bytes(memoryview(self._buffer)[:end])
+            del self._buffer[:end]
+            yield decode(whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """What the two ends fixed when the pipeline was opened; each STEP is checked against it."""
+
+    pipeline: bytes
+    width: int
+    number: Number
+    slots: int
+    context: int  # positions of one slot
+
+
+def check_step(frame: Frame, agreed: Agreed) -> None:
+    """Raise BadFrame unless a STEP (or OUTPUT) is exactly of the agreed shape."""
+    if frame.pipeline != agreed.pipeline or frame.number != agreed.number:
+        raise BadFrame("a step for another pipeline or of another number type")
+    slots = [segment.slot for segment in frame.segments]
+    if not 1 <= len(slots) <= agreed.slots or len(set(slots)) != len(slots):
+        raise BadFrame("a step without slots, with too many, or with one twice")
+    for segment in frame.segments:
+        if segment.slot >= agreed.slots or segment.n_tokens < 1 or segment.end > agreed.context:
+            raise BadFrame(f"{segment} is outside of {agreed.slots} slots of {agreed.context}")
+    n_rows = sum(segment.n_tokens for segment in frame.segments)
+    if n_rows > MAX_BATCH_TOKENS:
+        raise BadFrame(f"a step of {n_rows} rows, {MAX_BATCH_TOKENS} are allowed")
+    if len(frame.payload) != n_rows * agreed.number.row_bytes(agreed.width):
+        raise BadFrame(f"{len(frame.payload)} bytes for {n_rows} rows of {agreed.width} values")

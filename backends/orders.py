@@ -1,0 +1,126 @@
+"""What a node asks of its worker beside steps, and what the worker answers: JSON in TEXT frames.
+
+Every order carries a `request` number; its answer carries the same. Unknown fields are refused.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from backends.contract import Layers, Role, Sampling, StageConfig
+
+
+class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="order", kw_only=True):
+    """Base of all orders and answers."""
+
+    request: int
+
+
+class OpenStage(Order, tag="open"):
+    """Load a run of layers and call it by the pipeline's id from now on. Answer: Opened or Failed."""
+
+    pipeline: str  # 32 hex digits, as in each frame
+    epoch: int
+    number: int  # Number of hidden states on the wire
+    context: int  # most positions of one slot
+    memory_limit_bytes: int  # 0: none; else the worker refuses to grow beyond it
+    config: StageConfig
+
+
+class CloseStage(Order, tag="close"):
+    """Give a run's memory back. Answer: Closed."""
+
+    pipeline: str
+
+
+class Begin(Order, tag="begin"):
+    """A slot of the last run starts a sequence: how to sample, and from which position on.
+
+    A token is sampled after every segment whose `end >= due_from`. `history` are the token ids
+    before `due_from` that penalties and grammars must know when an answer is continued.
+    Answer: Begun or Failed (a grammar that does not compile).
+    """
+
+    pipeline: str
+    slot: int
+    due_from: int
+    sampling: Sampling
+    history: tuple[int, ...] = ()
+    logits: bool = False  # also send LOGITS frames, for tests
+
+
+class OpenVocabulary(Order, tag="vocabulary"):
+    """Load only the vocabulary of a GGUF. Answer: Vocabulary, then the pieces as TEXT frames' Pieces."""
+
+    path: str
+
+
+class Tokenize(Order, tag="tokenize"):
+    """Text to token ids. `special`: names of control tokens become those tokens. Answer: Tokenized."""
+
+    text: str
+    special: bool = False
+    bos: bool = True
+
+
+class Render(Order, tag="render"):
+    """Apply the chat template. Answer: Rendered or Failed."""
+
+    messages: tuple[dict[str, str], ...]
+    add_generation_prompt: bool = True
+
+
+class Opened(Order, tag="opened"):
+    memory_bytes: int  # resident bytes of the worker after loading
+    seconds: float
+
+
+class Closed(Order, tag="closed"):
+    """The run is gone."""
+
+
+class Begun(Order, tag="begun"):
+    """The slot is ready."""
+
+
+class Vocabulary(Order, tag="vocabulary_opened"):
+    n_vocab: int
+    end_tokens: tuple[int, ...]  # tokens that end an answer
+    bos: int  # -1: none
+    adds_bos: bool
+    has_template: bool
+
+
+class Pieces(Order, tag="pieces"):
+    """The bytes of tokens `first`, `first + 1`, …; empty for control tokens. `last` ends the list."""
+
+    first: int
+    pieces: tuple[bytes, ...]
+    last: bool
+
+
+class Tokenized(Order, tag="tokenized"):
+    ids: tuple[int, ...]
+
+
+class Rendered(Order, tag="rendered"):
+    text: str
+
+
+class Failed(Order, tag="failed"):
+    """The order was not carried out; `code` is a reason code of the app, `text` the engine's words."""
+
+    code: str
+    text: str
+
+
+Asked = OpenStage | CloseStage | Begin | OpenVocabulary | Tokenize | Render
+Answer = (
+    Opened | Closed | Begun | Vocabulary | Pieces | Tokenized | Rendered | Failed
+)
+
+__all__ = ["Answer", "Asked", "Layers", "Role", "decode_answer", "decode_order", "encode"]
+
+encode = msgspec.json.Encoder().encode
+decode_order = msgspec.json.Decoder(Asked).decode
+decode_answer = msgspec.json.Decoder(Answer).decode
