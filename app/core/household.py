@@ -104,7 +104,7 @@ def apply(household: Household, event: Event) -> Household:
         case Removed(id):
             machines.pop(id, None)
         case Holds(layers):
-            machines = {id: replace(m, layers=layers.get(id, ())) for id, m in machines.items()}
+            machines = {key: replace(m, layers=layers.get(key, ())) for key, m in machines.items()}
         case Came() | Told() | Left():
             if event.id in machines:
                 machines[event.id] = _after(machines[event.id], event)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from app.core.errors import Reason
 from backends.contract import Layers, Role
@@ -58,5 +59,5 @@ class Model:
         """Whether these runs, in order, are the whole model cut only where it may be."""
         if not runs or runs[0].first != 0 or runs[-1].last != self.n_layers:
             return False
-        joined = all(a.last == b.first for a, b in zip(runs, runs[1:], strict=False))
+        joined = all(a.last == b.first for a, b in pairwise(runs))
         return joined and all(run.first in self.boundaries for run in runs[1:])

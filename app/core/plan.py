@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from app.core.errors import BadInput, DoesNotFit, Reason
 from app.core.ids import MachineId
@@ -93,8 +94,12 @@ def plan(
             return Plan(stages, workload, (reason,))
     lent = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
     raise DoesNotFit("pool_too_small", model=model.name, need_bytes=alone.total_bytes,
-                     lent_bytes=lent, machines=1 + len(lenders),
-                     short_bytes=max(alone.total_bytes - lent, 1))  # fmt: skip
+                     lent_bytes=lent, machines=1 + len(lenders))  # fmt: skip
+
+
+def work_bytes(width: int, batch_rows: int) -> int:
+    """What an engine needs beside weights and KV to compute steps of `batch_rows` rows."""
+    return WORK_FLOOR_BYTES + 4 * batch_rows * width * WORK_ROW_VALUES
 
 
 def _stage(
@@ -102,7 +107,6 @@ def _stage(
 ) -> PlannedStage:
     cells = workload.context * workload.users
     logits = workload.users * model.n_vocab if role in (Role.LAST, Role.WHOLE) else 0
-    rows = workload.batch_rows * model.width * WORK_ROW_VALUES
     return PlannedStage(
         machine.id,
         machine.name,
@@ -110,7 +114,7 @@ def _stage(
         layers,
         weight_bytes=model.stage_bytes(layers, role),
         kv_bytes=model.kv_bytes(layers, cells),
-        work_bytes=WORK_FLOOR_BYTES + 4 * (rows + logits),
+        work_bytes=work_bytes(model.width, workload.batch_rows) + 4 * logits,
     )
 
 
@@ -130,8 +134,8 @@ def _forced(
     edges = [sum(split[:n]) for n in range(len(split) + 1)]
     stages = tuple(
         _stage(holder, role, Layers(first, last), model, workload)
-        for holder, role, first, last in zip(
-            holders, _runs(len(split)), edges, edges[1:], strict=False
+        for holder, role, (first, last) in zip(
+            holders, _runs(len(split)), pairwise(edges), strict=True
         )
     )
     for machine in dict.fromkeys(holders):

@@ -9,8 +9,158 @@ GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 SENTENCES: dict[str, str] = {
     # model files
     "file_missing": "There is no file {path}. Check the path and try again.",
+    "file_unreadable": "{path} cannot be read: {why}. Check the disk and the file's permissions.",
+    "gguf_not": "{path} is not a GGUF model file. Choose a file that ends in .gguf.",
+    "gguf_part": "{path} is part {part} of a model in {parts} files, which cannot be read yet. "
+    "Choose a version of the model in one file.",
+    "gguf_version": "{path} is GGUF of version {version}; 2 and 3 can be read. "
+    "Get a newer copy of the model.",
+    "gguf_big_endian": "{path} was made for big-endian computers. Get the ordinary copy.",
+    "gguf_truncated": "{path} is not whole: it ends after {size_bytes}. Download or copy it again.",
+    "gguf_limit": "{path} was refused: {what} is {found}, and at most {most} is allowed. "
+    "It is damaged or made to harm; get it from another place.",
+    "gguf_repeated": "{path} is damaged: it names {name} twice. Get another copy.",
+    "gguf_name": "{path} is damaged: a name in it is empty or not readable. Get another copy.",
+    "gguf_type": "{path} was refused: {name} has the unknown type {kind}. "
+    "It is damaged or newer than this app; update the app or get another copy.",
+    "gguf_dimensions": "{path} is damaged: {name} has {found} dimensions, not 1 to 4. "
+    "Get another copy.",
+    "gguf_alignment": "{path} is damaged: its alignment is not a power of two up to 65536. "
+    "Get another copy.",
+    "gguf_shape": "{path} is damaged: {name} cannot have the shape {shape}. Get another copy.",
+    "gguf_offset": "{path} is damaged: {name} does not lie where it must. Get another copy.",
+    "gguf_key_missing": "{path} does not say {key}, which a model needs. Get another copy.",
+    "gguf_tensor_missing": "{path} has no {name}, which a model needs. Get another copy.",
+    "gguf_odd": "{path} says of {key}: {found}. That cannot be right; get another copy.",
+    "gguf_layer_missing": "{path} has nothing for layer {layer}. Get another copy.",
+    "gguf_layer_extra": "{path} has {name} but only {layers} layers. Get another copy.",
+    "whole_family": "Models of the family {architecture} are not proved to split, "
+    "so this one runs whole on one machine.",
+    "whole_variant": "This kind of {architecture} model is not proved to split, "
+    "so it runs whole on one machine.",
+    "whole_one_layer": "This model has one layer, so it runs whole on one machine.",
+    "model_unknown": "There is no model called {name}. There are: {there}.",
+    "model_ambiguous": "{name} could be any of: {there}. Type more of the name.",
+    "model_name_odd": "{name} cannot be the name of a model. "
+    "Use letters, digits, dots, dashes and underscores, at most 100.",
+    "model_builtin": "{name} belongs to the app and stays.",
+    "model_builtin_missing": "The built-in model {path} is missing. Install the app again.",
+    "model_gone": "The file of {name} is gone from {path}. "
+    "Put it back, or remove the model and import it again.",
+    "model_changed": "{path} is no longer the file that was imported as {name}. "
+    "Remove the model and import it again.",
+    "cut_illegal": "{model} cannot be cut into layers {first} to {last}. Choose another split.",
+    "manifest_odd": "The list of a stage's pieces is not valid: {what}. "
+    "Update the app on both machines.",
+    "stage_too_large": "The stage needs {needed_bytes}, and {allowed_bytes} are allowed here. "
+    "Lend more, or use a smaller model.",
+    "stage_busy": "These layers are being received already. Wait until that is done.",
+    "stage_unfinished": "The layers did not arrive whole: {missing_bytes} are missing. Try again.",
+    "stage_flood": "More bytes came than were asked for. Update the app on both machines.",
+    "piece_wrong": "Piece {piece} of the layers arrived damaged and was thrown away. Try again.",
+    "source_changed": "{path} changed while it was read. Import the model again.",
+    "disk_full": "The disk of {folder} is full: {needed_bytes} are needed, {free_bytes} are free. "
+    "Free some space and try again.",
+    "disk_failed": "The disk of {folder} does not work: {why}. Check the disk and try again.",
+    # plans and loading
+    "plan_fits_host": "One machine: {machine} holds it all, so nothing has to cross the network.",
+    "plan_split": "Split over {machines} machines: {machine} alone cannot hold it.",
+    "plan_forced": "The layers are split as you asked.",
+    "whole_too_big": "{model} runs only whole on one machine and needs {need_bytes}, but {machine} lends "
+    "{free_bytes}. Choose a smaller model or a shorter context.",
+    "pool_too_small": "{model} needs {need_bytes} and the {machines} machines here lend {lent_bytes} in all. "
+    "Add a machine, lend more, or choose a shorter context.",
+    "machine_too_small": "{machine} would need {need_bytes} for its layers and lends {free_bytes}. "
+    "Give it fewer layers, or choose a shorter context.",
+    "split_sum": "The split {split} has {sum} layers, but the model has {layers}. "
+    "Choose numbers that add up to {layers}.",
+    "split_lenders": "The split {split} needs {need} lenders between the host's two runs, and {have} are here. "
+    "Pair another machine or use fewer numbers.",
+    "split_family": "Models of the family {architecture} are not proved to split, so it runs whole. "
+    "Load it without --split.",
+    "split_boundary": "The split {split} cuts before layer {layer}, where this model cannot be cut.",
+    # the node
+    "bug": "Poolhouse made a mistake. The log in the home folder has the details.",
+    "bad_request": "The request cannot be used: {why}.",
+    "settings_damaged": "The settings in {path} cannot be read ({why}). Delete the file to start with new ones.",
     # machines and pairing
     "code_wrong": "That code does not match. {tries_left} tries left.",
+    # the command line and its node
+    "node_not_running": "No Poolhouse node runs for {home}. Start one with `poolhouse node`.",
+    "node_other_version": "The running node is Poolhouse {node}, this command is {own}. "
+    "Stop that node and start it again.",
+    "node_silent": "The node has not answered for {seconds} seconds. Stop it and start it again.",
+    "node_went_away": "The node stopped before it had answered. "
+    "Start it again with `poolhouse node`.",
+    "node_fault": "The node failed because of a fault of its own ({detail}). "
+    "Its log says more; `poolhouse doctor` checks the rest.",
+    "said_by_node": "{sentence}",
+    "stopped": "Stopped.",
+    "usage": "{sentence}",
+    "system_error": "This computer refused a step: {detail}.",
+    "prompt_missing": "There is nothing to ask. Give a prompt, or `-` and text on standard input.",
+    "prompt_unreadable": "The text on standard input is not UTF-8. Convert it and try again.",
+    "demo_without_model": "This installation holds no built-in model. "
+    "Install Poolhouse again, or load a model of your own with `poolhouse import`.",
+    "demo_node_ended": "{name} of the demo ended before it was ready: {detail}.",
+    "demo_slow": "{name} of the demo was not ready after {seconds} seconds. "
+    "Try again when this computer is less busy.",
+    "bench_silent": "{model} gave no token, so nothing could be timed. "
+    "See `poolhouse status`, load it again and try once more.",
+    "demo_too_many": "The built-in model has {layers} layers: "
+    "at most {most} machines can share it.",
+    # workers, stages and answers
+    "worker_not_started": "The process that computes ({worker}) could not be started: {cause}. "
+    "Install the app again.",
+    "worker_died": "The process that computes ({worker}) is gone: {how}. {words}",
+    "worker_hung": "The process that computes ({worker}) did nothing for {seconds} s and was ended.",
+    "worker_garbled": "The process that computes ({worker}) said what makes no sense ({cause}) "
+    "and was ended. Load the model again.",
+    "worker_closed": "The process that computes ({worker}) was ended as asked.",
+    "worker_refused": "{worker} could not do that: {cause}.",
+    "worker_grew": "The layers lent on this machine grew to {used_bytes} where {allowed_bytes} are lent, "
+    "so they were ended. Lend more, or use a shorter context.",
+    "memory_short": "{worker} has too little memory: {cause}. "
+    "Use a shorter context or a smaller model.",
+    "model_not_loaded": "The model could not be loaded by {worker}: {cause}.",
+    "grammar_refused": "The form asked for the answer cannot be used: {cause}.",
+    "template_failed": "The chat template of this model cannot be used: {cause}. "
+    "Ask without a chat template, or use another file of the model.",
+    "stage_missing": "{machine} does not hold these layers any more. Load the model again.",
+    "stage_bad_step": "{machine} was sent a step it cannot take ({cause}). "
+    "Update the app on both machines.",
+    "stage_failed": "{machine} failed to compute: {cause}. Load the model again.",
+    "stage_lost": "{machine} stopped computing its layers. Load the model again.",
+    "stage_unreachable": "The connection to {machine} broke. "
+    "Check that it is on and in the network, then load the model again.",
+    "stage_silent": "{machine} did not answer for {seconds} s. "
+    "Check that it is awake and in the network, then load the model again.",
+    "stage_garbled": "{machine} answered what makes no sense ({cause}). "
+    "Update the app on both machines.",
+    "stage_out_of_step": "{machine} has lost its place in this conversation. Load the model again.",
+    "pipeline_closed": "The model was unloaded while it answered.",
+    "pipeline_fault": "A fault in the app ended the answer. Load the model again; "
+    "the details are in the log.",
+    "prompt_empty": "There is nothing to answer: the prompt is empty.",
+    "prompt_unclear": "Give exactly one of messages, a prompt and its token ids.",
+    "prompt_too_long": "The prompt has {tokens} tokens, and the context holds {context}. "
+    "Shorten it, or load the model with a longer context.",
+    "token_unknown": "The prompt has token ids beyond the model's last, {most}.",
+    "max_tokens_low": "An answer of {tokens} tokens cannot be asked for. Ask for one at least.",
+    "stops_too_many": "At most {most} stop strings of at most {characters} characters are taken.",
+    "text_too_long": "The text has {characters} characters; at most {most} are taken. Shorten it.",
+    "queue_full": "{waiting} requests are waiting already. Try again in {seconds} s.",
+    "reader_slow": "Nobody read this answer for {seconds} s, so it was ended.",
+    "template_slow": "This model's chat template took longer than {seconds} s and was stopped. "
+    "Use another file of the model.",
+    "template_large": "This model's chat template used more than {allowed_bytes} and was stopped. "
+    "Use another file of the model.",
+    "lend_too_large": "These layers need {needed_bytes} here, and {free_bytes} of the "
+    "{lent_bytes} lent are free. Lend more, or give this machine fewer layers.",
+    "lend_twice": "These layers are open here already.",
+    "lend_not_open": "These layers are not open here any more. Load the model again.",
+    "lend_stopped": "{machine} takes its memory back. Load the model again without it.",
+    "lend_host_gone": "The machine that used these layers is gone.",
 }
 
 

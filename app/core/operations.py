@@ -1,0 +1,194 @@
+"""One signed line of the household log, and the one way to write it as bytes (SAFETY.md 4)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType
+
+from app.core.ids import MachineId, machine_id
+
+HouseholdId = NewType("HouseholdId", str)  # 64 hex digits: hash of the first operation
+OperationId = NewType("OperationId", str)  # 64 hex digits: hash of the operation's bytes
+
+CONTEXT = b"poolhouse member 1\0"
+MAX_OPERATION_BYTES = 4 << 10
+MAX_DER_BYTES = 2 << 10
+MAX_NAME_CHARACTERS = 64
+SIGNATURE_BYTES = 64
+NO_HOUSEHOLD = HouseholdId("")  # what the first operation names: its own hash cannot be in it
+
+
+class Role(StrEnum):
+    """What a machine may do."""
+
+    ADMIN = "admin"  # signs operations, opens pairing windows
+    HOST = "host"  # opens pipelines on lenders
+    LENDER = "lender"  # serves stages
+    GUEST = "guest"  # uses a host's chat API only
+
+
+FIRST_ROLES = (Role.ADMIN, Role.HOST, Role.LENDER)
+
+
+class BadOperation(ValueError):
+    """These bytes are no operation of ours: drop them, and never relay them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """`machine` joins, with the certificate `der`."""
+
+    household: HouseholdId
+    machine: MachineId
+    der: bytes
+    name: str
+    roles: tuple[Role, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """`machine` leaves for ever. Of its own `add`s only those in `kept` still count."""
+
+    household: HouseholdId
+    machine: MachineId
+    kept: tuple[OperationId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One signed line of the log."""
+
+    body: Add | Remove
+    signer: MachineId
+    signature: bytes
+
+    @property
+    def id(self) -> OperationId:
+        """The hash that names this line."""
+        return OperationId(hashlib.sha256(encode(self)).hexdigest())
+
+
+def signed_bytes(body: Add | Remove, signer: MachineId) -> bytes:
+    """What the signature of an operation is made over."""
+    return CONTEXT + _canonical(_fields(body) | {"signer": signer})
+
+
+def encode(operation: Operation) -> bytes:
+    """The one way to write an operation: JSON, keys sorted, no spaces, ASCII."""
+    fields = _fields(operation.body) | {
+        "signer": operation.signer,
+        "signature": _base64(operation.signature),
+    }
+    return _canonical(fields)
+
+
+def decode(text: bytes | str) -> Operation:
+    """The operation that `encode` wrote. Raises BadOperation for anything else."""
+    raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
+    if len(raw) > MAX_OPERATION_BYTES:
+        raise BadOperation("longer than 4 KiB")
+    try:
+        operation = _parsed(json.loads(raw))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadOperation("not an operation") from error
+    if encode(operation) != raw:  # two spellings of one operation would be two operations
+        raise BadOperation("not canonical")
+    return operation
+
+
+def household_of(first: Operation) -> HouseholdId:
+    """The household that `first` founds: the hash of what its founder signed."""
+    return HouseholdId(hashlib.sha256(signed_bytes(first.body, first.signer)).hexdigest())
+
+
+def clean_name(text: str) -> str:
+    """A machine's name fit to be shown: ≤ 64 characters, no control or direction characters."""
+    shown = "".join(c for c in text if not unicodedata.category(c).startswith(("C", "Zl", "Zp")))
+    return " ".join(shown.split())[:MAX_NAME_CHARACTERS].strip() or "unnamed"
+
+
+def _fields(body: Add | Remove) -> dict[str, object]:
+    if isinstance(body, Add):
+        return {
+            "op": "add",
+            "household": body.household,
+            "machine": body.machine,
+            "der": _base64(body.der),
+            "name": body.name,
+            "roles": [role.value for role in body.roles],
+        }
+    return {
+        "op": "remove",
+        "household": body.household,
+        "machine": body.machine,
+        "kept": list(body.kept),
+    }
+
+
+def _parsed(fields: dict[str, object]) -> Operation:
+    """Any wrong type or value ends in one of the errors that `decode` knows."""
+    body: Add | Remove
+    household = _household(_text(fields["household"]))
+    machine = machine_id(_text(fields["machine"]))
+    if fields["op"] == "add":
+        body = _parsed_add(fields, household, machine)
+    elif fields["op"] == "remove" and household:
+        body = Remove(household, machine, _parsed_kept(fields["kept"]))
+    else:
+        raise ValueError("unknown operation")
+    signature = _unbase64(_text(fields["signature"]))
+    if len(signature) != SIGNATURE_BYTES:
+        raise ValueError("an Ed25519 signature has 64 bytes")
+    return Operation(body, machine_id(_text(fields["signer"])), signature)
+
+
+def _parsed_add(fields: dict[str, object], household: HouseholdId, machine: MachineId) -> Add:
+    der, name = _unbase64(_text(fields["der"])), _text(fields["name"])
+    roles = fields["roles"]
+    if not isinstance(roles, list) or not roles or roles != sorted(set(roles)):
+        raise ValueError("roles are a sorted list without repeats")
+    if len(der) > MAX_DER_BYTES or hashlib.sha256(der).hexdigest() != machine:
+        raise ValueError("the id is the hash of the certificate")
+    if not 0 < len(name) <= MAX_NAME_CHARACTERS:  # cleaned where it is shown, as what counts as
+        raise ValueError(
+            "a name that is too long"
+        )  # a control character differs by Unicode version
+    return Add(household, machine, der, name, tuple(Role(role) for role in roles))
+
+
+def _parsed_kept(value: object) -> tuple[OperationId, ...]:
+    if not isinstance(value, list) or value != sorted(set(value)):
+        raise ValueError("kept is a sorted list without repeats")
+    return tuple(OperationId(machine_id(_text(item))) for item in value)  # same form: 64 digits
+
+
+def _household(text: str) -> HouseholdId:
+    return HouseholdId(machine_id(text)) if text else NO_HOUSEHOLD
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("text expected")
+    return value
+
+
+def _canonical(fields: Mapping[str, object]) -> bytes:
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _unbase64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError("not base64") from error

@@ -1,0 +1,295 @@
+"""A pairing window as a table: what each event makes of it, and what is to be done then.
+
+SAFETY.md 3. Seconds are monotonic and come in with the events. A try is counted before the proof
+is checked; whoever breaks off afterwards has used it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from app.core.errors import Reason
+from app.core.ids import MachineId
+
+MAX_TRIES = 3
+WINDOW_SECONDS = 120.0
+ATTEMPT_SECONDS = 10.0  # one attempt, from the connection to the sent log
+LINK_SECONDS = 15.0  # from the sent log to the first real link
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """No window is open. `why` is None before the first and after a cancelled one."""
+
+    why: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The code is shown; nobody is trying it."""
+
+    tries: int
+    until_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pake:
+    """Somebody connected and owes us the first message."""
+
+    tries: int
+    until_seconds: float
+    attempt_until_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Both SPAKE2 messages are out; the other side owes the proof that it knows the code."""
+
+    tries: int
+    until_seconds: float
+    attempt_until_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Checking:
+    """Its proof is here, the try is counted, the proof is being checked."""
+
+    tries: int
+    until_seconds: float
+    attempt_until_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """The code is proved and used up; the other side owes the signature of its identity."""
+
+    attempt_until_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """`machine` has the log; paired only when its link is up."""
+
+    machine: MachineId
+    until_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """`machine` is paired."""
+
+    machine: MachineId
+
+
+State = Closed | Open | Pake | Confirm | Checking | Exchange | Admitted | Done
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The user opens a window."""
+
+    now_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """Somebody connected."""
+
+    now_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Greeted:
+    """The first message: who it is, and its SPAKE2 message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The second message: its proof."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """The proof is good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The proof, or the SPAKE2 message, is bad: somebody guessed, or played with the numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """The third message, its signature found good: this is really `machine`."""
+
+    machine: MachineId
+    now_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A link that passed the three checks."""
+
+    machine: MachineId
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The attempt ended: connection lost, message out of order or malformed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """Time passed."""
+
+    now_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The user closes the window."""
+
+
+Event = (
+    Asked | Came | Greeted | Tried | Proved | Failed | Signed | Linked | Broken | Ticked | Cancelled
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCode:
+    """Make a code, show it, and listen."""
+
+
+@dataclass(frozen=True, slots=True)
+class HideCode:
+    """The code is void; stop listening."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAway:
+    """Drop the new connection: one attempt at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Send our SPAKE2 message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Check the proof, and say Proved or Failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """Send our own proof and signature."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """End the attempt, saying why."""
+
+    why: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """Let `machine` in for its first link, and send it the log."""
+
+    machine: MachineId
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Put `machine` into the log for good and tell everybody."""
+
+    machine: MachineId
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Forget `machine`: it never linked."""
+
+    machine: MachineId
+
+
+Command = (
+    ShowCode | HideCode | TurnAway | Answer | Check | Confirmed | Drop | Admit | Keep | Withdraw
+)
+Step = tuple[State, tuple[Command, ...]]
+
+TOO_MANY = Reason("pairing_tries_used")
+EXPIRED = Reason("pairing_expired")
+UNFINISHED = Reason("pairing_unfinished")
+OUT_OF_ORDER = Reason("pairing_broken")
+
+
+def step(state: State, event: Event) -> Step:
+    """What `event` makes of the window. What has no line here ends an attempt, or does nothing."""
+    match state, event:
+        case ((Closed() | Done()), Asked(now)):
+            return Open(MAX_TRIES, now + WINDOW_SECONDS), (ShowCode(),)
+        case (Open() | Admitted()), Ticked(now) if now >= state.until_seconds:
+            return _time_is_up(state)
+        case Open(), Came(now) if now >= state.until_seconds:
+            return _time_is_up(state)
+        case Open(tries, until), Came(now):
+            return Pake(tries, until, now + ATTEMPT_SECONDS), ()
+        case ((Closed() | Done()), _):
+            return state, ((TurnAway(),) if isinstance(event, Came) else ())
+        case _, Came():
+            return state, (TurnAway(),)
+        case _, Cancelled():
+            return _closed(state, None)
+        case Admitted(machine), Linked(other) if machine == other:
+            return Done(machine), (Keep(machine), HideCode())
+        case ((Open() | Admitted()), _):
+            return state, ()
+        case _:
+            return _attempt(state, event)
+
+
+def _attempt(state: Pake | Confirm | Checking | Exchange, event: Event) -> Step:
+    """The one legal order: Greeted, Tried, Proved, Signed. All else ends the attempt."""
+    match state, event:
+        case Pake(tries, until, end), Greeted():
+            return Confirm(tries, until, end), (Answer(),)
+        case Confirm(tries, until, end), Tried():
+            return Checking(tries - 1, until, end), (Check(),)  # counted, then checked
+        case Checking(_, _, end), Proved():
+            return Exchange(end), (Confirmed(),)  # the code is used: no way back to Open
+        case Exchange(), Signed(machine, now):
+            return Admitted(machine, now + LINK_SECONDS), (Admit(machine),)
+        case Pake() | Confirm(), Failed():
+            return _after_attempt(replace(state, tries=state.tries - 1), wrong=True)
+        case Checking(), Failed():
+            return _after_attempt(state, wrong=True)
+        case _, (Ticked(now) | Asked(now)) if now < state.attempt_until_seconds:
+            return state, ()
+        case _, Asked() | Linked():
+            return state, ()
+        case Exchange(), _:
+            return Closed(UNFINISHED), (Drop(UNFINISHED), HideCode())
+        case _:
+            return _after_attempt(state, wrong=False)
+
+
+def _after_attempt(state: Pake | Confirm | Checking | Exchange, wrong: bool) -> Step:
+    """Back to Open while tries are left; a malformed attempt that tried nothing costs nothing."""
+    assert not isinstance(state, Exchange)
+    if state.tries == 0:
+        return Closed(TOO_MANY), (Drop(TOO_MANY), HideCode())
+    why = Reason("code_wrong", {"tries_left": state.tries}) if wrong else OUT_OF_ORDER
+    return Open(state.tries, state.until_seconds), (Drop(why),)
+
+
+def _time_is_up(state: Open | Admitted) -> Step:
+    if isinstance(state, Admitted):
+        return Closed(UNFINISHED), (Withdraw(state.machine), HideCode())
+    return Closed(EXPIRED), (HideCode(),)
+
+
+def _closed(state: State, why: Reason | None) -> Step:
+    if isinstance(state, Admitted):
+        return Closed(UNFINISHED), (Withdraw(state.machine), HideCode())
+    return Closed(why), (HideCode(),)

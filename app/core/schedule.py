@@ -1,0 +1,209 @@
+"""Which sequences enter the next micro-batch, and which waiting request gets a slot. Pure.
+
+Why so: a pipeline of N machines is busy when N + 1 micro-batches are under way (one computed on each machine,
+one queued before the slowest). Answers in their decode phase are divided over N of them, so that every
+machine has a group; prompts fill what is left of a micro-batch, and the one that is spare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from backends.contract import Segment
+
+CHUNK_ROWS = 64  # rows of a micro-batch with prompt in it: the best measured on CPUs, 32 and fewer are slower a row
+AGEING_ROWS = 256  # a prompt that lets a micro-batch go by counts as this much shorter
+MAX_OVERTAKEN = 4  # later requests may take the oldest waiting request's turn this often
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a pipeline can hold. `machines`: how many compute at the same time."""
+
+    slots: int
+    kv_cells: int  # positions over all slots, one pool
+    context: int  # most positions of one slot
+    machines: int = 1
+    chunk_rows: int = CHUNK_ROWS
+
+    @property
+    def micro_batches(self) -> int:
+        """How many are under way at most."""
+        return self.machines + 1
+
+
+class Row(Protocol):
+    """A running sequence as the schedule sees it."""
+
+    @property
+    def slot(self) -> int: ...
+    @property
+    def entered(self) -> int:
+        """Positions that are in the KV cache or on their way there."""
+        ...
+
+    @property
+    def known(self) -> int:
+        """Positions whose token id is known."""
+        ...
+
+    @property
+    def since(self) -> int:
+        """Number of the micro-batch it entered last, or was admitted before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The next micro-batch."""
+
+    segments: tuple[Segment, ...]
+    answering: bool  # it carries decode rows
+    more: bool  # others are ready that did not come in
+
+
+def chunk_size(pending: int, chunk_rows: int) -> int:
+    """Rows of the next chunk: as few chunks as possible, of nearly equal size."""
+    n_chunks = -(-pending // chunk_rows)
+    return -(-pending // n_chunks)
+
+
+def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...]:
+    """The chunks in which a prompt enters an otherwise idle pipeline."""
+    sizes = []
+    while n_tokens:
+        sizes.append(chunk_size(n_tokens, chunk_rows))
+        n_tokens -= sizes[-1]
+    return tuple(sizes)
+
+
+def next_batch(
+    rows: Sequence[Row], limits: Limits, answering_under_way: int, number: int
+) -> Batch | None:
+    """Choose the segments of micro-batch `number`, or None while nothing is ready.
+
+    rows: the running sequences that may compute now. answering_under_way: micro-batches with decode rows
+    that have not come back; no more than one for each machine, or groups would crumble.
+    """
+    ready = [row for row in rows if row.known - row.entered == 1]
+    prompts = [row for row in rows if row.known - row.entered > 1]
+    n_answering = sum(row.known - row.entered <= 1 for row in rows)
+    chosen: list[Segment] = []
+    if ready and answering_under_way < limits.machines:
+        ready.sort(key=lambda row: row.since)
+        share = min(-(-n_answering // limits.machines), limits.chunk_rows)
+        chosen = [Segment(row.slot, 1, row.entered) for row in ready[:share]]
+    answering = bool(chosen)
+    left = len(ready) - len(chosen)
+    budget = limits.chunk_rows - len(chosen)
+    prompts.sort(key=lambda row: row.known - row.entered - AGEING_ROWS * (number - row.since))
+    for row in prompts:
+        pending = row.known - row.entered
+        size = min(chunk_size(pending, limits.chunk_rows), budget)
+        if size > 0:
+            chosen.append(Segment(row.slot, size, row.entered))
+            budget -= size
+        left += size < pending
+    return Batch(tuple(chosen), answering, left > 0) if chosen else None
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A slot that no request uses, and what its KV cache still holds."""
+
+    slot: int
+    used_at: int  # grows with each release: the smallest is evicted first
+    conversation: str | None = None
+    ids: Sequence[int] = ()
+
+
+class Waiting(Protocol):
+    """A request that has no slot yet."""
+
+    @property
+    def conversation(self) -> str | None: ...
+    @property
+    def ids(self) -> Sequence[int]: ...
+    @property
+    def cells(self) -> int:
+        """Positions it may come to hold: its prompt and its longest answer."""
+        ...
+
+    @property
+    def overtaken(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Waiting request `index` takes `slot`, of which `keep` positions are reused; `evicted` are emptied."""
+
+    index: int
+    slot: int
+    keep: int
+    evicted: tuple[int, ...] = ()
+
+
+def admit(
+    waiting: Sequence[Waiting], idle: Sequence[Idle], reserved_cells: int, limits: Limits
+) -> Admission | None:
+    """Who gets a slot now, or None while none is free or the KV cache is too short for the next in turn.
+
+    reserved_cells: positions promised to running requests. The request that shares most with an idle slot
+    of its own conversation goes first, but overtakes the oldest at most MAX_OVERTAKEN times.
+    """
+    if not waiting or not idle:
+        return None
+    order = [0]
+    if waiting[0].overtaken < MAX_OVERTAKEN:
+        gains = [_best_slot(request, idle)[1] for request in waiting]
+        order = sorted(
+            {0, max(range(len(gains)), key=lambda i: (gains[i], -i))}, key=lambda i: -gains[i]
+        )
+    for index in order:
+        admission = _place(index, waiting[index], idle, reserved_cells, limits)
+        if admission is not None:
+            return admission
+    return None
+
+
+def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many ids two sequences have in common from the start."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:  # halving: whole slices are compared in C
+        middle = (low + high + 1) // 2
+        if list(a[low:middle]) == list(b[low:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _best_slot(request: Waiting, idle: Sequence[Idle]) -> tuple[Idle, int]:
+    """The idle slot to take and the positions to keep: longest shared prefix, else an empty, else the oldest."""
+    best, keep = min(idle, key=lambda slot: (len(slot.ids) > 0, slot.used_at)), 0
+    if request.conversation is None:
+        return best, 0
+    for slot in idle:
+        if slot.conversation == request.conversation:
+            # one position at least is computed again: its logits give the first token
+            shared = min(shared_prefix(slot.ids, request.ids), len(request.ids) - 1)
+            if shared > keep:
+                best, keep = slot, shared
+    return best, keep
+
+
+def _place(
+    index: int, request: Waiting, idle: Sequence[Idle], reserved_cells: int, limits: Limits
+) -> Admission | None:
+    best, keep = _best_slot(request, idle)
+    others = sorted((s for s in idle if s is not best and s.ids), key=lambda slot: slot.used_at)
+    short = reserved_cells + request.cells + sum(len(s.ids) for s in others) - limits.kv_cells
+    evicted = []
+    for slot in others:
+        if short <= 0:
+            break
+        evicted.append(slot.slot)
+        short -= len(slot.ids)
+    return Admission(index, best.slot, keep, tuple(evicted)) if short <= 0 else None

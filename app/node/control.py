@@ -1,0 +1,164 @@
+"""The loopback control API: routes, each a few lines over one method of Node."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiohttp import web
+
+from app.node import requests as asked
+from app.node.guard import MAX_BODY_BYTES, guard
+from app.node.ndjson import Progress, stream, with_progress
+
+if TYPE_CHECKING:
+    from app.node.node import Node
+
+Json = dict[str, Any]
+HEARTBEAT_SECONDS = 10
+
+
+class Control:
+    """The one HTTP surface of a node: loopback only, a port of its own, a token on every route."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.token = secrets.token_urlsafe(32)
+        self.port = 0
+        app = web.Application(
+            client_max_size=MAX_BODY_BYTES, middlewares=[guard(self.token, lambda: self.port)]
+        )
+        app.add_routes(self._routes())
+        self._runner = web.AppRunner(
+            app, handler_cancellation=True, access_log=None, shutdown_timeout=2
+        )
+
+    async def start(self) -> None:
+        """Listen on a free loopback port."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        await self._runner.cleanup()
+
+    def _routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/status", self._status),
+            web.get("/events", self._events),
+            web.post("/pairing", self._open_pairing),
+            web.delete("/pairing", self._close_pairing),
+            web.get("/pairing/wait", self._wait_pairing),
+            web.post("/pairing/join", self._join),
+            web.get("/machines", self._machines),
+            web.delete("/machines/{ref}", self._remove),
+            web.get("/models", self._models),
+            web.post("/models", self._import),
+            web.delete("/models/{name}", self._delete_model),
+            web.post("/plan", self._plan),
+            web.post("/load", self._load),
+            web.post("/unload", self._unload),
+            web.post("/ask", self._ask),
+            web.get("/doctor", self._doctor),
+            web.post("/shutdown", self._shutdown),
+        ]
+
+    async def _status(self, request: web.Request) -> web.Response:
+        return web.json_response(self._node.snapshot())
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await answer.prepare(request)
+        async with aclosing(_with_heartbeat(self._node.events.listen())) as events:
+            async for event in events:
+                await answer.write(event)
+        return answer
+
+    async def _open_pairing(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.OpenPairing)
+        return web.json_response(await self._node.open_pairing(order.role))
+
+    async def _close_pairing(self, request: web.Request) -> web.Response:
+        await self._node.close_pairing()
+        return web.json_response({})
+
+    async def _wait_pairing(self, request: web.Request) -> web.StreamResponse:
+        return await _long(request, self._node.wait_pairing)
+
+    async def _join(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.Join)
+        return web.json_response(await self._node.join(order.address, order.code))
+
+    async def _machines(self, request: web.Request) -> web.Response:
+        return web.json_response({"machines": list(self._node.snapshot()["machines"].values())})
+
+    async def _remove(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._node.remove(request.match_info["ref"]))
+
+    async def _models(self, request: web.Request) -> web.Response:
+        return web.json_response({"models": await self._node.models.listed()})
+
+    async def _import(self, request: web.Request) -> web.StreamResponse:
+        order = await asked.body(request, asked.Import)
+        return await _long(request, lambda report: self._node.models.add(order, report))
+
+    async def _delete_model(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._node.models.remove(request.match_info["name"]))
+
+    async def _plan(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.PlanModel)
+        return web.json_response(await self._node.hosting.plan(order))
+
+    async def _load(self, request: web.Request) -> web.StreamResponse:
+        order = await asked.body(request, asked.LoadModel)
+        return await _long(request, lambda report: self._node.hosting.load(order, report))
+
+    async def _unload(self, request: web.Request) -> web.Response:
+        return web.json_response({"unloaded": await self._node.hosting.unload()})
+
+    async def _ask(self, request: web.Request) -> web.StreamResponse:
+        order = await asked.body(request, asked.Ask)
+        return await stream(request, self._node.hosting.ask(order))
+
+    async def _doctor(self, request: web.Request) -> web.Response:
+        return web.json_response({"checks": await self._node.doctor()})
+
+    async def _shutdown(self, request: web.Request) -> web.Response:
+        self._node.stop()
+        return web.json_response({})
+
+
+async def _long(
+    request: web.Request, work: Callable[[Progress], Awaitable[Json]]
+) -> web.StreamResponse:
+    return await stream(request, with_progress(work))
+
+
+async def _with_heartbeat(
+    events: AsyncGenerator[tuple[int, str, Json], None],
+) -> AsyncGenerator[bytes, None]:
+    """Server-sent events, with a comment line when nothing happens for a while."""
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(_next(events), name="next event")
+        try:
+            while True:
+                done, _ = await asyncio.wait({waiting}, timeout=HEARTBEAT_SECONDS)
+                if not done:
+                    yield b": alive\n\n"
+                    continue
+                number, name, data = waiting.result()
+                waiting = group.create_task(_next(events), name="next event")
+                yield b"event: %s\nid: %d\ndata: %s\n\n" % (
+                    name.encode(), number, msgspec.json.encode(data),
+                )  # fmt: skip
+        finally:
+            waiting.cancel()
+
+
+async def _next(events: AsyncGenerator[tuple[int, str, Json], None]) -> tuple[int, str, Json]:
+    return await anext(events)

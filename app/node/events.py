@@ -1,0 +1,83 @@
+"""The event stream: a full snapshot first, then numbered changes as JSON merge patches (RFC 7396)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Json = dict[str, Any]
+
+MAX_WAITING = 64  # changes a slow listener may lag behind; then it gets a snapshot again
+PAINT_SECONDS = 1 / 30  # bursts are merged: nobody reads faster (UX.md T10)
+
+
+def merge_patch(old: Json, new: Json) -> Json:
+    """The smallest merge patch that turns `old` into `new`; {} when they are equal.
+
+    A key that is gone becomes None, so snapshots use None for "nothing" and never a missing key.
+    """
+    patch: Json = dict.fromkeys(old.keys() - new.keys())
+    for key, value in new.items():
+        before = old.get(key)
+        if key not in old or before != value:
+            both = isinstance(before, dict) and isinstance(value, dict)
+            patch[key] = merge_patch(before, value) if both else value  # type: ignore[arg-type]
+    return patch
+
+
+class Events:
+    """Turns "something changed" into numbered changes for any number of listeners."""
+
+    def __init__(self, build: Callable[[], Json]) -> None:
+        self._build = build
+        self._dirty = asyncio.Event()
+        self._number = 0
+        self._last: Json = {}
+        self._listeners: set[asyncio.Queue[tuple[int, str, Json]]] = set()
+
+    def changed(self) -> None:
+        """Say that the snapshot may be another now. Cheap; call it as often as you like."""
+        self._dirty.set()
+
+    async def run(self) -> None:
+        """Compare, number and hand out changes until cancelled."""
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            self._publish()
+            await asyncio.sleep(PAINT_SECONDS)
+
+    def _publish(self) -> None:
+        now = self._build()
+        if patch := merge_patch(self._last, now):
+            self._number += 1
+            self._last = now
+            for listener in self._listeners:
+                self._hand_over(listener, patch)
+
+    def _hand_over(self, listener: asyncio.Queue[tuple[int, str, Json]], patch: Json) -> None:
+        if listener.full():
+            while not listener.empty():
+                listener.get_nowait()
+            listener.put_nowait((self._number, "snapshot", self._last))
+        else:
+            listener.put_nowait((self._number, "change", patch))
+
+    async def listen(self) -> AsyncGenerator[tuple[int, str, Json], None]:
+        """(number, "snapshot" or "change", data), beginning with a snapshot of now."""
+        self._publish()  # before the queue is there, or the first change would repeat the snapshot
+        with self._listening() as queue:
+            yield self._number, "snapshot", self._last
+            while True:
+                yield await queue.get()
+
+    @contextmanager
+    def _listening(self) -> Iterator[asyncio.Queue[tuple[int, str, Json]]]:
+        queue: asyncio.Queue[tuple[int, str, Json]] = asyncio.Queue(MAX_WAITING)
+        self._listeners.add(queue)
+        try:
+            yield queue
+        finally:
+            self._listeners.discard(queue)

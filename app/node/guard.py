@@ -1,0 +1,94 @@
+"""What every request to the loopback API must show before any route sees it (SAFETY.md 7)."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from app.core.errors import (
+    AppError,
+    BadInput,
+    Busy,
+    Damaged,
+    DoesNotFit,
+    Refused,
+    StageLost,
+    Unreachable,
+)
+from app.core.reasons import said
+
+log = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 8 << 20
+STATUS: dict[type[AppError], int] = {
+    BadInput: 400,
+    Refused: 403,
+    DoesNotFit: 409,
+    Damaged: 422,
+    Busy: 429,
+    Unreachable: 502,
+    StageLost: 503,
+}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def explained(error: AppError) -> dict[str, object]:
+    """The JSON form of an error, the same in an answer's body and in a stream's last line."""
+    return {
+        "kind": type(error).__name__,
+        "code": error.reason.code,
+        "facts": dict(error.reason.facts),
+        "message": said(error),
+    }
+
+
+def refuse(status: int, code: str, message: str) -> web.Response:
+    body = {"error": {"kind": "Refused", "code": code, "facts": {}, "message": message}}
+    return web.json_response(body, status=status)
+
+
+def objection(request: web.Request, token: str, port: int) -> web.Response | None:
+    """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
+    if request.host not in {f"127.0.0.1:{port}", f"[::1]:{port}", f"localhost:{port}"}:
+        return refuse(421, "foreign_host", "This address is not the node's own.")
+    if "Origin" in request.headers:
+        return refuse(403, "foreign_origin", "Web pages may not talk to the node.")
+    if request.headers.get("Content-Encoding"):
+        return refuse(415, "encoded_body", "Send the body without compression.")
+    given = request.headers.get("Authorization", "")
+    if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        return refuse(401, "wrong_token", "The token of runtime.json is missing or wrong.")
+    if request.method in ("POST", "PUT") and request.content_type != "application/json":
+        return refuse(415, "not_json", "Send the body as application/json.")
+    if (request.content_length or 0) > MAX_BODY_BYTES:
+        return refuse(413, "body_too_large", "The body is larger than 8 MiB.")
+    return None
+
+
+def guard(token: str, port: Callable[[], int]) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """The middleware of the loopback API: who may pass, and what an error looks like."""
+
+    @web.middleware
+    async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if answer := objection(request, token, port()):
+            return answer
+        try:
+            return await handler(request)
+        except AppError as error:
+            retry = {"Retry-After": "2"} if isinstance(error, Busy) else {}
+            body = {"error": explained(error)}
+            return web.json_response(body, status=STATUS[type(error)], headers=retry)
+        except web.HTTPException:
+            raise
+        except Exception:  # the outer wall of a request
+            log.exception("%s %s failed", request.method, request.path)
+            return web.json_response({"error": explained(_bug())}, status=500)
+
+    return checked
+
+
+def _bug() -> AppError:
+    return AppError("bug")

@@ -1,0 +1,84 @@
+"""Long work over HTTP: progress lines while it runs, one last line with the result or the error."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from app.core.errors import AppError
+from app.node.guard import explained
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+Progress = Callable[[Json], None]
+PROGRESS_SECONDS = 0.1
+
+
+async def lines(request: web.Request, work: AsyncGenerator[Json, None]) -> web.StreamResponse:
+    """Send each object of `work` as a line; an AppError becomes the last line."""
+    answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    await answer.prepare(request)
+    try:
+        async for line in work:
+            await answer.write(msgspec.json.encode(line) + b"\n")
+    except AppError as error:
+        await answer.write(msgspec.json.encode({"error": explained(error)}) + b"\n")
+    except ConnectionError:  # the asker went away
+        raise asyncio.CancelledError from None
+    except Exception:  # the outer wall of a request whose answer has begun
+        log.exception("%s failed", request.path)
+        await answer.write(msgspec.json.encode({"error": explained(AppError("bug"))}) + b"\n")
+    await answer.write_eof()
+    return answer
+
+
+async def with_progress(work: Callable[[Progress], Awaitable[Json]]) -> AsyncGenerator[Json, None]:
+    """Run `work` and yield its progress at most ten times a second, then {"done": result}.
+
+    Closing the iterator cancels the work. `work` may report from any thread.
+    """
+    loop = asyncio.get_running_loop()
+    news: asyncio.Queue[Json | None] = asyncio.Queue()
+    last = [0.0]
+
+    def report(progress: Json) -> None:
+        whole = progress.get("done") == progress.get("total")
+        if whole or time.monotonic() - last[0] >= PROGRESS_SECONDS:
+            last[0] = time.monotonic()
+            loop.call_soon_threadsafe(news.put_nowait, {"progress": progress})
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(_settled(work(report), news), name="long work")
+        try:
+            while (line := await news.get()) is not None:
+                yield line
+        finally:
+            task.cancel()
+    result = task.result()
+    if isinstance(result, AppError):
+        raise result
+    yield {"done": result}
+
+
+async def _settled(work: Awaitable[Json], news: asyncio.Queue[Json | None]) -> Json | AppError:
+    """The result or the AppError as a value, so that a TaskGroup does not wrap it."""
+    try:
+        return await work
+    except AppError as error:
+        return error
+    finally:
+        news.put_nowait(None)
+
+
+async def stream(request: web.Request, work: AsyncGenerator[Json, None]) -> web.StreamResponse:
+    """`lines`, and whatever happens `work` is closed."""
+    async with aclosing(work) as closing:
+        return await lines(request, closing)

@@ -1,0 +1,19 @@
+"""How a node is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """What the command line or the app chose; None leaves it to the saved settings."""
+
+    home: Path | None = None  # None: this user's default home
+    name: str | None = None
+    port: int | None = None  # of the household's listener; 0: any free one
+    lend_bytes: int | None = None
+    bind: str = "0.0.0.0"  # noqa: S104  the household reaches it from other machines
+    discovery: bool = True
+    threads: int | None = None  # of each worker; None: every core this process may use

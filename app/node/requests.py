@@ -1,0 +1,96 @@
+"""What may be asked of the loopback API: exact shapes, every size bounded, unknown fields refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from app.core.errors import BadInput
+from backends.contract import Sampling
+
+R = TypeVar("R", bound="Request")
+Name = Annotated[str, Meta(min_length=1, max_length=100)]
+Count = Annotated[int, Meta(ge=1, le=1 << 24)]
+Text = Annotated[str, Meta(max_length=4 << 20)]
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of all bodies."""
+
+
+class OpenPairing(Request, frozen=True):
+    role: Literal["lend", "use_and_lend", "admin"] = "use_and_lend"
+
+
+class Join(Request, frozen=True):
+    address: Annotated[str, Meta(min_length=1, max_length=260)]
+    code: Annotated[str, Meta(max_length=32)]
+
+
+class Import(Request, frozen=True):
+    path: Annotated[str, Meta(min_length=1, max_length=4096)]
+    name: Name | None = None
+
+
+class PlanModel(Request, frozen=True):
+    model: Name
+    context: Count | None = None
+    users: Annotated[int, Meta(ge=1, le=64)] | None = None
+    split: Annotated[list[int], Meta(min_length=1, max_length=64)] | None = None
+
+
+class LoadModel(PlanModel, frozen=True):
+    number: Literal["f16", "f32", "q8"] = "f16"
+
+
+class Message(Request, frozen=True):
+    role: Literal["system", "user", "assistant"]
+    content: Text
+
+
+class SamplingValues(Request, frozen=True):
+    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.8
+    top_k: Annotated[int, Meta(ge=0, le=1 << 20)] = 40
+    top_p: Annotated[float, Meta(ge=0, le=1)] = 0.95
+    min_p: Annotated[float, Meta(ge=0, le=1)] = 0.05
+    repeat_penalty: Annotated[float, Meta(ge=0, le=10)] = 1.0
+    seed: Annotated[int, Meta(ge=0, le=(1 << 32) - 2)] | None = None
+
+    def sampling(self, chance: int) -> Sampling:
+        """The values with a seed: the one given, or `chance`."""
+        return Sampling(
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
+            repeat_penalty=self.repeat_penalty,
+            seed=chance if self.seed is None else self.seed,
+        )
+
+
+class Ask(Request, frozen=True):
+    """One answer: exactly one of prompt, prompt_ids and messages is given."""
+
+    prompt: Text | None = None
+    prompt_ids: Annotated[list[int], Meta(min_length=1, max_length=1 << 20)] | None = None
+    messages: Annotated[list[Message], Meta(min_length=1, max_length=4096)] | None = None
+    raw: bool = False
+    model: Name | None = None
+    max_tokens: Count | None = None
+    stop: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=256)]], Meta(max_length=8)
+    ] = []
+    conversation: Name | None = None
+    ignore_end: bool = False  # benchmarks want exactly max_tokens
+    sampling: SamplingValues = SamplingValues()
+
+
+async def body(request: web.Request, kind: type[R]) -> R:
+    """The request's body as `kind`. Raises BadInput with the field that is wrong."""
+    try:
+        return msgspec.json.decode(await request.read() or b"{}", type=kind)
+    except msgspec.MsgspecError as error:
+        raise BadInput("bad_request", why=str(error)) from None

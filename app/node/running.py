@@ -1,0 +1,180 @@
+"""One placement while it lives: loading, ready, lost, gone. A task of its own carries it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack, aclosing
+from typing import Any
+
+from app.catalog.shelf import Entry, Shelf
+from app.catalog.stage_store import StageStore
+from app.core.errors import AppError, Reason, StageLost
+from app.core.plan import Plan, PlannedStage
+from app.inference.chats import Answerer
+from app.inference.pipeline import Pipeline
+from app.inference.sequences import Request
+from app.inference.text import Text
+from app.inference.work import Shape
+from app.node.ndjson import Progress
+from app.node.placing import Lenders, Placing, Sizes
+from app.node.snapshot import sentence
+from backends.contract import GREEDY
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+PROOF_TOKENS = 2  # a placement is ready when it has answered once, and not before
+
+
+class Running:
+    """A model on its way to being ready, ready, or lost."""
+
+    def __init__(self, entry: Entry, plan: Plan, described: Json, sizes: Sizes) -> None:
+        self.entry, self.described, self._plan, self._sizes = entry, described, plan, sizes
+        self.answerer: Answerer | None = None
+        self.ended = asyncio.Event()
+        self._pipeline: Pipeline | None = None
+        self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._stop = asyncio.Event()
+        self._lost: Reason | None = None
+        self._progress: dict[str, Json] = {}
+        self._seconds = 0.0
+        self._fetched_bytes = 0
+
+    @property
+    def planned_stages(self) -> tuple[PlannedStage, ...]:
+        return self._plan.stages
+
+    @property
+    def is_ready(self) -> bool:
+        return self.answerer is not None and self._lost is None
+
+    async def ready(self) -> None:
+        """Wait until it answers. Raises what kept it from that."""
+        await asyncio.shield(self._outcome)
+
+    def stop(self) -> None:
+        """Have `run` end; `ended` is set when all memory is given back."""
+        self._stop.set()
+
+    def answers(self) -> Json:
+        pipeline = self._pipeline
+        return {
+            "running": pipeline.n_running if pipeline else 0,
+            "waiting": pipeline.n_waiting if pipeline else 0,
+        }
+
+    def json(self) -> Json:
+        state = "lost" if self._lost else "ready" if self.answerer else "loading"
+        return {
+            **self.described,
+            "state": state,
+            "reason": sentence(self._lost),
+            "progress": dict(self._progress),
+            "number": self._sizes.number.name.lower(),
+            "loaded_seconds": round(self._seconds, 3),
+            "fetched_bytes": self._fetched_bytes,
+        }
+
+    async def run(
+        self,
+        shelf: Shelf,
+        stages: StageStore,
+        lenders: Lenders,
+        report: Progress,
+        changed: Callable[[], None],
+    ) -> None:
+        """Open, prove, serve until stopped or lost, close. Never raises."""
+
+        def tell(progress: Json) -> None:
+            self._progress[str(progress["machine"])] = progress
+            changed()
+            report(progress)
+
+        try:
+            async with AsyncExitStack() as stack:
+                placing = Placing(self.entry, shelf, stages, lenders, self._sizes, stack, tell)
+                await self._open(placing, stack)
+                changed()
+                await self._until_over(changed)
+        except AppError as error:
+            self._fail(error)
+        except Exception:  # the outer wall of this task
+            log.exception("the placement of %s", self.entry.name)
+            self._fail(StageLost("bug"))
+        finally:
+            self._fail(StageLost("load_stopped", model=self.entry.name))
+            self.answerer = None
+            self.ended.set()
+            changed()
+
+    async def _open(self, placing: Placing, stack: AsyncExitStack) -> None:
+        start = time.monotonic()
+        opening = await self._unless_stopped(self._opened(placing, stack))
+        clients, text = opening
+        model, sizes = self.entry.model, self._sizes
+        shape = Shape(sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows)
+        pipeline = await stack.enter_async_context(Pipeline(clients, shape))
+        await self._unless_stopped(_prove(pipeline))
+        self._seconds, self._fetched_bytes = time.monotonic() - start, placing.fetched.bytes
+        self._pipeline, self.answerer = pipeline, Answerer(text, pipeline)
+        self._progress.clear()
+        self._outcome.set_result(None)
+
+    async def _opened(self, placing: Placing, stack: AsyncExitStack) -> tuple[Any, Text]:
+        clients = await placing.open(self._plan)
+        text = await Text.open(self.entry.path)
+        await stack.enter_async_context(text)
+        return clients, text
+
+    async def _unless_stopped(self, work: Any) -> Any:
+        """The result of `work`, or StageLost as soon as somebody stops the load."""
+        async with asyncio.TaskGroup() as group:
+            stopped = group.create_task(self._stop.wait(), name="stop a load")
+            task = group.create_task(_settled(work), name="load")
+            await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            task.cancel()
+            stopped.cancel()
+        if task.cancelled():
+            raise StageLost("load_stopped", model=self.entry.name)
+        result = task.result()
+        if isinstance(result, AppError):
+            raise result
+        return result
+
+    async def _until_over(self, changed: Callable[[], None]) -> None:
+        assert self._pipeline is not None
+        async with asyncio.TaskGroup() as group:
+            stopped = group.create_task(self._stop.wait(), name="stop a placement")
+            lost = group.create_task(self._pipeline.wait_lost(), name="lose a placement")
+            await asyncio.wait({stopped, lost}, return_when=asyncio.FIRST_COMPLETED)
+            if lost.done() and not stopped.done():
+                self._lost = lost.result().reason
+                log.warning("the placement of %s is lost: %s", self.entry.name, self._lost)
+                changed()
+            stopped.cancel()
+            lost.cancel()
+
+    def _fail(self, error: AppError) -> None:
+        if not self._outcome.done():
+            self._outcome.set_exception(error)
+            self._outcome.exception()  # nobody may be waiting any more
+
+
+async def _settled(work: Any) -> Any:
+    """An AppError as a value: a TaskGroup would wrap it."""
+    try:
+        return await work
+    except AppError as error:
+        return error
+
+
+async def _prove(pipeline: Pipeline) -> None:
+    """Every stage has computed, and tokens come out. Raises StageLost."""
+    request = Request(ids=(0, 0, 0), sampling=GREEDY, max_tokens=PROOF_TOKENS)
+    async with aclosing(pipeline.generate(request)) as answer:
+        async for _ in answer:
+            pass

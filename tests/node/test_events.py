@@ -1,0 +1,70 @@
+"""Snapshots, merge patches, and listeners that fall behind."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.node.events import MAX_WAITING, Events, Json, merge_patch
+
+KEYS = st.text("abc", min_size=1, max_size=2)
+VALUES = st.recursive(
+    st.integers(0, 3) | st.lists(st.integers(0, 2), max_size=2),
+    lambda inner: st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(KEYS, VALUES, max_size=4)
+
+
+def patched(old: Any, patch: Any) -> Any:
+    """RFC 7396, section 2."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(old) if isinstance(old, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = patched(result.get(key), value)
+    return result
+
+
+@given(OBJECTS, OBJECTS)
+def test_a_patch_turns_old_into_new(old: Json, new: Json) -> None:
+    assert patched(old, merge_patch(old, new)) == new
+    assert merge_patch(new, new) == {}
+
+
+async def test_a_listener_gets_a_snapshot_and_then_changes() -> None:
+    state = {"a": 1, "b": {"c": 2}}
+    events = Events(lambda: {**state})
+    async with asyncio.TaskGroup() as group:
+        runner = group.create_task(events.run(), name="events")
+        async with aclosing(events.listen()) as stream:
+            number, name, data = await anext(stream)
+            assert (name, data) == ("snapshot", {"a": 1, "b": {"c": 2}})
+            state["a"] = 5
+            events.changed()
+            assert await anext(stream) == (number + 1, "change", {"a": 5})
+        runner.cancel()
+
+
+async def test_a_listener_far_behind_gets_a_snapshot_again() -> None:
+    state = {"n": 0}
+    events = Events(lambda: {**state})
+    async with aclosing(events.listen()) as stream:
+        await anext(stream)
+        for n in range(MAX_WAITING + 5):
+            state["n"] = n + 1
+            events._publish()
+        names = []
+        seen: Json = {"n": 0}
+        while seen["n"] != MAX_WAITING + 5:
+            _, name, data = await anext(stream)
+            seen = dict(data) if name == "snapshot" else patched(seen, data)
+            names.append(name)
+        assert "snapshot" in names

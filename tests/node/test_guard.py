@@ -1,0 +1,114 @@
+"""Every rule of the loopback API, against the real server."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from app.core.errors import Busy, DoesNotFit
+from app.node import requests as asked
+from app.node.guard import MAX_BODY_BYTES, guard
+
+TOKEN = "a-token-of-the-test"
+
+
+async def _echo(request: web.Request) -> web.Response:
+    order = await asked.body(request, asked.Join)
+    return web.json_response({"code": order.code})
+
+
+async def _short(_: web.Request) -> web.Response:
+    raise DoesNotFit("machine_too_small", machine="attic", need_bytes=1 << 31, free_bytes=1 << 30)
+
+
+async def _busy(_: web.Request) -> web.Response:
+    raise Busy("stage_busy")
+
+
+async def _bug(_: web.Request) -> web.Response:
+    raise ZeroDivisionError
+
+
+@pytest.fixture
+async def base() -> AsyncIterator[str]:
+    port = [0]
+    app = web.Application(middlewares=[guard(TOKEN, lambda: port[0])])
+    app.add_routes([web.post("/echo", _echo), web.get("/short", _short)])
+    app.add_routes([web.get("/busy", _busy), web.get("/bug", _bug)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port[0] = runner.addresses[0][1]
+    yield f"http://127.0.0.1:{port[0]}"
+    await runner.cleanup()
+
+
+GOOD = {"Authorization": f"Bearer {TOKEN}"}
+BODY = {"address": "10.0.0.2:1", "code": "123456"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (GOOD, 200),
+        ({}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": "Bearer wr\u00f6ng"}, 401),
+        (GOOD | {"Host": "evil.example"}, 421),
+        (GOOD | {"Host": "127.0.0.1:1"}, 421),
+        (GOOD | {"Origin": "https://evil.example"}, 403),
+        (GOOD | {"Origin": "null"}, 403),
+        (GOOD | {"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        (GOOD | {"Content-Type": "text/plain"}, 415),
+    ],
+)
+async def test_who_may_pass(base: str, headers: dict[str, str], status: int) -> None:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{base}/echo", json=BODY, headers=headers) as answer,
+    ):
+        assert answer.status == status
+        assert "Access-Control-Allow-Origin" not in answer.headers
+        if status != 200:
+            assert (await answer.json())["error"]["message"].endswith(".")
+
+
+async def test_a_huge_body_is_refused_by_its_length(base: str) -> None:
+    async with aiohttp.ClientSession() as session:
+        headers = GOOD | {"Content-Type": "application/json"}
+        data = io.BytesIO(b" " * (MAX_BODY_BYTES + 1))
+        async with session.post(f"{base}/echo", data=data, headers=headers) as answer:
+            assert answer.status == 413
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"{", b"[]", b'{"address": 5, "code": "1"}', b'{"address": "a", "code": "1", "more": 1}'],
+)
+async def test_a_body_of_another_shape_is_one_sentence(base: str, body: bytes) -> None:
+    async with aiohttp.ClientSession() as session:
+        headers = GOOD | {"Content-Type": "application/json"}
+        async with session.post(f"{base}/echo", data=body, headers=headers) as answer:
+            error = (await answer.json())["error"]
+            assert (answer.status, error["code"]) == (400, "bad_request")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "kind"),
+    [("short", 409, "DoesNotFit"), ("busy", 429, "Busy"), ("bug", 500, "AppError")],
+)
+async def test_errors_are_sentences_with_a_status(
+    base: str, path: str, status: int, kind: str
+) -> None:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{base}/{path}", headers=GOOD) as answer,
+    ):
+        error = (await answer.json())["error"]
+        assert (answer.status, error["kind"]) == (status, kind)
+        assert "Traceback" not in error["message"]
+        assert ("Retry-After" in answer.headers) == (status == 429)
