@@ -87,7 +87,7 @@ class Hidden:
 @dataclass(frozen=True, slots=True)
 class Logits:
     """Scores for the next token: float32 `[len(segments), n_vocab]`, one row for the last position of
-    each segment that was due one."""
+    each segment that was due one. Valid until the stage's next step."""
 
     segments: tuple[Segment, ...]
     rows: memoryview
@@ -119,7 +119,9 @@ class StageConfig:
 
     engine: str  # "llamacpp" or "fake"
     path: str  # the stage file, or the whole model's for Role.WHOLE
-    embedding_path: str  # Role.FIRST: the file whose rows of `token_embd.weight` are looked up
+    # Role.FIRST: the file whose rows of `token_embd.weight` are looked up; Role.LAST: the file whose
+    # vocabulary grammars need, or empty
+    embedding_path: str
     role: Role
     layers: Layers
     width: int

@@ -10,13 +10,15 @@ import msgspec
 from backends.contract import Layers, Role, Sampling, StageConfig
 
 
-class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="order", kw_only=True):
+class Order(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="order", kw_only=True
+):
     """Base of all orders and answers."""
 
     request: int
 
 
-class OpenStage(Order, tag="open"):
+class OpenStage(Order, frozen=True, tag="open"):
     """Load a run of layers and call it by the pipeline's id from now on. Answer: Opened or Failed."""
 
     pipeline: str  # 32 hex digits, as in each frame
@@ -27,17 +29,18 @@ class OpenStage(Order, tag="open"):
     config: StageConfig
 
 
-class CloseStage(Order, tag="close"):
+class CloseStage(Order, frozen=True, tag="close"):
     """Give a run's memory back. Answer: Closed."""
 
     pipeline: str
 
 
-class Begin(Order, tag="begin"):
+class Begin(Order, frozen=True, tag="begin"):
     """A slot of the last run starts a sequence: how to sample, and from which position on.
 
     A token is sampled after every segment whose `end >= due_from`. `history` are the token ids
-    before `due_from` that penalties and grammars must know when an answer is continued.
+    before `due_from` that penalties must know. When an answer is continued, its last `drawn` ids
+    were sampled here or elsewhere before: grammar and random numbers go on after them.
     Answer: Begun or Failed (a grammar that does not compile).
     """
 
@@ -46,16 +49,17 @@ class Begin(Order, tag="begin"):
     due_from: int
     sampling: Sampling
     history: tuple[int, ...] = ()
+    drawn: int = 0
     logits: bool = False  # also send LOGITS frames, for tests
 
 
-class OpenVocabulary(Order, tag="vocabulary"):
+class OpenVocabulary(Order, frozen=True, tag="vocabulary"):
     """Load only the vocabulary of a GGUF. Answer: Vocabulary, then the pieces as TEXT frames' Pieces."""
 
     path: str
 
 
-class Tokenize(Order, tag="tokenize"):
+class Tokenize(Order, frozen=True, tag="tokenize"):
     """Text to token ids. `special`: names of control tokens become those tokens. Answer: Tokenized."""
 
     text: str
@@ -63,27 +67,31 @@ class Tokenize(Order, tag="tokenize"):
     bos: bool = True
 
 
-class Render(Order, tag="render"):
-    """Apply the chat template. Answer: Rendered or Failed."""
+class Render(Order, frozen=True, tag="render"):
+    """Apply the chat template. Answer: Rendered or Failed.
+
+    now: seconds since 1970 for templates that name the date; 0: they are told none.
+    """
 
     messages: tuple[dict[str, str], ...]
     add_generation_prompt: bool = True
+    now: float = 0.0
 
 
-class Opened(Order, tag="opened"):
+class Opened(Order, frozen=True, tag="opened"):
     memory_bytes: int  # resident bytes of the worker after loading
     seconds: float
 
 
-class Closed(Order, tag="closed"):
+class Closed(Order, frozen=True, tag="closed"):
     """The run is gone."""
 
 
-class Begun(Order, tag="begun"):
+class Begun(Order, frozen=True, tag="begun"):
     """The slot is ready."""
 
 
-class Vocabulary(Order, tag="vocabulary_opened"):
+class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
     n_vocab: int
     end_tokens: tuple[int, ...]  # tokens that end an answer
     bos: int  # -1: none
@@ -91,7 +99,7 @@ class Vocabulary(Order, tag="vocabulary_opened"):
     has_template: bool
 
 
-class Pieces(Order, tag="pieces"):
+class Pieces(Order, frozen=True, tag="pieces"):
     """The bytes of tokens `first`, `first + 1`, …; empty for control tokens. `last` ends the list."""
 
     first: int
@@ -99,15 +107,15 @@ class Pieces(Order, tag="pieces"):
     last: bool
 
 
-class Tokenized(Order, tag="tokenized"):
+class Tokenized(Order, frozen=True, tag="tokenized"):
     ids: tuple[int, ...]
 
 
-class Rendered(Order, tag="rendered"):
+class Rendered(Order, frozen=True, tag="rendered"):
     text: str
 
 
-class Failed(Order, tag="failed"):
+class Failed(Order, frozen=True, tag="failed"):
     """The order was not carried out; `code` is a reason code of the app, `text` the engine's words."""
 
     code: str
@@ -115,9 +123,7 @@ class Failed(Order, tag="failed"):
 
 
 Asked = OpenStage | CloseStage | Begin | OpenVocabulary | Tokenize | Render
-Answer = (
-    Opened | Closed | Begun | Vocabulary | Pieces | Tokenized | Rendered | Failed
-)
+Answer = Opened | Closed | Begun | Vocabulary | Pieces | Tokenized | Rendered | Failed
 
 __all__ = ["Answer", "Asked", "Layers", "Role", "decode_answer", "decode_order", "encode"]
 

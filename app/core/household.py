@@ -27,6 +27,13 @@ class Machine:
     reason: Reason | None = None
     layers: tuple[Layers, ...] = ()
 
+    def could_lend(self, released_bytes: int) -> int:
+        """What a new placement may take once `released_bytes` of an old one are given back.
+
+        Never more than it lends in all: the news of the release may have arrived already.
+        """
+        return min(self.lends_bytes + released_bytes, self.lends_bytes + self.used_bytes)
+
     @property
     def state(self) -> str:
         """One word for the map and the table."""
@@ -72,6 +79,14 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubted:
+    """Nothing was heard for a while (a reason), or something again (None)."""
+
+    id: MachineId
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     id: MachineId
     reason: Reason | None
@@ -84,7 +99,7 @@ class Holds:
     layers: Mapping[MachineId, tuple[Layers, ...]]
 
 
-Event = Member | Removed | Came | Told | Left | Holds
+Event = Member | Removed | Came | Told | Doubted | Left | Holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +120,7 @@ def apply(household: Household, event: Event) -> Household:
             machines.pop(id, None)
         case Holds(layers):
             machines = {key: replace(m, layers=layers.get(key, ())) for key, m in machines.items()}
-        case Came() | Told() | Left():
+        case Came() | Told() | Doubted() | Left():
             if event.id in machines:
                 machines[event.id] = _after(machines[event.id], event)
         case _:
@@ -113,7 +128,7 @@ def apply(household: Household, event: Event) -> Household:
     return Household(machines)
 
 
-def _after(machine: Machine, event: Came | Told | Left) -> Machine:
+def _after(machine: Machine, event: Came | Told | Doubted | Left) -> Machine:
     match event:
         case Came(_, address):
             address = address or machine.address
@@ -127,5 +142,7 @@ def _after(machine: Machine, event: Came | Told | Left) -> Machine:
                 lends_bytes=lends_bytes,
                 used_bytes=used_bytes,
             )
+        case Doubted(_, reason):
+            return replace(machine, reason=reason)
         case Left(_, reason):
             return replace(machine, online=False, lends_bytes=0, used_bytes=0, reason=reason)

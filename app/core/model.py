@@ -43,13 +43,11 @@ class Model:
     def stage_bytes(self, layers: Layers, role: Role) -> int:
         """Bytes of weights a stage holds: its layers, the shared tensors, and what its role adds."""
         run = sum(self.layer_bytes[layers.first : layers.last]) + self.shared_bytes
-        match role:
-            case Role.FIRST | Role.MIDDLE:
-                return run + PLACEHOLDER_ROWS * PLACEHOLDER_BYTES * self.width
-            case Role.LAST:
-                return run + self.head_bytes
-            case Role.WHOLE:
-                return run + self.embedding_bytes + (0 if self.tied else self.head_bytes)
+        if role is Role.WHOLE:
+            return run + self.embedding_bytes + (0 if self.tied else self.head_bytes)
+        if role is Role.LAST:
+            return run + self.head_bytes
+        return run + PLACEHOLDER_ROWS * PLACEHOLDER_BYTES * self.width
 
     def kv_bytes(self, layers: Layers, cells: int) -> int:
         """Bytes of KV cache, f16, for `cells` positions over all sequences in a run of layers."""

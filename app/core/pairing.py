@@ -229,7 +229,7 @@ def step(state: State, event: Event) -> Step:
     match state, event:
         case ((Closed() | Done()), Asked(now)):
             return Open(MAX_TRIES, now + WINDOW_SECONDS), (ShowCode(),)
-        case (Open() | Admitted()), Ticked(now) if now >= state.until_seconds:
+        case ((Open() | Admitted()), Ticked(now)) if now >= state.until_seconds:
             return _time_is_up(state)
         case Open(), Came(now) if now >= state.until_seconds:
             return _time_is_up(state)

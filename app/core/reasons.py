@@ -79,12 +79,97 @@ SENTENCES: dict[str, str] = {
     "split_family": "Models of the family {architecture} are not proved to split, so it runs whole. "
     "Load it without --split.",
     "split_boundary": "The split {split} cuts before layer {layer}, where this model cannot be cut.",
+    "load_stopped": "Loading {model} was stopped. Load it again when you want it.",
+    "nothing_loaded": "No model is loaded any more. Load one and ask again.",
+    "context_too_long": "{asked} tokens of context are more than this model's {most}. Choose {most} or fewer.",
+    "stage_slow": "The layers were not loaded within {seconds:.0f} seconds. Is the other machine's disk very slow?",
+    "stage_not_offered": "A stage was asked for that was not offered first. Update the app on both machines.",
+    "stage_gone": "The layers for this stage are not on the disk any more. Load the model again.",
+    "lender_said": "{machine}: {what}",
+    "model_in_use": "{name} is loaded now. Unload it first, then remove it.",
+    "machine_heard_late": "{name} has not been heard for some seconds. If it does not return, its link is closed.",
+    "machine_ambiguous": "{count} machines are called {name}. Use the beginning of the id instead.",
+    "remove_itself": "This machine cannot remove itself. Remove it from another machine of the household.",
+    "no_pairing_window": "No pairing window is open. Open one first.",
     # the node
+    "node_runs_already": "A node runs already for {home} (process {pid}). Stop it first, or use another --home.",
     "bug": "Poolhouse made a mistake. The log in the home folder has the details.",
     "bad_request": "The request cannot be used: {why}.",
     "settings_damaged": "The settings in {path} cannot be read ({why}). Delete the file to start with new ones.",
     # machines and pairing
     "code_wrong": "That code does not match. {tries_left} tries left.",
+    "code_form": "A pairing code has six digits. Type it as the other machine shows it.",
+    "pairing_tries_used": "Someone entered a wrong code three times, so pairing was closed. "
+    "Open it again and use the new code.",
+    "pairing_expired": "The code was not used within two minutes. Open pairing again for a new one.",
+    "pairing_cancelled": "Pairing was closed on the machine that showed the code. "
+    "Open it again there.",
+    "pairing_unfinished": "Pairing did not finish: the code was right, but no link came up. "
+    "Check that no firewall blocks Poolhouse, then pair again with a new code.",
+    "pairing_broken": "The connection ended before pairing was done. Try again with the same code.",
+    "pairing_busy": "Another machine is being paired there at this moment. "
+    "Wait ten seconds and try again.",
+    "pairing_open": "A pairing code is shown already. Use it, or close pairing first.",
+    "pairing_not_proved": "The other machine did not prove that it knows the code. "
+    "Check the address, then pair again with a new code.",
+    "pairing_odd_certificate": "What answers at {address} is no Poolhouse pairing. "
+    "Use the address shown beside the code.",
+    "pairing_odd_household": "The other machine sent a household that does not hold together. "
+    "Pair with another machine of it.",
+    "pairing_unreachable": "Nothing answers at {address}. Use the address shown beside the code, "
+    "and check that both machines are on the same network.",
+    "household_already": "This machine belongs to a household already. "
+    "Remove it there and reset its identity first.",
+    "household_damaged": "What was kept about the household in {path} is damaged. "
+    "Put a copy back, or reset the household and pair again.",
+    "household_unsaved": "The household could not be saved in {path}: {why}. "
+    "Free some space and try again.",
+    "removed_from_household": "This machine was removed from the household.",
+    "removed_needs_reset": "This machine was removed from the household. "
+    "Reset its identity, then pair it again.",
+    "not_admin": "This machine may not change the household. Do it on a machine that may.",
+    "role_missing": "{name} was not allowed to use other machines when it was paired. "
+    "Remove it and pair it again with that right.",
+    "machine_unknown": "There is no machine {name} in this household. "
+    "`poolhouse machines` lists them.",
+    "identity_locked": "The keyring is locked. Unlock it to reach your household.",
+    "identity_damaged": "The identity of this machine in {path} is damaged. "
+    "Put a copy back, or reset the identity and pair again.",
+    "identity_unreadable": "The identity of this machine in {path} cannot be read. "
+    "Check the permissions of the file.",
+    "identity_unwritten": "The identity of this machine could not be written to {path}. "
+    "Check the disk and the permissions of the folder.",
+    "identity_copied": "Two machines run with the identity of {name}, as after copying a disk. "
+    "Reset the identity of one of them.",
+    "keystore_unknown": "POOLHOUSE_KEYSTORE is {value}. Set it to keyring or file, or not at all.",
+    "address_wrong": "{address} is no address. Write it like 10.0.0.2:4242.",
+    "port_taken": "Port {port} cannot be used: {why}. Choose another, or stop what uses it.",
+    "version_differs": "{older} runs {older_build}, {newer} runs {newer_build}. "
+    "They cannot share a model. Update {older}.",
+    "peer_offline": "{name} is not connected. Check that it is on and that Poolhouse runs there.",
+    "peer_address_unknown": "It is not known where {name} is. Start Poolhouse there, "
+    "or pair it by address.",
+    "peer_unreachable": "{name} does not answer at {address}. "
+    "Check that it is on and that Poolhouse runs there.",
+    "peer_silent": "{name} at {address} can be found but does not answer. "
+    "Its firewall probably blocks Poolhouse.",
+    "peer_hung_up": "{name} at {address} ended the connection. Try again.",
+    "peer_is_another": "The machine at {address} is not {name}. "
+    "If its identity was reset, remove {name} and pair it again.",
+    "peer_is_this": "That is this machine itself, {name}. Use the address of another one.",
+    "peer_refused": "The other machine said no, for a reason unknown here. "
+    "Update the app on both machines.",
+    "peer_refused_us": "{name} let nobody in with this machine's certificate. "
+    "If this machine was removed there, reset its identity and pair it again.",
+    "peer_no_hello": "{name} did not introduce itself in time. Try again.",
+    "peer_speaks_oddly": "{name} sent what cannot be understood, so the link was closed. "
+    "Update the app on both machines.",
+    "peer_stopped": "{name} stopped responding.",
+    "link_lost": "The link to {name} broke. It is made again by itself.",
+    "link_doubled": "There is a link to {name} already; the second one was closed.",
+    "link_replaced": "{name} linked anew, so the old link was closed.",
+    "channel_closed": "The connection to {name} ended. It is made again when it is needed.",
+    "shutting_down": "Poolhouse was closed on that machine. Start it there again.",
     # the command line and its node
     "node_not_running": "No Poolhouse node runs for {home}. Start one with `poolhouse node`.",
     "node_other_version": "The running node is Poolhouse {node}, this command is {own}. "

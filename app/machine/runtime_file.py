@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,10 @@ class Runtime(msgspec.Struct, frozen=True):
     port: int
     token: str
     version: str
+
+
+def of_this_process(port: int, token: str, version: str) -> Runtime:
+    return Runtime(os.getpid(), port, token, version)
 
 
 def write(path: Path, runtime: Runtime) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -39,7 +39,7 @@ class Hosting:
         shelf: Shelf,
         stages: StageStore,
         lenders: Lenders,
-        candidates: Callable[[], tuple[Candidate, list[Candidate]]],
+        candidates: Callable[[Mapping[MachineId, int]], tuple[Candidate, list[Candidate]]],
         threads: int,
         group: asyncio.TaskGroup,
         changed: Callable[[], None],
@@ -53,7 +53,7 @@ class Hosting:
     async def plan(self, order: asked.PlanModel) -> Json:
         """The placement a load would choose now. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
-        chosen, lends = self._plan(entry.model, order)
+        chosen, lends = self._plan(entry.model, order, _held(self.running))
         return plan_json(chosen, entry.model, lends)
 
     async def load(self, order: asked.LoadModel, report: Progress) -> Json:
@@ -102,13 +102,14 @@ class Hosting:
                     yield line
 
     async def _load(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Json:
+        released = _held(self.running)
         await self._unload()
         entry = await asyncio.to_thread(
             self._shelf.verify,
             entry,
             lambda done, total: report(_hashing(done, total)),
         )
-        chosen, lends = self._plan(entry.model, order)
+        chosen, lends = self._plan(entry.model, order, released)
         running = Running(
             entry, chosen, plan_json(chosen, entry.model, lends), self._sizes(chosen, order)
         )
@@ -136,8 +137,10 @@ class Hosting:
         self._changed()
         return running.entry.name
 
-    def _plan(self, model: Model, order: asked.PlanModel) -> tuple[Plan, dict[MachineId, int]]:
-        host, lenders = self._candidates()
+    def _plan(
+        self, model: Model, order: asked.PlanModel, released: Mapping[MachineId, int]
+    ) -> tuple[Plan, dict[MachineId, int]]:
+        host, lenders = self._candidates(released)
         context = min(order.context or CONTEXT, model.context_length)
         if order.context and order.context > model.context_length:
             raise BadInput("context_too_long", asked=order.context, most=model.context_length)
@@ -157,6 +160,14 @@ class Hosting:
         )
 
 
+def _held(running: Running | None) -> dict[MachineId, int]:
+    """Bytes that each machine gets back when this placement ends."""
+    held: dict[MachineId, int] = {}
+    for stage in running.planned_stages if running else ():
+        held[stage.machine] = held.get(stage.machine, 0) + stage.total_bytes
+    return held
+
+
 def _hashing(done: int, total: int) -> Json:
     return {"step": "hashing", "machine": None, "done": done, "total": total, "unit": "bytes"}
 
@@ -164,7 +175,7 @@ def _hashing(done: int, total: int) -> Json:
 def _question(order: asked.Ask) -> Question:
     given = [order.prompt is not None, order.prompt_ids is not None, order.messages is not None]
     if sum(given) != 1:
-        raise BadInput("ask_one")
+        raise BadInput("prompt_unclear")
     messages = None
     if order.messages is not None:
         messages = [{"role": m.role, "content": m.content} for m in order.messages]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from app.catalog.gguf_check import read_header
 from app.catalog.manifest import Manifest, from_json
 from app.catalog.shelf import Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import AppError, BadInput, Refused, StageLost
+from app.core.errors import AppError, BadInput, Refused, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.membership import Member
 from app.core.operations import Role as HouseholdRole
@@ -54,10 +55,13 @@ class Lending:
         stages: StageStore,
         lent_bytes: Callable[[], int],
         threads: int,
+        group: asyncio.TaskGroup,
         changed: Callable[[], None],
     ) -> None:
         self._lender, self._shelf, self._stages = lender, shelf, stages
-        self._lent_bytes, self._threads, self._changed = lent_bytes, threads, changed
+        self._lent_bytes, self._threads = lent_bytes, threads
+        self._group, self._changed = group, changed
+        self._opening: dict[PipelineId, asyncio.Task[None]] = {}
         self._offers: dict[PipelineId, Offer] = {}
         self._owners: dict[PipelineId, MachineId] = {}  # of runs that are open or opening
 
@@ -68,10 +72,13 @@ class Lending:
     def layers(self) -> tuple[Layers, ...]:
         return tuple(wanted.config.layers for wanted in self._lender.runs)
 
+    def borrowers(self) -> set[MachineId]:
+        return set(self._owners.values())
+
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
         """A manifest comes; which pieces are missing here goes back."""
         self._must_host(member)
-        manifest = await asyncio.to_thread(from_json, body, self._free_bytes())
+        manifest = await asyncio.to_thread(from_json, body, self._lent_bytes())
         await self._forget_ended()
         self._forget_old(member.id)
         self._offers[pipeline] = Offer(member.id, manifest)
@@ -96,9 +103,18 @@ class Lending:
         self._offers[pipeline] = Offer(member.id, offer.manifest, fetched)
         return msgspec.json.encode({"fetched_bytes": fetched})
 
-    async def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
-        """Load what was offered, and say so. The answer is StageReady or StageFailed."""
+    def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
+        """Begin to load what was offered. The answer is StageReady or StageFailed."""
         pipeline = pipeline_id(order.pipeline)
+        task = self._group.create_task(
+            self._open(member, pipeline, order, send), name=f"load layers for {member.name}"
+        )
+        self._opening[pipeline] = task
+        task.add_done_callback(lambda _: self._opening.pop(pipeline, None))
+
+    async def _open(
+        self, member: Member, pipeline: PipelineId, order: messages.OpenStage, send: Send
+    ) -> None:
         try:
             answer: messages.Message = await self._opened(member, pipeline, order)
         except AppError as error:
@@ -107,7 +123,10 @@ class Lending:
             code = error.reason.code
             answer = messages.StageFailed(pipeline=order.pipeline, code=code, facts=facts)
         self._changed()
-        await send(answer)
+        with suppress(
+            Unreachable
+        ):  # the host is gone; the watch in inference/lend.py ends the stage
+            await send(answer)
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         """Serve frames until the host's channel ends."""
@@ -116,15 +135,23 @@ class Lending:
         await self._lender.serve(pipeline, channel)
 
     async def close(self, member: MachineId, pipeline: PipelineId) -> None:
-        """The host needs these layers no more."""
-        if self._owners.get(pipeline) == member:
+        """The host needs these layers no more, whether they are loaded or still loading."""
+        if self._owners.get(pipeline, member) == member:
+            if opening := self._opening.get(pipeline):
+                opening.cancel()
+                await asyncio.wait({opening})
             await self._give_back(pipeline)
 
-    async def close_all(self, member: MachineId) -> None:
+    def close_soon(self, member: MachineId) -> None:
         """A member was removed: nothing of it stays here."""
+        self._group.create_task(
+            self._close_all(member), name="give back a removed machine's layers"
+        )
+
+    async def _close_all(self, member: MachineId) -> None:
         for pipeline, owner in list(self._owners.items()):
             if owner == member:
-                await self._give_back(pipeline)
+                await self.close(member, pipeline)
         self._forget_old(member, keep=0)
 
     async def _opened(
@@ -136,7 +163,7 @@ class Lending:
             raise BadInput("manifest_odd", what="another manifest than was offered")
         path = await asyncio.to_thread(self._stages.hold, offer.manifest.id)
         if path is None:
-            raise StageLost("stage_missing")
+            raise StageLost("stage_gone")
         self._owners[pipeline] = member.id
         try:
             wanted = await asyncio.to_thread(_wanted, order, path, offer.manifest, self._threads)
@@ -162,7 +189,8 @@ class Lending:
 
     def _missing(self, manifest: Manifest) -> bytes:
         """Which pieces to send; copies what other stages and the shelf have. Runs in a thread."""
-        receiver = self._stages.receive(manifest, self._shelf.donors())
+        donors = self._shelf.donors(frozenset(piece.sha256 for piece in manifest.pieces))
+        receiver = self._stages.receive(manifest, donors)
         if not receiver.wants:
             receiver.finish()
             return b"[]"
@@ -194,9 +222,6 @@ class Lending:
         alive = {wanted.run.pipeline for wanted in self._lender.runs}
         for pipeline in [pipeline for pipeline in self._owners if pipeline not in alive]:
             await self._give_back(pipeline)
-
-    def _free_bytes(self) -> int:
-        return max(0, self._lent_bytes() - self._lender.used_bytes)
 
 
 def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: int) -> Wanted:

@@ -42,6 +42,10 @@ class LenderLink(Protocol):
 class Lenders(Protocol):
     """Where the links are, and what the lenders answer."""
 
+    def expect(self, machine: MachineId, pipeline: PipelineId) -> None:
+        """An OpenStage is about to be sent: its answer must not be missed."""
+        ...
+
     def link(self, machine: MachineId) -> LenderLink:
         """The live link. Raises Unreachable."""
         ...
@@ -131,6 +135,7 @@ class Placing:
         cut = await asyncio.to_thread(self._shelf.cut, self._entry, stage.layers, stage.role)
         await self._send_layers(link, pipeline, stage, cut)
         self._tell(stage, "loading", 0, 1)
+        self._lenders.expect(stage.machine, pipeline)
         await link.send(self._order(run, stage, cut))
         self._stack.push_async_callback(_close_there, link, pipeline)
         await self._lenders.ready(stage.machine, pipeline)

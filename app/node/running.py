@@ -12,6 +12,7 @@ from typing import Any
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, Reason, StageLost
+from app.core.ids import MachineId
 from app.core.plan import Plan, PlannedStage
 from app.inference.chats import Answerer
 from app.inference.pipeline import Pipeline
@@ -21,7 +22,7 @@ from app.inference.work import Shape
 from app.node.ndjson import Progress
 from app.node.placing import Lenders, Placing, Sizes
 from app.node.snapshot import sentence
-from backends.contract import GREEDY
+from backends.contract import GREEDY, Layers
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,13 @@ class Running:
     def stop(self) -> None:
         """Have `run` end; `ended` is set when all memory is given back."""
         self._stop.set()
+
+    def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
+        """What each machine holds of this model, once it is ready."""
+        held: dict[MachineId, tuple[Layers, ...]] = {}
+        for stage in self._plan.stages if self.is_ready else ():
+            held[stage.machine] = (*held.get(stage.machine, ()), stage.layers)
+        return held
 
     def answers(self) -> Json:
         pipeline = self._pipeline

@@ -1,0 +1,90 @@
+# The few commands of this project. `make help` lists them.
+# On Windows, which has no make: README.md names the commands behind `run`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# what is ours and is there: the folders grow with the project
+CODE := $(wildcard app backends bench guide scripts tests)
+SETUP := $(PYTHON) -m scripts.setup
+
+# An empty HOME would make tools write below /: it counts as none.
+ifeq ($(strip $(HOME)),)
+unexport HOME
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo test check bench guide format lock setup clean
+
+help: ## what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' \
+	  | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
+
+run: setup ## set up, then start Poolhouse (without a window: the demo)
+	@echo "There is no window yet, so here is the demo: several nodes on this computer, one answer."
+	@$(BIN)/poolhouse demo
+
+demo: setup ## several nodes on this computer share one model and answer one question
+	@$(BIN)/poolhouse demo
+
+test: check ## everything: format, lint, types, import contracts, tests
+	@echo "== tests"
+	@$(BIN)/python -m pytest
+
+check: dev ## everything but the tests
+	@echo "== format"
+	@$(BIN)/ruff format --check $(CODE)
+	@echo "== lint"
+	@$(BIN)/ruff check $(CODE)
+	@echo "== types"
+	@$(BIN)/mypy $(CODE)
+	@echo "== import contracts"
+	@$(BIN)/lint-imports
+
+bench: setup ## measure: Poolhouse, one machine, and llama.cpp's RPC side by side (ARGS="…")
+	@$(BIN)/python -m bench $(ARGS)
+
+format: dev ## put all code into its one format
+	@$(BIN)/ruff check --fix $(CODE)
+	@$(BIN)/ruff format $(CODE)
+
+setup: ## make .venv from the locks and compile the engine; quick when nothing changed
+	@$(SETUP)
+
+.PHONY: dev
+dev:
+	@$(SETUP) --dev
+
+# The Guide's training has an environment of its own: torch is large, and only pip finds its small
+# build. What they write on their way stays in build/guide.
+GUIDE := .venv-guide
+TORCH := torch==2.13.0
+guide: $(GUIDE)/ready ## train the built-in model anew (hours on two cores)
+	@$(GUIDE)/bin/python -m guide.tokenizer
+	@$(GUIDE)/bin/python -m guide.train
+	@$(GUIDE)/bin/python -m guide.export
+	@$(GUIDE)/bin/python -m guide.score
+
+$(GUIDE)/ready: Makefile requirements/run.txt requirements/guide.txt
+	$(PYTHON) -m venv $(GUIDE)
+	$(GUIDE)/bin/python -m pip install --no-deps --require-hashes \
+	  -r requirements/run.txt -r requirements/guide.txt
+	$(GUIDE)/bin/python -m pip install $(TORCH)
+	@touch $@
+
+# Writes the locks. Releases younger than a week are left out: poisoned ones are found within days.
+# What is left out of run.txt: gguf names requests and tqdm for downloads that we never ask it for.
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-header --no-annotate --exclude-newer "1 week"
+NOT_NEEDED := requests tqdm charset-normalizer certifi urllib3
+lock: ## write requirements/ anew from pyproject.toml (needs uv)
+	$(LOCK) $(NOT_NEEDED:%=--no-emit-package %) pyproject.toml -o requirements/run.txt
+	$(LOCK) --no-deps --group engine -o requirements/engine.txt
+	$(LOCK) --group build -o requirements/build.txt
+	$(LOCK) -c requirements/run.txt --group dev -o requirements/dev.txt
+	$(LOCK) --no-deps --no-emit-package torch --group guide -o requirements/guide.txt
+
+clean: ## remove what was built; models, chats and the Guide's training stay
+	rm -rf $(VENV) $(GUIDE) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	  .import_linter_cache .hypothesis
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,88 @@
+"""Bytes on the disk: hashed ranges, files written whole or not at all, errors as sentences."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from app.core.errors import AppError, BadInput, DoesNotFit
+
+CHUNK_BYTES = 1 << 20
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+Tell = Callable[[int], None]  # how many more bytes are done
+
+
+class Disk:
+    """What the stage store asks of a disk; tests put a failing one in its place."""
+
+    def free_bytes(self, folder: Path) -> int:
+        return shutil.disk_usage(folder).free
+
+    def write(self, file: BinaryIO, data: memoryview) -> None:
+        """Write all of it; raises OSError."""
+        while data:
+            data = data[file.write(data) :]
+
+    def sync(self, file: BinaryIO) -> None:
+        os.fsync(file.fileno())
+
+
+def chunks(file: BinaryIO, offset: int, n_bytes: int) -> Iterator[bytes]:
+    """A range of an open file in chunks; ends early where the file does."""
+    file.seek(offset)
+    while n_bytes > 0 and (chunk := file.read(min(n_bytes, CHUNK_BYTES))):
+        n_bytes -= len(chunk)
+        yield chunk
+
+
+def hash_range(file: BinaryIO, offset: int, n_bytes: int, tell: Tell) -> str:
+    """The SHA-256 of a range, in hex. A file that ends early has another hash than a whole one."""
+    digest = hashlib.sha256()
+    for chunk in chunks(file, offset, n_bytes):
+        digest.update(chunk)
+        tell(len(chunk))
+    return digest.hexdigest()
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Put a small file in place so that a reader sees the old one or the new one, never a part."""
+    part = path.with_name(path.name + ".new")
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise disk_error(path.parent, error, len(data)) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename last through a power cut, where the system lets a folder be synced."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def disk_error(folder: Path, error: OSError, needed_bytes: int) -> AppError:
+    """The error a person can act on for a write that failed."""
+    if error.errno in NO_SPACE:
+        free = 0
+        with contextlib.suppress(OSError):
+            free = shutil.disk_usage(folder).free
+        return DoesNotFit(
+            "disk_full", folder=str(folder), needed_bytes=needed_bytes, free_bytes=free
+        )
+    return BadInput("disk_failed", folder=str(folder), why=error.strerror or str(error))

@@ -1,0 +1,121 @@
+"""A stage file as a list of pieces: what a lender must have, by hash, and its form on the wire."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+import msgspec
+
+from app.core.errors import BadInput, DoesNotFit
+
+MAX_JSON_BYTES = 16 << 20
+MAX_PIECES = 65_536  # as many as a GGUF file may have tensors
+MAX_STAGE_BYTES = 1 << 44
+MAX_GAP_BYTES = 64 << 10  # the largest alignment
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One tensor of a stage file: its hash, its size, its place in the file."""
+
+    sha256: str
+    n_bytes: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A whole stage file: the header as it is, then the pieces in the order of the file."""
+
+    model_id: str  # the model it was cut from
+    header: bytes
+    pieces: tuple[Piece, ...]
+    total_bytes: int
+
+    @property
+    def id(self) -> str:
+        """The name of the stage: 64 hex digits, the same for the same bytes."""
+        digest = hashlib.sha256(b"poolhouse stage 1\0")
+        digest.update(hashlib.sha256(self.header).digest())
+        for piece in self.pieces:
+            digest.update(bytes.fromhex(piece.sha256))
+            digest.update(piece.offset.to_bytes(8, "big") + piece.n_bytes.to_bytes(8, "big"))
+        digest.update(self.total_bytes.to_bytes(8, "big"))
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """A piece to send, from `start` of it on: what is before that has arrived already."""
+
+    piece: int  # index in the manifest
+    start: int
+
+
+def to_json(manifest: Manifest) -> bytes:
+    return msgspec.json.encode(manifest)
+
+
+def from_json(data: bytes, allowed_bytes: int = MAX_STAGE_BYTES) -> Manifest:
+    """A manifest from another machine. Raises BadInput, or DoesNotFit beyond `allowed_bytes`."""
+    if len(data) > MAX_JSON_BYTES:
+        raise BadInput("manifest_odd", what=f"{len(data)} bytes long")
+    try:
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except (msgspec.DecodeError, RecursionError):
+        raise BadInput("manifest_odd", what="not of the agreed form") from None
+    _check(manifest)
+    if manifest.total_bytes > allowed_bytes:
+        needed = manifest.total_bytes
+        raise DoesNotFit("stage_too_large", needed_bytes=needed, allowed_bytes=allowed_bytes)
+    return manifest
+
+
+def wants_to_json(wants: tuple[Want, ...]) -> bytes:
+    return msgspec.json.encode(wants)
+
+
+def wants_from_json(data: bytes, manifest: Manifest) -> tuple[Want, ...]:
+    """What a lender asks for, checked against the manifest it was sent. Raises BadInput."""
+    try:
+        wants = msgspec.json.decode(data, type=tuple[Want, ...])
+    except (msgspec.DecodeError, RecursionError):
+        raise BadInput("manifest_odd", what="not of the agreed form") from None
+    return check_wants(wants, manifest)
+
+
+def check_wants(wants: tuple[Want, ...], manifest: Manifest) -> tuple[Want, ...]:
+    """Each piece at most once, in order, from a place inside it."""
+    before = -1
+    for want in wants:
+        inside = before < want.piece < len(manifest.pieces)
+        if not inside or not 0 <= want.start < manifest.pieces[want.piece].n_bytes:
+            raise BadInput("manifest_odd", what=f"asks for piece {want.piece} from {want.start}")
+        before = want.piece
+    return wants
+
+
+def wanted_bytes(wants: tuple[Want, ...], manifest: Manifest) -> int:
+    return sum(manifest.pieces[want.piece].n_bytes - want.start for want in wants)
+
+
+def _check(manifest: Manifest) -> None:
+    _must(_HASH.fullmatch(manifest.model_id) is not None, "model id")
+    _must(1 <= len(manifest.pieces) <= MAX_PIECES, "number of pieces")
+    end = len(manifest.header)
+    for piece in manifest.pieces:
+        _must(_HASH.fullmatch(piece.sha256) is not None, "hash of a piece")
+        _must(0 < piece.n_bytes <= MAX_STAGE_BYTES, "size of a piece")
+        _must(0 <= piece.offset - end < MAX_GAP_BYTES, "place of a piece")
+        end = piece.offset + piece.n_bytes
+    _must(0 <= manifest.total_bytes - end < MAX_GAP_BYTES, "total size")
+    _must(manifest.total_bytes <= MAX_STAGE_BYTES, "total size")
+
+
+def _must(holds: bool, what: str) -> None:
+    if not holds:
+        raise BadInput("manifest_odd", what=what)

@@ -1,0 +1,251 @@
+"""The models of one machine: what the picker offers, and whether their files are still the same."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from app.catalog.cut import Cut, cut
+from app.catalog.files import hash_range, write_whole
+from app.catalog.gguf import model_of
+from app.catalog.gguf_check import read_header
+from app.catalog.gguf_header import Header
+from app.catalog.receiver import Donor
+from app.catalog.stage_store import StageStore
+from app.core.errors import AppError, BadInput, Damaged
+from app.core.model import Model
+from app.core.reasons import said
+from backends.contract import Layers, Role
+
+log = logging.getLogger(__name__)
+
+GUIDE = "guide"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+FORMAT = 1  # of the stored entries; higher when Model or the families table changes
+_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of Windows
+
+Progress = Callable[[int, int], None]  # bytes done, bytes in all; may raise to stop
+
+
+def silent(_done: int, _total: int) -> None:
+    """For callers that show no progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A model on the shelf. Its file is used where it is, never written, moved or deleted."""
+
+    model: Model
+    path: str
+    mtime_ns: int  # of the file when it was last hashed
+    tensors: dict[str, str]  # name -> SHA-256 in hex
+    builtin: bool = False
+    format: int = FORMAT
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+
+class Shelf:
+    """The folder `models/`: a small JSON file for each model. Safe to call from several threads."""
+
+    def __init__(self, folder: Path, guide: Path, stages: StageStore) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._guide, self._stages = folder, guide, stages
+        self._lock = threading.RLock()
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All models that can be named, the built-in one first. Reads no model file but the Guide."""
+        found = [entry for path in sorted(self._folder.glob("*.json")) if (entry := _read(path))]
+        imported = tuple(entry for entry in found if not entry.builtin)
+        try:
+            return (self._builtin(), *imported) if self._guide.exists() else imported
+        except AppError as error:  # it must not hide the others
+            log.warning("the built-in model cannot be used: %s", said(error))
+            return imported
+
+    def get(self, name: str) -> Entry:
+        """The model of this name, or the only one whose name begins with it. Raises BadInput."""
+        entries = self.entries()
+        wanted = name.casefold()
+        if wanted == GUIDE and not self._guide.exists():
+            raise BadInput("model_builtin_missing", path=str(self._guide))
+        exact = [entry for entry in entries if entry.name == name]
+        same = [entry for entry in entries if entry.name.casefold() == wanted]
+        begins = [entry for entry in entries if name and entry.name.casefold().startswith(wanted)]
+        found = exact or same or begins
+        if len(found) == 1:
+            return found[0]
+        there = ", ".join(entry.name for entry in found or entries) or "none"
+        code = "model_ambiguous" if found else "model_unknown"
+        raise BadInput(code, name=name[:100], there=there)
+
+    def import_file(self, path: Path, progress: Progress = silent) -> Entry:
+        """Check a GGUF file, hash its tensors and put it on the shelf, under its file's name.
+
+        The same file again replaces its entry; another file of that name gets a number.
+        """
+        path = path.expanduser().absolute()
+        header = read_header(path)
+        model_of(header, path.stem, "")  # refused before anything is hashed
+        entry = _hashed(header, path, "unnamed", progress)
+        with self._lock:
+            name = self._free_name(_name_for(path.stem), str(path))
+            entry = replace(entry, model=replace(entry.model, name=name))
+            self._write(entry)
+        return entry
+
+    def verify(self, entry: Entry, progress: Progress = silent) -> Entry:
+        """Make sure the file is still what was imported; hashes it again only when it was touched.
+
+        Raises BadInput when the file is gone, Damaged when it is another one.
+        """
+        path = Path(entry.path)
+        try:
+            found = path.stat()
+        except OSError:
+            raise BadInput("model_gone", name=entry.name, path=entry.path) from None
+        if (found.st_size, found.st_mtime_ns) == (entry.model.file_bytes, entry.mtime_ns):
+            return entry
+        changed = Damaged("model_changed", name=entry.name, path=entry.path)
+        if found.st_size != entry.model.file_bytes:
+            raise changed
+        try:
+            again = _hashed(read_header(path), path, entry.name, progress)
+        except BadInput:
+            raise changed from None
+        if again.model.id != entry.model.id:
+            raise changed
+        again = replace(again, builtin=entry.builtin)
+        self._write(again)
+        return again
+
+    def header(self, entry: Entry) -> Header:
+        """The header of a verified model's file."""
+        return read_header(Path(entry.path))
+
+    def cut(self, entry: Entry, layers: Layers, role: Role) -> Cut:
+        """The stage of a verified model; see cut.py. Raises BadInput where it may not be cut."""
+        return cut(entry.model, self.header(entry), entry.tensors, layers, role)
+
+    def donors(self, wanted: frozenset[str] | None = None) -> dict[str, Donor]:
+        """Where the tensors of all models lie, by hash: a lender that has them fetches nothing.
+
+        wanted: hashes to look for; files that have none of them are not opened.
+        """
+        found: dict[str, Donor] = {}
+        for entry in self.entries():
+            if wanted is not None and wanted.isdisjoint(entry.tensors.values()):
+                continue
+            try:
+                header = self.header(entry)
+            except BadInput:
+                continue  # gone or changed: said when somebody asks for that model
+            for name, tensor in header.tensors.items():
+                if name in entry.tensors:
+                    found[entry.tensors[name]] = Donor(Path(entry.path), tensor.offset)
+        return found
+
+    def remove(self, name: str) -> Entry:
+        """Take a model from the shelf and delete its stages; its file stays where it is."""
+        entry = self.get(name)
+        if entry.builtin:
+            raise BadInput("model_builtin", name=entry.name)
+        with self._lock:
+            self._entry_path(entry.name).unlink(missing_ok=True)
+        self._stages.remove_model(entry.model.id)
+        return entry
+
+    def _builtin(self) -> Entry:
+        """The Guide. An update of the app may bring another file: it is taken as it is."""
+        with self._lock:
+            entry = _read(self._entry_path(GUIDE))
+            found = self._guide.stat()
+            seen = (str(self._guide.absolute()), found.st_size, found.st_mtime_ns)
+            if entry and (entry.path, entry.model.file_bytes, entry.mtime_ns) == seen:
+                return entry
+            path = self._guide.absolute()
+            entry = replace(_hashed(read_header(path), path, GUIDE, silent), builtin=True)
+            self._write(entry)
+            return entry
+
+    def _free_name(self, name: str, path: str) -> str:
+        taken = {e.name.casefold(): e for e in self.entries() if e.path != path or e.builtin}
+        taken_names = {*taken, GUIDE}
+        tries = [name, *(f"{name[:95]}-{number}" for number in range(2, 1000))]
+        for one in tries:
+            if one.casefold() not in taken_names:
+                return one
+        raise BadInput("model_name_odd", name=name)
+
+    def _write(self, entry: Entry) -> None:
+        write_whole(self._entry_path(entry.name), msgspec.json.encode(entry))
+
+    def _entry_path(self, name: str) -> Path:
+        return self._folder / f"{name}.json"
+
+
+def _read(path: Path) -> Entry | None:
+    """A stored entry; None when it cannot be read, so that one bad file hides no other model."""
+    try:
+        entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError):
+        log.warning("the stored model %s cannot be read", path)
+        return None
+    if entry.name != path.stem or not NAME.fullmatch(entry.name):
+        log.warning("the stored model %s has another name", path)
+        return None
+    return entry if entry.format == FORMAT else _renewed(entry)
+
+
+def _renewed(entry: Entry) -> Entry | None:
+    """An entry of an older app: its hashes hold, its facts are read again from the file."""
+    try:
+        model = model_of(read_header(Path(entry.path)), entry.name, entry.model.id)
+    except BadInput:
+        return None
+    return replace(entry, model=model, format=FORMAT)
+
+
+def _hashed(header: Header, path: Path, name: str, progress: Progress) -> Entry:
+    """Hash every tensor of a file. The model's id stands for all of its bytes that matter."""
+    total = sum(tensor.n_bytes for tensor in header.tensors.values())
+    done = 0
+
+    def tell(n_bytes: int) -> None:
+        nonlocal done
+        done += n_bytes
+        progress(done, total)
+
+    identity = hashlib.sha256(hashlib.sha256(header.raw).digest())
+    tensors: dict[str, str] = {}
+    try:
+        mtime_ns = path.stat().st_mtime_ns  # before hashing: a later change is noticed
+        with path.open("rb", buffering=0) as file:
+            for tensor_name, tensor in header.tensors.items():
+                tensors[tensor_name] = hash_range(file, tensor.offset, tensor.n_bytes, tell)
+                identity.update(bytes.fromhex(tensors[tensor_name]))
+    except OSError as error:
+        raise BadInput(
+            "file_unreadable", path=str(path), why=error.strerror or str(error)
+        ) from error
+    model = model_of(header, name, identity.hexdigest())
+    return Entry(model, str(path), mtime_ns, tensors)
+
+
+def _name_for(stem: str) -> str:
+    """A name one can type, from a file's name."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("._-")[:100].rstrip("._-")
+    if not name:
+        return "model"
+    return f"model-{name}" if _DEVICE.fullmatch(name) else name

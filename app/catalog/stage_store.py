@@ -1,0 +1,264 @@
+"""The stage files of one node: received by hash, checked, found again, deleted when unused."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from app.catalog.cut import Cut, read_pieces
+from app.catalog.files import Disk, Tell, hash_range, sync_folder, write_whole
+from app.catalog.gguf_check import read_header
+from app.catalog.manifest import Manifest
+from app.catalog.receiver import RESERVE_BYTES, Donor, Receiver, StagePaths
+from app.core.errors import BadInput, Busy
+
+log = logging.getLogger(__name__)
+_NOWHERE: Mapping[str, Donor] = MappingProxyType({})
+_STAGE_ID = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """What is remembered of a whole stage file."""
+
+    manifest: Manifest
+    mtime_ns: int  # of the file when it was last checked
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A file that may be deleted to make room."""
+
+    stage_id: str
+    n_bytes: int
+    used_ns: int
+
+
+class StageStore:
+    """The folder `stages/`. Safe to call from several threads."""
+
+    def __init__(self, folder: Path, limit_bytes: int, disk: Disk | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._disk = folder, disk or Disk()
+        self.limit_bytes = limit_bytes  # stages that nobody uses are deleted above it
+        self._lock = threading.RLock()
+        self._held: Counter[str] = Counter()
+        self._receiving: set[str] = set()
+
+    def path(self, stage_id: str) -> Path | None:
+        """The stage file, or None when it is not here. Hashed again only when it was touched."""
+        index = self._index(stage_id)
+        if index is None:
+            return None
+        paths = self._paths(stage_id)
+        try:
+            found = paths.whole.stat()
+            if (found.st_size, found.st_mtime_ns) != (index.manifest.total_bytes, index.mtime_ns):
+                self._check(index.manifest, paths.whole)
+                self._remember(index.manifest, paths.whole)
+            os.utime(paths.index)  # its time is when the stage was last used
+        except FileNotFoundError:
+            return None
+        except (BadInput, OSError):
+            log.warning("stage %s was changed on the disk and is deleted", stage_id)
+            self.remove(stage_id)
+            return None
+        return paths.whole
+
+    def hold(self, stage_id: str) -> Path | None:
+        """Like `path`, and the file is not deleted until `release`."""
+        with self._lock:
+            self._held[stage_id] += 1
+        path = self.path(stage_id)
+        if path is None:
+            self.release(stage_id)
+        return path
+
+    def release(self, stage_id: str) -> None:
+        with self._lock:
+            self._held[stage_id] -= 1
+            if self._held[stage_id] <= 0:
+                del self._held[stage_id]
+
+    def receive(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> Receiver:
+        """Begin or resume a stage. Pieces in other stages are copied first; the rest is `.wants`.
+
+        elsewhere: hash -> more places on this machine that have pieces. Raises DoesNotFit when the
+        disk is too small, Busy when this stage is coming in already.
+        """
+        stage_id = manifest.id
+        with self._lock:
+            if stage_id in self._receiving:
+                raise Busy("stage_busy")
+            self._receiving.add(stage_id)
+        closed = self._closer(stage_id)
+        try:
+            donors, keep = self._donors(manifest, elsewhere)
+            self._make_room(manifest.total_bytes + RESERVE_BYTES, keep | {stage_id})
+            paths = self._paths(stage_id)
+            return Receiver(manifest, paths, donors, self._disk, self._install, closed)
+        except BaseException:
+            closed()
+            raise
+
+    def fill(self, cut: Cut, tell: Tell = lambda _: None) -> Path:
+        """Make the stage file of a model on this machine, unless it is here already."""
+        path = self.path(cut.manifest.id)
+        if path is not None:
+            return path
+        with self.receive(cut.manifest) as receiver:
+            tell(cut.manifest.total_bytes - receiver.wanted_bytes)
+            for chunk in read_pieces(cut, receiver.wants):
+                receiver.write(chunk)
+                tell(len(chunk))
+            return receiver.finish()
+
+    def remove(self, stage_id: str) -> None:
+        """Delete a stage that nobody uses; a held or growing one stays."""
+        with self._lock:
+            if stage_id in self._held or stage_id in self._receiving:
+                return
+            paths = self._paths(stage_id)
+            for path in (paths.whole, paths.index, paths.part, paths.journal):
+                with contextlib.suppress(OSError):  # open elsewhere on Windows: next time
+                    path.unlink(missing_ok=True)
+
+    def remove_model(self, model_id: str) -> None:
+        """Delete all unused stages of a model."""
+        for stage_id, index in self._indexes():
+            if index.manifest.model_id == model_id:
+                self.remove(stage_id)
+
+    def trim(self, keep_model: str = "") -> None:
+        """Delete the stages that were not used for longest, down to the limit.
+
+        Those of one model may be spared: while its second stage comes in, its first is not in use.
+        """
+        spared = {i for i, index in self._indexes() if index.manifest.model_id == keep_model}
+        total = self.used_bytes()
+        for one in self._unused(spared):
+            if total <= self.limit_bytes:
+                return
+            self.remove(one.stage_id)
+            total -= one.n_bytes
+
+    def used_bytes(self) -> int:
+        """What the folder takes on the disk."""
+        return sum(_size(path) for path in self._folder.iterdir())
+
+    def _install(self, manifest: Manifest) -> Path:
+        """The part is whole: check it as the engine will see it, and give it its name."""
+        paths = self._paths(manifest.id)
+        try:
+            _check_layout(manifest, paths.part)
+        except BadInput:
+            paths.part.unlink()
+            paths.journal.unlink(missing_ok=True)
+            raise
+        self._remember(manifest, paths.part)  # first: a file without it would be lost
+        paths.part.replace(paths.whole)
+        sync_folder(self._folder)
+        paths.journal.unlink(missing_ok=True)
+        self.trim(manifest.model_id)
+        return paths.whole
+
+    def _make_room(self, needed_bytes: int, keep: set[str]) -> None:
+        """Delete unused stages, oldest first, while the disk is too full for a new one."""
+        for one in self._unused(keep):
+            if self._disk.free_bytes(self._folder) >= needed_bytes:
+                return
+            self.remove(one.stage_id)
+
+    def _donors(
+        self, manifest: Manifest, elsewhere: Mapping[str, Donor]
+    ) -> tuple[dict[str, Donor], set[str]]:
+        """Hash -> where a wanted piece lies already; and the stages of the same model."""
+        wanted = {piece.sha256 for piece in manifest.pieces}
+        donors = {sha256: donor for sha256, donor in elsewhere.items() if sha256 in wanted}
+        keep: set[str] = set()
+        for stage_id, index in self._indexes():
+            for piece in index.manifest.pieces:
+                if piece.sha256 in wanted and piece.sha256 not in donors:
+                    donors[piece.sha256] = Donor(self._paths(stage_id).whole, piece.offset)
+            if index.manifest.model_id == manifest.model_id:
+                keep.add(stage_id)
+        return donors, keep
+
+    def _unused(self, spared: set[str]) -> list[_Kept]:
+        """Stages, whole or in part, that may be deleted: longest unused first."""
+        with self._lock:
+            spared = spared | set(self._held) | self._receiving
+        found: dict[str, _Kept] = {}
+        for path in self._folder.iterdir():
+            stage_id = path.stem
+            if not _STAGE_ID.fullmatch(stage_id) or stage_id in spared:
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                stat = path.stat()
+                before = found.get(stage_id, _Kept(stage_id, 0, 0))
+                used_ns = max(before.used_ns, stat.st_mtime_ns)
+                found[stage_id] = _Kept(stage_id, before.n_bytes + stat.st_size, used_ns)
+        return sorted(found.values(), key=lambda kept: kept.used_ns)
+
+    def _check(self, manifest: Manifest, path: Path) -> None:
+        """Hash a whole stage file again. Raises BadInput when it is not what it was."""
+        _check_layout(manifest, path)
+        with path.open("rb", buffering=0) as file:
+            for piece in manifest.pieces:
+                if hash_range(file, piece.offset, piece.n_bytes, lambda _: None) != piece.sha256:
+                    raise BadInput("manifest_odd", what="hash of a piece")
+
+    def _remember(self, manifest: Manifest, path: Path) -> None:
+        index = _Index(manifest, path.stat().st_mtime_ns)
+        write_whole(self._paths(manifest.id).index, msgspec.json.encode(index))
+
+    def _indexes(self) -> Iterator[tuple[str, _Index]]:
+        for path in self._folder.glob("*.json"):
+            index = self._index(path.stem)
+            if index is not None:
+                yield path.stem, index
+
+    def _index(self, stage_id: str) -> _Index | None:
+        if not _STAGE_ID.fullmatch(stage_id):
+            return None
+        try:
+            return msgspec.json.decode(self._paths(stage_id).index.read_bytes(), type=_Index)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def _paths(self, stage_id: str) -> StagePaths:
+        at = self._folder / stage_id
+        return StagePaths(*(at.with_suffix(end) for end in (".gguf", ".json", ".part", ".have")))
+
+    def _closer(self, stage_id: str) -> Callable[[], None]:
+        def closed() -> None:
+            with self._lock:
+                self._receiving.discard(stage_id)
+
+        return closed
+
+
+def _check_layout(manifest: Manifest, path: Path) -> None:
+    """The pre-check, and that the header describes exactly the pieces that were hashed."""
+    header = read_header(path)
+    tensors = [(tensor.offset, tensor.n_bytes) for tensor in header.tensors.values()]
+    pieces = [(piece.offset, piece.n_bytes) for piece in manifest.pieces]
+    if header.raw != manifest.header or tensors != pieces:
+        raise BadInput("manifest_odd", what="pieces that are not its tensors")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,48 @@
+"""Amounts as people read them: memory, time, speed."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from app.core.reasons import size
+
+BAR_CELLS = 10
+
+__all__ = ["memory_bar", "milliseconds", "rate", "seconds", "size"]
+
+
+def memory_bar(used: int, whole: int, colour: str = "blue") -> Text:
+    """How much of `whole` is used: `███░░░░░░░ 1.1 of 4.0 GiB`."""
+    share = min(1.0, used / whole) if whole > 0 else 0.0
+    full = round(share * BAR_CELLS)
+    if used > 0:
+        full = max(1, full)
+    bar = Text("█" * full, style=colour)
+    bar.append("░" * (BAR_CELLS - full), style="dim")
+    bar.append(f" {_of(used, whole)}", style="default")
+    return bar
+
+
+def _of(used: int, whole: int) -> str:
+    first, second = size(used), size(whole)
+    if first.split()[-1] == second.split()[-1]:
+        first = first.split()[0]
+    return f"{first} of {second}"
+
+
+def seconds(value: float | None) -> str:
+    """`0.42 s`, `12.3 s`, `2 min 5 s`, or `not measured`."""
+    if value is None:
+        return "not measured"
+    if value >= 60:
+        return f"{int(value) // 60} min {int(value) % 60} s"
+    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
+
+
+def milliseconds(value: float | None) -> str:
+    return "not measured" if value is None else f"{1000 * value:.1f} ms"
+
+
+def rate(value: float | None) -> str:
+    """Tokens a second."""
+    return "not measured" if value is None else f"{value:.1f} tok/s"

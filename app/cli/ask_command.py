@@ -1,0 +1,136 @@
+"""`poolhouse ask`: one answer, streamed as it comes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from app.cli.asking import ask_node
+from app.cli.face import Face
+from app.cli.options import HomeOption, JsonOption
+from app.core.errors import BadInput, Unreachable
+
+if TYPE_CHECKING:
+    from app.client import NodeClient
+
+Json = dict[str, Any]
+
+MAX_SEED = (1 << 32) - 2  # the last value means "by chance" in llama.cpp
+
+
+def add_to(program: typer.Typer) -> None:
+    program.command(rich_help_panel="Every day")(ask)
+
+
+def ask(  # noqa: PLR0913  one for each option
+    prompt: Annotated[str, typer.Argument(help="What to ask; `-` reads it from standard input.")],
+    model: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--model", "-m", help="Load this one first if it is not loaded.", show_default=False
+        ),
+    ] = None,
+    system: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--system", help="Who the model is to be.", show_default=False),
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The prompt as it is, without the chat template.")
+    ] = False,
+    temperature: Annotated[
+        float, typer.Option("--temperature", "-t", min=0, max=10, help="0: the likeliest token.")
+    ] = 0.8,
+    max_tokens: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--max-tokens", "-n", min=1, help="End after so many.", show_default=False),
+    ] = None,
+    seed: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--seed", min=0, max=MAX_SEED, help="Repeat a choice.", show_default=False),
+    ] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask the loaded model one question."""
+    if raw and system is not None:
+        raise typer.BadParameter("--system needs a chat template, and --raw leaves it out.")
+    face = Face(as_json)
+    body = {
+        **_words(_read(prompt), system, raw),
+        "model": model,
+        "max_tokens": max_tokens,
+        "sampling": {"temperature": temperature, "seed": seed},
+    }
+    answer = ask_node(home, lambda node: streamed(node, face, body))
+    if as_json:
+        face.json(answer)
+    else:
+        _say_figures(face, answer)
+
+
+def _read(prompt: str) -> str:
+    if prompt != "-":
+        text = prompt
+    else:
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError:
+            raise BadInput("prompt_unreadable") from None
+    if not text.strip():
+        raise BadInput("prompt_missing")
+    return text
+
+
+def _words(prompt: str, system: str | None, raw: bool) -> Json:
+    if system is None:
+        return {"prompt": prompt, "raw": raw}
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
+    return {"messages": messages}
+
+
+async def streamed(node: NodeClient, face: Face, body: Json) -> Json:
+    """The answer; unless the face speaks JSON its text is written while it comes."""
+    begun = ends_line = False
+    try:
+        async with aclosing(node.stream("POST", "/ask", body)) as lines:
+            line = await _loaded(lines, face)
+            while "done" not in line:
+                text = str(line.get("delta", {}).get("text", ""))
+                if text and not face.as_json:
+                    face.write(text)
+                    begun, ends_line = True, text.endswith("\n")
+                line = await anext(lines)
+            return dict(line["done"])
+    except StopAsyncIteration:
+        raise Unreachable("node_went_away") from None
+    finally:
+        if begun and not ends_line:  # also after Ctrl-C: what follows begins on a line of its own
+            face.write("\n")
+
+
+async def _loaded(lines: AsyncGenerator[Json, None], face: Face) -> Json:
+    """The first line of the answer itself; until then a model may have to be loaded."""
+    from app.cli.progress import shown
+
+    with shown(face) as show:
+        while "progress" in (line := await anext(lines)):
+            show(line["progress"])
+    return line
+
+
+def _say_figures(face: Face, answer: Json) -> None:
+    from app.cli.amounts import rate, seconds
+    from app.cli.shapes import Answer, read
+
+    known = read(answer, Answer)
+    machines = len({stage.key for stage in known.placement})
+    where = f" · {machines} machines" if machines > 1 else ""
+    n_tokens = len(known.token_ids)
+    face.dim(
+        f"{n_tokens} tokens · first after {seconds(known.ttft_s)} · "
+        f"{rate(known.decode_tok_s)}{where}"
+    )

@@ -1,0 +1,130 @@
+"""Runs the benchmark against a running node: warm-up, then rounds of answers asked together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.cli.asking import together
+from app.cli.bench_figures import Round, Timed, figures, prompt_ids
+from app.cli.shapes import Answer, Model, Plan, Snapshot, read
+from app.core.errors import BadInput, Unreachable
+
+if TYPE_CHECKING:
+    from app.client import NodeClient
+
+Json = dict[str, Any]
+WARM_UP_TOKENS = 16
+GREEDY = {"temperature": 0.0, "seed": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What to measure: the method of DESIGN.md 8."""
+
+    model: str
+    prompt: int
+    output: int
+    streams: tuple[int, ...]
+    runs: int
+    seed: int
+    load: Json  # split, number, context and users as asked for; None where it does not matter
+
+    @property
+    def steps(self) -> int:
+        """Answers of the whole benchmark, without the warm-up."""
+        return self.runs * sum(self.streams)
+
+
+class Bench:
+    """One benchmark on one node. `told` hears how many answers are finished."""
+
+    def __init__(self, node: NodeClient, task: Task, told: Callable[[int], None]) -> None:
+        self._node = node
+        self._task = task
+        self._told = told
+        self._finished = 0
+        self._model = task.model
+        self._n_vocab: int | None = None
+
+    async def loaded(self, progress: Callable[[Json], None]) -> Plan:
+        """The placement to measure: what is loaded if it will do, else loaded now."""
+        placed = read(await self._node.get("/status"), Snapshot).loaded
+        if placed is None or not self._suffices(placed):
+            body = {"model": self._task.model, **self._load()}
+            done = await self._node.work("POST", "/load", body, progress)
+            placed = read(done["loaded"], Plan)
+        self._model = placed.model  # what was asked for may be the beginning of the name
+        models = read((await self._node.get("/models"))["models"], list[Model])
+        self._n_vocab = next((m.n_vocab for m in models if m.name == placed.model), None)
+        return placed
+
+    def _load(self) -> Json:
+        need = self._task.prompt + self._task.output
+        asked = self._task.load
+        return {
+            "split": asked.get("split"),
+            "number": asked.get("number") or "f16",
+            "context": asked.get("context") or need,
+            "users": asked.get("users") or max(self._task.streams),
+        }
+
+    def _suffices(self, now: Plan) -> bool:
+        """Whether the loaded model is the one meant, with room for all streams."""
+        need = self._load()
+        return (
+            now.model == self._task.model
+            and now.state in ("ready", "")
+            and not any(value is not None for value in self._task.load.values())
+            and (now.context or 0) >= need["context"]
+            and (now.users or 0) >= need["users"]
+        )
+
+    async def measured(self) -> list[Json]:
+        """The figures for each number of streams, after one warm-up."""
+        await self._answer((0, 0, 0), min(WARM_UP_TOKENS, self._task.output))
+        results = []
+        for streams in self._task.streams:
+            rounds = [await self._round(streams, run) for run in range(self._task.runs)]
+            results.append(figures(streams, rounds))
+        return results
+
+    async def _round(self, streams: int, run: int) -> Round:
+        began = time.perf_counter()
+        timed = await together(
+            self._answer((streams, run, stream), self._task.output) for stream in range(streams)
+        )
+        seconds = time.perf_counter() - began
+        return Round(tuple(timed), seconds)
+
+    async def _answer(self, which: tuple[int, int, int], n_tokens: int) -> Timed:
+        task = self._task
+        body = {
+            "prompt_ids": prompt_ids(task.seed, which, task.prompt, self._n_vocab),
+            "raw": True,
+            "model": self._model,
+            "max_tokens": n_tokens,
+            "ignore_end": True,
+            "sampling": GREEDY,
+        }
+        began, first, last = time.perf_counter(), None, 0.0
+        async with aclosing(self._node.stream("POST", "/ask", body)) as lines:
+            async for line in lines:
+                if line.get("delta", {}).get("token_ids"):
+                    last = time.perf_counter() - began
+                    first = last if first is None else first
+                if "done" in line:
+                    answer = read(line["done"], Answer)
+                    self._count(which)
+                    if first is None:
+                        raise BadInput("bench_silent", model=task.model)
+                    return Timed(first, last, answer)
+        raise Unreachable("node_went_away")
+
+    def _count(self, which: tuple[int, int, int]) -> None:
+        if which[0]:  # the warm-up does not count
+            self._finished += 1
+            self._told(self._finished)

@@ -1,0 +1,192 @@
+"""What `doctor` looks at on this machine. Every check says what it found, and the cure."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from app import __version__
+from app.cli import own_python
+from app.client import NodeClient
+from app.core.errors import AppError
+from app.core.reasons import GIB, said, size
+from app.machine.devices import memory
+from app.machine.keystore import open_keystore
+from app.machine.paths import Home
+
+LOW_DISK_BYTES, LEAST_DISK_BYTES = 10 * GIB, 1 * GIB
+LOW_MEMORY_BYTES, LEAST_MEMORY_BYTES = 2 * GIB, GIB // 2
+CHILD_SECONDS = 60
+FOR_TESTS = "fake"  # an engine without weights that every worker has
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One finding. `ok` is None for what is worth knowing and no fault."""
+
+    name: str
+    ok: bool | None
+    cause: str = ""
+    cure: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        return {"name": self.name, "ok": self.ok, "cause": self.cause, "cure": self.cure}
+
+
+class Device(msgspec.Struct, frozen=True):
+    """What an engine computes on."""
+
+    name: str = ""
+    description: str = ""
+
+
+class Engine(msgspec.Struct, frozen=True):
+    """One engine as a worker found it."""
+
+    name: str
+    version: str = ""
+    missing: str = ""
+    devices: list[Device] = []
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """The answer of `python -m backends probe`."""
+
+    engines: list[Engine] = []
+
+
+async def all_checks(home: Home) -> list[Check]:
+    """All findings of this machine, then those of its node if one runs."""
+    return [
+        Check("Poolhouse", True, f"Version {__version__}, Python {_python()}."),
+        *await engines(),
+        disk(home),
+        free_memory(),
+        writable(home),
+        await key_store(home),
+        *await node(home),
+    ]
+
+
+async def engines() -> list[Check]:
+    """Whether a worker starts, and what it can load. In a child: no engine runs in this process."""
+    code, out, err = await _child("-m", "backends", "probe")
+    try:
+        found = msgspec.json.decode(out, type=Probe) if code == 0 else None
+    except msgspec.DecodeError:
+        found, err = None, "its answer was not understood"
+    if found is None:
+        cause = f"A worker does not start: {_last(err)}."
+        return [Check("Worker", False, cause, "Install Poolhouse again.")]
+    shown = [engine(one) for one in found.engines if one.name != FOR_TESTS]
+    return [Check("Worker", True, "It starts."), *shown]
+
+
+def engine(found: Engine) -> Check:
+    """One engine: its version and what it computes on, or why it cannot be loaded."""
+    if found.missing:
+        cure = "Run `make run` in the Poolhouse folder: it compiles the engine."
+        return Check("Engine", False, found.missing.rstrip(".") + ".", cure)
+    devices = ", ".join(device.description or device.name for device in found.devices)
+    where = f" on {devices}" if devices else ""
+    return Check("Engine", True, f"{found.name} {found.version}{where}.")
+
+
+def disk(home: Home) -> Check:
+    """Room for models below the home."""
+    folder = _existing(home.root)
+    free = shutil.disk_usage(folder).free
+    cause = f"{size(free)} are free where models are kept ({folder})."
+    cure = "Free some space, or choose another folder with --home."
+    return Check("Disk", _enough(free, LEAST_DISK_BYTES, LOW_DISK_BYTES), cause, cure)
+
+
+def free_memory() -> Check:
+    """Memory that a model could take now."""
+    now = memory()
+    cause = f"{size(now.free_bytes)} of {size(now.total_bytes)} are free."
+    cure = "Close programs that are not needed."
+    return Check(
+        "Memory", _enough(now.free_bytes, LEAST_MEMORY_BYTES, LOW_MEMORY_BYTES), cause, cure
+    )
+
+
+def writable(home: Home) -> Check:
+    """Whether the node can write where it keeps everything. Leaves nothing behind."""
+    folder = _existing(home.root)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        cure = "Make it writable for you, or choose another folder with --home."
+        return Check("Home", False, f"{folder} cannot be written: {error.strerror}.", cure)
+    return Check("Home", True, f"{home.root} can be written.")
+
+
+async def key_store(home: Home) -> Check:
+    """Where the key of this machine is, and whether it can be read."""
+    try:
+        store = await open_keystore(home)
+        if home.identity.is_dir():
+            await store.read()
+    except AppError as error:
+        return Check("Key", False, said(error))
+    return Check("Key", True, f"The key is kept {store.where}.")
+
+
+async def node(home: Home) -> list[Check]:
+    """The running node: its version, and what it found itself."""
+    try:
+        async with NodeClient(home, any_version=True) as client:
+            runs = client.runtime.version
+            if runs != __version__:
+                cause = f"The node runs {runs}, this command is {__version__}."
+                return [Check("Node", False, cause, "Stop that node and start it again.")]
+            found = (await client.get("/doctor")).get("checks", [])
+    except AppError as error:
+        ok = None if error.reason.code == "node_not_running" else False
+        return [Check("Node", ok, said(error))]
+    return [Check("Node", True, f"Running, version {runs}."), *msgspec.convert(found, list[Check])]
+
+
+async def _child(*arguments: str) -> tuple[int, str, str]:
+    """Exit code, output and errors of another Python with this very package."""
+    process = await asyncio.create_subprocess_exec(
+        *own_python.command(*arguments),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=own_python.environment(),
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(CHILD_SECONDS):
+            out, err = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return 1, "", f"no answer within {CHILD_SECONDS} seconds"
+    assert process.returncode is not None
+    return process.returncode, out.decode(errors="replace"), err.decode(errors="replace")
+
+
+def _last(text: str) -> str:
+    lines: Sequence[str] = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1].rstrip(".") if lines else "it said nothing"
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists: doctor makes nothing."""
+    return next((one for one in (folder, *folder.parents) if one.is_dir()), Path.cwd())
+
+
+def _enough(free: int, least: int, low: int) -> bool | None:
+    return False if free < least else None if free < low else True
+
+
+def _python() -> str:
+    return ".".join(str(part) for part in sys.version_info[:3])

@@ -1,0 +1,160 @@
+"""Nodes of a demo: child processes in temporary homes that end, and leave nothing, with the demo."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+import psutil
+
+from app.cli import own_python
+from app.cli.asking import together
+from app.core.errors import StageLost
+
+Json = dict[str, Any]
+NAMES = ("den-pc", "attic-pc", "kitchen-laptop", "study-pc", "hall-pc", "garden-laptop")
+READY_SECONDS = 60
+ENDING_SECONDS = 10.0
+LAST_WORDS_SECONDS = 2.0  # for what a dying node still writes
+REMOVING_TRIES = 20  # Windows holds files of an ended process for a moment
+LEND = "512MiB"
+LOG = "demo.log"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoNode:
+    """A node that is ready."""
+
+    name: str
+    home: Path
+    process: asyncio.subprocess.Process
+    ready: Json
+
+
+class DemoNodes:
+    """`async with DemoNodes(3) as nodes`: `nodes.all`, this machine first."""
+
+    def __init__(self, machines: int) -> None:
+        self._names = [named(number) for number in range(machines)]
+        self._threads = max(1, (os.cpu_count() or 1) // machines)
+        self._processes: list[asyncio.subprocess.Process] = []
+        self.all: list[DemoNode] = []
+
+    async def __aenter__(self) -> Self:
+        self._folder = Path(tempfile.mkdtemp(prefix="poolhouse-demo-"))
+        try:
+            self.all = await together(self._started(name) for name in self._names)
+        except BaseException:
+            await self._end()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._end()
+
+    async def _started(self, name: str) -> DemoNode:
+        home = self._folder / name
+        home.mkdir()
+        with (home / LOG).open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                *node_command(home, name, self._threads),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                # The system's keyring must not hear of homes that will be gone.
+                env=own_python.environment(POOLHOUSE_KEYSTORE="file"),
+                **_apart(),
+            )
+        self._processes.append(process)
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                line = await process.stdout.readline()
+            return DemoNode(name, home, process, msgspec.json.decode(line, type=Json))
+        except TimeoutError:
+            raise StageLost("demo_slow", name=name, seconds=READY_SECONDS) from None
+        except msgspec.DecodeError:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_WORDS_SECONDS):
+                    await process.wait()
+            raise StageLost("demo_node_ended", name=name, detail=_last_line(home)) from None
+
+    async def _end(self) -> None:
+        """Ask every node to end, help those that do not, and remove their homes."""
+        for process in self._processes:
+            if process.stdin is not None:
+                process.stdin.close()  # the sign they wait for
+        try:
+            await asyncio.gather(*(_ended(process) for process in self._processes))
+        finally:
+            await asyncio.to_thread(_removed, self._folder)
+
+
+def named(number: int) -> str:
+    return NAMES[number] if number < len(NAMES) else f"machine-{number + 1}"
+
+
+def node_command(home: Path, name: str, threads: int) -> list[str]:
+    """How to start one node that only this computer can reach."""
+    return own_python.command(
+        "-m", "app", "node", "--home", str(home), "--name", name, "--port", "0",
+        "--bind", "127.0.0.1", "--no-discovery", "--lend", LEND,
+        "--threads", str(threads), "--stop-with-stdin",
+    )  # fmt: skip
+
+
+def _apart() -> dict[str, Any]:
+    """Ctrl-C is for the demo, which then ends its nodes in order."""
+    if sys.platform == "win32":
+        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    return {"start_new_session": True}
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    workers = _children(process.pid)
+    try:
+        async with asyncio.timeout(ENDING_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        workers += _children(process.pid)
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    for worker in workers:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            worker.kill()
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _removed(folder: Path) -> None:
+    for _ in range(REMOVING_TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+
+
+def _last_line(home: Path) -> str:
+    lines = (home / LOG).read_text(encoding="utf-8", errors="replace").split("\n")
+    said = [line.strip() for line in lines if line.strip()]
+    return said[-1].rstrip(".") if said else "it said nothing"

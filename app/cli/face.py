@@ -1,0 +1,112 @@
+"""Where a command says things: results on stdout, messages on stderr, as text or as JSON."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import sys
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, TextIO
+
+from app.cli import safe_text
+from app.core.errors import AppError
+from app.core.reasons import said
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+# Our own signs for outputs that cannot show them (old code pages); all else becomes "?".
+_PLAIN = {"█": "#", "░": ".", "▁": "_", "–": "-", "·": "-", "…": ".", "×": "x", "±": "~", "→": ">"}
+
+
+def _plain_signs(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    missing = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(sign, "?") for sign in missing), error.end
+
+
+codecs.register_error("poolhouse.plain", _plain_signs)
+
+
+class Face:
+    """The two outputs of one command. With `as_json` stdout gets exactly one JSON object."""
+
+    def __init__(self, as_json: bool = False) -> None:
+        self.as_json = as_json
+        for stream in (sys.stdout, sys.stderr):
+            _never_fail(stream)
+
+    @cached_property
+    def out(self) -> Console:
+        return _console(sys.stdout)
+
+    @cached_property
+    def err(self) -> Console:
+        return _console(sys.stderr)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a person watches: then things may move."""
+        return not self.as_json and sys.stdout.isatty() and sys.stderr.isatty()
+
+    def result(self, data: object, view: Callable[[], RenderableType]) -> None:
+        """What the command was asked for: `data` as JSON, or the view of it."""
+        if self.as_json:
+            self.json(data)
+        else:
+            self.show(view())
+
+    def show(self, view: RenderableType) -> None:
+        """A view on stdout; without a terminal, its lines end where their text ends."""
+        if self.out.is_terminal:
+            self.out.print(view)
+            return
+        with self.out.capture() as drawn:
+            self.out.print(view)
+        sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
+        sys.stdout.flush()
+
+    def json(self, data: object) -> None:
+        """One JSON object on one line, in ASCII: no control in it can reach a terminal."""
+        line = json.dumps(data, ensure_ascii=True).replace("\x7f", "\\u007f")
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    def write(self, foreign: str) -> None:
+        """A piece of streamed text, at once."""
+        sys.stdout.write(safe_text.text(foreign))
+        sys.stdout.flush()
+
+    def note(self, sentence: str) -> None:
+        """A message beside the result."""
+        sys.stderr.write(safe_text.line(sentence) + "\n")
+        sys.stderr.flush()
+
+    def dim(self, sentence: str) -> None:
+        """A message of less weight, for people only."""
+        if self.is_live:
+            self.err.print(safe_text.line(sentence), style="dim")
+
+    def fail(self, error: AppError) -> None:
+        """Say in one sentence what went wrong."""
+        sentence = safe_text.line(said(error))
+        if self.as_json:
+            kind = type(error).__name__
+            reason = {"code": error.reason.code, "facts": error.reason.facts}
+            self.json({"error": {"kind": kind, **reason, "message": sentence}})
+        self.note(sentence)
+
+
+def _never_fail(stream: TextIO) -> None:
+    """A sign the output cannot show must not end the command."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="poolhouse.plain")
+
+
+def _console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    # No markup: names of machines and models may hold brackets.
+    return Console(file=stream, markup=False, emoji=False, highlight=False)

@@ -1,0 +1,60 @@
+"""From arguments to an exit code: runs one command and says what went wrong in one sentence."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+
+from app.cli.face import Face
+from app.core.errors import AppError, BadInput
+
+FAILED, WRONG_USAGE, STOPPED = 1, 2, 130  # 130: what shells report after Ctrl-C
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the process's exit code comes back."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    face = Face(as_json="--json" in given)
+    try:
+        return _run(given, face)
+    except BrokenPipeError:  # `poolhouse models | head`: whoever read has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except KeyboardInterrupt:
+        face.fail(AppError("stopped"))
+        return STOPPED
+
+
+def _run(given: list[str], face: Face) -> int:
+    import typer
+
+    from app.cli.program import build
+
+    try:
+        code = build()(given, prog_name="poolhouse", standalone_mode=False)
+    except AppError as error:
+        face.fail(error)
+        return FAILED
+    except typer.Abort:
+        face.fail(AppError("stopped"))
+        return STOPPED
+    except typer.TyperException as error:  # what was typed; it names the option and the cure
+        face.fail(
+            BadInput("usage", sentence=str(getattr(error, "format_message", error.__str__)()))
+        )
+        return WRONG_USAGE
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise
+        face.fail(AppError("system_error", detail=_told(error)))
+        return FAILED
+    if code == STOPPED:  # typer turns Ctrl-C into this code
+        face.fail(AppError("stopped"))
+    return code if isinstance(code, int) else 0
+
+
+def _told(error: OSError) -> str:
+    what = error.strerror or str(error)
+    return f"{error.filename}: {what}" if error.filename else what

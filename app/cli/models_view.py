@@ -1,0 +1,47 @@
+"""The shelf as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from app.cli import safe_text
+from app.cli.amounts import size
+from app.cli.shapes import Model
+
+
+def models_view(models: Sequence[Model]) -> RenderableType:
+    """A row for each model; why one cannot be split stands below the table."""
+    if not models:
+        return Text("The shelf is empty. Put a model on it with `poolhouse import FILE`.")
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("Model", overflow="ellipsis", no_wrap=True, max_width=28)
+    table.add_column("Family", no_wrap=True)
+    table.add_column("Kind", no_wrap=True)
+    table.add_column("Layers", justify="right")
+    table.add_column("Context", justify="right")
+    table.add_column("Size", justify="right", no_wrap=True)
+    for model in models:
+        name = Text(safe_text.name(model.name))
+        if model.builtin:
+            name.append(" (built in)", style="dim")
+        table.add_row(
+            name,
+            safe_text.name(model.architecture),
+            safe_text.name(model.quantisation),
+            str(model.n_layers),
+            f"{model.context_length:,}" if model.context_length else "not known",
+            size(model.file_bytes),
+        )
+    return Group(table, *_whole(models))
+
+
+def _whole(models: Sequence[Model]) -> list[Text]:
+    return [
+        Text(f"{safe_text.name(model.name)}: {safe_text.line(model.whole_reason)}", style="dim")
+        for model in models
+        if model.whole_reason and not model.splits
+    ]

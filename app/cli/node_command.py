@@ -1,0 +1,93 @@
+"""`poolhouse node`: the node of this machine, in the foreground."""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import sys
+import threading
+from typing import Annotated, Optional
+
+import typer
+
+from app.cli.options import HomeOption, JsonOption, read_size
+
+NameOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--name", metavar="NAME", help="What others call this machine.", show_default=False
+    ),
+]
+PortOption = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--port",
+        min=0,
+        max=65535,
+        metavar="P",
+        help="For other machines; 0: any.",
+        show_default=False,
+    ),
+]
+LendOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--lend", metavar="2GiB", help="Memory to lend at most.", show_default=False),
+]
+BindOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--bind", metavar="ADDR", help="Listen only there.", show_default=False),
+]
+DiscoveryOption = Annotated[
+    bool,
+    typer.Option("--discovery/--no-discovery", help="Find machines of the household by itself."),
+]
+
+
+def add_to(program: typer.Typer) -> None:
+    program.command(rich_help_panel="Every day")(node)
+
+
+def node(  # noqa: PLR0913  one for each option
+    name: NameOption = None,
+    port: PortOption = None,
+    lend: LendOption = None,
+    bind: BindOption = None,
+    discovery: DiscoveryOption = True,
+    threads: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--threads", min=1, help="Of each worker; all cores.", show_default=False),
+    ] = None,
+    stop_with_stdin: Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run this machine's node until Ctrl-C. One JSON line says when it is ready."""
+    lend_bytes = read_size(lend) if lend else None
+
+    from app.node import NodeOptions, run
+
+    options = NodeOptions(
+        home=home,
+        name=name,
+        port=port,
+        lend_bytes=lend_bytes,
+        discovery=discovery,
+        threads=threads,
+        **({"bind": bind} if bind else {}),
+    )
+    if stop_with_stdin:
+        _stop_when_stdin_ends()
+    elif not as_json and sys.stdout.isatty():
+        sys.stderr.write("Starting the node. Ctrl-C stops it.\n")
+    run(options)
+
+
+def _stop_when_stdin_ends() -> None:
+    """End like Ctrl-C once whoever started us is gone: the one sign every system gives."""
+
+    def watch() -> None:
+        while sys.stdin.buffer.read(1024):
+            pass
+        _thread.interrupt_main(signal.SIGINT)
+
+    threading.Thread(target=watch, name="parent watch", daemon=True).start()

@@ -1,0 +1,74 @@
+"""What may stand behind a command: the options many commands share, and how they are read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
+         "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # fmt: skip
+
+
+def read_size(typed: str) -> int:
+    """Bytes of a size as people type it: `2GiB`, `512 MiB`, `1.5g`, `0`."""
+    found = re.fullmatch(r"\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{0,3})\s*", typed)
+    unit = UNITS.get(found[2].upper()) if found else None
+    if found is None or unit is None:
+        raise typer.BadParameter(f"'{typed}' is not a size. Write it like 2GiB or 512MiB.")
+    return int(float(found[1]) * unit)
+
+
+def read_counts(typed: str) -> list[int]:
+    """Whole numbers above zero between commas: `5,6,5`."""
+    try:
+        counts = [int(part) for part in typed.split(",")]
+    except ValueError:
+        counts = []
+    if not counts or min(counts) < 1:
+        raise typer.BadParameter(f"'{typed}' is not a list of numbers. Write it like 5,6,5.")
+    return counts
+
+
+def read_code(typed: str) -> str:
+    """The six digits of a pairing code; spaces and dashes between them are fine."""
+    digits = re.sub(r"[\s-]", "", typed)
+    if not re.fullmatch(r"[0-9]{6}", digits):
+        raise typer.BadParameter("A pairing code has six digits.")
+    return digits
+
+
+HomeOption = Annotated[
+    Optional[Path],  # noqa: UP045  typer reads it at run time
+    typer.Option(
+        "--home", metavar="DIR", help="Where the node keeps everything.", show_default=False
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask again.")]
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Its name in `poolhouse models`.")
+]
+ContextOption = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--context", min=1, metavar="N", help="Tokens of one conversation.", show_default=False
+    ),
+]
+UsersOption = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--users", min=1, max=64, metavar="N", help="Conversations at once.", show_default=False
+    ),
+]
+SplitOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--split",
+        metavar="5,6,5",
+        help="Layers of each run: this machine's first, the lenders' in order, this machine's last.",
+        show_default=False,
+    ),
+]

@@ -1,0 +1,90 @@
+"""An open pairing window on the terminal: the code, the address, the time left, the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from app.cli import safe_text
+from app.cli.face import Face
+from app.cli.shapes import read
+from app.core.errors import AppError
+
+if TYPE_CHECKING:
+    from app.client import NodeClient
+
+CLOSING_SECONDS = 2.0
+
+
+class Window(msgspec.Struct, frozen=True):
+    """What the other person must type, and how long it is good for."""
+
+    code: str
+    address: str
+    seconds: float = 120
+    tries: int = 3
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A machine by id and name."""
+
+    id: str
+    name: str
+
+
+class PairedWith(msgspec.Struct, frozen=True):
+    """The end of a pairing."""
+
+    machine: Named
+
+
+async def opened(node: NodeClient, role: str) -> Window:
+    """Open a window on the node."""
+    return read(await node.post("/pairing", {"role": role}), Window)
+
+
+async def keep_open(node: NodeClient, face: Face, window: Window) -> PairedWith:
+    """Show the window until a machine came in or it closed; Ctrl-C closes it."""
+    try:
+        if face.is_live:
+            return await _counting_down(node, face, window)
+        if not face.as_json:
+            face.note(f"Code {_spaced(window.code)} at {safe_text.line(window.address)}, "
+                      f"good for {int(window.seconds)} seconds.")  # fmt: skip
+        return read(await node.work("GET", "/pairing/wait"), PairedWith)
+    except asyncio.CancelledError:
+        # The loop is ending: nothing else would close the window before its time is over.
+        with contextlib.suppress(AppError, TimeoutError):
+            async with asyncio.timeout(CLOSING_SECONDS):
+                await node.delete("/pairing")
+        raise
+
+
+async def _counting_down(node: NodeClient, face: Face, window: Window) -> PairedWith:
+    from rich.live import Live
+
+    from app.cli.pairing_view import window_view
+
+    ends = time.monotonic() + window.seconds
+    tries = [window.tries]
+
+    def heard(step: dict[str, Any]) -> None:
+        left = step.get("tries_left")
+        tries[0] = left if isinstance(left, int) else tries[0]
+
+    with Live(
+        get_renderable=lambda: window_view(window, ends - time.monotonic(), tries[0]),
+        console=face.err,
+        refresh_per_second=4,
+        transient=True,
+    ):
+        return read(await node.work("GET", "/pairing/wait", progress=heard), PairedWith)
+
+
+def _spaced(code: str) -> str:
+    code = safe_text.line(code)
+    return f"{code[:3]} {code[3:]}"

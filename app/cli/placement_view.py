@@ -1,0 +1,74 @@
+"""A placement as a small picture: a row for each machine, its layers and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from app.cli import safe_text
+from app.cli.amounts import memory_bar, seconds, size
+from app.cli.layer_strip import COLOURS, in_words, joined, strip
+from app.cli.shapes import Plan, Stage
+
+
+def plan_view(plan: Plan) -> RenderableType:
+    """The forecast of `poolhouse plan`, or a loaded model."""
+    rows: list[RenderableType] = [Text(headline(plan), style="bold"), placement_view(plan)]
+    rows += [Text(safe_text.line(reason), style="dim") for reason in plan.reasons]
+    return Group(*rows)
+
+
+def headline(plan: Plan) -> str:
+    """`guide · split over 3 machines · context 4,096 · 2 users · f16`."""
+    machines = len(by_machine(plan.stages))
+    shape = f"split over {machines} machines" if machines > 1 else "on one machine"
+    parts = [safe_text.name(plan.model), shape]
+    if plan.context:
+        parts.append(f"context {plan.context:,}")
+    if plan.users:
+        parts.append(f"{plan.users} at once")
+    if plan.number and machines > 1:
+        parts.append(plan.number)
+    return " · ".join(parts)
+
+
+def loaded_line(plan: Plan) -> str:
+    """How long loading took, and what came over the network for it."""
+    took = f"Loaded in {seconds(plan.loaded_seconds)}"
+    if plan.fetched_bytes:
+        return f"{took}; {size(plan.fetched_bytes)} went to the lenders."
+    return f"{took}; no weights had to be sent."
+
+
+def placement_view(plan: Plan) -> Table:
+    """One row for each machine in the order in which a token visits them."""
+    needs = {need.key: need for need in plan.machines}
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
+    table.add_column(overflow="ellipsis", no_wrap=True, max_width=24)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True)
+    n_layers = max((stage.last for stage in plan.stages), default=0)
+    for row, (key, stages) in enumerate(by_machine(plan.stages).items()):
+        colour = COLOURS[row % len(COLOURS)]
+        runs = joined([(stage.first, stage.last) for stage in stages])
+        takes = sum(stage.weight_bytes + stage.kv_bytes + stage.work_bytes for stage in stages)
+        need = needs.get(key)
+        memory: RenderableType = size(takes) if takes else ""
+        if need is not None and need.lends_bytes:
+            memory = memory_bar(need.needs_bytes, need.lends_bytes, colour)
+        table.add_row(
+            safe_text.name(stages[0].machine), strip(runs, n_layers, colour), in_words(runs), memory
+        )
+    return table
+
+
+def by_machine(stages: Sequence[Stage]) -> dict[str, list[Stage]]:
+    """Stages by the key of the machine that holds them, in order of their first layers."""
+    held: dict[str, list[Stage]] = {}
+    for stage in sorted(stages, key=lambda stage: stage.first):
+        held.setdefault(stage.key, []).append(stage)
+    return held

@@ -1,0 +1,100 @@
+"""Placing a model on the machines: forecast, load, unload."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from app.cli import safe_text
+from app.cli.asking import ask_node
+from app.cli.face import Face
+from app.cli.options import (
+    ContextOption,
+    HomeOption,
+    JsonOption,
+    ModelArgument,
+    SplitOption,
+    UsersOption,
+    read_counts,
+)
+
+PANEL = "Models"
+
+
+class NumberName(StrEnum):
+    """How hidden states are written on the wire."""
+
+    F16 = "f16"
+    F32 = "f32"
+    Q8 = "q8"
+
+
+NumberOption = Annotated[
+    NumberName, typer.Option("--number", help="How numbers travel between machines.")
+]
+
+
+def add_to(program: typer.Typer) -> None:
+    for command in (plan, load, unload):
+        program.command(rich_help_panel=PANEL)(command)
+
+
+def placing(
+    model: str, context: int | None, users: int | None, split: str | None
+) -> dict[str, Any]:
+    """What a plan and a load have in common."""
+    runs = read_counts(split) if split else None
+    return {"model": model, "context": context, "users": users, "split": runs}
+
+
+def plan(
+    model: ModelArgument,
+    context: ContextOption = None,
+    users: UsersOption = None,
+    split: SplitOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where the layers would go, without loading anything."""
+    body = placing(model, context, users, split)
+    answer = ask_node(home, lambda node: node.post("/plan", body))
+
+    from app.cli.placement_view import plan_view
+    from app.cli.shapes import Plan, read
+
+    Face(as_json).result(answer, lambda: plan_view(read(answer, Plan)))
+
+
+def load(
+    model: ModelArgument,
+    split: SplitOption = None,
+    context: ContextOption = None,
+    users: UsersOption = None,
+    number: NumberOption = NumberName.F16,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Place a model on the machines, ready to answer."""
+    from app.cli.progress import shown
+
+    face = Face(as_json)
+    body = {**placing(model, context, users, split), "number": number.value}
+    with shown(face) as show:
+        answer = ask_node(home, lambda node: node.work("POST", "/load", body, show))
+
+    from app.cli.placement_view import loaded_line, plan_view
+    from app.cli.shapes import Plan, read
+
+    face.result(answer, lambda: plan_view(read(answer["loaded"], Plan)))
+    if not as_json:
+        face.dim(loaded_line(read(answer["loaded"], Plan)))
+
+
+def unload(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Give the memory of the loaded model back, on every machine."""
+    answer = ask_node(home, lambda node: node.post("/unload"))
+    name = answer.get("unloaded")
+    sentence = f"{safe_text.name(str(name))} is unloaded." if name else "No model was loaded."
+    Face(as_json).result(answer, lambda: sentence)

@@ -1,0 +1,134 @@
+"""Shows long work on stderr: moving bars for a person, a line for each step otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from app.cli import safe_text
+from app.cli.face import Face
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, Task
+
+Show = Callable[[dict[str, Any]], None]
+
+WORDS = {
+    "checking": "Checking the file",
+    "hashing": "Checking the bytes",
+    "copying": "Copying",
+    "planning": "Planning",
+    "cutting": "Cutting layers",
+    "preparing": "Preparing layers",
+    "sending": "Sending layers",
+    "fetching": "Fetching layers",
+    "loading": "Loading layers",
+    "opening": "Opening layers",
+    "waiting": "Waiting",
+}
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A progress line of the node."""
+
+    step: str = ""
+    machine: str | None = None
+    done: float | None = None
+    total: float | None = None
+    unit: str = "steps"
+
+
+@contextmanager
+def shown(face: Face) -> Iterator[Show]:
+    """While it lasts, progress lines of the node can be given to what it yields."""
+    if not face.is_live:
+        yield _Lines(face).show
+        return
+    progress = bars(face.err)
+    try:
+        yield _Bars(progress).show
+    finally:
+        progress.stop()
+
+
+class _Lines:
+    """Says each step once, when it begins."""
+
+    def __init__(self, face: Face) -> None:
+        self._face = face
+        self._said: set[str] = set()
+
+    def show(self, line: dict[str, Any]) -> None:
+        title = _title(_step(line))
+        if title not in self._said:
+            self._said.add(title)
+            self._face.note(f"{title}…")
+
+
+class _Bars:
+    """A bar for each step and machine; finished ones stay full."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._tasks: dict[str, Any] = {}
+
+    def show(self, line: dict[str, Any]) -> None:
+        step = _step(line)
+        title = _title(step)
+        if title not in self._tasks:
+            self._progress.start()  # only now: quick work draws nothing
+            self._tasks[title] = self._progress.add_task(title, total=step.total, unit=step.unit)
+        self._progress.update(self._tasks[title], completed=step.done or 0, total=step.total)
+
+
+def bars(console: Console) -> Progress:
+    """Bars with amounts, speed and time left, gone when the work is done."""
+    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+    from rich.text import Text
+
+    class Figures(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(figures(task), style="dim")
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        Figures(),
+        console=console,
+        transient=True,
+    )
+
+
+def figures(task: Task) -> str:
+    """`12.0 MiB of 40.0 MiB · 31.0 MiB/s · 1 s left`, or `3 of 12 layers`."""
+    from app.cli.amounts import seconds, size
+
+    done, total = task.completed, task.total
+    if total is None:
+        return ""
+    if task.fields.get("unit") != "bytes":
+        return f"{int(done)} of {int(total)} {safe_text.name(str(task.fields.get('unit', '')))}"
+    parts = [f"{size(int(done))} of {size(int(total))}"]
+    if task.speed:
+        parts.append(f"{size(int(task.speed))}/s")
+    if task.time_remaining is not None and not task.finished:
+        parts.append(f"{seconds(int(task.time_remaining)).replace('.00', '')} left")
+    return " · ".join(parts)
+
+
+def _step(line: dict[str, Any]) -> Step:
+    try:
+        return msgspec.convert(line, Step)
+    except msgspec.ValidationError:  # progress is decoration: never a reason to stop
+        return Step("working")
+
+
+def _title(step: Step) -> str:
+    words = WORDS.get(step.step, safe_text.name(step.step).capitalize() or "Working")
+    if not step.machine:
+        return words
+    return f"{words} {'to' if step.step == 'sending' else 'on'} {safe_text.name(step.machine)}"

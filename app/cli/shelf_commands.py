@@ -1,0 +1,76 @@
+"""The shelf: list models, import a file, delete one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from app.cli import safe_text
+from app.cli.asking import ask_node
+from app.cli.face import Face
+from app.cli.options import HomeOption, JsonOption, ModelArgument, YesOption
+from app.core.errors import BadInput
+
+PANEL = "Models"
+
+
+def add_to(program: typer.Typer) -> None:
+    program.command(rich_help_panel=PANEL)(models)
+    program.command("import", rich_help_panel=PANEL)(import_file)
+    program.command(rich_help_panel=PANEL)(rm)
+
+
+def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """List the models on the shelf."""
+    answer = ask_node(home, lambda node: node.get("/models"))
+
+    from app.cli.models_view import models_view
+    from app.cli.shapes import Model, read
+
+    Face(as_json).result(answer, lambda: models_view(read(answer["models"], list[Model])))
+
+
+def import_file(
+    file: Annotated[Path, typer.Argument(help="A GGUF file. It is used in place.")],
+    name: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--name", help="Its name on the shelf.", show_default=False),
+    ] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a model file on the shelf."""
+    from app.cli.progress import shown
+
+    path = file.expanduser().absolute()  # the node has another working directory
+    if not path.is_file():
+        raise BadInput("file_missing", path=str(path))
+    face, body = Face(as_json), {"path": str(path), "name": name}
+    with shown(face) as show:
+        answer = ask_node(home, lambda node: node.work("POST", "/models", body, show))
+
+    from app.cli.models_view import models_view
+    from app.cli.shapes import Model, read
+
+    face.result(answer, lambda: models_view([read(answer["model"], Model)]))
+
+
+def rm(
+    model: ModelArgument,
+    yes: YesOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a model off the shelf and free its space."""
+    from app.cli.amounts import size
+    from app.client import segment
+
+    face = Face(as_json)
+    if face.is_live and not yes:
+        typer.confirm(f"Delete {safe_text.name(model)}?", abort=True)
+    answer = ask_node(home, lambda node: node.delete(f"/models/{segment(model)}"))
+    freed = int(answer.get("freed_bytes") or 0)
+    name = safe_text.name(str(answer.get("removed", model)))
+    face.result(answer, lambda: f"{name} is deleted; {size(freed)} are free again.")

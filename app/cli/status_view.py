@@ -1,0 +1,116 @@
+"""The household at a glance: what is loaded, every machine, what it lends, and the links."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from app.cli import safe_text
+from app.cli.amounts import memory_bar, milliseconds, seconds
+from app.cli.placement_view import by_machine, headline, placement_view
+from app.cli.shapes import Link, Machine, Plan, Snapshot
+
+COLOUR_OF_STATE = {
+    "ready": "green",
+    "lending": "green",
+    "working": "blue",
+    "draining": "yellow",
+    "paused": "yellow",
+    "failed": "red",
+    "lost": "red",
+}
+
+
+def status_view(snapshot: Snapshot) -> RenderableType:
+    """All of `poolhouse status`, 80 columns wide."""
+    rows: list[RenderableType] = [_head(snapshot), Text(), machines_view(snapshot)]
+    rows += _reasons(snapshot)
+    if snapshot.loaded is not None and snapshot.loaded.stages:
+        title = Text(headline(snapshot.loaded), style="bold")
+        rows += [Text(), title, placement_view(snapshot.loaded)]
+    if snapshot.pairing is not None:
+        window = snapshot.pairing
+        left = seconds(window.seconds_left)
+        sentence = f"Pairing is open at {safe_text.line(window.address)} for {left} more."
+        rows += [Text(), Text(sentence)]
+    return Group(*rows)
+
+
+def _head(snapshot: Snapshot) -> RenderableType:
+    node = snapshot.node
+    parts = [safe_text.name(node.name), f"Poolhouse {safe_text.line(node.version)}"]
+    if node.peer_address:
+        parts.append(safe_text.line(node.peer_address))
+    sentence = Text(pool_sentence(snapshot.loaded), style="bold")
+    answers = snapshot.answers
+    if answers.running or answers.waiting:
+        sentence.append(
+            f" {answers.running} answering, {answers.waiting} waiting.", style="default"
+        )
+    return Group(sentence, Text(" · ".join(parts), style="dim"))
+
+
+def pool_sentence(loaded: Plan | None) -> str:
+    """What the pool can do now, in one sentence (UX.md 4)."""
+    if loaded is None:
+        return "No model is loaded. Load one with `poolhouse load NAME`."
+    name = safe_text.name(loaded.model)
+    machines = len(by_machine(loaded.stages))
+    match loaded.state:
+        case "ready" | "":
+            held = f"{machines} machines hold" if machines > 1 else "This machine holds"
+            return f"Ready. {held} {name}."
+        case "loading":
+            return f"Loading {name}."
+        case state:
+            why = safe_text.line(loaded.reason or "The reason is not known.")
+            return f"{name} is {safe_text.line(state)}. {why}"
+
+
+def machines_view(snapshot: Snapshot) -> Table:
+    """A row for each machine, this one first."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("Machine", overflow="ellipsis", no_wrap=True, max_width=24)
+    table.add_column("State", no_wrap=True)
+    table.add_column("Lends", no_wrap=True)
+    table.add_column("Link", no_wrap=True)
+    for machine in sorted(snapshot.machines.values(), key=lambda one: (not one.this, one.name)):
+        table.add_row(
+            _named(machine), _state(machine), _lends(machine), _link(machine, snapshot.links)
+        )
+    return table
+
+
+def _reasons(snapshot: Snapshot) -> list[Text]:
+    """Why a machine is as it is, where there is something to say."""
+    return [
+        Text(f"{safe_text.name(machine.name)}: {safe_text.line(machine.reason)}", style="dim")
+        for machine in snapshot.machines.values()
+        if machine.reason
+    ]
+
+
+def _named(machine: Machine) -> Text:
+    name = Text(safe_text.name(machine.name))
+    if machine.this:
+        name.append(" (this)", style="dim")
+    return name
+
+
+def _state(machine: Machine) -> Text:
+    state = machine.state if machine.online or machine.this else "offline"
+    return Text(safe_text.line(state), style=COLOUR_OF_STATE.get(state, "dim"))
+
+
+def _lends(machine: Machine) -> RenderableType:
+    if not machine.lent_bytes:
+        return Text("nothing", style="dim")
+    return memory_bar(machine.used_bytes or 0, machine.lent_bytes)
+
+
+def _link(machine: Machine, links: dict[str, Link]) -> Text:
+    if machine.this:
+        return Text("")
+    link = links.get(machine.id, Link())
+    return Text(milliseconds(link.round_trip_seconds), style="dim")

@@ -1,0 +1,189 @@
+"""Speaks a node's loopback control API: finds the node, asks it, reads its streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from app import __version__
+from app.core.errors import KINDS, AppError, Unreachable
+from app.core.reasons import said
+from app.machine import runtime_file
+from app.machine.paths import Home
+from app.machine.runtime_file import Runtime
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 120.0  # unloading waits for running answers to end
+MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
+
+
+class WireError(msgspec.Struct, frozen=True):
+    """An error as the node sends it."""
+
+    kind: str
+    code: str = ""
+    facts: dict[str, str | int | float] = {}
+    message: str = ""
+
+
+def find_node(home: Home) -> Runtime:
+    """How to reach the node of this home. Raises Unreachable when none runs there."""
+    runtime = runtime_file.read(home.runtime_file)
+    if runtime is None:
+        raise Unreachable("node_not_running", home=str(home.root))
+    return runtime
+
+
+def error_of(payload: object) -> AppError:
+    """The error a node sent, as the kind it was, with a sentence `said()` can find."""
+    try:
+        sent = msgspec.convert(payload, WireError)
+    except msgspec.ValidationError:
+        return AppError("node_fault", detail="its answer was not understood")
+    facts = {name: fact for name, fact in sent.facts.items() if name not in ("self", "code")}
+    kind = KINDS.get(sent.kind, AppError)
+    error = kind(sent.code, **facts)
+    try:
+        said(error)
+    except (KeyError, IndexError, ValueError):  # a code this version has no sentence for
+        if sent.message:
+            return kind("said_by_node", sentence=sent.message)
+        return AppError("node_fault", detail=sent.code or sent.kind)
+    return error
+
+
+class NodeClient:
+    """One conversation with the node of a home. Use it as `async with NodeClient(home) as node`.
+
+    Every method raises the AppError the node answered, or Unreachable when it does not answer.
+    """
+
+    def __init__(self, home: Home, *, any_version: bool = False) -> None:
+        self._home = home
+        self._any_version = any_version
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self.runtime = find_node(self._home)
+        if not self._any_version and self.runtime.version != __version__:
+            raise Unreachable("node_other_version", node=self.runtime.version, own=__version__)
+        self._session = aiohttp.ClientSession(
+            headers={"Authorization": f"Bearer {self.runtime.token}"},
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+            trust_env=False,  # a proxy must never see the token
+        )
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def get(self, path: str) -> Json:
+        return await self._call("GET", path, None)
+
+    async def post(self, path: str, body: Json | None = None) -> Json:
+        return await self._call("POST", path, body or {})
+
+    async def delete(self, path: str) -> Json:
+        return await self._call("DELETE", path, None)
+
+    async def stream(
+        self, method: str, path: str, body: Json | None = None
+    ) -> AsyncGenerator[Json, None]:
+        """Lines of long work as they come; the last one holds `done`. Closing it cancels the work."""
+        async with self._open(method, path, body) as response:
+            async for line in _lines(response.content):
+                if "error" in line:
+                    raise error_of(line["error"])
+                yield line
+                if "done" in line:
+                    return
+        raise Unreachable("node_went_away")
+
+    async def work(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        progress: Callable[[Json], None] = lambda step: None,
+    ) -> Json:
+        """Long work to its end: each step goes to `progress`, what `done` holds comes back."""
+        async with aclosing(self.stream(method, path, body)) as lines:
+            async for line in lines:
+                if "progress" in line:
+                    progress(line["progress"])
+                if "done" in line:
+                    return dict(line["done"])
+        raise Unreachable("node_went_away")
+
+    async def _call(self, method: str, path: str, body: Json | None) -> Json:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                async with self._open(method, path, body) as response:
+                    return _object(await response.read())
+        except TimeoutError:
+            raise Unreachable("node_silent", seconds=int(ANSWER_SECONDS)) from None
+
+    @asynccontextmanager
+    async def _open(
+        self, method: str, path: str, body: Json | None
+    ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+        assert self._session is not None, "use NodeClient in an async with"
+        url = URL(f"http://127.0.0.1:{self.runtime.port}{path}", encoded=True)
+        try:
+            async with self._session.request(method, url, json=body) as response:
+                if response.status >= 400:
+                    raise _refusal(await response.read())
+                yield response
+        except aiohttp.ClientConnectorError:
+            raise Unreachable("node_not_running", home=str(self._home.root)) from None
+        except (aiohttp.ClientError, ConnectionError):
+            raise Unreachable("node_went_away") from None
+
+
+async def with_node(home: Home, work: Callable[[NodeClient], Awaitable[T]]) -> T:
+    """Do `work` with the node of this home."""
+    async with NodeClient(home) as node:
+        return await work(node)
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path, whatever it contains."""
+    return quote(name, safe="")
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[Json, None]:
+    held = bytearray()
+    async for chunk in content.iter_any():
+        held += chunk
+        if len(held) > MAX_LINE_BYTES:
+            raise AppError("node_fault", detail="it sent a line without an end")
+        *whole, rest = held.split(b"\n")
+        held = bytearray(rest)
+        for line in whole:
+            if line.strip():
+                yield _object(bytes(line))
+
+
+def _object(data: bytes) -> Json:
+    try:
+        return msgspec.json.decode(data, type=Json)
+    except msgspec.DecodeError:
+        raise AppError("node_fault", detail="its answer was not understood") from None
+
+
+def _refusal(data: bytes) -> AppError:
+    try:
+        return error_of(msgspec.json.decode(data, type=Json).get("error"))
+    except msgspec.DecodeError:
+        return AppError("node_fault", detail="its answer was not understood")

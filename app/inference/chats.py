@@ -1,0 +1,145 @@
+"""A chat, or a bare prompt, on a pipeline: text in, pieces of text out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from app.core.errors import BadInput
+from app.inference.detokenizer import Detokenizer, StopFinder
+from app.inference.measure import StageFigures
+from app.inference.pipeline import Pipeline
+from app.inference.sequences import Finish, Request
+from app.inference.text import Message, Text
+from backends.contract import GREEDY, Sampling
+
+MAX_STOPS = 8
+MAX_STOP_CHARS = 256
+DEFAULT_MAX_TOKENS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: exactly one of `messages`, `prompt` (as it is) and `prompt_ids`."""
+
+    messages: Sequence[Message] | None = None
+    prompt: str | None = None
+    prompt_ids: tuple[int, ...] | None = None
+    sampling: Sampling = GREEDY
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    stop: tuple[str, ...] = ()
+    conversation: str | None = None  # a later question of it reuses what it shares with this one
+    ignore_end: bool = False  # go on past end tokens, for benchmarks
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """More text, and the tokens that came with it. Text may lag behind while a character is incomplete."""
+
+    text: str
+    token_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The whole answer, at its end."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    prompt_tokens: int
+    reused_tokens: int
+    queued_s: float
+    ttft_s: float
+    decode_tok_s: float
+    finish_reason: str  # "stop" or "length"
+    stages: tuple[StageFigures, ...]
+
+
+class Answerer:
+    """Answers questions with one model."""
+
+    def __init__(self, text: Text, pipeline: Pipeline) -> None:
+        self._text = text
+        self._pipeline = pipeline
+
+    async def answer(self, question: Question) -> AsyncGenerator[Delta | Summary, None]:
+        """Yield Deltas and one Summary. Closing it cancels: use contextlib.aclosing.
+
+        Raises BadInput, Busy or StageLost; Deltas yielded before are right.
+        """
+        _check(question)
+        reader = Reader(self._text.detokenizer(), question.stop)
+        request = await self._request(question, reader)
+        parts: list[str] = []
+        ids: list[int] = []
+        async with aclosing(self._pipeline.generate(request)) as stream:
+            async for item in stream:
+                if isinstance(item, Finish):
+                    finish = item
+                    break
+                ids.append(item.id)
+                parts.append(reader.texts.popleft())
+                yield Delta(parts[-1], (item.id,))
+        if rest := reader.flush():
+            parts.append(rest)
+            yield Delta(rest, ())
+        yield _summary("".join(parts), ids, finish)
+
+    async def _request(self, question: Question, reader: Reader) -> Request:
+        if question.prompt_ids is not None:
+            ids = question.prompt_ids
+        elif question.prompt is not None:
+            ids = await self._text.tokenize(question.prompt)
+        else:
+            ids = await self._text.prompt(question.messages or ())
+        return Request(
+            ids,
+            question.sampling,
+            question.max_tokens,
+            () if question.ignore_end else self._text.vocabulary.end_tokens,
+            question.conversation,
+            reader.push,
+        )
+
+
+class Reader:
+    """Reads an answer's tokens as they are sampled, so that a stop string ends it at once."""
+
+    def __init__(self, detokenizer: Detokenizer, stops: Sequence[str]) -> None:
+        self._detokenizer = detokenizer
+        self._stops = StopFinder(stops)
+        self.texts: deque[str] = deque()  # of each token, until it is told
+
+    def push(self, token: int) -> bool:
+        """Take in a token; True when the answer ends with it."""
+        self.texts.append(self._stops.push(self._detokenizer.push(token)))
+        return self._stops.found
+
+    def flush(self) -> str:
+        """What was held back, at the end."""
+        return self._stops.push(self._detokenizer.flush()) + self._stops.flush()
+
+
+def _check(question: Question) -> None:
+    given = (question.messages, question.prompt, question.prompt_ids)
+    if sum(what is not None for what in given) != 1:
+        raise BadInput("prompt_unclear")
+    if len(question.stop) > MAX_STOPS or any(len(stop) > MAX_STOP_CHARS for stop in question.stop):
+        raise BadInput("stops_too_many", most=MAX_STOPS, characters=MAX_STOP_CHARS)
+
+
+def _summary(text: str, ids: list[int], finish: Finish) -> Summary:
+    figures = finish.figures
+    return Summary(
+        text=text,
+        token_ids=tuple(ids),
+        prompt_tokens=figures.prompt_tokens,
+        reused_tokens=figures.reused_tokens,
+        queued_s=figures.queued_s,
+        ttft_s=figures.ttft_s,
+        decode_tok_s=figures.decode_tok_s,
+        finish_reason=finish.reason,
+        stages=figures.stages,
+    )

@@ -1,0 +1,48 @@
+"""What workers and other machines say, as errors a person can read."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+from app.core.errors import AppError, BadInput, DoesNotFit, StageLost
+from app.core.reasons import SENTENCES
+from backends import orders
+
+_FIT_CODES = frozenset(("memory_short", "does_not_fit"))
+
+
+def refused(answer: orders.Failed, worker: str) -> AppError:
+    """The error for an order that was not carried out. The worker's own words stay in its facts."""
+    kind = DoesNotFit if answer.code in _FIT_CODES else BadInput
+    code = answer.code if answer.code in SENTENCES else "worker_refused"
+    return kind(code, worker=worker, cause=answer.text, text=answer.text)
+
+
+def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
+    """The error in a LOST frame. What it says comes from outside: only plain facts are taken over."""
+    try:
+        said = json.loads(bytes(payload))
+        code, facts = str(said["code"]), dict(said["facts"])
+    except (ValueError, KeyError, TypeError):
+        return StageLost("stage_lost", machine=name)
+    plain = {"machine": name} | {
+        str(k): v for k, v in facts.items() if isinstance(v, str | int | float)
+    }
+    try:
+        SENTENCES[code].format(**plain)
+    except (KeyError, IndexError, ValueError):
+        return StageLost("stage_lost", machine=name)
+    return StageLost(code, **plain)
+
+
+def ended(code: int | None) -> str:
+    """An exit code in words: `stopped with code 1`, `ended by SIGKILL`."""
+    if code is None:
+        return "it vanished"
+    if code >= 0:
+        return f"it stopped with code {code}"
+    try:
+        return f"it was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"it was ended by signal {-code}"

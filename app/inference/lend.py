@@ -1,0 +1,249 @@
+"""A lender's side: admit a run of layers, give it a worker, and pass frames between host and worker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
+from app.inference.links import open_run
+from app.inference.measure import Deadlines
+from app.inference.stage_client import CREDIT, FrameChannel
+from app.inference.step import Run
+from app.inference.worker import Worker
+from backends import orders
+from backends.contract import StageConfig
+from backends.frames import Agreed, BadFrame, Frame, Kind, check_step, decode, encode
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.5
+ORPHAN_COMPUTE_S = 10.0  # work for a host that is gone (SAFETY.md 6)
+KEEP_S = 600.0  # layers and KV cache wait for a host's return
+PROCESS_BYTES = 128 << 20  # the interpreter and the engine's code, beside what was promised
+GROWTH = 1.1  # over what was admitted, then the worker is ended (SAFETY.md 8)
+MAX_UNDER_WAY = 4 * CREDIT  # steps, repeated ones and forgets; more breaks the agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A run that a host asks this machine to hold, and what it will take."""
+
+    run: Run
+    context: int  # most positions of one slot
+    config: StageConfig
+    layer_bytes: int
+    kv_bytes: int
+    work_bytes: int
+
+    @property
+    def needed_bytes(self) -> int:
+        return self.layer_bytes + self.kv_bytes + self.work_bytes
+
+
+@dataclass(slots=True)
+class Lent:
+    """A run that is open here."""
+
+    wanted: Wanted
+    worker: Worker
+    agreed: Agreed
+    opened: orders.Opened | None = None
+    channel: FrameChannel | None = None  # while a host is connected
+    answers: asyncio.Queue[bytes | StageLost] = field(default_factory=asyncio.Queue)
+    left_at: float = field(default_factory=time.monotonic)  # when the last host's channel ended
+
+    def received(self, data: bytes) -> None:
+        """From the worker. Without a host it is dropped: the worker keeps its last answers."""
+        if self.channel is not None:
+            self.answers.put_nowait(data)
+
+    def fail(self, error: StageLost) -> None:
+        self.answers.put_nowait(error)
+
+
+class Lender:
+    """All runs that this machine holds for others. `async with` it; the end gives all memory back."""
+
+    def __init__(
+        self, lent_bytes: Callable[[], int], machine: str, *, deadlines: Deadlines | None = None
+    ) -> None:
+        self._lent_bytes = lent_bytes  # what the owner lends, now
+        self._machine = machine  # this machine's name, for sentences the host reads
+        self._deadlines = deadlines or Deadlines()
+        self._open: dict[bytes, Lent] = {}
+        self._group = asyncio.TaskGroup()
+        self._watching: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        self._watching = self._group.create_task(self._watch(), name="watch lent layers")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        await self.stop_now(Reason("lend_stopped", {"machine": self._machine}))
+        await self._group.__aexit__(None, None, None)
+
+    @property
+    def used_bytes(self) -> int:
+        """Promised to runs that are open or opening."""
+        return sum(lent.wanted.needed_bytes for lent in self._open.values())
+
+    @property
+    def runs(self) -> tuple[Wanted, ...]:
+        return tuple(lent.wanted for lent in self._open.values())
+
+    def busy(self) -> bool:
+        """Something is computed for a host now."""
+        return any(lent.worker.busy_since is not None for lent in self._open.values())
+
+    async def open(self, wanted: Wanted, *, threads: int = 1) -> orders.Opened:
+        """Load a run in a worker of its own. Raises DoesNotFit before a byte is loaded, or Refused, StageLost."""
+        pipeline, run = wanted.run.pipeline, wanted.run
+        if pipeline in self._open:
+            raise Refused("lend_twice")
+        lent_bytes = self._lent_bytes()
+        free_bytes = max(0, lent_bytes - self.used_bytes)
+        if wanted.needed_bytes > free_bytes:
+            raise DoesNotFit(
+                "lend_too_large",
+                needed_bytes=wanted.needed_bytes,
+                free_bytes=free_bytes,
+                lent_bytes=lent_bytes,
+            )
+        agreed = Agreed(pipeline, run.width, run.number, wanted.config.slots, wanted.context)
+        worker = await Worker.start(f"{self._machine}'s layers", threads=threads, low_priority=True)
+        lent = self._open[pipeline] = Lent(wanted, worker, agreed)
+        try:
+            lent.opened = await open_run(
+                worker, run, wanted.context, wanted.config, wanted.needed_bytes
+            )
+        except BaseException:
+            del self._open[pipeline]
+            await worker.close(0.0)
+            raise
+        worker.route(pipeline, lent)
+        return lent.opened
+
+    async def serve(self, pipeline: bytes, channel: FrameChannel) -> None:
+        """Pass frames between a host's channel and the worker until one of them ends.
+
+        Raises Refused when the run is not open here. A second channel for a run ends the first.
+        """
+        lent = self._open.get(pipeline)
+        if lent is None:
+            raise Refused("lend_not_open")
+        if lent.channel is not None:
+            await lent.channel.close()
+        lent.channel, lent.answers = channel, asyncio.Queue()
+        if lent.worker.died is not None:
+            lent.answers.put_nowait(lent.worker.died)
+        try:
+            async with asyncio.TaskGroup() as group:
+                back = group.create_task(self._send_back(lent, channel), name="answers to a host")
+                await self._take(lent, channel)
+                back.cancel()
+        finally:
+            await channel.close()
+            if lent.channel is channel:
+                lent.channel, lent.left_at = None, time.monotonic()
+
+    async def close(self, pipeline: bytes, grace_s: float = 2.0) -> None:
+        """Give one run's memory back. Returns when its process is gone; unknown runs are no error."""
+        lent = self._open.get(pipeline)
+        if lent is not None:
+            await lent.worker.close(grace_s)
+            self._open.pop(pipeline, None)
+
+    async def stop_now(self, why: Reason) -> None:
+        """Give all memory back at once, by kill; hosts are told why."""
+        for lent in list(self._open.values()):
+            lent.worker.kill(why)
+        for pipeline, lent in list(self._open.items()):
+            await lent.worker.wait_dead()
+            self._open.pop(pipeline, None)
+
+    async def _take(self, lent: Lent, channel: FrameChannel) -> None:
+        """Frames from the host go to the worker as they are, once they are of the agreed shape."""
+        try:
+            while True:
+                data = await channel.receive()
+                _check(data, lent.agreed)
+                if lent.worker.under_way >= MAX_UNDER_WAY:
+                    raise BadFrame("more steps than the agreed credit")
+                lent.worker.send(data)
+        except BadFrame as error:
+            log.warning("a frame that breaks the agreement ends the link: %s", error)
+        except (AppError, OSError):
+            pass  # the channel or the worker is gone: the other direction says so
+
+    async def _send_back(self, lent: Lent, channel: FrameChannel) -> None:
+        """What the worker answers goes to the host as it is; its death becomes a LOST frame."""
+        try:
+            while True:
+                answer = await lent.answers.get()
+                if isinstance(answer, StageLost):
+                    await channel.send(_lost(lent.wanted.run, self._machine, answer))
+                    await channel.close()
+                    return
+                await channel.send(answer)
+        except (AppError, OSError):
+            await channel.close()  # ends _take too
+
+    async def _watch(self) -> None:
+        """End workers that hang, grow, or compute for a host that is gone; forget those that ended."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            now = time.monotonic()
+            for pipeline, lent in list(self._open.items()):
+                if lent.opened is None:
+                    continue
+                reason = self._objection(lent, now)
+                if reason is not None:
+                    lent.worker.kill(reason)
+                if lent.worker.died is not None and lent.channel is None:
+                    self._open.pop(pipeline, None)
+
+    def _objection(self, lent: Lent, now: float) -> Reason | None:
+        """Why this run must end now, if so."""
+        worker, allowed = lent.worker, int(lent.wanted.needed_bytes * GROWTH) + PROCESS_BYTES
+        used = worker.resident_bytes()
+        if used > allowed:
+            return Reason("worker_grew", {"used_bytes": used, "allowed_bytes": allowed})
+        busy_s = now - worker.busy_since if worker.busy_since is not None else 0.0
+        if busy_s > self._deadlines.prefill_least_s:
+            return Reason("worker_hung", {"worker": worker.name, "seconds": round(busy_s, 1)})
+        if lent.channel is None:
+            gone_s = now - lent.left_at
+            if gone_s > KEEP_S or (busy_s > 0 and gone_s > ORPHAN_COMPUTE_S):
+                return Reason("lend_host_gone")
+        return None
+
+
+def _check(data: bytes, agreed: Agreed) -> None:
+    """Raise BadFrame unless the host may send this. Payloads are neither copied nor read."""
+    frame = decode(data)
+    if frame.kind is Kind.STEP:
+        check_step(frame, agreed)
+    elif frame.kind is not Kind.FORGET or frame.pipeline != agreed.pipeline or frame.payload:
+        raise BadFrame(f"a {frame.kind.name} frame from a host")
+
+
+def _lost(run: Run, machine: str, error: StageLost) -> bytes:
+    """A LOST frame. The worker's own words stay here; the host is told the kind of end."""
+    facts = {**error.reason.facts, "machine": machine, "words": "Its own log says more."}
+    payload = json.dumps({"code": error.reason.code, "facts": facts}).encode()
+    return encode(Frame(Kind.LOST, run.pipeline, run.epoch, payload=payload))

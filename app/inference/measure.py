@@ -1,0 +1,89 @@
+"""Measured speed of stages and requests. Times are seconds of a monotonic clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FORGET_SLOW = (
+    0.995  # a slow step counts this much less with each later one: about the 99th percentile
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StageFigures:
+    """What a stage did. While several requests run, the figures of one include the others' work."""
+
+    name: str
+    steps: int = 0
+    busy_s: float = 0.0  # computing; for a lender with the way there and back
+    wait_s: float = 0.0  # micro-batches queued behind others
+    bytes_out: int = 0  # sent to the stage
+    bytes_in: int = 0
+
+    def since(self, before: StageFigures) -> StageFigures:
+        return StageFigures(
+            self.name,
+            self.steps - before.steps,
+            self.busy_s - before.busy_s,
+            self.wait_s - before.wait_s,
+            self.bytes_out - before.bytes_out,
+            self.bytes_in - before.bytes_in,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFigures:
+    """One request, measured where its tokens were delivered."""
+
+    prompt_tokens: int
+    reused_tokens: int  # of the prompt, found in the KV cache
+    answer_tokens: int
+    queued_s: float  # until it had a slot
+    ttft_s: float  # from the request to its first token
+    decode_tok_s: float  # after the first token; 0 for answers of one token
+    stages: tuple[StageFigures, ...]
+
+
+@dataclass(slots=True)
+class StageMeter:
+    """Counts what one stage does."""
+
+    name: str
+    steps: int = 0
+    busy_s: float = 0.0
+    wait_s: float = 0.0
+    bytes_out: int = 0
+    bytes_in: int = 0
+    slow_decode_s: float = 0.0
+    slow_row_s: float = 0.0  # a row of a prefill chunk
+
+    def add(self, busy_s: float, wait_s: float, n_rows: int, prefill: bool) -> None:
+        self.steps += 1
+        self.busy_s += busy_s
+        self.wait_s += wait_s
+        if prefill:
+            self.slow_row_s = max(busy_s / n_rows, self.slow_row_s * FORGET_SLOW)
+        else:
+            self.slow_decode_s = max(busy_s, self.slow_decode_s * FORGET_SLOW)
+
+    def figures(self) -> StageFigures:
+        return StageFigures(
+            self.name, self.steps, self.busy_s, self.wait_s, self.bytes_out, self.bytes_in
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """How long a stage may take (SAFETY.md 5)."""
+
+    decode_least_s: float = 2.0
+    decode_most_s: float = 10.0
+    prefill_least_s: float = 10.0
+
+    def of_step(self, meter: StageMeter, n_rows: int, prefill: bool) -> float:
+        """Limit of one step, from what this stage was seen to need. The first ones may read from disk."""
+        if prefill:
+            return max(self.prefill_least_s, 4 * meter.slow_row_s * n_rows)
+        if not meter.slow_decode_s:
+            return self.decode_most_s
+        return min(self.decode_most_s, max(self.decode_least_s, 4 * meter.slow_decode_s))

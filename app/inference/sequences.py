@@ -1,0 +1,161 @@
+"""One request on its way: its token ids, its unread tokens, what a replay would need."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, field
+
+from app.core.errors import AppError
+from app.inference.measure import RequestFigures, StageFigures
+from backends.contract import Sampling
+
+MAX_UNREAD = 256  # tokens; then the sequence waits for its reader (SAFETY.md 5)
+UNREAD_S = 30.0  # and ends when the reader has taken nothing for so long
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to continue, and how. Prompts are shared only within one `conversation`."""
+
+    ids: tuple[int, ...]
+    sampling: Sampling
+    max_tokens: int
+    end_tokens: tuple[int, ...] = ()  # none: run to max_tokens
+    conversation: str | None = None
+    ends_with: Callable[[int], bool] | None = (
+        None  # asked of each token as it is sampled; must be quick
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One sampled token."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The last thing a stream says."""
+
+    reason: str  # "stop": an end token, or `ends_with`; "length": max_tokens or the context is full
+    figures: RequestFigures
+
+
+@dataclass(slots=True)
+class Sequence:
+    """A request that waits, runs or has ended. Changed by the pipeline's tasks only."""
+
+    request: Request
+    cells: int  # positions promised to it
+    asked_at: float = field(default_factory=time.monotonic)
+    tokens: array[int] = field(
+        init=False
+    )  # prompt and answer so far, int32: slices are ready for the wire
+    slot: int = -1
+    due_from: int = field(init=False)  # tokens are sampled where a segment ends here or later
+    entered: int = 0  # positions in the KV cache or on their way there
+    since: int = 0
+    under_way: int = 0  # its micro-batches in the pipeline
+    overtaken: int = 0
+    reused: int = 0
+    leaving: bool = False  # nothing of it enters any more
+    over: bool = False  # its reader has been told the end
+    begun_at: float = 0.0
+    first_at: float = 0.0
+    last_at: float = 0.0
+    stages_before: tuple[StageFigures, ...] = ()
+    _unread: deque[Token | Finish | AppError] = field(default_factory=deque)
+    _reader: asyncio.Future[None] | None = None
+    _full_since: float | None = None
+
+    def __post_init__(self) -> None:
+        self.tokens = array("i", self.request.ids)
+        self.due_from = len(self.tokens)
+
+    # as the schedule sees it
+
+    @property
+    def known(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def conversation(self) -> str | None:
+        return self.request.conversation
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return self.request.ids
+
+    @property
+    def n_prompt(self) -> int:
+        return len(self.request.ids)
+
+    @property
+    def answer_tokens(self) -> int:
+        return len(self.tokens) - len(self.request.ids)
+
+    def beginning(self) -> tuple[int, int, Sampling, SequenceOf[int], int]:
+        """What the last run is told: slot, due_from, sampling, history, drawn (orders.Begin)."""
+        sampling, drawn = self.request.sampling, self.due_from - self.n_prompt
+        penalties = (sampling.presence_penalty, sampling.frequency_penalty)
+        known = drawn > 0 or sampling.repeat_penalty != 1.0 or any(penalties)
+        history = self.tokens[: self.due_from] if known else ()
+        return self.slot, self.due_from, sampling, history, drawn
+
+    # between pipeline and reader
+
+    def put(self, item: Token | Finish | AppError) -> None:
+        """Give something to the reader."""
+        self._unread.append(item)
+        if len(self._unread) == MAX_UNREAD:
+            self._full_since = time.monotonic()
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    def end(self, item: Finish | AppError) -> None:
+        """The last thing the reader gets."""
+        self.leaving = True
+        if not self.over:
+            self.over = True
+            self.put(item)
+
+    async def take(self) -> Token | Finish:
+        """The next token, waiting for it. Raises the error that ended the sequence."""
+        while not self._unread:
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        item = self._unread.popleft()
+        self._full_since = None
+        if isinstance(item, AppError):
+            raise item
+        return item
+
+    @property
+    def full(self) -> bool:
+        """Its reader is too far behind."""
+        return len(self._unread) >= MAX_UNREAD
+
+    def full_for(self, now: float) -> float:
+        """For how many seconds the reader has taken nothing from a full queue."""
+        return now - self._full_since if self._full_since is not None else 0.0
+
+    def figures(self, stages: tuple[StageFigures, ...]) -> RequestFigures:
+        n_later = self.answer_tokens - 1
+        spent = self.last_at - self.first_at
+        return RequestFigures(
+            prompt_tokens=self.n_prompt,
+            reused_tokens=self.reused,
+            answer_tokens=self.answer_tokens,
+            queued_s=self.begun_at - self.asked_at,
+            ttft_s=self.first_at - self.asked_at,
+            decode_tok_s=n_later / spent if n_later > 0 and spent > 0 else 0.0,
+            stages=tuple(
+                now.since(before) for now, before in zip(stages, self.stages_before, strict=True)
+            ),
+        )

@@ -1,0 +1,276 @@
+"""A run of layers as the driver sees it, behind the pipe of its own worker or behind a lender's channel.
+
+The hot path of the app: a micro-batch passes here once for each stage. So rows stay bytes in the form of the
+wire, and an answer is compared as a whole with the header that the right answer must have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from app.core.errors import AppError, StageLost
+from app.inference.explain import lost_of
+from app.inference.measure import Deadlines, StageFigures, StageMeter
+from app.inference.step import Run, Step
+from backends import orders
+from backends.contract import Number, Sampling
+from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Kind, decode, read_head
+
+CREDIT = 2  # steps under way to one stage (SAFETY.md 5)
+
+
+class FrameChannel(Protocol):
+    """A data connection to another machine. Its calls raise AppError or OSError once it has ended."""
+
+    async def send(self, frame: bytes) -> None: ...
+    async def receive(self) -> bytes: ...
+    async def close(self) -> None: ...
+
+
+class Link(Protocol):
+    """How frames get to a stage and back."""
+
+    async def send(self, frame: bytes) -> None: ...
+
+    async def listen(self, stage: StageClient) -> None:
+        """Hand over what comes back, until the link ends or this is cancelled."""
+        ...
+
+    def last_done_at(self) -> float:
+        """When whatever computes there last finished something, for this stage or another one."""
+        ...
+
+    def give_up(self, why: StageLost) -> None:
+        """The stage did not answer in time."""
+        ...
+
+    async def begin(self, order: orders.Begin) -> None:
+        """Start a sequence in the last run, which is always on this machine."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Sent:
+    """A frame under way, oldest first in its stage's queue."""
+
+    seq: int
+    kind: Kind
+    answer: asyncio.Future[bytes] | None
+    expected: bytes  # how the right answer begins
+    n_answer: int  # and how long it is
+    n_rows: int = 0
+    prefill: bool = False
+    sent_at: float = field(default_factory=time.monotonic)
+
+
+class StageClient:
+    """Sends steps to one run and matches what comes back. Used from the pipeline's tasks only."""
+
+    def __init__(
+        self,
+        run: Run,
+        link: Link,
+        name: str,
+        *,
+        deadlines: Deadlines | None = None,
+        machine: str = "",
+    ) -> None:
+        self.run = run
+        self.name = name
+        self.machine = machine or name  # runs with the same machine share its time
+        self.lost: StageLost | None = None
+        self.on_lost: Callable[[StageLost], None] | None = None
+        self._link = link
+        self._deadlines = deadlines or Deadlines()
+        self._meter = StageMeter(name)
+        self._credit = asyncio.Semaphore(CREDIT)
+        self._sent: deque[Sent] = deque()
+        self._seq = 0
+
+    async def forward(self, step: Step) -> Step:
+        """Have the run compute a step. Steps are computed in the order of these calls.
+
+        Raises StageLost when the run is gone or answers anything else.
+        """
+        async with self._credit:
+            answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+            frame = self._announce(step, answer)
+            try:
+                await self._link.send(frame)
+            except (AppError, OSError) as error:
+                raise self._fail_by(error) from None
+            data = await answer
+        start = HEADER.size + (len(step.due) if self.run.samples else len(step.table))
+        rows = memoryview(data)[start:]
+        return Step(step.table, step.due, step.n_segments, step.n_rows, step.prefill, rows)
+
+    async def forget(self, slot: int, keep: int = 0) -> None:
+        """Keep only the first `keep` positions of a slot, after the steps sent so far and before later ones."""
+        seq = self._next_seq()
+        table = SEGMENT.pack(slot, 0, keep)
+        head = self._head(Kind.FORGET, seq, 1, Number.F32, 0)
+        self._sent.append(Sent(seq, Kind.FORGET, None, b"", 0))
+        try:
+            await self._link.send(head + table)
+        except (AppError, OSError) as error:
+            raise self._fail_by(error) from None
+
+    async def begin(
+        self, slot: int, due_from: int, sampling: Sampling, history: Sequence[int], drawn: int = 0
+    ) -> None:
+        """A slot of the last run starts a sequence, before the steps sent from now on (orders.Begin)."""
+        order = orders.Begin(
+            request=0, pipeline=self.run.pipeline.hex(), slot=slot, due_from=due_from,
+            sampling=sampling, history=tuple(history), drawn=drawn,
+        )  # fmt: skip
+        await self._link.begin(order)
+
+    async def listen(self) -> None:
+        """Hand over what comes back until the stage is lost; then it has failed for everybody."""
+        try:
+            await self._link.listen(self)
+        except (AppError, OSError) as error:
+            self._fail_by(error)
+
+    def received(self, data: bytes) -> None:
+        """A frame came from the run."""
+        if not self._sent:
+            return  # a late answer to something given up
+        sent = self._sent[0]
+        if len(data) == sent.n_answer and data.startswith(sent.expected):
+            self._sent.popleft()
+            self._measure(sent, len(data))
+            if sent.answer is not None and not sent.answer.done():
+                sent.answer.set_result(data)
+            return
+        try:
+            self._received_other(data, sent)
+        except BadFrame as error:
+            self.give_up(StageLost("stage_garbled", machine=self.name, cause=str(error)))
+
+    def check(self, now: float) -> None:
+        """Give the stage up when its oldest frame has waited too long. Called a few times a second."""
+        if not self._sent or self.lost:
+            return
+        sent = self._sent[0]
+        began = max(sent.sent_at, self._link.last_done_at())
+        limit = self._deadlines.of_step(self._meter, sent.n_rows, sent.prefill)
+        if now - began > limit:
+            self.give_up(
+                StageLost("stage_silent", machine=self.name, seconds=round(now - began, 1))
+            )
+
+    def give_up(self, why: StageLost) -> None:
+        """Fail, and cut the link, so that nothing waits on it any more."""
+        self.fail(why)
+        self._link.give_up(why)
+
+    def fail(self, error: StageLost) -> None:
+        """Everything under way ends with this error, and all later calls too."""
+        if self.lost is not None:
+            return
+        self.lost = error
+        sent, self._sent = self._sent, deque()
+        for waiting in sent:
+            if waiting.answer is not None and not waiting.answer.done():
+                waiting.answer.set_exception(error)
+                waiting.answer.exception()  # seen: its waiter may have been cancelled
+        if self.on_lost is not None:
+            self.on_lost(error)
+
+    def figures(self) -> StageFigures:
+        return self._meter.figures()
+
+    async def close(self) -> None:
+        """Stop using the run. Its owner gives the memory back."""
+        self.fail(StageLost("pipeline_closed"))
+        await self._link.close()
+
+    def _announce(self, step: Step, answer: asyncio.Future[bytes]) -> bytes:
+        """The frame of a step, after noting what the right answer looks like."""
+        if self.lost is not None:
+            raise self.lost
+        run, seq = self.run, self._next_seq()
+        frame = b"".join(
+            (
+                self._head(Kind.STEP, seq, step.n_segments, run.takes, len(step.rows)),
+                step.table,
+                step.rows,
+            )
+        )
+        if run.samples:
+            n_due = len(step.due) // SEGMENT.size
+            expected = self._head(Kind.SAMPLED, seq, n_due, Number.IDS, 4 * n_due) + step.due
+            n_answer = len(expected) + 4 * n_due
+        else:
+            n_rows = step.n_rows * run.number.row_bytes(run.width)
+            expected = (
+                self._head(Kind.OUTPUT, seq, step.n_segments, run.number, n_rows) + step.table
+            )
+            n_answer = len(expected) + n_rows
+        self._sent.append(
+            Sent(seq, Kind.STEP, answer, expected, n_answer, step.n_rows, step.prefill)
+        )
+        self._meter.bytes_out += len(frame)
+        return frame
+
+    def _head(self, kind: Kind, seq: int, n_segments: int, number: Number, n_payload: int) -> bytes:
+        return HEADER.pack(
+            MAGIC,
+            VERSION,
+            kind,
+            self.run.pipeline,
+            self.run.epoch,
+            seq,
+            n_segments,
+            number,
+            0,
+            n_payload,
+        )
+
+    def _next_seq(self) -> int:
+        if self.lost is not None:
+            raise self.lost
+        self._seq += 1
+        return self._seq
+
+    def _measure(self, sent: Sent, n_bytes: int) -> None:
+        now = time.monotonic()
+        if sent.kind is Kind.STEP:
+            self._meter.bytes_in += n_bytes
+            began = max(sent.sent_at, self._link.last_done_at())
+            self._meter.add(now - began, began - sent.sent_at, sent.n_rows, sent.prefill)
+
+    def _received_other(self, data: bytes, sent: Sent) -> None:
+        """Anything but the expected answer: news, something late, or an error."""
+        head = read_head(data)
+        match head.kind:
+            case Kind.LOST:
+                self.give_up(lost_of(decode(data).payload, self.name))
+            case Kind.DONE if sent.kind is Kind.FORGET and head.seq == sent.seq:
+                self._sent.popleft()
+            case Kind.LOGITS:
+                pass  # asked for by tests only; they listen at the worker
+            case Kind.STALE | Kind.NEED_FROM if head.seq >= sent.seq:
+                self.give_up(StageLost("stage_out_of_step", machine=self.name))
+            case _ if head.epoch < self.run.epoch or head.seq < sent.seq:
+                pass  # late or repeated
+            case _:
+                raise BadFrame(
+                    f"{head.kind.name} {head.seq} in answer to {sent.kind.name} {sent.seq}"
+                )
+
+    def _fail_by(self, error: AppError | OSError) -> StageLost:
+        if isinstance(error, StageLost):
+            self.fail(error)
+        else:
+            self.fail(StageLost("stage_unreachable", machine=self.name))
+        assert self.lost is not None
+        return self.lost

@@ -1,0 +1,149 @@
+"""Tokens <-> text, by the vocabulary of the model's own file, in a worker of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from app.core.errors import BadInput, Reason, StageLost
+from app.inference.detokenizer import Detokenizer
+from app.inference.worker import Worker
+from backends import orders
+
+VOCABULARY_S = 60.0
+TOKENIZE_S = 10.0
+RENDER_S = 1.2  # the worker itself stops at 1.0 (SAFETY.md 7); this is for what it cannot stop
+RENDER_BYTES = 64 << 20  # more than it held before
+RENDER_LOOK_S = 0.05
+MAX_TEXT_CHARS = 1 << 20
+
+Message = Mapping[str, str]  # role, content
+
+
+class Text:
+    """The text worker of one model. Orders are carried out one after another; it restarts when it dies."""
+
+    def __init__(self, path: str, name: str) -> None:
+        self._path = path
+        self._name = name
+        self._worker: Worker | None = None
+        self._one_order = asyncio.Lock()
+        self._pieces: list[bytes] = []
+        self._vocabulary: orders.Vocabulary | None = None
+
+    @classmethod
+    async def open(cls, path: str, name: str = "text") -> Text:
+        """Load the vocabulary of a GGUF. Raises BadInput or StageLost."""
+        text = cls(path, name)
+        try:
+            async with text._one_order:
+                await text._ready()
+        except BaseException:
+            await text.close()
+            raise
+        return text
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @property
+    def vocabulary(self) -> orders.Vocabulary:
+        assert self._vocabulary is not None
+        return self._vocabulary
+
+    @property
+    def pieces(self) -> Sequence[bytes]:
+        """The bytes of each token; empty for control tokens."""
+        return self._pieces
+
+    @property
+    def worker(self) -> Worker | None:
+        return self._worker
+
+    def detokenizer(self) -> Detokenizer:
+        return Detokenizer(self._pieces)
+
+    async def tokenize(
+        self, text: str, *, special: bool = False, bos: bool = True
+    ) -> tuple[int, ...]:
+        """Text to ids. special: names of control tokens become them. bos: put one first if the model wants it."""
+        if len(text) > MAX_TEXT_CHARS:
+            raise BadInput("text_too_long", characters=len(text), most=MAX_TEXT_CHARS)
+        order = orders.Tokenize(request=0, text=text, special=special, bos=bos)
+        async with self._one_order:
+            worker = await self._ready()
+            return (await worker.ask(order, orders.Tokenized, TOKENIZE_S)).ids
+
+    async def render(self, messages: Sequence[Message]) -> str:
+        """Apply the model's chat template, up to where the answer begins. Raises BadInput."""
+        order = orders.Render(request=0, messages=tuple(dict(message) for message in messages))
+        async with self._one_order:
+            worker = await self._ready()
+            text = await self._render(worker, order)
+        if len(text) > MAX_TEXT_CHARS:
+            raise BadInput("text_too_long", characters=len(text), most=MAX_TEXT_CHARS)
+        return text
+
+    async def prompt(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """The token ids of a chat, up to where the answer begins."""
+        ids = await self.tokenize(await self.render(messages), special=True)
+        twice = (
+            len(ids) > 1 and self.vocabulary.adds_bos and ids[0] == ids[1] == self.vocabulary.bos
+        )
+        return ids[1:] if twice else ids  # many templates write it too
+
+    async def close(self) -> None:
+        if self._worker is not None:
+            await self._worker.close()
+
+    async def _ready(self) -> Worker:
+        """The worker with its vocabulary loaded; a new one if the last is gone."""
+        if self._worker is not None and self._worker.died is None:
+            return self._worker
+        self._worker = await Worker.start(self._name)
+        order = orders.OpenVocabulary(request=0, path=self._path)
+        vocabulary, *parts = await self._worker.ask_parts(
+            order, (orders.Vocabulary, orders.Pieces), VOCABULARY_S
+        )
+        assert isinstance(vocabulary, orders.Vocabulary)
+        self._vocabulary = vocabulary
+        pieces = [
+            piece for part in parts if isinstance(part, orders.Pieces) for piece in part.pieces
+        ]
+        if len(pieces) != vocabulary.n_vocab:
+            self._worker.kill(Reason("worker_garbled", {"worker": self._name, "cause": "pieces"}))
+            raise StageLost("worker_garbled", worker=self._name, cause="pieces")
+        self._pieces = pieces
+        return self._worker
+
+    async def _render(self, worker: Worker, order: orders.Render) -> str:
+        """A template is a stranger's program: bounded in time and memory, ended by a kill."""
+        answers: asyncio.Queue[orders.Answer | StageLost] = asyncio.Queue()
+        most_bytes = worker.resident_bytes() + RENDER_BYTES
+        ends_at = time.monotonic() + RENDER_S
+        worker.tell(order, answers.put_nowait)
+        while True:
+            try:
+                async with asyncio.timeout(RENDER_LOOK_S):
+                    return worker.expected(await answers.get(), orders.Rendered).text
+            except TimeoutError:
+                if worker.resident_bytes() > most_bytes:
+                    error = BadInput("template_large", allowed_bytes=RENDER_BYTES)
+                elif time.monotonic() > ends_at:
+                    error = BadInput("template_slow", seconds=RENDER_S)
+                else:
+                    continue
+            worker.kill(error.reason)
+            await worker.wait_dead()
+            raise error

@@ -1,0 +1,261 @@
+"""What a pipeline has to do: requests that wait, sequences that run, and the slots they run in."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import struct
+import time
+from collections import deque
+from collections.abc import Callable
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass
+
+from app.core.errors import AppError, BadInput, Busy
+from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch
+from app.inference.measure import StageFigures
+from app.inference.sequences import UNREAD_S, Finish, Request, Sequence, Token
+from app.inference.stage_client import StageClient
+from app.inference.step import Step
+from backends.contract import Segment
+
+MAX_WAITING = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes that a pipeline was opened with, and how it is used."""
+
+    slots: int
+    kv_cells: int  # positions over all slots
+    context: int  # most positions of one slot
+    n_vocab: int
+    chunk_rows: int = 64  # rows of a micro-batch; its stages were opened for as many at least
+    max_waiting: int = MAX_WAITING
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A sequence's share of a micro-batch."""
+
+    sequence: Sequence
+    segment: Segment
+    due: bool  # it gets a token
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A micro-batch that a lane carries through the stages."""
+
+    step: Step
+    parts: tuple[Part, ...]
+    answering: bool
+
+
+class Work:
+    """Chooses by core/schedule.py, and keeps the books. Everything here happens between two awaits."""
+
+    def __init__(
+        self, shape: Shape, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]
+    ) -> None:
+        self._shape, self._limits, self._figures = shape, limits, figures
+        self._waiting: list[Sequence] = []
+        self._running: dict[int, Sequence] = {}  # by slot
+        self._idle = {slot: Idle(slot, 0) for slot in range(limits.slots)}
+        self._to_empty: deque[Sequence] = deque()  # gone, but their slots still hold them
+        self._lanes: deque[asyncio.Future[None]] = deque()  # lanes that found nothing to do
+        self._door = asyncio.Event()  # somebody came or went
+        self._number = 0  # of the last micro-batch
+        self._answering = 0  # micro-batches under way with decode rows
+        self._usual_s = 1.0  # how long a request takes
+
+    @property
+    def n_running(self) -> int:
+        return len(self._running)
+
+    @property
+    def n_waiting(self) -> int:
+        return len(self._waiting)
+
+    # requests
+
+    def submit(self, request: Request) -> Sequence:
+        """Queue a request. Raises BadInput when it cannot be answered, Busy when too many wait."""
+        room = min(self._limits.context, self._limits.kv_cells)
+        if not request.ids:
+            raise BadInput("prompt_empty")
+        if len(request.ids) >= room:
+            raise BadInput("prompt_too_long", tokens=len(request.ids), context=room)
+        if not all(0 <= token < self._shape.n_vocab for token in request.ids):
+            raise BadInput("token_unknown", most=self._shape.n_vocab - 1)
+        if request.max_tokens < 1:
+            raise BadInput("max_tokens_low", tokens=request.max_tokens)
+        if len(self._waiting) >= self._shape.max_waiting:
+            seconds = math.ceil(self._usual_s * (len(self._waiting) + 1) / self._limits.slots)
+            raise Busy("queue_full", waiting=len(self._waiting), seconds=max(1, seconds))
+        sequence = Sequence(request, min(len(request.ids) + request.max_tokens, room))
+        self._waiting.append(sequence)
+        self._door.set()
+        return sequence
+
+    def leave(self, sequence: Sequence) -> None:
+        """The reader is gone, or has read the end: nothing of this sequence enters any more."""
+        sequence.leaving = sequence.over = True
+        if sequence in self._waiting:
+            self._waiting.remove(sequence)
+        elif not sequence.under_way:
+            self._release(sequence)
+
+    def fail(self, error: AppError) -> None:
+        """End every request with this error."""
+        for sequence in (*self._waiting, *self._running.values()):
+            sequence.end(error)
+
+    def end_unread(self, now: float) -> None:
+        """End the sequences whose readers have stopped reading."""
+        for sequence in list(self._running.values()):
+            if sequence.full_for(now) > UNREAD_S:
+                sequence.end(Busy("reader_slow", seconds=int(UNREAD_S)))
+                if not sequence.under_way:
+                    self._release(sequence)
+
+    # micro-batches
+
+    async def next_batch(self) -> Carried:
+        """The next micro-batch, waiting until there is one."""
+        while (batch := self._choose()) is None:
+            lane = asyncio.get_running_loop().create_future()
+            self._lanes.append(lane)
+            await lane
+        if batch.more:
+            self.wake()
+        return self._carry(batch)
+
+    def deliver(self, carried: Carried, step: Step) -> None:
+        """A micro-batch is back: a sampled token to every sequence that was due one."""
+        self._answering -= carried.answering
+        sampled = iter(struct.unpack(f"<{len(step.rows) // 4}i", step.rows))
+        now = time.monotonic()
+        for part in carried.parts:
+            sequence = part.sequence
+            sequence.under_way -= 1
+            if part.due:
+                self._sampled(sequence, next(sampled), now)
+            if sequence.leaving and not sequence.under_way:
+                self._release(sequence)
+        self.wake()
+
+    def wake(self) -> None:
+        """Something may be ready: let one lane look."""
+        while self._lanes:
+            lane = self._lanes.popleft()
+            if not lane.done():
+                lane.set_result(None)
+                return
+
+    def _choose(self) -> Batch | None:
+        rows = [s for s in self._running.values() if not s.leaving and not s.full]
+        return next_batch(rows, self._limits, self._answering, self._number + 1) if rows else None
+
+    def _carry(self, batch: Batch) -> Carried:
+        self._number += 1
+        self._answering += batch.answering
+        parts = []
+        ids: list[int] = []
+        for segment in batch.segments:
+            sequence = self._running[segment.slot]
+            ids += sequence.tokens[segment.pos : segment.end]
+            sequence.entered = segment.end
+            sequence.since = self._number
+            sequence.under_way += 1
+            parts.append(Part(sequence, segment, segment.end >= sequence.due_from))
+        due = [part.segment for part in parts if part.due]
+        step = Step.of(batch.segments, due, struct.pack(f"<{len(ids)}i", *ids))
+        return Carried(step, tuple(parts), batch.answering)
+
+    def _sampled(self, sequence: Sequence, token: int, now: float) -> None:
+        if sequence.leaving:
+            return
+        request = sequence.request
+        sequence.last_at = now
+        sequence.first_at = sequence.first_at or now
+        if token in request.end_tokens:
+            sequence.end(Finish("stop", sequence.figures(self._figures())))
+            return
+        sequence.tokens.append(token)
+        sequence.put(Token(token))
+        if request.ends_with is not None and request.ends_with(token):
+            sequence.end(Finish("stop", sequence.figures(self._figures())))
+        elif sequence.answer_tokens >= request.max_tokens or sequence.known >= sequence.cells:
+            sequence.end(Finish("length", sequence.figures(self._figures())))
+
+    # slots
+
+    async def attend(self, stages: SequenceOf[StageClient]) -> None:
+        """Give slots to those who wait, and empty those of the ones who left. Runs for ever."""
+        while True:
+            await self._door.wait()
+            self._door.clear()
+            while self._to_empty:
+                slot = self._to_empty.popleft().slot
+                await _forget(stages, slot, 0)
+                self._idle[slot] = Idle(slot, 0)
+            while admission := self._admission():
+                await self._begin(admission, stages)
+
+    def _admission(self) -> Admission | None:
+        promised = sum(s.cells for s in self._running.values()) + sum(
+            s.cells for s in self._to_empty
+        )
+        return admit(self._waiting, list(self._idle.values()), promised, self._limits)
+
+    async def _begin(self, admission: Admission, stages: SequenceOf[StageClient]) -> None:
+        sequence = self._waiting.pop(admission.index)
+        for earlier in self._waiting[: admission.index]:
+            earlier.overtaken += 1
+        held = len(self._idle.pop(admission.slot).ids)
+        sequence.slot, sequence.entered, sequence.reused = (
+            admission.slot,
+            admission.keep,
+            admission.keep,
+        )
+        sequence.since, sequence.stages_before = self._number, self._figures()
+        sequence.begun_at = time.monotonic()
+        sequence.under_way = 1  # so that nobody releases its slot meanwhile
+        self._running[sequence.slot] = sequence
+        # until it is begun on every stage, nothing of it may enter
+        leaving, sequence.leaving = sequence.leaving, True
+        for slot in admission.evicted:
+            self._idle[slot] = Idle(slot, 0)
+            await _forget(stages, slot, 0)
+        if held > admission.keep:
+            await _forget(stages, sequence.slot, admission.keep)
+        try:
+            await stages[-1].begin(*sequence.beginning())
+        except BadInput as error:  # a grammar that does not compile
+            sequence.end(error)
+        sequence.leaving, sequence.under_way = leaving or sequence.over, 0
+        if sequence.leaving:
+            self._release(sequence)
+        self.wake()
+
+    def _release(self, sequence: Sequence) -> None:
+        """Its slot is idle from now on, and keeps what a later turn of the conversation may share."""
+        if self._running.get(sequence.slot) is not sequence:
+            return
+        del self._running[sequence.slot]
+        now = time.monotonic()
+        self._usual_s += 0.2 * (now - sequence.begun_at - self._usual_s)
+        if sequence.conversation is None:
+            self._to_empty.append(sequence)
+        else:
+            held = sequence.tokens[: sequence.entered]
+            self._idle[sequence.slot] = Idle(
+                sequence.slot, self._number, sequence.conversation, held
+            )
+        self._door.set()
+
+
+async def _forget(stages: SequenceOf[StageClient], slot: int, keep: int) -> None:
+    for stage in stages:
+        await stage.forget(slot, keep)

@@ -1,0 +1,324 @@
+"""A worker process: start it, pass frames and orders, watch it, end it, explain its death."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self, TypeVar, cast
+
+import msgspec
+import psutil
+
+import backends
+from app.core.errors import Reason, StageLost
+from app.inference.explain import ended, refused
+from app.inference.frame_cutter import FrameCutter
+from backends import orders
+from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode
+
+log = logging.getLogger(__name__)
+A = TypeVar("A", bound=orders.Order)
+
+PIPE_BYTES = (
+    1 << 20
+)  # the most Linux gives without rights; its usual 64 KiB cuts large frames to pieces
+LAST_LINES = 40
+GRACE_S = 2.0  # from end of input to the kill
+ORDER_S = 10.0  # an order that loads nothing
+DRAIN_S = 0.2  # after its end, time for its last lines to be read
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+LOW_PRIORITY = 10
+
+
+class Receiver(Protocol):
+    """Who gets the frames of one run of layers. Called from the loop; must not block."""
+
+    def received(self, data: bytes) -> None:
+        """One whole frame of this run; its header is checked."""
+        ...
+
+    def fail(self, error: StageLost) -> None:
+        """The worker is gone."""
+        ...
+
+
+class Worker(asyncio.SubprocessProtocol):
+    """A child `python -m backends` and both ends of its pipes. Ends with this process, whatever happens."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pid = 0
+        self.died: StageLost | None = None  # why it is gone, once it is
+        self.under_way = 0  # steps sent and not answered
+        self.last_done_at = time.monotonic()  # "last step done"
+        self.busy_since: float | None = None
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._stdin: asyncio.WriteTransport | None = None
+        self._cutter = FrameCutter()
+        self._receivers: dict[bytes, Receiver] = {}
+        self._answers: dict[int, Callable[[orders.Answer | StageLost], None]] = {}
+        self._request = 0
+        self._stderr: deque[str] = deque(maxlen=LAST_LINES)
+        self._half_line = ""
+        self._why: Reason | None = None  # why we ended it, if we did
+        self._exited = asyncio.Event()  # the process is gone
+        self._ended = asyncio.Event()  # and its death is explained
+
+    @classmethod
+    async def start(cls, name: str, *, threads: int = 1, low_priority: bool = False) -> Worker:
+        """Start a child. `name` stands in sentences about it. Raises StageLost when it cannot be started."""
+        worker = cls(name)
+        flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows: our Ctrl-C is not its
+        try:
+            await asyncio.get_running_loop().subprocess_exec(
+                lambda: worker, sys.executable, "-P", "-m", "backends",
+                env=_environment(threads), creationflags=flags,
+            )  # fmt: skip
+        except OSError as error:
+            raise StageLost("worker_not_started", worker=name, cause=str(error)) from None
+        if low_priority:
+            worker._lower_priority()
+        return worker
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # what its node asks of it
+
+    def send(self, data: bytes) -> None:
+        """Write one whole frame. How many are under way is bounded by the stages' credit."""
+        if self.died or self._stdin is None:
+            raise self.died or StageLost("worker_died", worker=self.name, how="closed", words="")
+        if data[3] == Kind.STEP:
+            self.under_way += 1
+            if self.busy_since is None:
+                self.busy_since = time.monotonic()
+        self._stdin.write(data)
+
+    async def ask(self, order: orders.Asked, answer: type[A], within_s: float = ORDER_S) -> A:
+        """Carry out an order; its `request` number is set here.
+
+        Raises StageLost when the worker dies or does not answer in time (it is killed then), BadInput or
+        DoesNotFit when the order was refused.
+        """
+        return (await self.ask_parts(order, (answer,), within_s))[0]
+
+    async def ask_parts(
+        self, order: orders.Asked, answers: tuple[type[A], ...], within_s: float = ORDER_S
+    ) -> list[A]:
+        """As `ask`, for an order with several answers: one of each type, or of the last type as many as
+        there are until one says `last`."""
+        self._request += 1
+        request = self._request
+        queue: asyncio.Queue[orders.Answer | StageLost] = asyncio.Queue()
+        self._answers[request] = queue.put_nowait
+        got: list[A] = []
+        try:
+            async with asyncio.timeout(within_s):
+                self.send(encode(_text(msgspec.structs.replace(order, request=request))))
+                while len(got) < len(answers) or not getattr(got[-1], "last", True):
+                    kind = answers[min(len(got), len(answers) - 1)]
+                    got.append(self.expected(await queue.get(), kind))
+        except TimeoutError:
+            self.kill(Reason("worker_hung", {"worker": self.name, "seconds": round(within_s, 1)}))
+            raise await self.wait_dead() from None
+        finally:
+            self._answers.pop(request, None)
+        return got
+
+    def tell(self, order: orders.Asked, then: Callable[[orders.Answer | StageLost], None]) -> None:
+        """As `ask`, without waiting: `then` is called with the answer, or with the reason for none."""
+        self._request += 1
+        self._answers[self._request] = then
+        self.send(encode(_text(msgspec.structs.replace(order, request=self._request))))
+
+    def route(self, pipeline: bytes, receiver: Receiver) -> None:
+        """From now on frames of this run go to `receiver`."""
+        self._receivers[pipeline] = receiver
+
+    def unroute(self, pipeline: bytes) -> None:
+        self._receivers.pop(pipeline, None)
+
+    # how it does
+
+    def resident_bytes(self) -> int:
+        """Memory it holds now; 0 when it is gone."""
+        try:
+            return psutil.Process(self.pid).memory_info().rss if not self._exited.is_set() else 0
+        except psutil.Error:
+            return 0
+
+    def last_words(self) -> str:
+        """Its last lines of stderr."""
+        return "\n".join([*self._stderr, self._half_line]).strip()
+
+    # its end
+
+    def kill(self, why: Reason) -> None:
+        """End it at once; `why` is what everybody who waits for it is told."""
+        if self._why is None:
+            self._why = why
+        if self._transport is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._transport.kill()
+
+    async def wait_dead(self) -> StageLost:
+        """Wait until the process is gone and return why."""
+        await self._ended.wait()
+        assert self.died is not None
+        return self.died
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """End it: first by closing its input, then by a kill. Returns when the process is gone."""
+        if self._why is None:
+            self._why = Reason("worker_closed", {"worker": self.name})
+        if self._stdin is not None:
+            self._stdin.close()
+        try:
+            async with asyncio.timeout(grace_s):
+                await self._exited.wait()
+        except TimeoutError:
+            self.kill(self._why)
+        finally:
+            if not self._exited.is_set():  # also when this call itself is cancelled
+                self.kill(self._why)
+        await self._ended.wait()
+
+    # what the loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+        self.pid = self._transport.get_pid()
+        self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+        _enlarge(self._transport.get_pipe_transport(1))
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self._hear(data)
+            return
+        try:
+            for frame in self._cutter.feed(data):
+                self._received(frame)
+        except (BadFrame, msgspec.DecodeError, UnicodeDecodeError) as error:
+            self.kill(Reason("worker_garbled", {"worker": self.name, "cause": str(error)}))
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if (
+            fd != 2 and not self._exited.is_set()
+        ):  # it can serve nobody any more: end it if it did not end
+            asyncio.get_running_loop().call_later(DRAIN_S, self._end_if_alive)
+
+    def process_exited(self) -> None:
+        self._exited.set()
+        asyncio.get_running_loop().call_later(DRAIN_S, self._finish)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._exited.set()
+        self._finish()
+
+    def _end_if_alive(self) -> None:
+        if not self._exited.is_set() and self._transport is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._transport.kill()
+
+    def _finish(self) -> None:
+        if self.died is not None:
+            return
+        if self._transport is not None:
+            self._transport.close()
+        how = ended(self._transport.get_returncode() if self._transport else None)
+        facts = {"worker": self.name, "how": how, "words": self.last_words()}
+        why = self._why or Reason("worker_died", dict(facts))
+        self.died = StageLost(why.code, **why.facts)
+        log.info("worker %s (%d) is gone: %s, %s", self.name, self.pid, why.code, how)
+        receivers, self._receivers = list(self._receivers.values()), {}
+        answers, self._answers = list(self._answers.values()), {}
+        for receiver in receivers:
+            receiver.fail(self.died)
+        for tell in answers:
+            tell(self.died)
+        self._ended.set()
+
+    def _received(self, data: bytes) -> None:
+        kind = data[3]
+        if kind == Kind.TEXT:
+            answer = orders.decode_answer(memoryview(data)[HEADER.size :])
+            tell = self._answers.get(answer.request)
+            if tell is not None:
+                tell(answer)
+            return
+        receiver = self._receivers.get(data[4:20])
+        if receiver is not None:
+            receiver.received(data)  # measures from the last one's end: so that is moved afterwards
+        if kind in _STEP_ANSWERS:
+            self.last_done_at = time.monotonic()
+            self.under_way -= 1
+            self.busy_since = self.last_done_at if self.under_way > 0 else None
+
+    def _hear(self, data: bytes) -> None:
+        *lines, self._half_line = (self._half_line + data.decode("utf-8", "replace")).split("\n")
+        self._stderr.extend(line[:1000] for line in lines if line.strip())
+        self._half_line = self._half_line[-1000:]
+
+    def expected(self, answer: orders.Answer | StageLost, kind: type[A]) -> A:
+        """The answer if it is one of the right kind; else raises as `ask` does."""
+        if isinstance(answer, StageLost):
+            raise answer
+        if isinstance(answer, orders.Failed):
+            raise refused(answer, self.name)
+        if not isinstance(answer, kind):
+            self.kill(Reason("worker_garbled", {"worker": self.name, "cause": "another answer"}))
+            raise StageLost("worker_garbled", worker=self.name, cause="another answer")
+        return answer
+
+    def _lower_priority(self) -> None:
+        with contextlib.suppress(psutil.Error):
+            low = getattr(psutil, "BELOW_NORMAL_PRIORITY_CLASS", LOW_PRIORITY)
+            psutil.Process(self.pid).nice(low)
+
+
+_STEP_ANSWERS = frozenset((Kind.OUTPUT, Kind.SAMPLED, Kind.STALE, Kind.NEED_FROM, Kind.LOST))
+
+
+def _text(order: orders.Asked) -> Frame:
+    return Frame(Kind.TEXT, NO_PIPELINE, payload=orders.encode(order))
+
+
+def _environment(threads: int) -> dict[str, str]:
+    """Ours, with threads set on purpose, and the place where `backends` is found first."""
+    root = str(Path(backends.__file__ or ".").resolve().parent.parent)
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        **os.environ,
+        **dict.fromkeys(THREADS, str(threads)),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONIOENCODING": "utf-8",
+    }
+
+
+def _enlarge(transport: asyncio.BaseTransport | None) -> None:
+    """Give a pipe room for a large frame, where the system lets us."""
+    if sys.platform != "linux" or transport is None:
+        return
+    import fcntl
+
+    with contextlib.suppress(OSError, AttributeError):
+        fcntl.fcntl(transport.get_extra_info("pipe").fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)

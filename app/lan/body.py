@@ -1,0 +1,68 @@
+"""Bodies of requests and answers between machines: bounded in bytes, and in time without progress."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from typing import Protocol
+
+MAX_MANIFEST_BYTES = 16 << 20
+ANSWER_BYTES = 16 << 20  # the missing pieces of a big model are a long list
+STALL_SECONDS = 10.0  # without a single byte
+START_SECONDS = 30.0  # for the first 64 KiB, and the grace of everything after
+START_BYTES = 64 << 10
+MIN_BYTES_PER_SECOND = 16 << 10
+CHUNK_BYTES = 1 << 20
+
+
+class TooSlow(Exception):
+    """The other side sends too slowly to be waited for."""
+
+
+class TooLong(ValueError):
+    """More bytes than this body may have."""
+
+
+class Source(Protocol):
+    """What aiohttp calls a StreamReader; b"" at the end."""
+
+    async def readany(self) -> bytes: ...
+
+
+async def pieces_of(
+    source: Source, clock: Callable[[], float] = time.monotonic
+) -> AsyncGenerator[bytes, None]:
+    """The bytes as they come. Raises TooSlow. Only the sender's time counts, not the reader's."""
+    received, waited_seconds = 0, 0.0
+    while True:
+        started = clock()
+        try:
+            async with asyncio.timeout(STALL_SECONDS):
+                chunk = await source.readany()
+        except TimeoutError as error:
+            raise TooSlow(f"no byte in {STALL_SECONDS:.0f} s") from error
+        if not chunk:
+            return
+        waited_seconds += clock() - started
+        received += len(chunk)
+        if waited_seconds > allowed_seconds(received):
+            raise TooSlow(f"{received} bytes in {waited_seconds:.0f} s")
+        yield chunk
+
+
+async def whole_body(source: Source, announced: int | None, limit: int) -> bytes:
+    """The whole body. Raises TooLong before reading when `announced` says so, or while reading."""
+    if announced is not None and announced > limit:
+        raise TooLong(f"{announced} bytes announced, {limit} allowed")
+    body = bytearray()
+    async for chunk in pieces_of(source):
+        body += chunk
+        if len(body) > limit:
+            raise TooLong(f"more than {limit} bytes")
+    return bytes(body)
+
+
+def allowed_seconds(received: int) -> float:
+    """How long the sender may have taken for so many bytes."""
+    return START_SECONDS + max(0, received - START_BYTES) / MIN_BYTES_PER_SECOND

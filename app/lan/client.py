@@ -1,0 +1,150 @@
+"""Requests to one peer: its data channels, its stages, its control socket; all mutually pinned."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from collections.abc import AsyncIterator
+
+import aiohttp
+from aiohttp import ClientTimeout, ClientWSTimeout
+
+from app.core.errors import KINDS, AppError, Refused, Unreachable
+from app.core.ids import MachineId, PipelineId
+from app.core.membership import Member
+from app.lan.body import ANSWER_BYTES, TooLong, TooSlow, whole_body
+from app.lan.channel import MAX_FRAME_BYTES, FrameChannel, WebSocketChannel
+from app.lan.messages import MAX_MESSAGE_BYTES, Refuse, understood
+from app.lan.sockets import Address, tune
+from app.lan.tls import fingerprint, peer_der
+
+CONNECT_SECONDS = 3.0
+OPEN_SECONDS = 8.0  # connect and handshake
+ANSWER_SECONDS = 120.0  # a lender hashes and writes what it received before it answers
+CLOSE_SECONDS = 1.0
+REUSE_SECONDS = 5.0  # below the listener's idle limit, so that we never meet a closing connection
+CONNECTIONS = 16  # data channels of several pipelines, an upload, an offer
+
+
+class _PinnedConnector(aiohttp.TCPConnector):
+    """Checks the fingerprint on each connection, besides what the context checks."""
+
+    def __init__(self, context: ssl.SSLContext, peer: MachineId) -> None:
+        super().__init__(
+            ssl=context, limit=CONNECTIONS, keepalive_timeout=REUSE_SECONDS, socket_factory=_socket
+        )
+        self._peer = peer
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[aiohttp.tracing.Trace],
+        timeout: ClientTimeout,
+    ) -> aiohttp.connector.Connection:
+        connection = await super().connect(req, traces, timeout)
+        transport = connection.transport
+        der = peer_der(transport.get_extra_info("ssl_object")) if transport else None
+        if der is None or fingerprint(der) != self._peer:
+            connection.close()
+            raise aiohttp.ClientConnectionError("another certificate than the one meant")
+        return connection
+
+
+class PeerClient:
+    """Speaks to `member` at `address`. `context` pins exactly that member's certificate."""
+
+    def __init__(self, member: Member, address: Address, context: ssl.SSLContext) -> None:
+        self.member, self.address = member, address
+        self._session = aiohttp.ClientSession(
+            base_url=f"https://{address}/",
+            connector=_PinnedConnector(context, member.id),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=ClientTimeout(
+                total=None,
+                connect=OPEN_SECONDS,
+                sock_connect=CONNECT_SECONDS,
+                sock_read=ANSWER_SECONDS,
+            ),
+            auto_decompress=False,
+            requote_redirect_url=False,
+        )
+
+    async def open_control(self) -> aiohttp.ClientWebSocketResponse:
+        """The control socket, before HELLO. Raises Unreachable or Refused."""
+        return await self._websocket("control", MAX_MESSAGE_BYTES)
+
+    async def open_data(self, pipeline: PipelineId) -> FrameChannel:
+        """A new data connection. Raises Unreachable or Refused."""
+        link = await self._websocket(f"data/{pipeline.hex()}", MAX_FRAME_BYTES)
+        return WebSocketChannel(link, self.member.name)
+
+    async def offer_stage(self, pipeline: PipelineId, body: bytes) -> bytes:
+        """Send a manifest; the peer's answer. Raises the peer's AppError, or Unreachable."""
+        return await self._request("PUT", f"stage/{pipeline.hex()}", body)
+
+    async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
+        """Stream tensor bytes, best in chunks of 1 MiB; the peer's answer. Raises as above."""
+        return await self._request("POST", f"stage/{pipeline.hex()}/pieces", chunks)
+
+    async def close(self) -> None:
+        """End everything that was opened here."""
+        await self._session.close()
+
+    async def _websocket(self, path: str, max_bytes: int) -> aiohttp.ClientWebSocketResponse:
+        try:
+            async with asyncio.timeout(OPEN_SECONDS + CLOSE_SECONDS):
+                return await self._session.ws_connect(
+                    path,
+                    max_msg_size=max_bytes,
+                    compress=0,
+                    timeout=ClientWSTimeout(ws_close=CLOSE_SECONDS),
+                )
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:
+            raise self._explained(error) from error
+
+    async def _request(self, method: str, path: str, body: bytes | AsyncIterator[bytes]) -> bytes:
+        try:
+            async with self._session.request(
+                method, path, data=body, allow_redirects=False
+            ) as response:
+                answer = await whole_body(response.content, response.content_length, ANSWER_BYTES)
+                if response.status == 200:
+                    return answer
+        except (aiohttp.ClientError, OSError, RuntimeError, TooSlow, TooLong) as error:
+            raise self._explained(error) from error
+        raise _problem(answer)
+
+    def _explained(self, error: Exception) -> AppError:
+        """The sentence behind a failed connection. RuntimeError: this link was closed meanwhile."""
+        facts = {"name": self.member.name, "address": str(self.address)}
+        match error:
+            case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
+                return Refused("peer_is_another", **facts)
+            case TimeoutError():
+                return Unreachable("peer_silent", **facts)
+            case aiohttp.ClientConnectorError():
+                return Unreachable("peer_unreachable", **facts)
+            case aiohttp.WSServerHandshakeError():
+                return Refused("peer_refused")
+            case _:
+                return Unreachable("peer_hung_up", **facts)
+
+
+def _socket(info: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = info
+    made = socket.socket(family, kind, protocol)
+    tune(made)
+    return made
+
+
+def _problem(answer: bytes) -> AppError:
+    """What the peer said was wrong, as the error it was there; trusted no further than that."""
+    try:
+        fields = json.loads(answer)
+        refuse = Refuse(code=fields["code"], facts=fields["facts"])
+        reason, kind = understood(refuse), KINDS[fields["kind"]]
+    except (ValueError, KeyError, TypeError):
+        return Refused("peer_refused")
+    return kind(reason.code, **reason.facts)

@@ -1,0 +1,269 @@
+"""All links of this machine: dialled with patience, accepted, and never two to the same machine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import aiohttp
+from aiohttp import web
+
+from app.core.errors import AppError, Reason, Refused, Unreachable
+from app.core.ids import MachineId
+from app.core.membership import Member
+from app.lan.client import PeerClient
+from app.lan.messages import Hello, Refuse, encode
+from app.lan.peer import Heartbeat, Owner, PeerLink, as_ack, hear_hello, say_hello
+from app.lan.sockets import Address
+
+REDIAL_SECONDS, REDIAL_AT_MOST_SECONDS = 0.5, 15.0
+SIMULTANEOUS_SECONDS = 2.0  # two links so close together were dialled from both sides at once
+OWN_CALL_SECONDS = 1.5  # how long a caller waits for our own call to it to get through
+PROOF_OF_LIFE_SECONDS = 1.5  # a living link is heard once a second
+REPLACED_SECONDS = 2.0
+ADDRESSES_TRIED = 8
+
+log = logging.getLogger(__name__)
+
+
+class LinkOwner(Owner, Protocol):
+    """Hears of links, and knows what is needed to make one."""
+
+    async def disconnected(self, link: PeerLink) -> None: ...
+    def hello(self) -> Hello: ...
+    def dialling_context(self, member: Member) -> ssl.SSLContext: ...
+    def addresses(self, machine: MachineId) -> Sequence[Address]: ...
+
+
+@dataclass(slots=True)
+class _Call:
+    """How we try to reach one member."""
+
+    task: asyncio.Task[None]
+    news: asyncio.Event = field(default_factory=asyncio.Event)  # an address, or a lost link
+    attempt: asyncio.Task[PeerLink | None] | None = None
+
+
+class Links:
+    """Links by machine. `tasks` must outlive it; `pursue` and `abandon` say whom to be linked to."""
+
+    def __init__(
+        self,
+        me: MachineId,
+        owner: LinkOwner,
+        tasks: asyncio.TaskGroup,
+        heartbeat: Heartbeat,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.up: dict[MachineId, PeerLink] = {}
+        self._me, self._owner, self._tasks = me, owner, tasks
+        self._heartbeat, self._clock = heartbeat, clock
+        self._calls: dict[MachineId, _Call] = {}
+        self._welcoming: dict[MachineId, asyncio.Lock] = {}
+
+    def pursue(self, member: Member) -> None:
+        """Keep a link to `member`, from now until `abandon`."""
+        if member.id not in self._calls:
+            name = f"keep a link to {member.name}"
+            task = self._tasks.create_task(self._keep(member), name=name)
+            self._calls[member.id] = _Call(task)
+
+    def hint(self, machine: MachineId) -> None:
+        """Something new is known of `machine`: dial again without waiting."""
+        if machine in self._calls:
+            self._calls[machine].news.set()
+
+    async def abandon(self, machine: MachineId, why: Reason) -> None:
+        """End the link to `machine` and dial it no more."""
+        call = self._calls.pop(machine, None)
+        if call is not None:
+            call.task.cancel()
+        link = self.up.get(machine)
+        if link is not None:
+            await link.close(why)
+
+    async def close(self, why: Reason) -> None:
+        """End all links."""
+        async with asyncio.TaskGroup() as tasks:
+            for machine in {*self._calls, *self.up}:
+                tasks.create_task(self.abandon(machine, why), name="close a link")
+
+    async def call(self, member: Member, addresses: Sequence[Address]) -> PeerLink:
+        """Dial now: race the addresses, say HELLO on the first that opens. The link is not yet run.
+
+        Raises Refused or Unreachable.
+        """
+        if not addresses:
+            raise Unreachable("peer_address_unknown", name=member.name)
+        client, socket = await self._race(member, addresses[:ADDRESSES_TRIED])
+        try:
+            theirs = await say_hello(socket, self._owner.hello(), member)
+        except BaseException as error:
+            await client.close()
+            if isinstance(error, OSError | aiohttp.ClientError):
+                raise Refused("peer_refused_us", name=member.name) from error
+            raise
+        return PeerLink(socket, client, theirs, dialled=True, clock=self._clock)
+
+    async def accept(self, member: Member, socket: web.WebSocketResponse, host: str) -> None:
+        """Carry a link that a member dialled, from its HELLO to its end."""
+        try:
+            link = await self._welcome(member, socket, host)
+        except AppError as error:
+            refuse = Refuse(code=error.reason.code, facts=error.reason.facts)
+            with suppress(OSError, aiohttp.ClientError):
+                await socket.send_str(encode(refuse).decode("utf-8"))
+            return
+        await self.carry(link)
+
+    def take(self, link: PeerLink) -> None:
+        """Count a link from `call` as up; `carry` it next."""
+        self.up[link.peer] = link
+
+    async def drop(self, link: PeerLink) -> None:
+        """Give up a link that was never run."""
+        if self.up.get(link.peer) is link:
+            del self.up[link.peer]
+        await link.close(Reason("link_doubled", {"name": link.name}))
+        link.finished.set()
+
+    async def carry(self, link: PeerLink) -> None:
+        """Run a link that is up, to its end."""
+        try:
+            await link.run(self._owner, self._heartbeat)
+        except Exception:  # top of a task: whatever one peer causes, the others stay linked
+            log.exception("link to %s", link.name)
+        finally:
+            if self.up.get(link.peer) is link:
+                del self.up[link.peer]
+                self.hint(link.peer)
+            if link.announced:
+                await self._owner.disconnected(link)
+
+    async def _welcome(self, member: Member, socket: web.WebSocketResponse, host: str) -> PeerLink:
+        """The accepting side of HELLO. Raises Refused or Unreachable."""
+        mine = self._owner.hello()
+        theirs = await hear_hello(socket, mine, member)
+        async with self._welcoming.setdefault(member.id, asyncio.Lock()):
+            await self._make_way(member.id, theirs)
+            try:
+                await socket.send_str(encode(as_ack(mine)).decode("utf-8"))
+            except (OSError, aiohttp.ClientError) as error:
+                raise Unreachable("link_lost", name=member.name) from error
+            address = Address(host, theirs.peer_port)
+            client = PeerClient(member, address, self._owner.dialling_context(member))
+            link = PeerLink(socket, client, theirs, dialled=False, clock=self._clock)
+            self.take(link)
+            return link
+
+    async def _keep(self, member: Member) -> None:
+        """Dial, carry, and dial again: at once after a loss, then with growing patience."""
+        patience_seconds = REDIAL_SECONDS
+        while True:
+            call = self._calls[member.id]
+            link = None if member.id in self.up else await self._attempt(member, call)
+            if link is not None:
+                patience_seconds = REDIAL_SECONDS
+                await self.carry(link)
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if member.id in self.up else patience_seconds):
+                    await call.news.wait()
+                    patience_seconds = REDIAL_SECONDS
+            call.news.clear()
+            patience_seconds = min(2 * patience_seconds, REDIAL_AT_MOST_SECONDS)
+
+    async def _attempt(self, member: Member, call: _Call) -> PeerLink | None:
+        """One call, which `accept` may cancel when the other side's got through."""
+        addresses = self._owner.addresses(member.id)
+        if not addresses:
+            return None
+        attempt = self._tasks.create_task(
+            self._quietly(member, addresses), name=f"dial {member.name}"
+        )
+        call.attempt = attempt
+        try:
+            await asyncio.wait({attempt})
+        except asyncio.CancelledError:
+            attempt.cancel()
+            if attempt.done() and not attempt.cancelled() and (link := attempt.result()):
+                await self.drop(link)
+            raise
+        finally:
+            call.attempt = None
+        return None if attempt.cancelled() else attempt.result()
+
+    async def _quietly(self, member: Member, addresses: Sequence[Address]) -> PeerLink | None:
+        try:
+            link = await self.call(member, addresses)
+        except AppError as error:
+            log.debug("dialling %s: %s", member.name, error.reason)
+            return None
+        if member.id in self.up:  # the other side's call got through while we waited
+            await self.drop(link)
+            return None
+        self.take(link)  # here, and not by the waiter: `_make_way` looks at once
+        return link
+
+    async def _make_way(self, machine: MachineId, theirs: Hello) -> None:
+        """Decide between the link that comes and what there is. Raises Refused."""
+        call = self._calls.get(machine)
+        if call is not None and call.attempt is not None:
+            if self._me < machine:  # both sides dial at once: the call of the smaller id stands
+                await asyncio.wait({call.attempt}, timeout=OWN_CALL_SECONDS)
+            if call.attempt is not None:  # it may have ended while we waited
+                call.attempt.cancel()
+        old = self.up.get(machine)
+        if old is None:
+            return
+        if old.hello.instance != theirs.instance:
+            if await old.answers_within(PROOF_OF_LIFE_SECONDS):
+                raise Refused("identity_copied", name=old.name)
+        elif self._me < machine and old.dialled and self._is_fresh(old):
+            raise Refused("link_doubled", name=old.name)
+        # a machine dials only when it has no link: for it the old one is gone
+        await old.close(Reason("link_replaced", {"name": old.name}))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REPLACED_SECONDS):
+                await old.finished.wait()
+
+    def _is_fresh(self, link: PeerLink) -> bool:
+        return self._clock() - link.up_since_seconds < SIMULTANEOUS_SECONDS
+
+    async def _race(
+        self, member: Member, addresses: Sequence[Address]
+    ) -> tuple[PeerClient, aiohttp.ClientWebSocketResponse]:
+        """The first address that opens; the others are closed again."""
+        context = self._owner.dialling_context(member)
+        clients = [PeerClient(member, address, context) for address in addresses]
+        won: list[tuple[PeerClient, aiohttp.ClientWebSocketResponse]] = []
+        errors: list[AppError] = []
+
+        async def run(client: PeerClient) -> None:
+            try:
+                won.append((client, await client.open_control()))
+            except AppError as error:
+                errors.append(error)
+                return
+            for other in runners:
+                if other is not asyncio.current_task():
+                    other.cancel()
+
+        keep: PeerClient | None = None
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                runners = [tasks.create_task(run(c), name=f"dial {c.address}") for c in clients]
+            keep = won[0][0] if won else None
+        finally:
+            for client in clients:
+                if client is not keep:
+                    await client.close()
+        if not won:
+            raise next((error for error in errors if isinstance(error, Refused)), errors[0])
+        return won[0]

@@ -1,0 +1,289 @@
+"""The one port of a machine: members come in by TLS 1.3, everybody else is closed out.
+
+Connections are accepted here, and not by `loop.create_server`, for three reasons: strangers are
+counted before the handshake costs anything, each new handshake uses the context of this moment (so
+a removed certificate is out at once), and every wait has a limit of our own. aiohttp speaks HTTP and
+WebSocket on what has passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+import ssl
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from aiohttp import web
+
+from app.core.errors import AppError
+from app.core.ids import MachineId, PipelineId, pipeline_id
+from app.core.membership import Member
+from app.core.operations import Role
+from app.lan.body import ANSWER_BYTES, MAX_MANIFEST_BYTES, TooSlow, pieces_of, whole_body
+from app.lan.channel import MAX_FRAME_BYTES, FrameChannel, WebSocketChannel
+from app.lan.messages import MAX_MESSAGE_BYTES
+from app.lan.sockets import plain_host, tune
+from app.lan.tls import fingerprint, peer_der
+
+HANDSHAKE_SECONDS = 5.0
+IDLE_SECONDS = 10.0  # a member that asks for nothing, or never ends its header
+SWEEP_SECONDS = 1.0
+STRANGERS, STRANGERS_OF_ONE_ADDRESS = 64, 8
+CONNECTIONS_OF_ONE_MEMBER = 64
+CLOSE_SECONDS = 1.0
+
+MEMBER = web.RequestKey("member", Member)
+
+log = logging.getLogger(__name__)
+
+
+class StageHandlers(Protocol):
+    """What a lender does for a member that is a host. AppErrors go back to it as such."""
+
+    async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
+        """A manifest (JSON, ≤ 16 MiB) comes; which pieces are missing goes back (JSON)."""
+
+    async def pieces(
+        self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]
+    ) -> bytes:
+        """Tensor bytes come; read no more than was asked for. What became of them goes back."""
+
+    async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
+        """Serve frames until the channel ends. It is closed when this returns."""
+
+
+Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
+"""Runs one accepted control link to its end: member, socket, the address it came from."""
+
+
+@dataclass(slots=True)
+class _Connection:
+    transport: asyncio.Transport
+    machine: MachineId
+    idle_since_seconds: float
+    requests: int = 0
+
+
+class Listener:
+    """Accepts on `sock` until closed. `use` says whom to let in, from this moment on."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        control: Control,
+        stages: StageHandlers,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sock = sock
+        self._control, self._stages, self._clock = control, stages, clock
+        self._context: ssl.SSLContext | None = None
+        self._members: Mapping[MachineId, Member] = {}
+        self._connections: dict[asyncio.BaseTransport, _Connection] = {}
+        self._strangers: Counter[str] = Counter()
+        self._runner = web.AppRunner(
+            self._application(),
+            access_log=None,
+            keepalive_timeout=IDLE_SECONDS,
+            shutdown_timeout=CLOSE_SECONDS,
+        )
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        port: int = self._sock.getsockname()[1]
+        return port
+
+    def use(self, context: ssl.SSLContext, members: Mapping[MachineId, Member]) -> None:
+        """Let `members` in from now on; everybody else's next request is refused."""
+        self._context, self._members = context, members
+
+    def cut_strangers(self) -> None:
+        """End the connections of all who are no members any more."""
+        for connection in self._connections.values():
+            if connection.machine not in self._members:
+                connection.transport.abort()
+
+    async def run(self) -> None:
+        """Accept until cancelled; then everything ends within about a second."""
+        await self._runner.setup()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._sweep(), name="close idle connections")
+                tasks.create_task(self._accept_all(tasks), name="accept")
+        finally:
+            self._sock.close()
+            for connection in self._connections.values():
+                connection.transport.abort()
+            await self._runner.cleanup()
+
+    async def _accept_all(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            await self._accept(tasks)
+
+    async def _accept(self, tasks: asyncio.TaskGroup) -> None:
+        try:
+            sock, peer = await asyncio.get_running_loop().sock_accept(self._sock)
+        except OSError as error:  # the stranger left already, or no descriptors are free
+            log.info("accept failed: %s", error)
+            await asyncio.sleep(0.05)
+            return
+        host = plain_host(peer[0])
+        room = self._strangers.total() < STRANGERS and self._context is not None
+        if not room or self._strangers[host] >= STRANGERS_OF_ONE_ADDRESS:
+            sock.close()
+            return
+        self._strangers[host] += 1
+        tasks.create_task(self._welcome(sock, host), name=f"handshake with {host}")
+
+    async def _welcome(self, sock: socket.socket, host: str) -> None:
+        """The handshake, and the check that the certificate belongs to a member now."""
+        server, context = self._runner.server, self._context
+        assert server is not None
+        assert context is not None
+        tune(sock)
+        try:
+            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+                server,
+                sock,
+                ssl=context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=CLOSE_SECONDS,
+            )
+            self._admit(transport)
+        except OSError as error:  # refused, silent, gone, or no TLS at all; ssl.SSLError is one
+            log.debug("handshake with %s failed: %s", host, error)
+            sock.close()
+        except Exception:  # top of a task: no stranger may bring the port down
+            log.exception("handshake with %s", host)
+            sock.close()
+        finally:
+            self._strangers[host] -= 1
+            self._strangers += Counter()  # drops the zeros
+
+    def _admit(self, transport: asyncio.Transport) -> _Connection | None:
+        """The connection of a member; anybody else's is cut.
+
+        Asked again by the first request, which may have come together with the handshake's end.
+        """
+        if transport in self._connections:
+            return self._connections[transport]
+        der = peer_der(transport.get_extra_info("ssl_object"))
+        machine = fingerprint(der) if der else None
+        count = sum(other.machine == machine for other in self._connections.values())
+        if machine is None or machine not in self._members or count >= CONNECTIONS_OF_ONE_MEMBER:
+            transport.abort()
+            return None
+        connection = _Connection(transport, machine, self._clock())
+        self._connections[transport] = connection
+        return connection
+
+    async def _sweep(self) -> None:
+        """aiohttp keeps silent connections and half headers open for ever; we do not."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            limit = self._clock() - IDLE_SECONDS
+            for transport, connection in list(self._connections.items()):
+                if transport.is_closing():
+                    del self._connections[transport]
+                elif not connection.requests and connection.idle_since_seconds < limit:
+                    transport.close()
+
+    def _application(self) -> web.Application:
+        application = web.Application(middlewares=[self._guard], client_max_size=0)
+        application.add_routes(
+            [
+                web.get("/control", self._on_control),
+                web.get("/data/{pipeline}", self._on_data),
+                web.put("/stage/{pipeline}", self._on_offer),
+                web.post("/stage/{pipeline}/pieces", self._on_pieces),
+            ]
+        )
+        return application
+
+    @web.middleware
+    async def _guard(
+        self,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        """Every request: a member now, and for stages a host. Errors become JSON."""
+        transport = request.transport
+        connection = self._admit(transport) if transport is not None else None
+        member = self._members.get(connection.machine) if connection else None
+        if connection is None or member is None:
+            raise web.HTTPForbidden  # into a closed connection
+        if request.path != "/control" and Role.HOST not in member.roles:
+            return _problem("Refused", "role_missing", {"name": member.name})
+        request[MEMBER] = member
+        connection.requests += 1
+        try:
+            return await handler(request)
+        except AppError as error:
+            return _problem(type(error).__name__, error.reason.code, error.reason.facts)
+        except (TooSlow, ConnectionError, ValueError) as error:
+            log.info("request of %s ended: %s", member.name, error)
+            connection.transport.abort()
+            return web.Response(status=400)
+        finally:
+            connection.requests -= 1
+            connection.idle_since_seconds = self._clock()
+
+    async def _on_control(self, request: web.Request) -> web.StreamResponse:
+        link = _websocket(MAX_MESSAGE_BYTES)
+        await link.prepare(request)
+        try:
+            await self._control(request[MEMBER], link, plain_host(request.remote or ""))
+        finally:
+            await _close(link)
+        return link
+
+    async def _on_data(self, request: web.Request) -> web.StreamResponse:
+        pipeline = pipeline_id(request.match_info["pipeline"])
+        link = _websocket(MAX_FRAME_BYTES)
+        await link.prepare(request)
+        member: Member = request[MEMBER]
+        try:
+            await self._stages.data(member, pipeline, WebSocketChannel(link, member.name))
+        except AppError as error:
+            log.info("frames of %s ended: %s", member.name, error.reason.code)
+        finally:
+            await _close(link)
+        return link
+
+    async def _on_offer(self, request: web.Request) -> web.StreamResponse:
+        pipeline = pipeline_id(request.match_info["pipeline"])
+        body = await whole_body(request.content, request.content_length, MAX_MANIFEST_BYTES)
+        answer = await self._stages.stage_offer(request[MEMBER], pipeline, body)
+        return _json(answer)
+
+    async def _on_pieces(self, request: web.Request) -> web.StreamResponse:
+        pipeline = pipeline_id(request.match_info["pipeline"])
+        async with contextlib.aclosing(pieces_of(request.content)) as chunks:
+            answer = await self._stages.pieces(request[MEMBER], pipeline, chunks)
+        return _json(answer)
+
+
+def _websocket(max_bytes: int) -> web.WebSocketResponse:
+    return web.WebSocketResponse(max_msg_size=max_bytes, compress=False, timeout=CLOSE_SECONDS)
+
+
+async def _close(link: web.WebSocketResponse) -> None:
+    with contextlib.suppress(ConnectionError, TimeoutError):
+        await link.close()
+
+
+def _json(body: bytes) -> web.Response:
+    assert len(body) <= ANSWER_BYTES
+    return web.Response(body=body, content_type="application/json")
+
+
+def _problem(kind: str, code: str, facts: Mapping[str, object]) -> web.Response:
+    body = json.dumps({"kind": kind, "code": code, "facts": facts})
+    return web.Response(text=body, content_type="application/json", status=409)

@@ -1,0 +1,202 @@
+"""The household as this machine knows it: its log, and who is let in on trial."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from app.core.errors import Refused
+from app.core.ids import MachineId
+from app.core.membership import Log, Member, members, merge, removed_machines
+from app.core.operations import (
+    Add,
+    Operation,
+    OperationId,
+    Remove,
+    Role,
+    clean_name,
+    encode,
+)
+from app.lan.identity import Identity, verify
+from app.lan.log_store import ADDRESSES_OF_ONE_MACHINE, LogStore, found, readable, signed
+from app.lan.pairing_window import JoinResult
+from app.lan.sockets import Address
+
+
+class LogKeeper:
+    """Owner of the log. `changed` is called whenever the members may have changed."""
+
+    def __init__(self, identity: Identity, store: LogStore, changed: Callable[[], None]) -> None:
+        self.log: Log | None = None
+        self._me, self._store, self._changed = identity, store, changed
+        self._trial: Operation | None = None  # an `add` that counts here until its link is up
+        self._members: Mapping[MachineId, Member] = {}
+        self._confirmed: Mapping[MachineId, Member] = {}
+        self._addresses: dict[MachineId, tuple[Address, ...]] = {}
+        self._saving = asyncio.Lock()
+        self._before_joining: Log | None = None
+        self._is_joining = False
+
+    async def load(self) -> None:
+        """Read what was kept. Raises Damaged("household_damaged")."""
+        self.log = await self._store.load()
+        self._addresses = dict(await self._store.load_addresses())
+        self._evaluate()
+
+    @property
+    def members(self) -> Mapping[MachineId, Member]:
+        """Everybody let in now, this machine and one on trial among them."""
+        return self._members
+
+    @property
+    def confirmed(self) -> Mapping[MachineId, Member]:
+        """The members, without one on trial."""
+        return self._confirmed
+
+    @property
+    def dismissed(self) -> bool:
+        """Whether this machine was removed."""
+        return self.log is not None and self._me.id in removed_machines(self.log)
+
+    @property
+    def is_alone(self) -> bool:
+        """No household, or none but this machine ever in it."""
+        return self.log is None or len(self.log.operations) <= 1
+
+    def lines(self) -> list[str]:
+        """The log as it is sent: what an operation rests on comes before it."""
+        operations = self.log.operations if self.log else ()
+        return [encode(operation).decode("ascii") for operation in operations]
+
+    def require_admin(self) -> None:
+        """Raises Refused unless this machine may change the household."""
+        member = self._members.get(self._me.id)
+        if member is None or Role.ADMIN not in member.roles:
+            raise Refused("not_admin")
+
+    async def found_if_none(self, name: str) -> None:
+        """The first machine makes the household."""
+        if self.log is None:
+            await self._take(found(self._me, name))
+
+    async def merge(self, lines: Iterable[str]) -> tuple[Operation, ...]:
+        """Take in what a peer sent; what was new. Raises DoesNotFit when the disk is full."""
+        if self.log is None:
+            return ()
+        return await self._extend(readable(lines))
+
+    async def remove(self, machine: MachineId, kept: Sequence[OperationId]) -> Operation:
+        """Sign the removal of `machine`. Of its own `add`s only `kept` go on counting."""
+        self.require_admin()
+        if self.log is None or machine not in self._members:
+            raise Refused("machine_unknown", name=machine[:16])
+        body = Remove(self.log.household, machine, tuple(sorted(set(kept))))
+        operation = signed(self._me, body)
+        await self._extend([operation])
+        return operation
+
+    # a newcomer, seen from the member with the window
+
+    def try_out(self, machine: MachineId, der: bytes, name: str, roles: Sequence[Role]) -> Log:
+        """Let `machine` in for its first link; the log it gets. Raises Refused."""
+        self.require_admin()
+        assert self.log is not None
+        if machine in removed_machines(self.log):
+            raise Refused("removed_needs_reset")
+        body = Add(self.log.household, machine, der, clean_name(name), tuple(sorted(roles)))
+        self._trial = signed(self._me, body)
+        self._evaluate()
+        self._changed()
+        return Log(self.log.household, (*self.log.operations, self._trial))
+
+    async def keep(self, machine: MachineId) -> tuple[Operation, ...]:
+        """The link of the machine on trial is up: it is a member for good."""
+        trial, self._trial = self._trial, None
+        if trial is None or trial.body.machine != machine:
+            return ()
+        return await self._extend([trial])
+
+    def withdraw(self, machine: MachineId) -> None:
+        """The machine on trial never linked. Its `add` was shown to nobody else."""
+        if self._trial is not None and self._trial.body.machine == machine:
+            self._trial = None
+            self._evaluate()
+            self._changed()
+
+    # this machine as the newcomer
+
+    def adopt(self, result: JoinResult) -> Member:
+        """Take the household of `result` on trial; its member to link to. Raises Refused."""
+        log = merge(Log(result.household), result.operations, verify)
+        there = members(log)
+        host = there.get(result.peer)
+        if self._me.id not in there or host is None or Role.ADMIN not in host.roles:
+            raise Refused("pairing_odd_household")
+        self._before_joining, self.log, self._is_joining = self.log, log, True
+        self._evaluate()
+        return host
+
+    async def settle(self) -> None:
+        """The first link is up: the household of `adopt` is ours."""
+        assert self.log is not None
+        async with self._saving:
+            await self._store.save(self.log)
+        self._before_joining, self._is_joining = None, False
+        self._changed()
+
+    def revert(self) -> None:
+        """The first link did not come: back to what was before `adopt`."""
+        if self._is_joining:
+            self.log, self._before_joining, self._is_joining = self._before_joining, None, False
+            self._evaluate()
+
+    # where the others are
+
+    def addresses(self, machine: MachineId) -> tuple[Address, ...]:
+        """Where `machine` was met, last place first."""
+        return self._addresses.get(machine, ())
+
+    async def remember(self, machine: MachineId, address: Address) -> None:
+        """`machine` was met, or is said to be, at `address`."""
+        known = self.addresses(machine)
+        if known[:1] == (address,):
+            return
+        others = tuple(other for other in known if other != address)
+        self._addresses[machine] = (address, *others)[:ADDRESSES_OF_ONE_MACHINE]
+        async with self._saving:
+            await self._store.save_addresses(self._addresses)
+
+    async def forget_strangers(self) -> None:
+        """Where removed machines were is nobody's business any more."""
+        known = {m: a for m, a in self._addresses.items() if m in self._members}
+        if known != self._addresses:
+            self._addresses = known
+            async with self._saving:
+                await self._store.save_addresses(known)
+
+    async def _extend(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
+        assert self.log is not None
+        before = self.log
+        after = merge(before, operations, verify)
+        new = after.operations[len(before.operations) :]
+        if new:
+            await self._take(after)
+        return new
+
+    async def _take(self, log: Log) -> None:
+        """In memory first, so that two changes at once both last; then on the disk."""
+        self.log = log
+        self._evaluate()
+        self._changed()
+        if not self._is_joining:
+            async with self._saving:
+                await self._store.save(self.log)
+
+    def _evaluate(self) -> None:
+        if self.log is None:
+            self._confirmed = self._members = {}
+            return
+        self._confirmed = self._members = members(self.log)
+        if self._trial is not None:
+            log = Log(self.log.household, (*self.log.operations, self._trial))
+            self._members = members(log)

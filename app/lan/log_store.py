@@ -1,0 +1,118 @@
+"""What a machine remembers of its household: the signed log, and where the others were last met."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from app.core.errors import BadInput, Damaged, DoesNotFit
+from app.core.ids import MachineId, machine_id
+from app.core.membership import Log, merge
+from app.core.operations import (
+    FIRST_ROLES,
+    NO_HOUSEHOLD,
+    Add,
+    BadOperation,
+    HouseholdId,
+    Operation,
+    Remove,
+    clean_name,
+    decode,
+    encode,
+    household_of,
+    signed_bytes,
+)
+from app.lan.identity import Identity, verify
+from app.lan.sockets import Address
+from app.machine.paths import write_atomically
+
+ADDRESSES_OF_ONE_MACHINE = 8
+Addresses = Mapping[MachineId, tuple[Address, ...]]
+
+
+class LogStore:
+    """Two files in `directory`, each replaced whole."""
+
+    def __init__(self, directory: Path) -> None:
+        self._log = directory / "household.json"
+        self._addresses = directory / "addresses.json"
+
+    async def load(self) -> Log | None:
+        """The log, each signature checked again, or None. Raises Damaged("household_damaged")."""
+        return await asyncio.to_thread(self._load)
+
+    async def save(self, log: Log) -> None:
+        """Keep `log`. Raises DoesNotFit("household_unsaved") when the disk does not take it."""
+        lines = [encode(operation).decode("ascii") for operation in log.operations]
+        content = json.dumps({"household": log.household, "operations": lines}, indent=1)
+        await self._write(self._log, content)
+
+    async def forget(self) -> None:
+        """No household any more."""
+        for path in (self._log, self._addresses):
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+
+    async def load_addresses(self) -> Addresses:
+        """Where machines were met, last place first. They are hints: a broken file is no loss."""
+        try:
+            content = await asyncio.to_thread(self._addresses.read_bytes)
+            return {
+                machine_id(machine): tuple(Address.parse(text) for text in places)
+                for machine, places in json.loads(content).items()
+            }
+        except (OSError, ValueError, TypeError, AttributeError, BadInput):
+            return {}
+
+    async def save_addresses(self, addresses: Addresses) -> None:
+        """Keep the addresses. Raises DoesNotFit as `save` does."""
+        fields = {
+            machine: [str(place) for place in places[:ADDRESSES_OF_ONE_MACHINE]]
+            for machine, places in addresses.items()
+        }
+        await self._write(self._addresses, json.dumps(fields, indent=1))
+
+    def _load(self) -> Log | None:
+        try:
+            fields = json.loads(self._log.read_bytes())
+            household = HouseholdId(machine_id(fields["household"]))
+            operations = [decode(line) for line in fields["operations"]]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Damaged("household_damaged", path=str(self._log)) from error
+        log = merge(Log(household), operations, verify)
+        if len(log.operations) != len(operations):
+            raise Damaged("household_damaged", path=str(self._log))
+        return log
+
+    async def _write(self, path: Path, content: str) -> None:
+        try:
+            await asyncio.to_thread(write_atomically, path, content.encode("utf-8"))
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise DoesNotFit("household_unsaved", path=str(path), why=why) from error
+
+
+def signed(identity: Identity, body: Add | Remove) -> Operation:
+    """`body` as an operation of ours."""
+    return Operation(body, identity.id, identity.sign(signed_bytes(body, identity.id)))
+
+
+def found(identity: Identity, name: str) -> Log:
+    """A new household whose first machine is this one."""
+    body = Add(NO_HOUSEHOLD, identity.id, identity.der, clean_name(name), FIRST_ROLES)
+    first = signed(identity, body)
+    return Log(household_of(first), (first,))
+
+
+def readable(lines: Iterable[str]) -> list[Operation]:
+    """The operations a peer sent, without the lines that are none."""
+    operations = []
+    for line in lines:
+        try:
+            operations.append(decode(line))
+        except BadOperation:
+            continue
+    return operations

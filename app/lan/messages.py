@@ -1,0 +1,263 @@
+"""Control messages between two machines, and their codec. No I/O: sizes are checked before values.
+
+JSON text of at most 64 KiB and 8 levels; one `type` field names the message; what is unknown,
+missing or too much makes a BadMessage, and the link ends. The fields of Hello, HelloAck and Refuse
+are the same in every protocol version, so that two versions can tell each other what they are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+import msgspec
+
+from app.core.errors import Fact, Reason
+from app.core.operations import MAX_OPERATION_BYTES
+from app.core.reasons import SENTENCES, said
+
+PROTOCOL = 1
+MAX_MESSAGE_BYTES = 64 << 10
+MAX_DEPTH = 8
+LOG_BATCH_BYTES = 32 << 10  # several Log messages carry a long log
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+Text = Annotated[str, msgspec.Meta(max_length=200)]
+Code = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}$")]
+Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]  # a machine, or the SHA-256 of a file
+Pipeline = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+ShortFact = Text | Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)] | float
+Facts = Annotated[dict[Code, ShortFact], msgspec.Meta(max_length=16)]
+
+
+class BadMessage(Exception):
+    """This is no message of ours. The only cure is to end the link."""
+
+
+class _Message(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True
+):
+    pass
+
+
+class _Greeting(_Message, frozen=True):
+    """Who speaks, and what it lends. `build` is our version, `engines` those of its engines."""
+
+    protocol: Count
+    build: Name
+    id: Id
+    instance: Pipeline  # random at every start: two at once with one id = a copied disk image
+    name: Name
+    engines: Annotated[list[Text], msgspec.Meta(max_length=16)]
+    lendable_bytes: Bytes
+    total_bytes: Bytes
+    device: Text
+    peer_port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+
+
+class Hello(_Greeting, frozen=True, tag="hello"):
+    """The first message of whoever dialled."""
+
+
+class HelloAck(_Greeting, frozen=True, tag="hello_ack"):
+    """The answer that makes the link."""
+
+
+class Refuse(_Message, frozen=True, tag="refuse"):
+    """No: to the HELLO (then the link ends), or to the last request."""
+
+    code: Code
+    facts: Facts = {}
+
+
+class Log(_Message, frozen=True, tag="log"):
+    """Operations of the household log, each as `core.operations.encode` wrote it."""
+
+    operations: Annotated[
+        list[Annotated[str, msgspec.Meta(max_length=MAX_OPERATION_BYTES)]],
+        msgspec.Meta(max_length=4096),
+    ]
+
+
+class Ping(_Message, frozen=True, tag="ping"):
+    """Are you there?"""
+
+    n: Count
+
+
+class Pong(_Message, frozen=True, tag="pong"):
+    """Yes. `steps_done` since start and seconds in the present step: slow is not hung."""
+
+    n: Count
+    steps_done: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+    busy_seconds: Seconds
+
+
+class Status(_Message, frozen=True, tag="status"):
+    """What this machine has and lends now; sent when it changes."""
+
+    name: Name
+    device: Text
+    total_bytes: Bytes
+    lendable_bytes: Bytes
+    used_bytes: Bytes
+    state: Literal["off", "ready", "lending", "working", "draining", "paused"]
+    reason: Code | None = None
+
+
+class OpenStage(_Message, frozen=True, tag="open_stage"):
+    """The host asks for a run of layers. Everything a frame is later checked against."""
+
+    request: Count
+    pipeline: Pipeline
+    epoch: Count
+    model: Text
+    manifest: Id  # SHA-256 of the manifest that PUT /stage brings
+    first: Count
+    last: Count
+    n_layers: Count
+    width: Count
+    number: Literal["f32", "f16", "q8"]
+    slots: Count
+    kv_cells: Count
+    context: Count
+    batch_rows: Count
+    engine: Text
+
+
+class StageProgress(_Message, frozen=True, tag="stage_progress"):
+    """How far a lender is with the layers it was asked for."""
+
+    pipeline: Pipeline
+    step: Code
+    done: Bytes
+    total: Bytes
+
+
+class StageReady(_Message, frozen=True, tag="stage_ready"):
+    """The layers are loaded: frames of this epoch may come."""
+
+    pipeline: Pipeline
+    epoch: Count
+    memory_bytes: Bytes
+    fetched_bytes: Bytes
+
+
+class StageFailed(_Message, frozen=True, tag="stage_failed"):
+    """The layers could not be loaded."""
+
+    pipeline: Pipeline
+    code: Code
+    facts: Facts = {}
+
+
+class CloseStage(_Message, frozen=True, tag="close_stage"):
+    """The host needs these layers no more."""
+
+    pipeline: Pipeline
+
+
+class StageLost(_Message, frozen=True, tag="stage_lost"):
+    """The lender's worker is gone."""
+
+    pipeline: Pipeline
+    code: Code
+    facts: Facts = {}
+
+
+class Leaving(_Message, frozen=True, tag="leaving"):
+    """This machine goes away on purpose; it may come back."""
+
+    reason: Code
+
+
+Message = (
+    Hello
+    | HelloAck
+    | Refuse
+    | Log
+    | Ping
+    | Pong
+    | Status
+    | OpenStage
+    | StageProgress
+    | StageReady
+    | StageFailed
+    | CloseStage
+    | StageLost
+    | Leaving
+)
+
+_DECODER: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+_ENCODER = msgspec.json.Encoder()
+
+
+def encode(message: Message) -> bytes:
+    """The JSON of a message. Raises ValueError when it is too long: a bug of ours."""
+    raw = _ENCODER.encode(message)
+    if len(raw) > MAX_MESSAGE_BYTES:
+        raise ValueError(f"{type(message).__name__} of {len(raw)} bytes")
+    return raw
+
+
+def decode(raw: bytes) -> Message:
+    """The message in `raw`. Raises BadMessage, and nothing else."""
+    if len(raw) > MAX_MESSAGE_BYTES:
+        raise BadMessage("longer than 64 KiB")
+    if is_deep(raw):
+        raise BadMessage("deeper than 8 levels")
+    try:
+        return _DECODER.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadMessage(str(error)) from error
+
+
+def understood(message: Refuse | StageFailed | StageLost) -> Reason:
+    """The reason a peer gave, if we have a sentence for it and it gave the facts for one."""
+    facts: dict[str, Fact] = {name: _printable(fact) for name, fact in message.facts.items()}
+    reason = Reason(message.code, facts)
+    if message.code in SENTENCES:
+        try:
+            said(reason)
+        except (KeyError, ValueError, IndexError, TypeError):
+            return Reason("peer_refused")
+        return reason
+    return Reason("peer_refused")
+
+
+def log_batches(operations: list[str]) -> list[Log]:
+    """A log as messages that each fit, in its own order: what an operation rests on comes first."""
+    batches: list[list[str]] = [[]]
+    size = 0
+    for operation in operations:
+        size += len(operation)
+        if size > LOG_BATCH_BYTES and batches[-1]:
+            batches.append([])
+            size = len(operation)
+        batches[-1].append(operation)
+    return [Log(operations=batch) for batch in batches]
+
+
+def _printable(fact: Fact) -> Fact:
+    """Text from elsewhere without control and direction characters."""
+    return "".join(filter(str.isprintable, fact)) if isinstance(fact, str) else fact
+
+
+def is_deep(raw: bytes) -> bool:
+    """Whether brackets outside strings nest too far; before any decoder sees them."""
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+        return False
+    depth = 0
+    for byte in _STRING.sub(b"", raw):
+        if byte in b"[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                return True
+        elif byte in b"]}":
+            depth -= 1
+    return False

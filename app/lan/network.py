@@ -1,0 +1,408 @@
+"""The household network of one node: its port, its links, its log and its pairing window, together.
+
+    async with Network(home, identity, sock, local, handlers) as network: ...
+
+owns every task of it. What happens is told to `Handlers`; stages, pieces and frames go there too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+
+from aiohttp import web
+
+from app import __version__
+from app.core.errors import AppError, BadInput, Busy, Reason, Refused, Unreachable
+from app.core.ids import MachineId
+from app.core.membership import Log, Member, added_by
+from app.core.operations import Operation, OperationId, Role, clean_name, encode
+from app.lan import messages
+from app.lan.handlers import Handlers, Local
+from app.lan.identity import Identity
+from app.lan.links import Links
+from app.lan.listener import Listener
+from app.lan.log_keeper import LogKeeper
+from app.lan.log_store import LogStore
+from app.lan.messages import PROTOCOL, Hello, Leaving, Message, OpenStage, Refuse, log_batches
+from app.lan.pairing_window import JoinResult, PairingWindow, Speaker, join
+from app.lan.peer import Heartbeat, PeerLink, Work
+from app.lan.sockets import Address, listening_socket, own_host
+from app.lan.tls import peer_context
+from app.machine.paths import Home
+
+GOODBYE_SECONDS = 1.0
+REMOVED_SECONDS = 1.5  # to tell a removed machine, and close its link
+
+log = logging.getLogger(__name__)
+
+
+class Network:
+    """See the module. `sock` is taken over and closed."""
+
+    def __init__(
+        self,
+        home: Home,
+        identity: Identity,
+        sock: socket.socket,
+        local: Local,
+        handlers: Handlers,
+        *,
+        heartbeat: Heartbeat | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._identity, self._local, self._handlers = identity, local, handlers
+        self._clock, self._heartbeat = clock, heartbeat or Heartbeat()
+        self._host = sock.getsockname()[0]
+        self._instance = secrets.token_hex(16)
+        self._news = asyncio.Event()
+        self._log = LogKeeper(identity, LogStore(home.household), self._news.set)
+        self._listener = Listener(sock, self._on_control, handlers, clock)
+        self._contexts: dict[MachineId, ssl.SSLContext] = {}
+        self._window: PairingWindow | None = None
+        self._window_roles: tuple[Role, ...] = ()
+        self._own: list[asyncio.Task[None]] = []
+        self._told: Mapping[MachineId, Member] | None = None
+        self._reconciling = asyncio.Lock()
+        self._joining = asyncio.Lock()
+
+    async def __aenter__(self) -> Network:
+        await self._log.load()
+        self._tasks = asyncio.TaskGroup()
+        await self._tasks.__aenter__()
+        self._links = Links(self.id, self, self._tasks, self._heartbeat, self._clock)
+        await self._reconcile()
+        self._start(self._listener.run(), "the port for members")
+        self._start(self._tend(), "follow the household log")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self._goodbye()
+        finally:
+            for task in self._own:
+                task.cancel()
+            await self._tasks.__aexit__(kind, error, trace)
+
+    @property
+    def id(self) -> MachineId:
+        """This machine."""
+        return self._identity.id
+
+    @property
+    def port(self) -> int:
+        """The port for members."""
+        return self._listener.port
+
+    @property
+    def address(self) -> Address:
+        """Where other machines most probably reach this one."""
+        anywhere = self._host in ("::", "0.0.0.0")  # noqa: S104  compared, not bound
+        return Address(own_host() if anywhere else self._host, self.port)
+
+    @property
+    def log(self) -> Log | None:
+        """The household log; None before the first pairing."""
+        return self._log.log
+
+    @property
+    def members(self) -> Mapping[MachineId, Member]:
+        """Everybody of the household, this machine among them; empty before the first pairing."""
+        return self._log.members
+
+    @property
+    def dismissed(self) -> bool:
+        """Whether this machine was removed from its household."""
+        return self._log.dismissed
+
+    @property
+    def links(self) -> Mapping[MachineId, PeerLink]:
+        """The links that are up."""
+        return self._links.up
+
+    @property
+    def window(self) -> PairingWindow | None:
+        """The pairing window that was last opened."""
+        return self._window
+
+    def link(self, machine: MachineId) -> PeerLink:
+        """The link to `machine`. Raises Unreachable when there is none."""
+        link = self._links.up.get(machine)
+        if link is None:
+            member = self.members.get(machine)
+            raise Unreachable("peer_offline", name=member.name if member else machine[:16])
+        return link
+
+    def addresses(self, machine: MachineId) -> Sequence[Address]:
+        """Where `machine` was met, last place first."""
+        return self._log.addresses(machine)
+
+    async def tell(self, message: Message, machines: Iterable[MachineId] | None = None) -> None:
+        """Send to all links, or those to `machines`; whoever is lost meanwhile hears of it later."""
+        chosen = None if machines is None else set(machines)
+        links = [link for link in self._links.up.values() if chosen is None or link.peer in chosen]
+        await asyncio.gather(*(self._quietly(link.send(message)) for link in links))
+
+    async def met(self, machine: MachineId, address: Address) -> None:
+        """Somebody says `machine` is at `address`: only a hint, and only for members."""
+        if machine in self.members and machine != self.id:
+            await self._log.remember(machine, address)
+            self._links.hint(machine)
+
+    # the household
+
+    async def open_pairing(self, roles: Sequence[Role]) -> PairingWindow:
+        """Show a code for 120 s to a machine that shall have `roles`.
+
+        Founds the household when there is none. Raises Refused for a machine that is not admin, and
+        Busy while a window is open.
+        """
+        if self._window is not None and not self._window.ended:
+            raise Busy("pairing_open")
+        await self._log.found_if_none(self._local.offer().name)
+        self._log.require_admin()
+        sock = self._pairing_socket()
+        self._window_roles = tuple(sorted(set(roles)))
+        window = PairingWindow(
+            self._speaker(),
+            self,
+            sock,
+            self.address.host,
+            self._handlers.pairing_changed,
+            self._clock,
+        )
+        self._window = window
+        self._start(window.run(), "pairing window")
+        return window
+
+    async def join(self, address: Address, code: str) -> Member:
+        """Join the household whose member shows `code` at `address`; that member.
+
+        Returns when the first link is up. Raises BadInput, Refused or Unreachable; then everything
+        is as it was before.
+        """
+        if self._log.dismissed:
+            raise Refused("removed_needs_reset")
+        if not self._log.is_alone:
+            raise Refused("household_already")
+        async with self._joining:
+            result = await join(address, code, self._speaker())
+            host = self._log.adopt(result)
+            try:
+                self._open_port()
+                await self._first_link(host, result)
+            except BaseException as error:
+                self._log.revert()
+                self._open_port()
+                if isinstance(error, AppError):
+                    raise Refused("pairing_unfinished") from error
+                raise
+            return host
+
+    async def remove(self, machine: MachineId, kept: Sequence[OperationId] = ()) -> Member:
+        """Remove `machine` for ever: told to everybody, and its links closed, within 2 s.
+
+        `kept`: which machines that it added may stay (`added_by`). Raises Refused.
+        """
+        member = self.members.get(machine)
+        operation = await self._log.remove(machine, kept)
+        assert member is not None
+        with suppress(TimeoutError):  # a machine that takes nothing hears of it when it returns
+            async with asyncio.timeout(REMOVED_SECONDS / 2):
+                await self._spread((operation,), but=None)
+        await self._reconcile()
+        return member
+
+    def added_by(self, machine: MachineId) -> Sequence[Operation]:
+        """The `add`s that `machine` signed, for the question which of them are kept."""
+        return added_by(self._log.log, machine) if self._log.log else ()
+
+    # Admission: what the pairing window asks
+
+    def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
+        granted = self._log.try_out(machine, der, name, self._window_roles)
+        self._open_port()  # at once: the newcomer links now
+        return granted
+
+    async def keep(self, machine: MachineId) -> None:
+        await self._spread(await self._log.keep(machine), but=machine)
+
+    def withdraw(self, machine: MachineId) -> None:
+        self._log.withdraw(machine)
+
+    def peer_port(self) -> int:
+        return self.port
+
+    # LinkOwner: what links ask and tell
+
+    def hello(self) -> Hello:
+        offer = self._local.offer()
+        return Hello(
+            protocol=PROTOCOL,
+            build=__version__,
+            id=self.id,
+            instance=self._instance,
+            name=clean_name(offer.name),
+            engines=list(offer.engines),
+            lendable_bytes=offer.lendable_bytes,
+            total_bytes=offer.total_bytes,
+            device=offer.device,
+            peer_port=self.port,
+        )
+
+    def work(self) -> Work:
+        return self._local.work()
+
+    def dialling_context(self, member: Member) -> ssl.SSLContext:
+        if member.id not in self._contexts:
+            self._contexts[member.id] = self._context(ssl.Purpose.SERVER_AUTH, [member.der])
+        return self._contexts[member.id]
+
+    async def connected(self, link: PeerLink) -> None:
+        if self._window is not None:
+            await self._window.linked(link.peer)
+        await self._log.remember(link.peer, link.address)
+        for batch in log_batches(self._log.lines()):
+            await self._quietly(link.send(batch))
+        await self._handlers.connected(link)
+
+    async def message(self, link: PeerLink, message: Message) -> None:
+        match message:
+            case messages.Log(operations=lines):
+                await self._spread(await self._log.merge(lines), but=link.peer)
+            case OpenStage() if not self._is_host(link.peer):
+                refuse = Refuse(code="role_missing", facts={"name": link.name})
+                await self._quietly(link.send(refuse))
+            case _:
+                await self._handlers.message(link, message)
+
+    async def disconnected(self, link: PeerLink) -> None:
+        await self._handlers.disconnected(link)
+
+    def suspect(self, link: PeerLink, doubted: bool) -> None:
+        self._handlers.suspected(link, doubted)
+
+    # inside
+
+    def _start(self, work: Awaitable[None], name: str) -> None:
+        async def run() -> None:
+            await work
+
+        self._own = [task for task in self._own if not task.done()]
+        self._own.append(self._tasks.create_task(run(), name=name))
+
+    async def _on_control(self, member: Member, socket: web.WebSocketResponse, host: str) -> None:
+        await self._links.accept(member, socket, host)
+
+    async def _first_link(self, host: Member, result: JoinResult) -> None:
+        """Dial the member that let us in, and wait until the link is carried."""
+        await self._log.remember(host.id, result.peer_address)
+        link = await self._links.call(host, (result.peer_address,))
+        self._links.take(link)  # before anybody else thinks of dialling
+        try:
+            await self._log.settle()
+        except AppError:
+            await self._links.drop(link)
+            raise
+        self._start(self._links.carry(link), f"link to {link.name}")
+
+    async def _tend(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            await self._reconcile()
+
+    async def _reconcile(self) -> None:
+        """Make port and links follow the log; tell the node what changed."""
+        async with self._reconciling:
+            self._open_port()
+            members = {} if self._log.dismissed else self._log.confirmed
+            gone = {machine for machine in self._told or {} if machine not in members}
+            strangers = {peer for peer in self._links.up if peer not in self._let_in()}
+            for machine in (gone | strangers) - {self.id}:
+                self._contexts.pop(machine, None)
+                await self._part_from(machine)
+            self._listener.cut_strangers()
+            for machine, member in members.items():
+                if machine != self.id:
+                    self._links.pursue(member)
+            if members != self._told:
+                self._told = dict(members)
+                self._handlers.members_changed(members)
+            await self._log.forget_strangers()
+
+    async def _part_from(self, machine: MachineId) -> None:
+        """Let a removed machine know, then close."""
+        link = self._links.up.get(machine)
+        if link is not None and not self._log.dismissed:
+            try:
+                async with asyncio.timeout(REMOVED_SECONDS / 2):
+                    for batch in log_batches(self._log.lines()):
+                        await self._quietly(link.send(batch))
+            except TimeoutError:
+                log.info("%s did not hear of its removal", link.name)
+        await self._links.abandon(machine, Reason("removed_from_household"))
+
+    def _open_port(self) -> None:
+        """New handshakes use these pins from now on; the old context is gone with its last user."""
+        members = self._let_in()
+        pins = [member.der for member in members.values()]
+        self._listener.use(self._context(ssl.Purpose.CLIENT_AUTH, pins), members)
+
+    def _let_in(self) -> Mapping[MachineId, Member]:
+        return {} if self._log.dismissed else self.members
+
+    async def _spread(self, operations: Sequence[Operation], but: MachineId | None) -> None:
+        """Push what is new to everybody else."""
+        if operations:
+            lines = [encode(operation).decode("ascii") for operation in operations]
+            others = [machine for machine in self._links.up if machine != but]
+            for batch in log_batches(lines):
+                await self.tell(batch, others)
+
+    async def _goodbye(self) -> None:
+        if self._window is not None:
+            await self._window.close()
+        try:
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                await self.tell(Leaving(reason="shutting_down"))
+        except TimeoutError:
+            log.info("not everybody heard our goodbye")
+        await self._links.close(Reason("shutting_down"))
+
+    def _is_host(self, machine: MachineId) -> bool:
+        member = self.members.get(machine)
+        return member is not None and Role.HOST in member.roles
+
+    def _context(self, purpose: ssl.Purpose, pins: Sequence[bytes]) -> ssl.SSLContext:
+        return peer_context(purpose, self._identity.pem, self._identity.passphrase, pins)
+
+    def _speaker(self) -> Speaker:
+        return Speaker(self._identity, clean_name(self._local.offer().name), __version__)
+
+    def _pairing_socket(self) -> socket.socket:
+        """The port after the peer port, or any free one."""
+        host = None if self._host == "::" else self._host
+        try:
+            return listening_socket(host, self.port + 1)
+        except (Unreachable, BadInput, OverflowError):
+            return listening_socket(host, 0)
+
+    async def _quietly(self, sending: Awaitable[None]) -> None:
+        """A link that is lost while we send says so by itself."""
+        try:
+            await sending
+        except Unreachable as error:
+            log.debug("not sent: %s", error.reason)

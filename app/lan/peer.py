@@ -1,0 +1,327 @@
+"""One link to one machine: HELLO both ways, heartbeats, messages; data and stages beside it.
+
+A link is up only after three checks: the pinned handshake, the fingerprint of a member (and of the
+one meant), and HELLO answered by HELLO_ACK. SAFETY.md 2 and 5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import aiohttp
+from aiohttp import web
+
+from app.core.errors import AppError, Reason, Refused, Unreachable
+from app.core.ids import MachineId, PipelineId
+from app.core.membership import Member
+from app.core.operations import clean_name
+from app.lan.channel import FrameChannel
+from app.lan.client import PeerClient
+from app.lan.messages import (
+    BadMessage,
+    Hello,
+    HelloAck,
+    Message,
+    Ping,
+    Pong,
+    Refuse,
+    decode,
+    encode,
+    understood,
+)
+from app.lan.sockets import Address
+
+HELLO_SECONDS = 2.0
+HEARTBEAT_SECONDS = 1.0
+SEND_SECONDS = 5.0
+LAST_WORDS_SECONDS = 0.5
+ROUND_TRIPS = 8
+WAITING_MESSAGES = 256  # a peer that sends faster than we can carry out is cut off
+
+Socket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """How often a link is tried, and when silence means something."""
+
+    every_seconds: float = HEARTBEAT_SECONDS
+    suspect_after_seconds: float = 3 * HEARTBEAT_SECONDS
+    dead_after_seconds: float = 5 * HEARTBEAT_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How far this machine's workers are; goes into each PONG."""
+
+    steps_done: int = 0
+    busy_seconds: float = 0.0  # in the present step; 0 when idle
+
+
+class Owner(Protocol):
+    """Who hears what happens on a link. One call at a time; `connected` comes first."""
+
+    async def connected(self, link: PeerLink) -> None: ...
+    async def message(self, link: PeerLink, message: Message) -> None: ...
+    def suspect(self, link: PeerLink, doubted: bool) -> None:
+        """Nothing was heard for a while, or something again."""
+
+    def work(self) -> Work:
+        """How far our own workers are."""
+
+
+class PeerLink:
+    """A link that is up. Made by lan/links.py; `run` carries it to its end."""
+
+    def __init__(
+        self,
+        socket: Socket,
+        client: PeerClient,
+        theirs: Hello | HelloAck,
+        dialled: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.hello = theirs
+        self.dialled = dialled  # by us
+        self.ended: Reason | None = None
+        self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
+        self.their_work = Work()
+        self.up_since_seconds = clock()
+        self.announced = False  # the owner was told of it
+        self.finished = asyncio.Event()  # `run` is over
+        self._socket, self._client, self._clock = socket, client, clock
+        self._heard_seconds = clock()
+        self._heard = asyncio.Event()
+        self._pings: tuple[int, float] = (0, clock())
+        self._inbox: asyncio.Queue[Message] = asyncio.Queue(WAITING_MESSAGES)
+
+    @property
+    def peer(self) -> MachineId:
+        """Who is at the other end."""
+        return self._client.member.id
+
+    @property
+    def name(self) -> str:
+        """What the peer calls itself now, fit to be shown."""
+        return clean_name(self.hello.name)
+
+    @property
+    def address(self) -> Address:
+        """Where its port is."""
+        return self._client.address
+
+    @property
+    def round_trip_seconds(self) -> float | None:
+        """The best of the last PINGs, as the others met a busy moment; None before the first."""
+        return min(self._round_trips, default=None)
+
+    async def send(self, message: Message) -> None:
+        """Send a control message. Raises Unreachable when the link is down or takes nothing."""
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await self._socket.send_str(encode(message).decode("utf-8"))
+        except (OSError, aiohttp.ClientError) as error:
+            raise Unreachable("link_lost", name=self.name) from error
+
+    async def open_data(self, pipeline: PipelineId) -> FrameChannel:
+        """A data connection of its own for `pipeline`. Raises Unreachable or Refused."""
+        return await self._client.open_data(pipeline)
+
+    async def offer_stage(self, pipeline: PipelineId, body: bytes) -> bytes:
+        """Send a manifest (JSON); the answer (JSON). Raises the peer's AppError, or Unreachable."""
+        return await self._client.offer_stage(pipeline, body)
+
+    async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
+        """Stream tensor bytes, best in chunks of 1 MiB; the answer (JSON). Raises as above."""
+        return await self._client.upload_pieces(pipeline, chunks)
+
+    async def close(self, why: Reason) -> None:
+        """End the link and all that was opened with it. Repeating is harmless."""
+        self.ended = self.ended or why
+        await self._socket.close()  # waits a second at most for the other side's goodbye
+        await self._client.close()
+
+    async def answers_within(self, seconds: float) -> bool:
+        """Whether anything comes from the peer within `seconds` from now."""
+        self._heard.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._heard.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def run(
+        self,
+        owner: Owner,
+        heartbeat: Heartbeat,
+    ) -> None:
+        """Until the link ends; `ended` then says why. A handler still at work is cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                helpers = (
+                    tasks.create_task(self._beat(owner, heartbeat), name=f"beat {self.name}"),
+                    tasks.create_task(self._deliver(owner), name=f"deliver {self.name}"),
+                )
+                await self._read(owner)
+                with suppress(TimeoutError):  # last words: that we were removed, that it leaves
+                    async with asyncio.timeout(LAST_WORDS_SECONDS):
+                        await self._inbox.join()
+                for helper in helpers:
+                    helper.cancel()
+        finally:
+            await self.close(Reason("link_lost", {"name": self.name}))
+            self.finished.set()
+
+    async def _read(self, owner: Owner) -> None:
+        try:
+            while self.ended is None:
+                message = await receive(self._socket)
+                if message is None:
+                    return
+                self._heard_seconds = self._clock()
+                self._heard.set()
+                await self._sort(message, owner)
+        except BadMessage as error:
+            log.warning("%s sent what cannot be read: %s", self.name, error)
+            await self.close(Reason("peer_speaks_oddly", {"name": self.name}))
+        except (AppError, OSError, aiohttp.ClientError) as error:
+            log.info("link to %s: %s", self.name, error)
+
+    async def _sort(self, message: Message, owner: Owner) -> None:
+        match message:
+            case Ping(n=n):
+                now = owner.work()
+                pong = Pong(n=n, steps_done=now.steps_done, busy_seconds=now.busy_seconds)
+                await self.send(pong)
+            case Pong():
+                number, sent_seconds = self._pings
+                if message.n == number:
+                    self._round_trips.append(self._clock() - sent_seconds)
+                self.their_work = Work(message.steps_done, message.busy_seconds)
+            case Hello() | HelloAck():
+                raise BadMessage("a second greeting")
+            case _:
+                try:
+                    self._inbox.put_nowait(message)
+                except asyncio.QueueFull:
+                    raise BadMessage("more messages than can be carried out") from None
+
+    async def _deliver(self, owner: Owner) -> None:
+        """One after the other, beside the heartbeats: a message may take its time."""
+        self.announced = True
+        await owner.connected(self)
+        while True:
+            message = await self._inbox.get()
+            try:
+                await owner.message(self, message)
+            except Exception:  # top of a task: one bad message must not end the link
+                log.exception("%s from %s", type(message).__name__, self.name)
+            finally:
+                self._inbox.task_done()
+
+    async def _beat(self, owner: Owner, beat: Heartbeat) -> None:
+        doubted = False
+        while True:
+            silent_seconds = self._clock() - self._heard_seconds
+            if silent_seconds > beat.dead_after_seconds:
+                await self.close(Reason("peer_stopped", {"name": self.name}))
+                return
+            if doubted != (silent_seconds > beat.suspect_after_seconds):
+                doubted = not doubted
+                owner.suspect(self, doubted)
+            self._pings = (self._pings[0] + 1) % (1 << 31), self._clock()
+            try:
+                async with asyncio.timeout(beat.every_seconds):
+                    await self.send(Ping(n=self._pings[0]))
+            except (TimeoutError, Unreachable):
+                pass  # the silence is what counts
+            await asyncio.sleep(beat.every_seconds)
+
+
+async def receive(socket: Socket) -> Message | None:
+    """The next message, or None when the link has ended. Raises BadMessage."""
+    got = await socket.receive()
+    if got.type is aiohttp.WSMsgType.TEXT:
+        return decode(got.data.encode("utf-8", "surrogatepass"))
+    if got.type is aiohttp.WSMsgType.BINARY:
+        raise BadMessage("binary on the control link")
+    if got.type is aiohttp.WSMsgType.ERROR:
+        raise BadMessage(str(got.data))
+    return None
+
+
+async def say_hello(socket: Socket, mine: Hello, member: Member) -> HelloAck:
+    """The dialling side: send HELLO, wait for HELLO_ACK. Raises Refused or Unreachable."""
+    await socket.send_str(encode(mine).decode("utf-8"))
+    answer = await _first(socket, member)
+    if isinstance(answer, Refuse):
+        reason = understood(answer)
+        raise Refused(reason.code, **reason.facts)
+    if not isinstance(answer, HelloAck):
+        raise Refused("peer_speaks_oddly", name=member.name)
+    check_greeting(answer, mine, member)
+    return answer
+
+
+async def hear_hello(socket: Socket, mine: Hello, member: Member) -> Hello:
+    """The accepting side: wait for HELLO and check it. Raises Refused or Unreachable."""
+    greeting = await _first(socket, member)
+    if not isinstance(greeting, Hello):
+        raise Refused("peer_speaks_oddly", name=member.name)
+    check_greeting(greeting, mine, member)
+    return greeting
+
+
+def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> None:
+    """Protocol N or N-1 (or a newer one that speaks ours), and the id its certificate has.
+
+    Raises Refused.
+    """
+    if theirs.id == mine.id:
+        code = "peer_is_this" if theirs.instance == mine.instance else "identity_copied"
+        raise Refused(code, name=clean_name(theirs.name))
+    if theirs.id != member.id:
+        raise Refused("peer_speaks_oddly", name=member.name)
+    if abs(theirs.protocol - mine.protocol) > 1:
+        raise Refused("version_differs", **version_facts(theirs, mine))
+
+
+def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]:
+    """Who runs the older version, in the words of the sentence."""
+    old, new = sorted((theirs, mine), key=lambda greeting: greeting.protocol)
+    return {
+        "older": clean_name(old.name),
+        "older_build": old.build,
+        "newer": clean_name(new.name),
+        "newer_build": new.build,
+    }
+
+
+def as_ack(mine: Hello) -> HelloAck:
+    """The same facts as an answer."""
+    fields = {name: getattr(mine, name) for name in mine.__struct_fields__}
+    return HelloAck(**fields)
+
+
+async def _first(socket: Socket, member: Member) -> Message:
+    try:
+        async with asyncio.timeout(HELLO_SECONDS):
+            message = await receive(socket)
+    except TimeoutError as error:
+        raise Unreachable("peer_no_hello", name=member.name) from error
+    except BadMessage as error:
+        log.warning("%s sent what cannot be read: %s", member.name, error)
+        raise Refused("peer_speaks_oddly", name=member.name) from error
+    if message is None:  # in TLS 1.3 a refused certificate shows only at the first read
+        raise Refused("peer_refused_us", name=member.name)
+    return message

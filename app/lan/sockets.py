@@ -1,0 +1,98 @@
+"""Addresses, and sockets set up so that a dead peer is noticed and a small frame is not held back."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+import sys
+from dataclasses import dataclass
+
+from app.core.errors import BadInput, Unreachable
+
+# The backstop below our own heartbeats (SAFETY.md 5): idle, between probes, probes
+KEEPALIVE_IDLE_SECONDS, KEEPALIVE_EVERY_SECONDS, KEEPALIVE_PROBES = 2, 1, 3
+UNACKED_MILLISECONDS = 5000
+BACKLOG = 128
+MACOS_TCP_KEEPALIVE = 0x10  # netinet/tcp.h; Python names it TCP_KEEPALIVE from 3.10 on
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a port can be reached."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str, default_port: int | None = None) -> Address:
+        """`10.0.0.2:4242`, `[fe80::1]:4242` or `den-pc.local:4242`. Raises BadInput."""
+        host, colon, port = text.strip().rpartition(":")
+        if not colon or (host.startswith("[") != host.endswith("]")) or text.endswith("]"):
+            host, port = text.strip(), "" if default_port is None else str(default_port)
+        host = host.removeprefix("[").removesuffix("]")
+        good = (host.isascii() and host and not set(host) & set(" /?#@\\%")) or _is_scoped(host)
+        if not good or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise BadInput("address_wrong", address=text[:80])
+        return cls(host, int(port))
+
+
+def plain_host(host: str) -> str:
+    """An IPv4 address that came through a dual-stack socket, as people write it."""
+    return host.removeprefix("::ffff:") if "." in host else host
+
+
+def listening_socket(host: str | None, port: int) -> socket.socket:
+    """A non-blocking listening socket: on `host`, or on every address of both families.
+
+    Raises Unreachable("port_taken") with the port, or BadInput for an address not of this machine.
+    """
+    try:
+        if host is None and socket.has_dualstack_ipv6():
+            made = socket.create_server(
+                ("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
+            )
+        else:
+            family = socket.AF_INET6 if host and ":" in host else socket.AF_INET
+            made = socket.create_server((host or "", port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise Unreachable("port_taken", port=port, why=error.strerror or str(error)) from error
+    made.setblocking(False)
+    return made
+
+
+def tune(sock: socket.socket) -> None:
+    """Keepalive, the limit for unacknowledged data, no delay: as far as this system has them."""
+    with contextlib.suppress(OSError):  # the peer may be gone already
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if sys.platform == "darwin":
+            sock.setsockopt(socket.IPPROTO_TCP, MACOS_TCP_KEEPALIVE, KEEPALIVE_IDLE_SECONDS)
+        else:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_SECONDS)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_EVERY_SECONDS)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
+        if sys.platform == "linux":
+            option = socket.TCP_USER_TIMEOUT
+            sock.setsockopt(socket.IPPROTO_TCP, option, UNACKED_MILLISECONDS)
+
+
+def own_host() -> str:
+    """The address other machines of the network most probably reach us at; sends nothing."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # TEST-NET-1 (RFC 5737): only the route is looked up
+        except OSError:
+            return "127.0.0.1"
+        host: str = probe.getsockname()[0]
+        return host
+
+
+def _is_scoped(host: str) -> bool:
+    """Link-local IPv6 with its interface: `fe80::1%eth0`."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.IPv6Address(host).scope_id is not None
+    return False

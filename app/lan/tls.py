@@ -1,0 +1,67 @@
+"""The only place that builds TLS contexts: TLS 1.3, trusting exactly the pinned certificates.
+
+SAFETY.md 2. Each line answers a pitfall of the table there; tests/lan/test_tls.py shows them all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.core.ids import MachineId
+
+
+def peer_context(
+    purpose: ssl.Purpose, cert: Path, passphrase: str, pins: Sequence[bytes]
+) -> ssl.SSLContext:
+    """A context for links between members. CLIENT_AUTH: we accept; SERVER_AUTH: we dial.
+
+    `cert`: PEM with our certificate and its encrypted key; `pins`: DER of those let in.
+    """
+    server = purpose is ssl.Purpose.CLIENT_AUTH
+    context = _bare(server)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.load_cert_chain(cert, password=lambda: passphrase)
+    if pins:  # empty cadata raises ValueError; no pins = nobody gets in
+        context.load_verify_locations(cadata=b"".join(pins))
+    return context
+
+
+def pairing_server_context(cert: Path, passphrase: str) -> ssl.SSLContext:
+    """Asks for no certificate: the newcomer names its own inside, and the code proves it."""
+    context = _bare(server=True)
+    context.verify_mode = ssl.CERT_NONE
+    context.load_cert_chain(cert, password=lambda: passphrase)
+    return context
+
+
+def pairing_client_context() -> ssl.SSLContext:
+    """Reads the server's certificate without trusting it: the code proves it (SPAKE2)."""
+    context = _bare(server=False)
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def peer_der(link: object) -> bytes | None:
+    """The certificate the other side of a handshake showed, whatever the transport calls it."""
+    if not isinstance(link, ssl.SSLObject | ssl.SSLSocket):
+        return None
+    return link.getpeercert(binary_form=True)
+
+
+def fingerprint(der: bytes) -> MachineId:
+    """The id of the machine whose certificate this is."""
+    return MachineId(hashlib.sha256(der).hexdigest())
+
+
+def _bare(server: bool) -> ssl.SSLContext:
+    """Built from nothing: `create_default_context` keeps the public CAs."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # identity is the fingerprint
+    if server:
+        context.num_tickets = 0  # a removed peer could resume an old session
+    return context

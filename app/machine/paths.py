@@ -1,0 +1,117 @@
+"""Where the files of one node live: everything below one directory, readable by its owner only."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The directory of one node (`--home DIR`), and the names inside it."""
+
+    root: Path
+
+    @classmethod
+    def at(cls, directory: str | Path | None = None) -> Home:
+        """The home in `directory`, or this user's default one. Touches no disk."""
+        if directory is None:
+            return cls(default_root())
+        return cls(Path(directory).expanduser().resolve())
+
+    @property
+    def is_default(self) -> bool:
+        """Whether this is the home a user gets without `--home`."""
+        return self.root == default_root()
+
+    @property
+    def identity(self) -> Path:
+        """The certificate and its encrypted key."""
+        return self.root / "identity"
+
+    @property
+    def household(self) -> Path:
+        """The signed log and the remembered addresses."""
+        return self.root / "household"
+
+    @property
+    def models(self) -> Path:
+        """The shelf."""
+        return self.root / "models"
+
+    @property
+    def stages(self) -> Path:
+        """Tensors and stage files cut for this machine."""
+        return self.root / "stages"
+
+    @property
+    def runtime_file(self) -> Path:
+        """Port and token of the running node."""
+        return self.root / "runtime.json"
+
+    @property
+    def logs(self) -> Path:
+        """Log files."""
+        return self.root / "logs"
+
+    @property
+    def settings_file(self) -> Path:
+        """What the user chose."""
+        return self.root / "settings.json"
+
+    def create(self) -> Home:
+        """Make the directories, 0700 where the system knows modes. Raises OSError."""
+        for directory in (self.root, *self._inside()):
+            directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+        for directory in (self.root, self.identity, self.household):
+            directory.chmod(PRIVATE_DIR)  # it may be older than this rule
+        return self
+
+    def _inside(self) -> tuple[Path, ...]:
+        return (self.identity, self.household, self.models, self.stages, self.logs)
+
+
+def default_root() -> Path:
+    """Where this system wants an application's data to be."""
+    return Path(platformdirs.user_data_dir("poolhouse", appauthor=False)).resolve()
+
+
+def guide_file() -> Path:
+    """The built-in model, which comes with the app."""
+    return Path(__file__).resolve().parents[2] / "resources" / "guide.gguf"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by `content`: whole or not at all, 0600, and on the disk when this returns.
+
+    Raises OSError; then the old file is untouched and nothing is left behind.
+    """
+    # Named apart, so that two writers never share a half-written file.
+    handle, part = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:  # mkstemp made it 0600
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """A rename is safe from a power cut only when its directory is on the disk (POSIX)."""
+    if os.name != "posix":
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

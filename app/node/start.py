@@ -1,0 +1,101 @@
+"""From options to a running node, and back: settings, log file, signals, one node per home."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import logging.handlers
+import signal
+import sys
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from app.core.errors import AppError, Refused
+from app.machine import runtime_file, settings
+from app.machine.paths import Home
+from app.node.node import Node
+from app.node.options import NodeOptions
+
+log = logging.getLogger(__name__)
+
+LOG_BYTES, LOG_FILES = 2 << 20, 3
+ALIVE_SECONDS = 2.0
+
+
+def run(options: NodeOptions) -> None:
+    """Serve until SIGINT or SIGTERM. Raises AppError when the node cannot start."""
+    home = Home.at(options.home).create()
+    _log_to(home)
+    try:
+        asyncio.run(_main(options, home))
+    except* AppError as errors:
+        raise _first(errors) from None
+
+
+async def _main(options: NodeOptions, home: Home) -> None:
+    await _refuse_second(home)
+    node = Node(options, home, _settings(options, home))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels this task instead
+            asyncio.get_running_loop().add_signal_handler(number, node.stop)
+    log.info("node %s starts in %s", node.settings.name, home.root)
+    await node.run(_say_ready)
+    log.info("node stopped")
+
+
+def _say_ready(facts: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(facts) + "\n")
+    sys.stdout.flush()
+
+
+def _settings(options: NodeOptions, home: Home) -> settings.Settings:
+    """What is saved, with what was chosen now; a chosen name is kept for the next start."""
+    saved = settings.load(home.settings_file)
+    if options.name:
+        saved = msgspec.structs.replace(saved, name=options.name)
+    settings.save(home.settings_file, saved)
+    if options.lend_bytes is not None:
+        saved = msgspec.structs.replace(saved, lend_bytes=options.lend_bytes)
+    return saved
+
+
+async def _refuse_second(home: Home) -> None:
+    """Two nodes with one home would be one machine twice. Raises Refused when one answers."""
+    running = runtime_file.read(home.runtime_file)
+    if running is None:
+        return
+    headers = {"Authorization": f"Bearer {running.token}"}
+    timeout = aiohttp.ClientTimeout(total=ALIVE_SECONDS)
+    url = f"http://127.0.0.1:{running.port}/status"
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(url, headers=headers) as answer,
+        ):
+            if answer.status == 200:
+                raise Refused("node_runs_already", home=str(home.root), pid=running.pid)
+    except (aiohttp.ClientError, TimeoutError):
+        return  # the file of a node that was killed
+
+
+def _log_to(home: Home) -> None:
+    """Everything of INFO and above goes to a file that cannot grow without end; no text of chats."""
+    handler = logging.handlers.RotatingFileHandler(
+        home.logs / "node.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
+    )
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+
+
+def _first(errors: BaseExceptionGroup[AppError]) -> AppError:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, AppError)
+    return error

@@ -1,0 +1,92 @@
+"""The worker process: frames from standard input, answers to standard output. `probe`: what can run here."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+
+from backends import process
+from backends.frames import HEADER, BadFrame, Frame, decode, head, read_head
+from backends.service import Service
+
+GARBLED = 3  # exit code: what came in was no frame, so nothing after it can be trusted
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until standard input ends, or answer `probe`."""
+    if arguments == ["probe"]:
+        from backends.probe import probe
+
+        out = os.dup(1)
+        os.dup2(2, 1)  # native code may chat while it looks for devices
+        with os.fdopen(out, "w", encoding="utf-8") as answer:
+            answer.write(json.dumps(probe()) + "\n")
+        return 0
+    if arguments:
+        sys.stderr.write("usage: python -m backends [probe]\n")
+        return 2
+    frames_in, frames_out = process.take_pipes()
+    process.end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the node, which then ends us
+    return serve(frames_in, frames_out)
+
+
+def serve(frames_in: int, frames_out: int) -> int:
+    """Answer each frame before the next is read: one thread, and nothing beside the engine in it."""
+    service = Service()
+    try:
+        with io.FileIO(frames_in) as pipe:
+            for frame in frames(pipe):
+                for answer in service.answer(frame):
+                    write(frames_out, answer)
+    except BadFrame as error:
+        sys.stderr.write(f"the worker was sent no frame of ours: {error}\n")
+        return GARBLED
+    except BrokenPipeError:
+        return 0  # nobody listens any more
+    finally:
+        service.close()
+    return 0
+
+
+def frames(pipe: io.FileIO) -> Iterator[Frame]:
+    """Frame after frame until the pipe ends. Each is read into memory of its own, once. Raises BadFrame."""
+    start = bytearray(HEADER.size)
+    while read_whole(pipe, memoryview(start)):
+        data = bytearray(HEADER.size + read_head(start).n_rest)
+        data[: HEADER.size] = start
+        if not read_whole(pipe, memoryview(data)[HEADER.size :]):
+            return
+        yield decode(data)
+
+
+def read_whole(pipe: io.FileIO, room: memoryview) -> bool:
+    """Fill `room`; False when the pipe ends before."""
+    while room:
+        n_read = pipe.readinto(room)
+        if not n_read:
+            return False
+        room = room[n_read:]
+    return True
+
+
+def write(fd: int, frame: Frame) -> None:
+    """Write a frame without copying its payload."""
+    parts = [memoryview(head(frame)), memoryview(frame.payload)]
+    while parts:
+        if sys.platform == "win32":
+            n_written = os.write(fd, parts[0])
+        else:
+            n_written = os.writev(fd, parts)
+        while parts and n_written >= len(parts[0]):
+            n_written -= len(parts.pop(0))
+        if parts:
+            parts[0] = parts[0][n_written:]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,167 @@
+"""An engine without weights: each layer adds one, and the tokens show whether every layer did."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from backends.contract import (
+    Hidden,
+    Logits,
+    Role,
+    Segment,
+    StageConfig,
+    StageError,
+    Tokens,
+)
+from backends.numbers import VALUE, Rows, bytes_of
+
+PREFIX = "fake:"
+CONTROL = ("<|bos|>", "<|im_end|>", "<|im_start|>")  # ids 0, 1, 2; token 3 + b is the byte b
+BOS, END, FIRST_BYTE = 0, 1, len(CONTROL)
+LETTERS = b" etaoinshrdlucmfwypvbgkjqxz"
+DIGIT = 32  # a token is written in base 4, a digit a value; 3 * 32 + 30 layers survive 8-bit wires
+BASE = 4
+MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a path such as `fake:vocab=300,seconds_per_layer=0.001` asks for."""
+
+    vocab: int = 300
+    seconds_per_layer: float = 0.0  # of each step
+    seconds_per_row: float = 0.0  # of each layer, beside it
+    bytes_per_layer: int = 0  # memory really held
+    length: int = 0  # answers end about here; 0: never by themselves
+    error_at: int = 0  # the n-th step raises StageError; 0: none does
+    die_at: int = 0  # the n-th step ends the process
+    hang_at: int = 0  # the n-th step takes an hour
+
+
+def options(path: str) -> Options:
+    """Read a fake path. Raises StageError when it is none."""
+    if not path.startswith(PREFIX):
+        raise StageError(f"{path} is no path of the fake engine")
+    kinds = {field.name: float if field.type == "float" else int for field in fields(Options)}
+    try:
+        pairs = (item.split("=") for item in path[len(PREFIX) :].split(",") if item)
+        return Options(**{name: kinds[name](value) for name, value in pairs})  # type: ignore[arg-type]
+    except (KeyError, ValueError) as error:
+        raise StageError(f"{path} is no path of the fake engine: {error}") from None
+
+
+class FakeStage:
+    """A Stage of additions. Its greedy tokens depend on the whole history of a slot, and on every
+    layer having added one at every position."""
+
+    vocab = None  # no grammar without a vocabulary of the engine
+
+    def __init__(self, config: StageConfig) -> None:
+        self.options = options(config.path)
+        self.n_vocab = self.options.vocab
+        self._config = config
+        self._takes_ids = config.role in (Role.FIRST, Role.WHOLE)
+        self._scores = config.role in (Role.LAST, Role.WHOLE)
+        if self._width < 1 or BASE**self._width < self.n_vocab:
+            raise StageError(f"{config.width} values are too few for {self.n_vocab} tokens")
+        self._powers = BASE ** np.arange(self._width, dtype=np.int64)
+        self._marks: list[list[int]] = [[] for _ in range(config.slots)]  # a hash for each position
+        self._held = bytearray(self.options.bytes_per_layer * len(config.layers))
+        self._held[::4096] = b"\x01" * len(self._held[::4096])  # memory counts once it is touched
+        self._steps = 0
+
+    @property
+    def _width(self) -> int:
+        return min(self._config.width, 31)  # base 4: 62 bits
+
+    def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
+        self._pretend(sum(segment.n_tokens for segment in batch.segments))
+        rows = self._embed(batch) if isinstance(batch, Tokens) else self._rows(batch)
+        rows = rows + np.float32(len(self._config.layers))
+        for segment, part in _split(batch.segments, rows):
+            self._remember(segment, part)
+        if not self._scores:
+            return Hidden(batch.segments, bytes_of(rows))
+        asked = tuple(batch.segments[index] for index in due)
+        scores = np.stack([self._score(s) for s in asked]) if asked else np.empty(0, VALUE)
+        return Logits(asked, bytes_of(scores))
+
+    def forget(self, slot: int, keep: int = 0) -> None:
+        del self._marks[slot][keep:]
+
+    def close(self) -> None:
+        self._held = bytearray()
+
+    def _embed(self, batch: Tokens) -> Rows:
+        ids = np.asarray(batch.ids, dtype=np.int64)
+        if not self._takes_ids or ids.min(initial=0) < 0 or ids.max(initial=0) >= self.n_vocab:
+            raise StageError(f"token ids that are not below {self.n_vocab}, or not expected here")
+        rows = np.zeros((len(ids), self._config.width), dtype=VALUE)
+        rows[:, : self._width] = DIGIT * (ids[:, None] // self._powers % BASE)
+        return rows
+
+    def _rows(self, batch: Hidden) -> Rows:
+        if self._takes_ids:
+            raise StageError("hidden states where token ids were expected")
+        rows = np.frombuffer(batch.rows, dtype=VALUE).reshape(-1, self._config.width)
+        return np.rint(rows)  # what an 8-bit wire added
+
+    def _remember(self, segment: Segment, rows: Rows) -> None:
+        """Take in the rows of a segment; a lost or doubled position spoils them, as in a real KV."""
+        marks = self._marks[segment.slot]
+        if segment.pos != len(marks):
+            rows += np.float32(1 + (segment.pos - len(marks)) % 7)
+        if not self._scores:
+            marks.extend([0] * segment.n_tokens)
+            return
+        digits = (rows[:, : self._width] - self._config.layers.last) / DIGIT
+        for pos, row in enumerate(digits, segment.pos):
+            token = float(np.dot(row, self._powers))
+            before = marks[-1] if marks else 0
+            marks.append(_mix(before, int(token * DIGIT), pos))
+
+    def _score(self, segment: Segment) -> Rows:
+        """Scores that favour one printable token, chosen by all the slot has seen."""
+        mark = self._marks[segment.slot][-1]
+        spread = np.arange(self.n_vocab, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        scores = ((spread ^ np.uint64(mark)) >> np.uint64(40)).astype(VALUE) / np.float32(1 << 23)
+        favourite = FIRST_BYTE + LETTERS[mark % len(LETTERS)]
+        length = self.options.length
+        if favourite >= self.n_vocab or (length and segment.end >= length):
+            favourite = END
+        scores[favourite] = 8.0
+        return scores
+
+    def _pretend(self, n_rows: int) -> None:
+        self._steps += 1
+        if self._steps == self.options.error_at:
+            raise StageError("the fake engine was asked to fail")
+        if self._steps == self.options.die_at:
+            os.abort()
+        if self._steps == self.options.hang_at:
+            time.sleep(3600)
+        n_layers = len(self._config.layers)
+        seconds = self.options.seconds_per_layer + self.options.seconds_per_row * n_rows
+        if seconds:
+            time.sleep(seconds * n_layers)
+
+
+def _split(segments: tuple[Segment, ...], rows: Rows) -> list[tuple[Segment, Rows]]:
+    found, start = [], 0
+    for segment in segments:
+        found.append((segment, rows[start : start + segment.n_tokens]))
+        start += segment.n_tokens
+    return found
+
+
+def _mix(before: int, token: int, pos: int) -> int:
+    """A hash of 64 bits of all that came before and this token (splitmix64's finisher)."""
+    mark = (before * 0x9E3779B97F4A7C15 + (token & MASK) * 0xBF58476D1CE4E5B9 + pos + 1) & MASK
+    mark = ((mark ^ (mark >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    mark = ((mark ^ (mark >> 27)) * 0x94D049BB133111EB) & MASK
+    return mark ^ (mark >> 31)

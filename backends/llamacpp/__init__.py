@@ -1,0 +1,1 @@
+"""llama.cpp on its stock binding: runs of layers and vocabularies of any GGUF."""

@@ -1,0 +1,93 @@
+"""The only file that imports llama_cpp: its functions, its log, its defaults. Untyped from here down."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import types
+from functools import cache
+from typing import Any
+
+from backends.contract import StageError
+
+SWITCH_SECONDS = 1e-4  # a Python thread waiting for the lock costs a step 40 ms at the default
+
+
+@cache
+def load() -> Any:
+    """The binding's module, imported once, with its log on stderr. Raises StageError."""
+    if "diskcache" not in sys.modules:
+        # It unpickles what it finds on disk and has no fixed version; we use no disk cache.
+        sys.modules["diskcache"] = types.ModuleType("diskcache")
+    try:
+        import llama_cpp
+    except (ImportError, OSError, RuntimeError) as error:
+        raise StageError(f"llama.cpp cannot be loaded: {error}") from None
+    sys.setswitchinterval(SWITCH_SECONDS)
+    llama_cpp.llama_log_set(_callback, ctypes.c_void_p(0))
+    llama_cpp.llama_backend_init()
+    return llama_cpp
+
+
+# Levels of ggml_log_level that explain a failure; a continued line (5) belongs to what came before.
+_WARN, _ERROR, _CONTINUED = 3, 4, 5
+_last_level = 0
+
+
+def _log(level: int, text: bytes, _user_data: int | None) -> None:
+    """Pass on warnings and errors alone: stderr's last lines explain a worker's death."""
+    global _last_level
+    if level != _CONTINUED:
+        _last_level = level
+    if _last_level in (_WARN, _ERROR):
+        sys.stderr.write(text.decode("utf-8", "replace"))
+        sys.stderr.flush()
+        said.append(text)
+        del said[:-LAST_WORDS]
+
+
+_callback = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(_log)
+
+
+LAST_WORDS = 20
+said: list[bytes] = []
+
+
+def last_words() -> str:
+    """llama.cpp's latest warnings and errors, and forgets them."""
+    text = b"".join(said).decode("utf-8", "replace").strip()
+    said.clear()
+    return text[-1000:]
+
+
+def ggml(name: str, result: Any, *arguments: Any) -> Any:
+    """A function of ggml that the binding does not name, by its plain C name."""
+    load()
+    from llama_cpp import _ggml
+
+    function = getattr(_ggml.libggml, name)
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
+    """Open a GGUF. Raises StageError with llama.cpp's own words."""
+    llama = load()
+    params = llama.llama_model_default_params()
+    params.vocab_only = vocabulary_only
+    params.n_gpu_layers = 0
+    last_words()
+    model = llama.llama_model_load_from_file(path.encode(), params)
+    if not model:
+        raise StageError(f"llama.cpp cannot load {path}: {last_words() or 'it gives no reason'}")
+    return model
+
+
+def text_of(function: Any, *arguments: Any) -> str:
+    """What a C function with a buffer and its size as last arguments writes; empty when it fails."""
+    size = function(*arguments, None, 0)
+    if size < 0:
+        return ""
+    buffer = ctypes.create_string_buffer(size + 1)
+    function(*arguments, buffer, size + 1)
+    return buffer.value.decode("utf-8", "replace")

@@ -1,0 +1,119 @@
+"""Embedding rows of a GGUF, looked up one by one: the host feeds its first run with them."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from dataclasses import dataclass
+
+import gguf
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.contract import StageError
+from backends.numbers import Rows
+
+TENSOR = "token_embd.weight"
+ALIGNMENT_KEY, DEFAULT_ALIGNMENT = "general.alignment", 32
+STRING, ARRAY = 8, 9
+SCALAR_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+U32 = 4
+
+
+class Embedding:
+    """The matrix stays in the file; only the rows that are asked for are read and made float32."""
+
+    def __init__(self, path: str, width: int) -> None:
+        """Raises StageError when the file has no embedding of this width."""
+        try:
+            with open(path, "rb") as file:
+                self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            place = _find(self._data)
+            self._type = gguf.GGMLQuantizationType(place.kind)
+        except (OSError, ValueError, struct.error, KeyError) as error:
+            raise StageError(f"no embedding can be read from {path}: {error}") from None
+        if place.shape[0] != width or len(place.shape) != 2:
+            raise StageError(f"{path} has an embedding of {place.shape}, not of width {width}")
+        block, block_bytes = gguf.GGML_QUANT_SIZES[self._type]
+        row_bytes, self.n_rows = width // block * block_bytes, place.shape[1]
+        if place.start + row_bytes * self.n_rows > len(self._data):
+            raise StageError(f"{path} ends within its embedding")
+        self._rows: NDArray[np.uint8] = np.frombuffer(
+            self._data, np.uint8, row_bytes * self.n_rows, place.start
+        ).reshape(self.n_rows, row_bytes)
+
+    def rows(self, ids: NDArray[np.int32]) -> Rows:
+        """Float32 [len(ids), width]. Raises StageError for an id without a row."""
+        if len(ids) and not 0 <= ids.min() <= ids.max() < self.n_rows:
+            raise StageError(f"token ids beyond the {self.n_rows} of the vocabulary")
+        raw = self._rows[ids]
+        match self._type:
+            case gguf.GGMLQuantizationType.F32:
+                return raw.view(np.float32)
+            case gguf.GGMLQuantizationType.F16:
+                return raw.view(np.float16).astype(np.float32)
+        try:
+            values: Rows = gguf.quants.dequantize(raw, self._type)
+        except NotImplementedError:
+            raise StageError(f"embeddings of type {self._type.name} cannot be read") from None
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    shape: tuple[int, ...]
+    kind: int
+    start: int  # in the file
+
+
+def _find(data: mmap.mmap) -> _Place:
+    """Skim the header for the embedding's entry; gguf's reader takes seconds for a large vocabulary."""
+    magic, version, n_tensors, n_entries = struct.unpack_from("<4sIQQ", data)
+    if magic != b"GGUF" or version not in (2, 3):
+        raise ValueError("it is no GGUF")
+    offset, alignment = 24, DEFAULT_ALIGNMENT
+    for _ in range(n_entries):
+        key, offset = _string(data, offset)
+        (kind,) = struct.unpack_from("<I", data, offset)
+        offset += 4
+        if key == ALIGNMENT_KEY and kind == U32:
+            (alignment,) = struct.unpack_from("<I", data, offset)
+        offset = _skip(data, offset, kind)
+    found = None
+    for _ in range(n_tensors):
+        name, offset = _string(data, offset)
+        (n_dims,) = struct.unpack_from("<I", data, offset)
+        shape = struct.unpack_from(f"<{n_dims}Q", data, offset + 4)
+        kind, start = struct.unpack_from("<IQ", data, offset + 4 + 8 * n_dims)
+        offset += 16 + 8 * n_dims
+        if name == TENSOR:
+            found = (shape, kind, start)
+    if found is None:
+        raise ValueError(f"it has no {TENSOR}")
+    shape, kind, start = found
+    return _Place(shape, kind, start + -(-offset // alignment) * alignment)
+
+
+def _string(data: mmap.mmap, offset: int) -> tuple[str, int]:
+    (size,) = struct.unpack_from("<Q", data, offset)
+    end = offset + 8 + size
+    if end > len(data):
+        raise ValueError("its header is cut short")
+    return data[offset + 8 : end].decode("utf-8", "replace"), end
+
+
+def _skip(data: mmap.mmap, offset: int, kind: int) -> int:
+    """Where a value ends."""
+    if kind == STRING:
+        (size,) = struct.unpack_from("<Q", data, offset)
+        return int(offset + 8 + size)
+    if kind != ARRAY:
+        return offset + SCALAR_BYTES[kind]
+    item, count = struct.unpack_from("<IQ", data, offset)
+    offset += 12
+    if item != STRING:
+        return int(offset + count * SCALAR_BYTES[item])
+    for _ in range(count):
+        (size,) = struct.unpack_from("<Q", data, offset)
+        offset += 8 + size
+    return offset

@@ -1,0 +1,107 @@
+"""What a worker asks of its operating system: clean pipes, an end with its parent, a memory limit."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+PIPE_BYTES = 1 << 20  # Linux's default of 64 KiB makes two switches of each large frame
+WATCH_SECONDS = 1.0
+PR_SET_PDEATHSIG = 1
+
+
+def take_pipes() -> tuple[int, int]:
+    """File descriptors to read frames from and to write frames to.
+
+    Whatever else writes to standard output from now on, native code too, writes to stderr.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        for fd in (0, 1):
+            msvcrt.setmode(fd, os.O_BINARY)
+    frames_in, frames_out = os.dup(0), os.dup(1)
+    os.dup2(2, 1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    for fd in (frames_in, frames_out):
+        _enlarge(fd)
+    return frames_in, frames_out
+
+
+def _enlarge(fd: int) -> None:
+    if sys.platform == "linux":
+        import fcntl
+
+        with suppress(OSError):  # no pipe, or the user's share of pipe memory is used up
+            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+
+
+def end_with_parent() -> None:
+    """See that this process ends when its parent does, also in the middle of a long computation."""
+    parent = os.getppid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before we asked
+            os._exit(1)
+    else:
+        # Sleeps in the kernel; native code that computes lets it run.
+        threading.Thread(target=_watch, args=(parent,), name="parent watch", daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    """On Windows the parent's id stays the same: there its Job Object ends us."""
+    while os.getppid() == parent:
+        time.sleep(WATCH_SECONDS)
+    os._exit(1)
+
+
+def resident_bytes() -> int:
+    """Memory this process holds now; its peak where the present is not told, 0 where neither is."""
+    if sys.platform == "linux":
+        held = _statm(1)
+    elif sys.platform == "win32":
+        held = 0
+    else:
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        held = peak if sys.platform == "darwin" else peak << 10
+    return held
+
+
+@contextmanager
+def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
+    """Inside, memory may grow by so much; more makes allocations fail. Linux only.
+
+    mapped: count the whole address space. Else private memory alone: model files are mapped, and
+    what is mapped the system takes back on demand.
+    """
+    if sys.platform != "linux":
+        yield
+    else:
+        import resource
+
+        which = resource.RLIMIT_AS if mapped else resource.RLIMIT_DATA
+        before, hard = resource.getrlimit(which)
+        most = _statm(0 if mapped else 5) + n_bytes
+        if hard != resource.RLIM_INFINITY:
+            most = min(most, hard)
+        resource.setrlimit(which, (most, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(which, (before, hard))
+
+
+def _statm(index: int) -> int:
+    """0: address space, 1: resident, 5: private writable memory. Linux only (proc(5))."""
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[index]) * os.sysconf("SC_PAGESIZE")

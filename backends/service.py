@@ -1,0 +1,231 @@
+"""What one worker does with each frame that comes in: orders, steps, forgets. No pipe."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import assert_never
+
+import msgspec
+
+from backends import orders, process
+from backends.contract import StageError
+from backends.frames import BadFrame, Frame, Kind
+from backends.runs import Run
+from backends.sampling import GrammarRefused
+from backends.template import TemplateFailed, render
+from backends.text import Text, open_text, pieces
+
+ROOM_TO_LOAD = 1.1  # a node kills at the limit + 10 % (SAFETY.md 8)
+
+
+class Service:
+    """All runs of layers and the vocabulary of one worker process."""
+
+    def __init__(self) -> None:
+        self._runs: dict[bytes, Run] = {}
+        self._text: Text | None = None
+
+    def answer(self, frame: Frame) -> Iterator[Frame]:
+        """What to send back, in order. Raises BadFrame for a frame that no node of ours sends."""
+        match frame.kind:
+            case Kind.TEXT:
+                yield from self._obey(frame)
+            case Kind.STEP | Kind.FORGET:
+                yield from self._move(frame)
+            case _:
+                raise BadFrame(f"{frame.kind.name} is an answer")
+
+    def close(self) -> None:
+        """Give all memory back."""
+        for pipeline in list(self._runs):
+            self._runs.pop(pipeline).close()
+        if self._text is not None:
+            self._text.close()
+
+    def _move(self, frame: Frame) -> tuple[Frame, ...]:
+        run = self._runs.get(frame.pipeline)
+        if run is None:
+            return (lost(frame, "stage_missing", "these layers are not loaded here"),)
+        try:
+            return run.step(frame) if frame.kind is Kind.STEP else run.forget(frame)
+        except BadFrame as error:  # nothing has changed
+            return (lost(frame, "stage_bad_step", str(error)),)
+        except StageError as error:
+            complain(error)
+            return self._give_up(frame, str(error))
+        except Exception as error:  # noqa: BLE001  the outer wall: an engine may raise anything
+            complain(error)
+            return self._give_up(frame, f"{type(error).__name__}: {error}")
+
+    def _give_up(self, frame: Frame, words: str) -> tuple[Frame, ...]:
+        """A stage that failed may be half changed: it ends, and its host builds a new one."""
+        self._runs.pop(frame.pipeline).close()
+        return (lost(frame, "stage_failed", words),)
+
+    def _obey(self, frame: Frame) -> Iterator[Frame]:
+        try:
+            order = orders.decode_order(frame.payload)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            yield _refused(frame, error)
+            return
+        try:
+            for answer in self._carry_out(order):
+                yield told(answer)
+        except (StageError, TemplateFailed) as error:
+            complain(error)
+            yield told(
+                orders.Failed(request=order.request, code=_code(order, error), text=str(error))
+            )
+        except Exception as error:  # noqa: BLE001  the outer wall, as above
+            complain(error)
+            words = f"{type(error).__name__}: {error}"
+            yield told(orders.Failed(request=order.request, code="worker_refused", text=words))
+
+    def _carry_out(self, order: orders.Asked) -> Iterator[orders.Answer]:
+        match order:
+            case orders.OpenStage():
+                yield self._open(order)
+            case orders.CloseStage():
+                run = self._runs.pop(_pipeline(order.pipeline), None)
+                if run is not None:
+                    run.close()
+                yield orders.Closed(request=order.request)
+            case orders.Begin():
+                self._run(order.pipeline).begin(order)
+                yield orders.Begun(request=order.request)
+            case orders.OpenVocabulary():
+                yield from self._open_text(order)
+            case orders.Tokenize():
+                ids = self._vocabulary().tokenize(order.text, special=order.special, bos=order.bos)
+                yield orders.Tokenized(request=order.request, ids=tuple(ids))
+            case orders.Render():
+                yield orders.Rendered(request=order.request, text=self._render(order))
+            case _:
+                assert_never(order)
+
+    def _open(self, order: orders.OpenStage) -> orders.Opened:
+        started = time.monotonic()
+        pipeline = _pipeline(order.pipeline)
+        present = self._runs.get(pipeline)
+        if present is not None and present.serves(order):
+            present.start(order.epoch)
+        else:
+            if present is not None:
+                self._runs.pop(pipeline).close()
+            self._runs[pipeline] = _load(order)
+        seconds = time.monotonic() - started
+        held = process.resident_bytes()
+        return orders.Opened(request=order.request, memory_bytes=held, seconds=seconds)
+
+    def _run(self, pipeline: str) -> Run:
+        run = self._runs.get(_pipeline(pipeline))
+        if run is None:
+            raise StageError("these layers are not loaded here")
+        return run
+
+    def _open_text(self, order: orders.OpenVocabulary) -> Iterator[orders.Answer]:
+        if self._text is not None:
+            self._text.close()
+            self._text = None
+        text = self._text = open_text(order.path)
+        yield orders.Vocabulary(
+            request=order.request, n_vocab=text.n_vocab, end_tokens=text.end_tokens, bos=text.bos,
+            adds_bos=text.adds_bos, has_template=bool(text.template),
+        )  # fmt: skip
+        for first, some in pieces(text):
+            last = first + len(some) == text.n_vocab
+            yield orders.Pieces(request=order.request, first=first, pieces=some, last=last)
+
+    def _vocabulary(self) -> Text:
+        if self._text is None:
+            raise StageError("no vocabulary is loaded here")
+        return self._text
+
+    def _render(self, order: orders.Render) -> str:
+        text = self._vocabulary()
+        if not text.template:
+            raise TemplateFailed("this model has no chat template")
+        names = {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
+        return render(
+            text.template, order.messages,
+            add_generation_prompt=order.add_generation_prompt, tokens=names, now=order.now,
+        )  # fmt: skip
+
+
+class MemoryShort(StageError):
+    """The run is larger than it may be."""
+
+
+def _load(order: orders.OpenStage) -> Run:
+    """Load a run within its limit. Raises StageError."""
+    if not order.memory_limit_bytes:
+        return Run(order)
+    before = process.resident_bytes()
+    with process.may_grow_by(int(order.memory_limit_bytes * ROOM_TO_LOAD), mapped=False):
+        try:
+            run = Run(order)
+        except MemoryError:
+            raise MemoryShort(f"more than {order.memory_limit_bytes} bytes are needed") from None
+    grown = process.resident_bytes() - before
+    if grown > order.memory_limit_bytes:
+        run.close()
+        raise MemoryShort(f"{grown} bytes are needed, {order.memory_limit_bytes} are allowed")
+    return run
+
+
+def _pipeline(text: str) -> bytes:
+    try:
+        pipeline = bytes.fromhex(text)
+    except ValueError:
+        pipeline = b""
+    if len(pipeline) != 16:
+        raise StageError("a pipeline is named by 32 hex digits")
+    return pipeline
+
+
+def _code(order: orders.Asked, error: Exception) -> str:
+    """The app's reason code."""
+    if isinstance(error, MemoryShort):
+        return "memory_short"
+    if isinstance(error, GrammarRefused):
+        return "grammar_refused"
+    if isinstance(error, TemplateFailed):
+        return "template_failed"
+    if isinstance(order, orders.OpenStage | orders.OpenVocabulary):
+        return "model_not_loaded"
+    return "worker_refused"
+
+
+class _Numbered(msgspec.Struct):
+    """All that must be readable of an order to refuse it."""
+
+    request: int
+
+
+def _refused(frame: Frame, why: Exception) -> Frame:
+    """The answer to an order that cannot be read. Raises BadFrame when it has no number either."""
+    try:
+        request = msgspec.json.decode(frame.payload, type=_Numbered).request
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise BadFrame(f"no order of ours: {why}") from None
+    return told(orders.Failed(request=request, code="worker_refused", text=str(why)))
+
+
+def told(answer: orders.Answer) -> Frame:
+    """An answer as a frame."""
+    return Frame(Kind.TEXT, payload=orders.encode(answer))
+
+
+def lost(to: Frame, code: str, words: str) -> Frame:
+    """The frame that says the stage is of no more use, and why."""
+    payload = json.dumps({"code": code, "facts": {"cause": words}}).encode()
+    return Frame(Kind.LOST, to.pipeline, to.epoch, to.seq, payload=payload)
+
+
+def complain(error: Exception) -> None:
+    """Leave the reason among stderr's last lines."""
+    sys.stderr.write(f"{type(error).__name__}: {error}\n")
+    sys.stderr.flush()

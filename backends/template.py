@@ -1,0 +1,127 @@
+"""Chat templates: a stranger's program, run in Jinja's sandbox with bounds on time, memory and text."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import FrameType
+from typing import NoReturn
+
+import jinja2
+import msgspec
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from backends import process
+
+MAX_SECONDS = 1.0  # this and the next two: SAFETY.md 7
+MAX_BYTES = 64 << 20
+MAX_TEXT = 1 << 20
+
+
+class TemplateFailed(Exception):
+    """The template could not be applied; the text says why."""
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Without the one operator that computes for hours in a single call."""
+
+    intercepted_binops = frozenset(("**",))
+
+    def call_binop(self, context: object, operator: str, left: object, right: object) -> NoReturn:
+        raise TemplateFailed(f"a chat template may not use {operator}")
+
+
+def render(
+    template: str,
+    messages: Sequence[Mapping[str, str]],
+    *,
+    add_generation_prompt: bool = True,
+    tokens: Mapping[str, str] | None = None,
+    now: float = 0.0,
+) -> str:
+    """The prompt. tokens: `bos_token` and `eos_token`. Raises TemplateFailed.
+
+    In the main thread on Linux and macOS time is bounded here; native code in a loop, and other
+    systems, are left to the deadline of who asked.
+    """
+    values: dict[str, object] = dict(tokens or {})
+    if now:
+        moment = datetime.fromtimestamp(now, UTC)
+        values["strftime_now"] = moment.strftime
+    try:
+        with _bounded():
+            parts = _environment().from_string(template).generate(
+                messages=[dict(message) for message in messages],
+                add_generation_prompt=add_generation_prompt,
+                **values,
+            )  # fmt: skip
+            return _joined(parts)
+    except jinja2.TemplateError as error:
+        raise TemplateFailed(error.message or type(error).__name__) from None
+    except MemoryError:
+        raise TemplateFailed(f"the chat template took more than {MAX_BYTES >> 20} MiB") from None
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        SyntaxError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise TemplateFailed(f"the chat template failed: {error}") from None
+    except RecursionError:
+        raise TemplateFailed("the chat template calls itself without end") from None
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    """As transformers sets it up, which templates are written against."""
+    environment = _Sandbox(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals["raise_exception"] = _raise
+    return environment
+
+
+def _raise(text: str) -> NoReturn:
+    raise TemplateFailed(str(text))
+
+
+def _to_json(value: object, indent: int | None = None) -> str:
+    text = msgspec.json.encode(value)
+    return (msgspec.json.format(text, indent=indent) if indent else text).decode()
+
+
+def _joined(parts: Iterator[str]) -> str:
+    found: list[str] = []
+    size = 0
+    for part in parts:
+        size += len(part)
+        if size > MAX_TEXT:
+            raise TemplateFailed(f"the chat template writes more than {MAX_TEXT >> 20} MiB")
+        found.append(part)
+    return "".join(found)
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """Time and memory are limited inside, and as before outside."""
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _late)
+    signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
+    try:
+        with process.may_grow_by(MAX_BYTES, mapped=True):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _late(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise TemplateFailed(f"the chat template took longer than {MAX_SECONDS:g} s")

@@ -1,0 +1,148 @@
+"""Text <-> token ids of a model, from a load of nothing but its vocabulary."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from backends import fake
+from backends.contract import StageError
+from backends.llamacpp import binding
+
+PIECES_AT_ONCE = 8192  # a frame of about 200 KiB
+CONTROLS = re.compile("(" + "|".join(map(re.escape, fake.CONTROL)) + ")")
+FAKE_TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+class Text(Protocol):
+    """A vocabulary, loaded."""
+
+    n_vocab: int
+    end_tokens: tuple[int, ...]
+    bos: int  # -1: none
+    eos: int
+    adds_bos: bool
+    template: str  # empty: none
+
+    def piece(self, token: int) -> bytes:
+        """The bytes of a token; empty for control tokens."""
+        ...
+
+    def name(self, token: int) -> str:
+        """How a control token is written in templates; empty for -1."""
+        ...
+
+    def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]: ...
+
+    def close(self) -> None: ...
+
+
+def open_text(path: str) -> Text:
+    """Load a vocabulary. Raises StageError."""
+    return FakeText(path) if path.startswith(fake.PREFIX) else LlamaText(path)
+
+
+def pieces(text: Text) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+    """All tokens' bytes in parts: first token, pieces."""
+    for first in range(0, text.n_vocab, PIECES_AT_ONCE):
+        last = min(first + PIECES_AT_ONCE, text.n_vocab)
+        yield first, tuple(text.piece(token) for token in range(first, last))
+
+
+class LlamaText:
+    """The vocabulary of a GGUF."""
+
+    def __init__(self, path: str) -> None:
+        llama = self._llama = binding.load()
+        self._model: Any = binding.load_model(path, vocabulary_only=True)
+        vocab = self._vocab = llama.llama_model_get_vocab(self._model)
+        self.n_vocab = int(llama.llama_vocab_n_tokens(vocab))
+        if llama.llama_vocab_type(vocab) == llama.LLAMA_VOCAB_TYPE_NONE:
+            self.close()
+            raise StageError(f"{path} has no vocabulary")
+        ends = (t for t in range(self.n_vocab) if llama.llama_vocab_is_eog(vocab, t))
+        self.end_tokens = tuple(ends)
+        self.bos = int(llama.llama_vocab_bos(vocab))
+        self.eos = int(llama.llama_vocab_eos(vocab))
+        self.adds_bos = bool(llama.llama_vocab_get_add_bos(vocab))
+        template = llama.llama_model_chat_template(self._model, None)
+        self.template = (template or b"").decode("utf-8", "replace")
+        self._buffer = ctypes.create_string_buffer(1024)
+
+    def piece(self, token: int) -> bytes:
+        size = self._to_piece(token)
+        if size < 0:  # the buffer is too small, and this is the size that is needed
+            self._buffer = ctypes.create_string_buffer(-size)
+            size = self._to_piece(token)
+        return ctypes.string_at(self._buffer, size)
+
+    def _to_piece(self, token: int) -> int:
+        buffer = self._buffer
+        size = self._llama.llama_token_to_piece(
+            self._vocab, token, buffer, len(buffer), 0, False
+        )  # fmt: skip
+        return int(size)
+
+    def name(self, token: int) -> str:
+        if token < 0:
+            return ""
+        return (self._llama.llama_vocab_get_text(self._vocab, token) or b"").decode(
+            "utf-8", "replace"
+        )
+
+    def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]:
+        data = text.encode("utf-8", "replace")  # half a character would end the process
+        room = len(data) + 16
+        while True:
+            ids = np.empty(room, dtype=np.int32)
+            count = self._llama.llama_tokenize(
+                self._vocab, data, len(data),
+                ctypes.cast(ids.ctypes.data, ctypes.POINTER(ctypes.c_int32)), room, bos, special,
+            )  # fmt: skip
+            if count >= 0:
+                return [int(token) for token in ids[:count]]
+            room = -count
+
+    def close(self) -> None:
+        if self._model:
+            self._llama.llama_model_free(self._model)
+        self._model = None
+
+
+class FakeText:
+    """A byte for each token, after three control tokens."""
+
+    adds_bos: bool = True
+    template: str = FAKE_TEMPLATE
+    bos: int = fake.BOS
+    eos: int = fake.END
+    end_tokens: tuple[int, ...] = (fake.END,)
+
+    def __init__(self, path: str) -> None:
+        self.n_vocab = fake.options(path).vocab
+
+    def piece(self, token: int) -> bytes:
+        byte = token - fake.FIRST_BYTE
+        return bytes([byte]) if 0 <= byte < 256 else b""
+
+    def name(self, token: int) -> str:
+        return fake.CONTROL[token] if 0 <= token < len(fake.CONTROL) else ""
+
+    def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]:
+        ids = [fake.BOS] if bos else []
+        for part in CONTROLS.split(text) if special else [text]:
+            if special and part in fake.CONTROL:
+                ids.append(fake.CONTROL.index(part))
+            else:
+                ids += [fake.FIRST_BYTE + byte for byte in part.encode("utf-8", "replace")]
+        return ids
+
+    def close(self) -> None:
+        """Nothing is held."""

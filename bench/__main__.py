@@ -1,0 +1,121 @@
+"""`python -m bench [PART ...]`: starts what the parts need, measures, writes one report."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from bench import report
+from bench.bars import BARS, compare
+from bench.children import ChildFailed, Place
+from bench.control import NodeRefused
+from bench.idle import idle
+from bench.job import Bench, say
+from bench.losses import profile
+from bench.machine import model_facts, surroundings
+from bench.options import BUILD, Options, parse
+from bench.pool import PoolSide
+from bench.rounds import Questions, Tuned, side_by_side, tune
+from bench.sides import EngineSide, RpcSide, Side
+from bench.thirds import three
+from bench.transfer import transfer
+
+
+def side_parts(bench: Bench) -> None:
+    """The comparison itself: whole, RPC and pool, as far as they were asked for."""
+    options, places = bench.options, [Place(cpus=(core,)) for core in bench.options.cores]
+    with bench.family() as family:
+        makers: dict[str, Callable[[], Side]] = {
+            "whole": lambda: EngineSide("whole", family, options, places[0]),
+            "rpc": lambda: RpcSide(family, options, places),
+            "pool": lambda: PoolSide(family, options, places, bench.homes, bench.model.n_layers),
+        }
+        chosen = [makers[name]() for name in options.sides]
+        questions = Questions(options.seed, bench.model.n_vocab)
+        tuned = known(options) or {s.name: tune(s, options, questions, say) for s in chosen}
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "tuning.json").write_text(json.dumps(tuned, default=asdict, indent=1))
+        measured = side_by_side(chosen, tuned, options, questions, say)
+    results = compare(BARS, {name: found.figures() for name, found in measured.items()})
+    text = report.sides_markdown("Side by side", measured, tuned, results)
+    data = {"measured": measured, "tuned": tuned, "bars": results}
+    bench.add("sides", data | {"agreement": report.agreements(measured)}, text)
+
+
+def known(options: Options) -> dict[str, Tuned]:
+    """The settings of an earlier run, if the options name one."""
+    if not options.tuned:
+        return {}
+    found = json.loads(options.tuned.read_text())
+    return {name: Tuned(**each) for name, each in found.items()}
+
+
+def chosen_parts(options: Options) -> list[Callable[[Bench], None]]:
+    rest = {
+        "three": three,
+        "transfer": transfer,
+        "idle": idle,
+        "profile": lambda bench: profile(bench, known(options)),
+    }
+    first: list[Callable[[Bench], None]] = [side_parts] if options.sides else []
+    return first + [part for name, part in rest.items() if name in options.parts]
+
+
+def ensure_model(options: Options) -> None:
+    if options.model.exists():
+        return
+    say(f"making {options.model}")
+    options.model.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([sys.executable, "-m", "bench.make_model", str(options.model)], check=True)
+
+
+@contextlib.contextmanager
+def homes(keep: bool) -> Iterator[Path]:
+    """A folder for the nodes' homes, gone afterwards unless kept."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="homes-", dir=BUILD.resolve()))
+    try:
+        yield folder
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(options: Options) -> None:
+    ensure_model(options)
+    model = model_facts(options.model)
+    facts = surroundings(model) | {"options": {k: str(v) for k, v in asdict(options).items()}}
+    with homes(options.keep) as folder:
+        bench = Bench(options, model, facts, folder)
+        for part in chosen_parts(options):
+            part(bench)
+    say(f"report: {options.out / 'report.md'}")
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    options = parse()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, set(options.cores))
+    try:
+        run(options)
+    except (ChildFailed, NodeRefused) as failure:
+        say(f"bench: {failure}")
+        return 1
+    except KeyboardInterrupt:
+        say("bench: stopped; every child was ended")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""What a node costs that does nothing: CPU time and memory, alone and in a household."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import psutil
+
+from bench import report
+from bench.children import Place, cpu_seconds
+from bench.job import Bench, say
+from bench.pool import Node, pair
+
+SETTLE_SECONDS = 10.0
+TITLE = "An idle node"
+MOST_CPU_SHARE = 0.01
+MOST_BYTES = 150_000_000
+
+
+def idle(bench: Bench) -> None:
+    """One node alone, then the same node with a paired neighbour."""
+    seconds = bench.options.idle_seconds
+    with bench.family() as family:
+        first = Node(family, "idle-1", bench.homes / "idle-1", Place())
+        found = {"alone": watch(first, seconds)}
+        second = Node(family, "idle-2", bench.homes / "idle-2", Place())
+        pair(first, second)
+        found["paired"] = watch(first, seconds)
+    rows = [
+        [name, f"{100 * w['cpu_share']:.2f} %", f"{w['resident_bytes'] / 1e6:.0f} MB",
+         f"{w['unique_bytes'] / 1e6:.0f} MB", f"{w['n_processes']:.0f}",
+         "yes" if w["cpu_share"] < MOST_CPU_SHARE and w["resident_bytes"] < MOST_BYTES else "NO"]
+        for name, w in found.items()
+    ]  # fmt: skip
+    head = ["node", "of one core", "resident", "unique", "processes", "below 1 % and 150 MB"]
+    bench.add("idle", found, f"## {TITLE}, over {seconds:.0f} s\n\n{report.table(head, rows)}")
+
+
+def watch(node: Node, seconds: float) -> dict[str, float]:
+    """CPU share of one core and memory of the node with its children, after it has settled."""
+    time.sleep(min(SETTLE_SECONDS, seconds))
+    before, started = sum(cpu_seconds(node.child.family()).values()), time.monotonic()
+    say(f"idle: watching {node.name} for {seconds:.0f} s")
+    time.sleep(seconds)
+    family = node.child.family()
+    spent = sum(cpu_seconds(family).values()) - before
+    memory = [sizes(process) for process in family]
+    return {
+        "cpu_share": spent / (time.monotonic() - started),
+        "resident_bytes": sum(resident for resident, _ in memory),
+        "unique_bytes": sum(unique for _, unique in memory),
+        "n_processes": len(family),
+    }
+
+
+def sizes(process: psutil.Process) -> tuple[int, int]:
+    """Resident bytes, and those that no other process shares."""
+    with contextlib.suppress(psutil.Error):
+        full = process.memory_full_info()
+        return full.rss, full.uss
+    return 0, 0

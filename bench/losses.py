@@ -1,0 +1,163 @@
+"""Where the rest of the time goes: compute, relay, TLS, Python, waiting, imbalance."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench import report
+from bench.children import Place
+from bench.hotspots import hot_spots
+from bench.job import Bench, say
+from bench.pool import CLIENT, Node, PoolSide
+from bench.rounds import Questions, Tuned, tune
+from bench.sides import Answered, EngineSide, Side
+
+TITLE = "Where the time goes"
+SHORT_PROMPT = 64
+SAMPLES_PER_SECOND = 250
+PROFILER_START_SECONDS = 2.0
+PROFILER_END_SECONDS = 60.0
+
+Spent = dict[str, float]  # seconds: `wall`, and the CPU of each process by its name
+
+
+def profile(bench: Bench, known: Mapping[str, Tuned]) -> None:
+    """Measure the whole model and the pool once more, process by process."""
+    options = replace(bench.options, streams=0)
+    places = [Place(cpus=(core,)) for core in options.cores]
+    questions = Questions(options.seed, bench.model.n_vocab)
+    with bench.family() as family:
+        whole = EngineSide("whole", family, options, places[0])
+        homes = bench.homes / "profile"
+        pool = PoolSide(family, bench.options, places, homes, bench.model.n_layers)
+        for side in (whole, pool):
+            best = known.get(side.name) or tune(side, options, questions, say)
+            side.use(best.alone)
+        kinds = {"decode": decode, "prefill": prefill, "together": together}
+        if not bench.options.streams:
+            del kinds["together"]
+        found: dict[str, Any] = {
+            kind: {side.name: middle([measure(side, bench, questions, n) for n in range(bench.options.runs)])
+                   for side in ((whole, pool) if kind != "together" else (pool,))}
+            for kind, measure in kinds.items()
+        }  # fmt: skip
+        found["hot_spots"] = sampled(pool, bench, questions)
+    bench.add("profile", found, markdown(found))
+
+
+def decode(side: Side, bench: Bench, questions: Questions, n: int) -> Spent:
+    """One decoded token: a long answer less an answer of one token, by the tokens between."""
+    n_out = bench.options.output
+    short = side.ask(questions.prompts(f"profile short {n}", 1, SHORT_PROMPT), 1)
+    long = side.ask(questions.prompts(f"profile long {n}", 1, SHORT_PROMPT), n_out)
+    (times,) = long.line.times
+    spent = {k: v - short.cpu_seconds.get(k, 0.0) for k, v in long.cpu_seconds.items()}
+    return {k: v / (n_out - 1) for k, v in (spent | {"wall": times[-1] - times[0]}).items()}
+
+
+def prefill(side: Side, bench: Bench, questions: Questions, n: int) -> Spent:
+    answered = side.ask(questions.prompts(f"profile prefill {n}", 1, bench.options.prompt), 1)
+    return answered.cpu_seconds | {"wall": answered.line.first_seconds[0]}
+
+
+def together(side: Side, bench: Bench, questions: Questions, n: int) -> Spent:
+    o = bench.options
+    prompts = questions.prompts(f"profile many {n}", o.streams, o.many_prompt)
+    answered: Answered = side.ask(prompts, o.many_output)
+    wall = max(stream[-1] for stream in answered.line.times)
+    return answered.cpu_seconds | {"wall": wall}
+
+
+def middle(runs: Sequence[Spent]) -> Spent:
+    """The median of each entry."""
+    return {name: statistics.median(run.get(name, 0.0) for run in runs) for name in runs[0]}
+
+
+def losses(whole: Spent, pool: Spent) -> list[tuple[str, float]]:
+    """A token's time as a sum: what the whole model needs, and each thing that is added to it."""
+    workers = sum(s for name, s in pool.items() if name.endswith("/worker"))
+    base = sum(seconds for name, seconds in whole.items() if name != "wall")
+    others = {n: s for n, s in pool.items() if n != "wall" and not n.endswith("/worker")}
+    client = others.pop(CLIENT, 0.0)
+    known = workers + client + sum(others.values())
+    return [
+        ("the whole model's compute", base),
+        ("more compute in the split workers (embedding, graph, pipe, sampling)", workers - base),
+        *((f"{name}: driver, relay, frames, TLS, Python", s) for name, s in others.items()),
+        ("the benchmark, asking and listening", client),
+        ("nobody computes: wake-ups, sockets, other machines' turn to start", pool["wall"] - known),
+        ("all of it", pool["wall"]),
+    ]
+
+
+def busy(spent: Spent) -> dict[str, float]:
+    """How evenly the machines work: each one's CPU by the wall time, and the shares lost."""
+    machines: dict[str, float] = {}
+    for name, seconds in spent.items():
+        if name not in ("wall", CLIENT):
+            machine = name.split("/", 1)[0]
+            machines[machine] = machines.get(machine, 0.0) + seconds
+    wall, most = spent["wall"], max(machines.values())
+    mean = sum(machines.values()) / len(machines)
+    shares = {f"{machine} busy": seconds / wall for machine, seconds in machines.items()}
+    lost = {
+        "lost by imbalance": (most - mean) / wall,
+        "lost while the busiest waits": 1 - most / wall,
+    }
+    return shares | lost
+
+
+def sampled(pool: PoolSide, bench: Bench, questions: Questions) -> dict[str, Any]:
+    """The functions in which each node's Python spends a decode, if py-spy is installed."""
+    if not shutil.which("py-spy"):
+        return {"not_measurable": "py-spy is not installed"}
+    prompt = questions.prompts("profile sampled", 1, SHORT_PROMPT)
+    logs = bench.options.out / "logs"
+    with contextlib.ExitStack() as stack:
+        raws = {node.name: stack.enter_context(watched(node, logs)) for node in pool.nodes}
+        pool.ask(prompt, bench.options.output)
+    return {n: hot_spots(raw.read_text() if raw.exists() else "") for n, raw in raws.items()}
+
+
+@contextlib.contextmanager
+def watched(node: Node, logs: Path) -> Iterator[Path]:
+    """Sample a node's stacks while the block runs, into the file given."""
+    raw = logs / f"{node.name}.stacks"
+    command = [
+        "py-spy", "record", "--pid", str(node.child.process.pid), "--native", "--format", "raw",
+        "--rate", str(SAMPLES_PER_SECOND), "--output", str(raw), "--duration", "3600",
+    ]  # fmt: skip
+    watcher = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(PROFILER_START_SECONDS)
+    try:
+        yield raw
+    finally:
+        watcher.send_signal(signal.SIGINT)  # it writes its file then
+        watcher.wait(PROFILER_END_SECONDS)
+
+
+def markdown(found: dict[str, Any]) -> str:
+    steps = losses(found["decode"]["whole"], found["decode"]["pool"])
+    rows = [[words, f"{1000 * s:.2f}", f"{100 * s / steps[-1][1]:.1f} %"] for words, s in steps]
+    parts = [f"## {TITLE}\n", "One decoded token of one stream, medians:\n"]
+    parts.append(report.table(["part", "ms", "share"], rows))
+    for kind in ("prefill", "together"):
+        if kind in found:
+            spent = found[kind]["pool"]
+            shares = [[words, f"{100 * share:.1f} %"] for words, share in busy(spent).items()]
+            parts.append(f"{kind}, {spent['wall']:.2f} s:\n")
+            parts.append(report.table(["of the time", "share"], shares))
+    for node, spots in found["hot_spots"].items():
+        if isinstance(spots, list):
+            lines = [[words, f"{100 * share:.1f} %"] for words, share in spots]
+            parts.append(report.table([f"{node}: function", "of its samples"], lines))
+    return "\n".join(parts)

@@ -1,0 +1,168 @@
+"""Poolhouse itself: nodes on their own cores, paired, with the model split over them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from bench.children import Child, Children, Place, spending
+from bench.control import Control, NodeRefused
+from bench.figures import Timeline
+from bench.options import Options
+from bench.sides import Answered, Prompts, Setting
+
+READY_SECONDS = 60.0
+CLIENT = "client"  # the benchmark itself, which asks and listens
+POOLHOUSE = [sys.executable, "-m", "app"]
+
+
+class Node:
+    """One running node and the way to talk to it."""
+
+    def __init__(
+        self,
+        family: Children,
+        name: str,
+        home: Path,
+        place: Place,
+        flags: Sequence[str] = (),
+        talks: bool = True,  # False: its loopback is not ours
+    ) -> None:
+        self.home, self.name = home, name
+        argv = [*POOLHOUSE, "node", "--home", str(home), "--name", name]
+        argv += ["--port", "0", "--no-discovery", "--threads", "1", *flags]
+        self.child: Child = family.start(name, argv, place)
+        self.ready = self.child.hear(READY_SECONDS)
+        if talks:
+            self.control = Control(home)
+
+
+def pair(host: Node, lender: Node) -> None:
+    """The host shows a code, the lender types it."""
+    opened = host.control.request("POST", "/pairing", {"role": "use_and_lend"})
+    wanted = {"address": opened["address"], "code": opened["code"]}
+    lender.control.request("POST", "/pairing/join", wanted)
+
+
+def default_splits(n_layers: int, n_lenders: int) -> list[tuple[int, ...]]:
+    """Even splits over all machines, with the host's second run once small and once half its share.
+
+    Host's first run, one run for each lender, host's last run.
+    """
+    share = n_layers // (n_lenders + 1)
+    host = n_layers - share * n_lenders
+    tails = dict.fromkeys(tail for tail in (1, host // 2) if 0 < tail < host)
+    return [(host - tail, *[share] * n_lenders, tail) for tail in tails]
+
+
+class PoolSide:
+    """A household of nodes, one for each place; the first is the host."""
+
+    name = "pool"
+
+    def __init__(
+        self,
+        family: Children,
+        options: Options,
+        places: Sequence[Place],
+        homes: Path,
+        n_layers: int,
+    ) -> None:
+        self.options, self.n_layers = options, n_layers
+        flags = ["--lend", options.lend]
+        names = ["host", *(f"lender-{i}" for i in range(1, len(places)))]
+        self.nodes = [
+            Node(family, name, homes / name, place, flags)
+            for name, place in zip(names, places, strict=True)
+        ]
+        self.host = self.nodes[0]
+        for lender in self.nodes[1:]:
+            pair(self.host, lender)
+        body = {"path": str(options.model), "name": None}
+        self.model: str = self.host.control.finish("/models", body)["model"]["name"]
+        self.loaded: dict[str, Any] = {}
+
+    def settings(self) -> list[Setting]:
+        splits = self.options.splits or default_splits(self.n_layers, len(self.nodes) - 1)
+        return [{"split": list(split)} for split in splits]
+
+    def many_settings(self) -> list[Setting]:
+        return [{}]
+
+    def use(self, setting: Setting) -> None:
+        if self.loaded and self.loaded["split"] == setting["split"]:
+            return
+        longest = max(
+            self.options.prompt + self.options.output,
+            self.options.many_prompt + self.options.many_output,
+        )
+        body = {
+            "model": self.model,
+            "split": setting["split"],
+            "number": self.options.number,
+            "context": longest,
+            "users": max(1, self.options.streams),
+        }
+        self.loaded = self.host.control.finish("/load", body)["loaded"] | setting
+
+    def ask(self, prompts: Prompts, n_out: int) -> Answered:
+        with ExitStack() as stack:
+            spent = [stack.enter_context(spending(node.child)) for node in self.nodes]
+            own = time.process_time()
+            streams = self._streams(prompts, n_out)
+            own = time.process_time() - own
+        cpu = {CLIENT: own} | {name: seconds for each in spent for name, seconds in each.items()}
+        line = Timeline(tuple(tuple(stream.times) for stream in streams))
+        ids, stages = [s.ids for s in streams], [s.done.get("stages", []) for s in streams]
+        return Answered(line, ids, cpu, stages)
+
+    def _streams(self, prompts: Prompts, n_out: int) -> list[Stream]:
+        start = time.perf_counter()
+        streams = [Stream(self.host.control, self.model, p, n_out, start) for p in prompts]
+        for stream in streams:
+            stream.start()
+        for stream in streams:
+            stream.join()
+        for stream in streams:
+            if stream.failure:
+                raise stream.failure
+            if len(stream.ids) != n_out:
+                raise NodeRefused(f"asked for {n_out} tokens, got {len(stream.ids)}")
+        return streams
+
+
+class Stream(threading.Thread):
+    """One question and the times at which its tokens came."""
+
+    def __init__(
+        self, control: Control, model: str, prompt: Sequence[int], n_out: int, start: float
+    ) -> None:
+        super().__init__(daemon=True)
+        self.control, self.begun = control, start
+        self.body = {
+            "prompt_ids": list(prompt),
+            "model": model,
+            "max_tokens": n_out,
+            "ignore_end": True,
+            "sampling": {"temperature": 0.0},
+        }
+        self.times: list[float] = []
+        self.ids: list[int] = []
+        self.done: dict[str, Any] = {}
+        self.failure: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            for message in self.control.lines("/ask", self.body):
+                now = time.perf_counter() - self.begun
+                new = message.get("delta", {}).get("token_ids", [])
+                self.ids += new
+                self.times += [now] * len(new)
+                self.done = message.get("done", self.done)
+        except (OSError, ValueError, NodeRefused) as failure:
+            self.failure = failure

@@ -1,0 +1,68 @@
+"""CPU quotas: a control group that may use only a share of a core's time (Linux, root)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PERIOD_US = 10_000  # short, so that a machine stands still for a few milliseconds only
+V1 = Path("/sys/fs/cgroup/cpu")
+V2 = Path("/sys/fs/cgroup")
+
+
+class NoQuota(RuntimeError):
+    """This system offers no CPU quota to us; the text says why."""
+
+
+def quota_files(folder: Path, cores: float) -> dict[str, str]:
+    """What to write below a group's folder so that it gets `cores` of CPU time."""
+    allowed = str(round(cores * PERIOD_US))
+    if folder.parent == V1:
+        return {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": allowed}
+    return {"cpu.max": f"{allowed} {PERIOD_US}"}
+
+
+def root() -> Path:
+    """The hierarchy with the CPU controller. Raises NoQuota."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        raise NoQuota("CPU quotas need root on Linux")
+    if (V1 / "cpu.cfs_quota_us").exists():
+        return V1
+    controllers = V2 / "cgroup.controllers"
+    if controllers.exists() and "cpu" in controllers.read_text().split():
+        return V2
+    raise NoQuota("this kernel offers no CPU quota (no cpu controller in /sys/fs/cgroup)")
+
+
+@contextlib.contextmanager
+def quotas(n_groups: int, cores: float) -> Iterator[list[Path]]:
+    """`n_groups` control groups of `cores` each; gone afterwards. Raises NoQuota."""
+    base = root()
+    folders = [base / f"poolhouse-bench-{os.getpid()}-{n}" for n in range(n_groups)]
+    try:
+        with contextlib.suppress(OSError):
+            if base == V2:
+                (base / "cgroup.subtree_control").write_text("+cpu")
+        for folder in folders:
+            folder.mkdir()
+            for name, value in quota_files(folder, cores).items():
+                (folder / name).write_text(value)
+        yield folders
+    except OSError as error:
+        raise NoQuota(f"a CPU quota could not be set: {error}") from error
+    finally:
+        for folder in folders:
+            remove(folder)
+
+
+def remove(folder: Path) -> None:
+    """A group can be removed a moment after its last process is gone."""
+    for _ in range(50):
+        if not folder.exists():
+            return
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        time.sleep(0.05)

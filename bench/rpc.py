@@ -1,0 +1,78 @@
+"""llama.cpp's RPC, bound by plain C names: one server in a process, and the client's devices."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+
+from backends.llamacpp.binding import load as llama
+
+CPU_DEVICE = 0  # GGML_BACKEND_DEVICE_TYPE_CPU in ggml-backend.h
+
+
+class Ggml:
+    """The few functions of llama.cpp's shared libraries that RPC needs."""
+
+    def __init__(self) -> None:
+        llama_cpp = llama()
+
+        if not llama_cpp.llama_supports_rpc():
+            raise RuntimeError("this llama.cpp was built without RPC: rebuild with -DGGML_RPC=ON")
+        folder = Path(llama_cpp.__file__).parent / "lib"
+        base, ggml, rpc = (self._library(folder, n) for n in ("ggml-base", "ggml", "ggml-rpc"))
+        self.device_by_type = _pointer(ggml.ggml_backend_dev_by_type, [ctypes.c_int])
+        self.register = ggml.ggml_backend_register
+        self.register.argtypes, self.register.restype = [ctypes.c_void_p], None
+        types = [ctypes.c_void_p, ctypes.c_size_t]
+        self.device = _pointer(base.ggml_backend_reg_dev_get, types)
+        self.add_server = _pointer(rpc.ggml_backend_rpc_add_server, [ctypes.c_char_p])
+        self.serve = rpc.ggml_backend_rpc_start_server
+        self.serve.argtypes = [
+            ctypes.c_char_p,
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+            ctypes.c_size_t,
+            ctypes.POINTER(ctypes.c_void_p),
+        ]
+        self.serve.restype = None
+
+    @staticmethod
+    def _library(folder: Path, name: str) -> ctypes.CDLL:
+        found = next(p for p in sorted(folder.glob(f"*{name}.*")) if p.suffix in (".so", ".dylib"))
+        return ctypes.CDLL(str(found))
+
+
+def _pointer(
+    function: ctypes._NamedFuncPointer, arguments: Sequence[type]
+) -> ctypes._NamedFuncPointer:
+    function.argtypes, function.restype = arguments, ctypes.c_void_p
+    return function
+
+
+def remote_devices(servers: Sequence[str]) -> ctypes.Array[ctypes.c_void_p]:
+    """Connect to each `host:port`; returns llama_model_params.devices, ended by NULL."""
+    ggml = Ggml()
+    devices = []
+    for server in servers:
+        registry = ggml.add_server(server.encode())
+        if not registry:
+            raise RuntimeError(f"no RPC server answers at {server}")
+        ggml.register(registry)
+        devices.append(ggml.device(registry, 0))
+    return (ctypes.c_void_p * (len(devices) + 1))(*devices, None)
+
+
+def main() -> None:
+    """Serve this machine's CPU with one thread until killed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--endpoint", required=True)
+    endpoint = parser.parse_args().endpoint
+    ggml = Ggml()
+    devices = (ctypes.c_void_p * 1)(ggml.device_by_type(CPU_DEVICE))
+    ggml.serve(endpoint.encode(), None, 1, 1, devices)
+
+
+if __name__ == "__main__":
+    main()

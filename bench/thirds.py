@@ -1,0 +1,42 @@
+"""Three machines on two cores: each may use a third of their time, by a CPU quota."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bench import report
+from bench.bars import THREE, compare
+from bench.children import Place
+from bench.job import Bench, say
+from bench.pool import PoolSide
+from bench.quota import NoQuota, quotas
+from bench.rounds import Questions, side_by_side, tune
+from bench.sides import EngineSide, Side
+
+TITLE = "Three machines, each with a third of the cores' time"
+OUTPUT = 32  # time to first token is what is asked; a few more tokens show the pace
+
+
+def three(bench: Bench) -> None:
+    """One such machine alone, and three of them together."""
+    options = replace(
+        bench.options, streams=0, splits=tuple(s for s in bench.options.splits if len(s) == 4)
+    )
+    options = replace(options, output=min(options.output, OUTPUT))
+    try:
+        with quotas(4, options.quota) as groups, bench.family() as family:
+            places = [Place(cpus=options.cores, cgroup=group) for group in groups]
+            homes = bench.homes / "three"
+            sides: list[Side] = [
+                EngineSide("whole", family, options, places[0]),
+                PoolSide(family, options, places[1:], homes, bench.model.n_layers),
+            ]
+            questions = Questions(options.seed, bench.model.n_vocab)
+            tuned = {side.name: tune(side, options, questions, say) for side in sides}
+            measured = side_by_side(sides, tuned, options, questions, say)
+    except NoQuota as reason:
+        bench.cannot("three", TITLE, str(reason))
+        return
+    results = compare(THREE, {name: found.figures() for name, found in measured.items()})
+    text = report.sides_markdown(f"{TITLE} ({options.quota:.3f} cores)", measured, tuned, results)
+    bench.add("three", {"measured": measured, "tuned": tuned, "bars": results}, text)

@@ -1,0 +1,94 @@
+"""How a lender gets its layers: only its own, at the link's speed, and only once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+from bench import report
+from bench.children import ROOT, Place
+from bench.job import Bench, say
+from bench.pool import Node, default_splits
+from bench.wire import HERE, Link, NoLink, busy_rate, limited_link, sampled
+
+TITLE = "Weights over a limited link"
+PAIRING_SECONDS = 60.0
+
+
+def transfer(bench: Bench) -> None:
+    """Load twice over the link; count what crosses it."""
+    try:
+        with limited_link(bench.options.rate_mbit) as link, bench.family() as family:
+            cores = bench.options.cores
+            homes, flags = bench.homes / "transfer", ["--lend", bench.options.lend]
+            here = Place(cpus=cores[:1])
+            there = Place(cpus=cores[-1:], netns=link.namespace)
+            host = Node(family, "transfer-host", homes / "host", here, flags)
+            lender = Node(family, "transfer-lender", homes / "lender", there, flags, talks=False)
+            join(host, lender, link)
+            found = loads(bench, host, link)
+    except NoLink as reason:
+        bench.cannot("transfer", TITLE, str(reason))
+        return
+    bench.add("transfer", found, markdown(found))
+
+
+def join(host: Node, lender: Node, link: Link) -> None:
+    """Pair by the command line, which can run inside the namespace."""
+    opened = host.control.request("POST", "/pairing", {"role": "use_and_lend"})
+    launch = [sys.executable, "-m", "bench.launch", "--netns", link.namespace, "--"]
+    address = f"{HERE}:{host.ready['peer_port']}"
+    command = [sys.executable, "-m", "app", "pair", address, "--code", opened["code"]]
+    subprocess.run(
+        [*launch, *command, "--home", str(lender.home), "--json"],
+        check=True, cwd=ROOT, stdout=subprocess.DEVNULL, timeout=PAIRING_SECONDS,
+    )  # fmt: skip
+
+
+def loads(bench: Bench, host: Node, link: Link) -> dict[str, Any]:
+    """First load, second load, and the share of the model that the lender holds."""
+    body = {"path": str(bench.options.model), "name": None}
+    model = host.control.finish("/models", body)["model"]["name"]
+    splits = [s for s in bench.options.splits if len(s) == 3]
+    split = splits[0] if splits else default_splits(bench.model.n_layers, 1)[0]
+    wanted = {"model": model, "split": list(split)}
+    found: dict[str, Any] = {
+        "split": split,
+        "layer_bytes": sum(bench.model.layer_bytes[split[0] : split[0] + split[1]]),
+        "link_bytes_per_second": link.bytes_per_second,
+    }
+    for which in ("first", "second"):
+        started = time.monotonic()
+        with sampled(link) as samples:
+            loaded = host.control.finish("/load", wanted)["loaded"]
+        found[which] = {
+            "seconds": time.monotonic() - started,
+            "moved_bytes": samples.points[-1][1] - samples.points[0][1],
+            "bytes_per_second": busy_rate(samples.points),
+            "fetched_bytes": loaded.get("fetched_bytes"),
+        }
+        say(f"transfer: {which} load {found[which]}")
+        host.control.request("POST", "/unload", {})
+    return found
+
+
+def markdown(found: dict[str, Any]) -> str:
+    rows = []
+    for which in ("first", "second"):
+        load = found[which]
+        share = (load["bytes_per_second"] or 0.0) / found["link_bytes_per_second"]
+        fetched = "?" if load["fetched_bytes"] is None else f"{load['fetched_bytes'] / 1e6:.2f}"
+        rows.append([
+            which, f"{load['moved_bytes'] / 1e6:.2f}", f"{load['moved_bytes'] / found['layer_bytes']:.3f}",
+            fetched, f"{load['seconds']:.1f}", f"{100 * share:.0f} %" if which == "first" else "–",
+        ])  # fmt: skip
+    head = ["load", "MB on the link", "of the lender's layers", "MB of weights fetched", "s",
+            "of the link's speed"]  # fmt: skip
+    size = found["layer_bytes"] / 1e6
+    link = found["link_bytes_per_second"] * 8 / 1e9
+    intro = (
+        f"Split {found['split']}: the lender's layers are {size:.1f} MB; the link {link:g} Gb/s."
+    )
+    return f"## {TITLE}\n\n{intro}\n\n{report.table(head, rows)}"

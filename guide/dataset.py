@@ -1,0 +1,209 @@
+"""The text the Guide learns from: topics read from TOML, and their questions varied by a seeded generator."""
+
+import math
+import random
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TEXT = HERE / "text"
+CHOICE = re.compile(r"\(([^()]*\|[^()]*)\)")
+SLOT = re.compile(r"\{(\w+)\}")
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+TWO_TURNS = 0.12  # share of conversations with an earlier exchange
+SYSTEM = 0.12  # share that starts with a system message
+SMALL_TALK = ("hello", "thanks", "bye", "off-topic")  # drawn more often as an earlier or later turn
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One thing people ask about, its single answer, and the wordings it is asked in."""
+
+    name: str
+    answer: str
+    questions: tuple[str, ...]  # patterns with {slot} and (a|b|)
+    check: tuple[str, ...]  # plain wordings kept for validation, never trained on
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One question and its answer."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What one training example says; loss is taken on the answers."""
+
+    system: str | None
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The synonyms, the polite phrases and the slips that vary a question."""
+
+    slots: dict[str, list[str]]
+    before: list[str]
+    after: list[str]
+    slips: list[tuple[str, str]]
+    systems: list[str]
+
+
+def plain(text: str) -> str:
+    """Lower case, without punctuation and spaces: the form in which two wordings count as the same."""
+    return "".join(c for c in text.lower() if c.isalnum())
+
+
+def lines(block: str) -> tuple[str, ...]:
+    """The non-empty lines of a block."""
+    return tuple(line.strip() for line in block.splitlines() if line.strip())
+
+
+def load_topics() -> list[Topic]:
+    """Every topic of guide/text, in the order of the files' names."""
+    return [
+        Topic(entry["name"], entry["answer"], lines(entry["questions"]), lines(entry["check"]))
+        for path in sorted(TEXT.glob("*.toml"))
+        for entry in tomllib.loads(path.read_text("utf-8")).get("topic", [])
+    ]
+
+
+def load_words() -> Words:
+    """The synonyms of every text file, and the phrases of words.toml."""
+    slots: dict[str, list[str]] = {}
+    for path in sorted(TEXT.glob("*.toml")):
+        slots |= tomllib.loads(path.read_text("utf-8")).get("slots", {})
+    words = tomllib.loads((TEXT / "words.toml").read_text("utf-8"))
+    system = tomllib.loads((TEXT / "system.toml").read_text("utf-8"))
+    phrases = words["phrases"]
+    slips = [(right, wrong) for right, wrong in words["typing"]["slips"]]
+    return Words(slots, phrases["before"], phrases["after"], slips, system["messages"])
+
+
+def held_out() -> list[str]:
+    """The scored wordings that must never be trained on."""
+    key = tomllib.loads((HERE / "key.toml").read_text("utf-8"))
+    return [wording for topic in key["topic"] for wording in topic["others"]]
+
+
+def expand(pattern: str, slots: dict[str, list[str]], rng: random.Random) -> str:
+    """One wording of a pattern, drawn at random."""
+    while match := CHOICE.search(pattern):
+        pattern = (
+            pattern[: match.start()] + rng.choice(match[1].split("|")) + pattern[match.end() :]
+        )
+    text = SLOT.sub(lambda slot: rng.choice(slots[slot[1]]), pattern)
+    return " ".join(text.split())
+
+
+def breadth(pattern: str, slots: dict[str, list[str]]) -> float:
+    """How often to draw a pattern: one, and one more for each doubling of its wordings."""
+    bits = 0.0
+    while match := CHOICE.search(pattern):
+        bits += math.log2(len(match[1].split("|")))
+        pattern = pattern[: match.start()] + pattern[match.end() :]
+    return 1 + bits + sum(math.log2(len(slots[name])) for name in SLOT.findall(pattern))
+
+
+def misspell(text: str, rng: random.Random) -> str:
+    """Drop, double or swap one letter."""
+    if len(text) < 6:
+        return text
+    at = rng.randrange(1, len(text) - 1)
+    kind = rng.randrange(4)
+    if kind == 0:
+        return text[:at] + text[at + 1 :]
+    if kind == 1:
+        return text[:at] + text[at] + text[at:]
+    if kind == 2:
+        return text[: at - 1] + text[at] + text[at - 1] + text[at + 1 :]
+    return text[:at] + rng.choice(LETTERS) + text[at + 1 :]
+
+
+class Writer:
+    """Draws conversations without end; the same seed gives the same ones."""
+
+    def __init__(self, topics: list[Topic], words: Words, seed: int) -> None:
+        self.topics = topics
+        self.words = words
+        self.rng = random.Random(seed)
+        self.banned = [plain(wording) for wording in held_out()]
+        self.weights = [1 + min(len(topic.questions), 48) / 16 for topic in topics]
+        self.patterns = {
+            topic.name: [breadth(q, words.slots) for q in topic.questions] for topic in topics
+        }
+        self.by_name = {topic.name: topic for topic in topics}
+
+    def question(self, topic: Topic) -> str:
+        """One wording, varied; never one that holds a scored wording."""
+        while True:
+            pattern = self.rng.choices(topic.questions, self.patterns[topic.name])[0]
+            text = self.vary(expand(pattern, self.words.slots, self.rng))
+            if text and not any(wording in plain(text) for wording in self.banned):
+                return text
+
+    def vary(self, text: str) -> str:
+        """Politeness, case, punctuation and slips, each now and then."""
+        rng, asks = self.rng, len(text.split()) > 2
+        if asks and rng.random() < 0.15:
+            text = text + rng.choice(self.words.after)
+        if asks and rng.random() < 0.2:
+            text = rng.choice(self.words.before) + text
+        if asks and rng.random() < 0.12:
+            kept = [word for word in text.split() if rng.random() > 0.12]
+            text = " ".join(kept)
+        for right, wrong in self.words.slips if rng.random() < 0.3 else []:
+            if rng.random() < 0.3:
+                text = re.sub(rf"\b{right}\b", wrong, text)
+        if rng.random() < 0.12:
+            text = misspell(text, rng)
+        return self.style(text)
+
+    def style(self, text: str) -> str:
+        """Capitals and the mark at the end, as different people type them."""
+        how, rng = self.rng.random(), self.rng
+        if how < 0.4:
+            text = text.lower()
+        elif how < 0.8:
+            text = text[:1].upper() + text[1:]
+        elif how < 0.83:
+            text = text.upper()
+        if text[-1:].isalnum():
+            text += rng.choice(["?", "?", "?", "", "", "", ".", "!", " ?"])
+        elif rng.random() < 0.3:
+            text = text.rstrip("?!. ") or text
+        return text
+
+    def turn(self, topic: Topic) -> Turn:
+        """One exchange about a topic."""
+        return Turn(self.question(topic), topic.answer)
+
+    def topic(self) -> Topic:
+        """A topic, those with more wordings more often."""
+        return self.rng.choices(self.topics, self.weights)[0]
+
+    def conversation(self) -> Conversation:
+        """One example: mostly a single exchange."""
+        turns = [self.turn(self.topic())]
+        if self.rng.random() < TWO_TURNS:
+            name = self.rng.choice(SMALL_TALK) if self.rng.random() < 0.4 else self.topic().name
+            other = self.turn(self.by_name[name])
+            turns = [other, *turns] if name == "hello" else [*turns, other]
+        system = self.rng.choice(self.words.systems) if self.rng.random() < SYSTEM else None
+        return Conversation(system, tuple(turns))
+
+    def __iter__(self) -> Iterator[Conversation]:
+        while True:
+            yield self.conversation()
+
+
+def checks(topics: list[Topic]) -> list[tuple[str, Turn]]:
+    """The validation wordings: topic name, question and answer."""
+    return [(topic.name, Turn(text, topic.answer)) for topic in topics for text in topic.check]

@@ -1,0 +1,153 @@
+"""Asks the Guide the 30 most asked questions and 60 other wordings; marks the answers by key.toml."""
+
+import argparse
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from guide.dataset import HERE, load_topics
+
+MODEL = HERE.parent / "resources" / "guide.gguf"
+OTHERS_BAR = 0.8  # of the other wordings; of the 30 asked ones all must be right
+MAX_TOKENS = 160
+
+Ask = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a right answer on a topic holds: one phrase of each of `needs`, none of `never`."""
+
+    topic: str
+    asked: str
+    others: tuple[str, ...]
+    needs: tuple[tuple[str, ...], ...]
+    never: tuple[str, ...]
+
+    def passes(self, answer: str) -> bool:
+        """Whether an answer holds the facts."""
+        said = " ".join(answer.lower().split())
+        return all(any(phrase in said for phrase in some) for some in self.needs) and not any(
+            phrase in said for phrase in self.never
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One question, as marked."""
+
+    topic: str
+    question: str
+    other_wording: bool
+    passed: bool
+    answer: str
+
+
+def load_key() -> list[Mark]:
+    """The key of all topics."""
+    entries = tomllib.loads((HERE / "key.toml").read_text("utf-8"))["topic"]
+    return [
+        Mark(
+            e["name"],
+            e["asked"],
+            tuple(e["others"]),
+            tuple(map(tuple, e["needs"])),
+            tuple(e["never"]),
+        )
+        for e in entries
+    ]
+
+
+def leaks(key: Sequence[Mark], answers: dict[str, str]) -> list[tuple[str, str]]:
+    """Pairs (topic, other topic) where the key would take the other topic's answer; there should be none."""
+    return [
+        (mark.topic, name)
+        for mark in key
+        for name, answer in answers.items()
+        if name != mark.topic and mark.passes(answer)
+    ]
+
+
+def canonical() -> dict[str, str]:
+    """The written answer of each topic of the training text."""
+    return {topic.name: topic.answer for topic in load_topics()}
+
+
+def score(key: Sequence[Mark], ask: Ask) -> list[Result]:
+    """Every question of the key, asked and marked."""
+    results = []
+    for mark in key:
+        for question in (mark.asked, *mark.others):
+            answer = ask(question)
+            results.append(
+                Result(mark.topic, question, question != mark.asked, mark.passes(answer), answer)
+            )
+    return results
+
+
+def totals(results: Sequence[Result]) -> dict[str, Any]:
+    """How many passed, and whether the bar is met."""
+    asked = [result.passed for result in results if not result.other_wording]
+    others = [result.passed for result in results if result.other_wording]
+    met = all(asked) and sum(others) >= OTHERS_BAR * len(others)
+    return {
+        "asked": sum(asked),
+        "of_asked": len(asked),
+        "others": sum(others),
+        "of_others": len(others),
+        "met": met,
+    }
+
+
+def open_guide(path: Path, threads: int = 1) -> Ask:
+    """The model behind its own chat template, greedy, one question at a time."""
+    from llama_cpp import Llama
+
+    llama = Llama(str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, verbose=False)
+
+    def ask(question: str) -> str:
+        messages = [{"role": "user", "content": question}]
+        reply: Any = llama.create_chat_completion(messages, temperature=0.0, max_tokens=MAX_TOKENS)  # type: ignore[arg-type]
+        return str(reply["choices"][0]["message"]["content"])
+
+    return ask
+
+
+def show(results: Sequence[Result], sums: dict[str, Any]) -> None:
+    """A line for each question, failures with what was said, then the totals."""
+    for result in results:
+        print(f"{'pass' if result.passed else 'FAIL'}  {result.topic:<14} {result.question}")
+        if not result.passed:
+            print(f"      said: {result.answer}")
+    print(
+        f"asked {sums['asked']}/{sums['of_asked']}, other wordings {sums['others']}/{sums['of_others']}"
+    )
+    print("The bar is met." if sums["met"] else "The bar is not met.")
+
+
+def main() -> int:
+    """The command line; 1 below the bar, 2 if the key itself is faulty."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", type=Path, nargs="?", default=MODEL)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    key = load_key()
+    if found := leaks(key, canonical()):
+        print(f"The key takes wrong topics' answers: {found}", file=sys.stderr)
+        return 2
+    results = score(key, open_guide(given.model, given.threads))
+    sums = totals(results)
+    if given.json:
+        print(json.dumps({**sums, "results": [asdict(result) for result in results]}))
+    else:
+        show(results, sums)
+    return 0 if sums["met"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""Trains the Guide; the weights are saved again and again, so that a run may be cut short."""
+
+import argparse
+import math
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional
+
+from guide import tokenizer as bpe
+from guide.dataset import Turn, Writer, checks, load_topics, load_words
+from guide.model import Llama, Shape
+from guide.tokenizer import SEED, Example
+
+BATCH_TOKENS = 2048
+POOL = 24  # batches made at once and sorted by length, to waste little on padding
+PEAK_RATE = 1.5e-3
+WARMUP_STEPS = 100
+WEIGHT_DECAY = 0.1
+DROPOUT = 0.1
+QUESTION_WEIGHT = 0.15  # of the loss on question tokens, against 1 on answers
+TOKEN_NOISE = 0.04  # share of question tokens replaced by others
+CUT_SHARE = 0.85  # of the examples end a few tokens into the answer: where the topic is decided
+CUT_AFTER = (6, 14)
+SAVE_EVERY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Padded examples: tokens and loss weights, [batch, n_tokens]."""
+
+    tokens: Tensor
+    weights: Tensor
+
+
+def shorten(example: Example, rng: random.Random) -> Example:
+    """Cut most examples soon after the last answer begins; change a few question tokens."""
+    tokens, kinds = list(example.tokens), example.kinds
+    for at, kind in enumerate(kinds):
+        if kind == 1 and rng.random() < TOKEN_NOISE:
+            tokens[at] = rng.randrange(len(bpe.SPECIAL), bpe.VOCAB_SIZE)
+    if rng.random() < CUT_SHARE:
+        begin = max(at for at, kind in enumerate(kinds) if kind == 2 and kinds[at - 1] == 0)
+        end = begin + rng.randint(*CUT_AFTER)
+        return Example(tokens[:end], kinds[:end])
+    return Example(tokens, kinds)
+
+
+def collate(examples: list[Example]) -> Batch:
+    """Pad on the right; the weight of a token is the weight of predicting it."""
+    width = max(len(example.tokens) for example in examples)
+    tokens = torch.full((len(examples), width), bpe.PAD)
+    weights = torch.zeros(len(examples), width)
+    value = {0: 0.0, 1: QUESTION_WEIGHT, 2: 1.0}
+    for row, example in enumerate(examples):
+        size = len(example.tokens)
+        tokens[row, :size] = torch.tensor(example.tokens)
+        weights[row, :size] = torch.tensor([value[kind] for kind in example.kinds])
+    return Batch(tokens, weights)
+
+
+def batches(tokenizer: Tokenizer, seed: int) -> Iterator[Batch]:
+    """Batches of about BATCH_TOKENS tokens, of examples of like length, without end."""
+    rng = random.Random(seed)
+    writer = iter(Writer(load_topics(), load_words(), seed))
+    while True:
+        pool: list[Example] = []
+        while sum(len(example.tokens) for example in pool) < POOL * BATCH_TOKENS:
+            pool.append(shorten(bpe.encode(tokenizer, next(writer)), rng))
+        pool.sort(key=lambda example: len(example.tokens))
+        groups: list[list[Example]] = [[]]
+        for example in pool:
+            if (len(groups[-1]) + 1) * len(example.tokens) > BATCH_TOKENS:
+                groups.append([])
+            groups[-1].append(example)
+        rng.shuffle(groups)
+        yield from (collate(group) for group in groups if group)
+
+
+def loss_of(model: Llama, batch: Batch) -> Tensor:
+    """Weighted mean cross-entropy; the head runs only where something is to be learnt."""
+    targets, weights = batch.tokens[:, 1:], batch.weights[:, 1:]
+    wanted = weights > 0
+    states = model.hidden(batch.tokens[:, :-1])[wanted]
+    losses = functional.cross_entropy(model.head(states), targets[wanted], reduction="none")
+    return (losses * weights[wanted]).sum() / weights.sum()
+
+
+def rate(step: int, steps: int) -> float:
+    """The learning rate of a step: a short rise, then half a cosine down to a hundredth."""
+    if step < WARMUP_STEPS:
+        return PEAK_RATE * (step + 1) / WARMUP_STEPS
+    done = (step - WARMUP_STEPS) / max(1, steps - WARMUP_STEPS)
+    return PEAK_RATE * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))
+
+
+@torch.no_grad()
+def validate(
+    model: Llama, tokenizer: Tokenizer, turns: list[tuple[str, Turn]]
+) -> tuple[float, list[str]]:
+    """Share of validation wordings whose answer would be given word for word, and the topics of the rest."""
+    model.eval()
+    missed = []
+    for name, turn in turns:
+        asked = tokenizer.encode(bpe.prompt([("user", turn.question)])).ids
+        answer = [*tokenizer.encode(turn.answer).ids, bpe.END]
+        said = model(torch.tensor([asked + answer]))[0, len(asked) - 1 : -1].argmax(-1).tolist()
+        if said != answer:
+            missed.append(name)
+    model.train()
+    return 1 - len(missed) / len(turns), missed
+
+
+def optimizer_for(model: Llama) -> torch.optim.AdamW:
+    """AdamW; norms are not decayed."""
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    rest = [p for p in model.parameters() if p.dim() <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": WEIGHT_DECAY},
+        {"params": rest, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=PEAK_RATE, betas=(0.9, 0.95))
+
+
+def save(model: Llama, path: Path) -> None:
+    """Write the weights beside the old ones, then put them in their place."""
+    part = path.with_suffix(".part.npz")
+    np.savez(part, **{name: weight.numpy() for name, weight in model.state_dict().items()})
+    part.replace(path)
+
+
+def train(build: Path, steps: int, minutes: float, check_every: int) -> None:
+    """Train for so many steps, or minutes if they end first: then the rate falls with the clock."""
+    torch.manual_seed(SEED)
+    tokenizer = bpe.load(build / "tokenizer.json")
+    model = Llama(Shape(), DROPOUT)
+    optimizer = optimizer_for(model)
+    turns = checks(load_topics())
+    print(
+        f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(turns)} validation wordings",
+        flush=True,
+    )
+    begin, mean = time.monotonic(), 0.0
+    for step, batch in enumerate(batches(tokenizer, SEED)):
+        passed = (time.monotonic() - begin) / 60
+        done = max(step / steps, passed / minutes if minutes else 0.0)
+        if done >= 1:
+            break
+        for group in optimizer.param_groups:
+            group["lr"] = min(rate(step, steps), rate(max(step, int(done * steps)), steps))
+        loss = loss_of(model, batch)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        mean = loss.item() if step == 0 else 0.98 * mean + 0.02 * loss.item()
+        if step % 20 == 0:
+            print(f"step {step} loss {mean:.3f} done {done:.3f} {passed:.1f} min", flush=True)
+        if step % SAVE_EVERY == SAVE_EVERY - 1:
+            save(model, build / "weights.npz")
+        if step % check_every == check_every - 1:
+            share, missed = validate(model, tokenizer, turns)
+            print(f"step {step} validation {share:.3f} missed {' '.join(missed)}", flush=True)
+    save(model, build / "weights.npz")
+    share, missed = validate(model, tokenizer, turns)
+    print(f"end: validation {share:.3f} missed {' '.join(missed)}", flush=True)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, default=Path("build/guide"))
+    parser.add_argument("--steps", type=int, default=3600)
+    parser.add_argument(
+        "--minutes", type=float, default=0, help="end by the clock; not reproducible"
+    )
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--check-every", type=int, default=300)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    train(given.build, given.steps, given.minutes, given.check_every)
+
+
+if __name__ == "__main__":
+    main()

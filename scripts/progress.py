@@ -1,0 +1,174 @@
+"""One line that says how far a long command is, on a terminal or in a log."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TextIO
+
+LOG_EVERY_SECONDS = 15.0  # a log gets a line this often, a terminal one a second
+READ_EVERY_SECONDS = 1.0
+
+_NINJA = re.compile(r"^\s*\[(\d+)/(\d+)\] ")
+_PIP = re.compile(r"^\s*(Collecting|Downloading|Installing collected|Building wheel)\b\s*(\S*)")
+
+
+class Share(NamedTuple):
+    """Of `total` things `done` are done."""
+
+    done: int
+    total: int
+
+
+def compiled(line: str) -> Share | None:
+    """What ninja says about itself: `[12/210] Building CXX object …`; None for other lines."""
+    found = _NINJA.match(line)
+    if not found:
+        return None
+    done, total = int(found[1]), int(found[2])
+    return Share(done, total) if 0 < done <= total else None
+
+
+def doing(line: str) -> str | None:
+    """What pip is at, in a few words; None for lines that say nothing new."""
+    found = _PIP.match(line)
+    if not found:
+        return None
+    verb, what = found[1], found[2].split("==")[0]
+    return "installing" if verb.startswith("Installing") else f"{verb.lower()} {what}"
+
+
+def clock_face(seconds: float) -> str:
+    """Seconds as people read them: `0:07`, `4:31`, `1:02:03`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class View:
+    """What has been heard of one command so far, and the line that tells it."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._share: Share | None = None
+        self._doing = ""
+
+    def hear(self, line: str) -> None:
+        """Take one line of the command's output."""
+        share = compiled(line)
+        if share and (
+            self._share is None or share.total != self._share.total or share > self._share
+        ):
+            self._share = share
+        self._doing = doing(line) or self._doing
+
+    def line(self, elapsed_seconds: float) -> str:
+        """`compiling 43 % (91 of 210), 1:52`."""
+        if self._share:
+            done, total = self._share
+            middle = f"{100 * done // total} % ({done} of {total} files)"
+        else:
+            middle = self._doing or "starting"
+        return f"{self._label}: {middle}, {clock_face(elapsed_seconds)}"
+
+
+class Teller:
+    """Writes a changing line: over itself on a terminal, now and then in a log."""
+
+    def __init__(self, out: TextIO, clock: Callable[[], float]) -> None:
+        self._out = out
+        self._clock = clock
+        self._terminal = out.isatty()
+        self._told_at = clock()
+        self._told = ""
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.wipe()
+        print(text, file=self._out, flush=True)
+
+    def show(self, text: str) -> None:
+        """A line that the next one replaces; a log gets it every 15 seconds."""
+        if self._terminal:
+            width = shutil.get_terminal_size().columns - 1
+            self._out.write("\r" + f"    {text}"[:width].ljust(width))
+            self._out.flush()
+            self._told = text
+        elif self._clock() - self._told_at >= LOG_EVERY_SECONDS:
+            self._told_at = self._clock()
+            print(f"    {text}", file=self._out, flush=True)
+
+    def wipe(self) -> None:
+        """Take the changing line away."""
+        if self._terminal and self._told:
+            self._out.write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
+            self._told = ""
+        self._told_at = self._clock()
+
+
+def run(command: list[str], env: dict[str, str], label: str, log: TextIO) -> tuple[int, str]:
+    """Run a command to its end, telling how far it is. Gives its exit code and all it printed."""
+    teller, view, started = Teller(sys.stdout, time.monotonic), View(label), time.monotonic()
+    heard: list[str] = []
+    log.write("\n$ " + " ".join(command) + "\n")
+    with subprocess.Popen(
+        command,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    ) as child:
+        try:
+            for line in _lines_or_ticks(child):
+                if line:
+                    heard.append(line)
+                    log.write(line)
+                    view.hear(line)
+                teller.show(view.line(time.monotonic() - started))
+        except BaseException:
+            end(child)  # Ctrl-C: nothing goes on compiling behind our back
+            raise
+        finally:
+            teller.wipe()
+    return child.returncode, "".join(heard)
+
+
+def end(child: subprocess.Popen[str]) -> None:
+    """End a command with all that it started: pip's compilers would go on without it."""
+    if sys.platform == "win32":
+        subprocess.run(["taskkill", "/F", "/T", "/PID", str(child.pid)], check=False)
+    else:
+        os.killpg(child.pid, signal.SIGTERM)
+
+
+def _lines_or_ticks(child: subprocess.Popen[str]) -> Iterator[str]:
+    """The child's lines as they come, and an empty one each second in which none came."""
+    lines: queue.Queue[str | None] = queue.Queue()
+
+    def read() -> None:
+        for line in child.stdout or ():
+            lines.put(line)
+        lines.put(None)
+
+    threading.Thread(target=read, name="read", daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=READ_EVERY_SECONDS)
+        except queue.Empty:
+            yield ""
+            continue
+        if line is None:
+            return
+        yield line

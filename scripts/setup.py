@@ -1,0 +1,278 @@
+"""Makes .venv from the locks and compiles the engine; run it as `python3 -m scripts.setup`.
+
+It needs nothing but Python itself. What is done stays done: a second run takes no time, and one
+after an interruption goes on from there.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if sys.version_info < (3, 11):
+    sys.exit(
+        "Poolhouse needs Python 3.11 or newer; this is {}.{}. Install a newer one and start again, "
+        "for example `make run PYTHON=python3.12`.".format(*sys.version_info[:2])
+    )
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from scripts.progress import run
+from scripts.trouble import Trouble, check_compiler, check_disk, check_python, explained
+
+PROJECT = Path(__file__).resolve().parent.parent
+VENV = PROJECT / ".venv"
+LOCKS = PROJECT / "requirements"
+STAMPS = VENV / "poolhouse-setup.json"
+LOG = VENV / "poolhouse-setup.log"
+
+# The pip that came with Python is enough, on a network that may fail: few retries, no questions.
+PIP = ["-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "2"]
+LOCKED = ["install", "--no-deps", "--require-hashes"]
+
+# A native build crashes on virtual machines that announce instructions and do not deliver them.
+PORTABLE = "-DGGML_NATIVE=OFF"
+NATIVE_SIGNS = ("AVX512", "AMX")  # in the engine's own list of what it was compiled with
+# llama_cpp imports diskcache, which is not installed on purpose: an empty module stands in.
+ASK_ENGINE = (
+    "import sys, types; sys.modules['diskcache'] = types.ModuleType('diskcache')\n"
+    "import llama_cpp\n"
+    "print(int(llama_cpp.llama_supports_rpc()), llama_cpp.llama_print_system_info().decode())"
+)
+
+
+def main() -> int:
+    """Set up, or say in one sentence why not. Gives the exit code."""
+    parser = argparse.ArgumentParser(prog="python3 -m scripts.setup", description=__doc__)
+    parser.add_argument("--dev", action="store_true", help="also the tools that `make test` needs")
+    parser.add_argument("--release", action="store_true", help="engine without RPC, as it ships")
+    chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # both ways to stop end the compiler
+    try:
+        set_up(dev=chosen.dev, rpc=not chosen.release)
+    except Trouble as trouble:
+        print(f"\n{trouble}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped. The next run goes on from here.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def set_up(dev: bool, rpc: bool) -> None:
+    """Bring .venv to what the locks and flags ask for. Raises Trouble."""
+    wanted = wanted_stamps(dev, rpc, place())
+    if not due_of(wanted):
+        return
+    say(f"Setting up Poolhouse in {VENV.name} (details: {VENV.name}/{LOG.name}).")
+    check_python()
+    if "engine" in due_of(wanted):
+        check_disk(PROJECT)
+        check_compiler()
+    make_venv()
+    due = due_of(wanted)
+    for number, step in enumerate(due, start=1):
+        say(f"[{number}/{len(due)}] {TITLES[step]}")
+        write_stamps({**read_stamps(), step: "begun"})
+        STEPS[step](rpc)
+        write_stamps({**read_stamps(), step: wanted[step]})
+    say("Ready.")
+
+
+def due_of(wanted: dict[str, str]) -> list[str]:
+    """The steps still to do, in order."""
+    done = read_stamps()
+    return [step for step, stamp_ in wanted.items() if done.get(step) != stamp_]
+
+
+def wanted_stamps(dev: bool, rpc: bool, python: str) -> dict[str, str]:
+    """Step -> a hash of all it depends on. A step with an unchanged stamp is not done again."""
+    stamps = {
+        "packages": stamp(python, lock("run"), lock("build")),
+        "engine": stamp(python, lock("engine"), lock("build"), cmake_args(rpc)),
+        "project": stamp(python, (PROJECT / "pyproject.toml").read_text(encoding="utf-8")),
+    }
+    return {**stamps, "tools": stamp(python, lock("dev"))} if dev else stamps
+
+
+def stamp(*parts: str) -> str:
+    """A short hash of the parts."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def lock(name: str) -> str:
+    """The text of one lock."""
+    return (LOCKS / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def place() -> str:
+    """The Python that .venv is made with, and where: another one asks for everything anew."""
+    return f"{sys.version} {sys.platform} {VENV}"
+
+
+def read_stamps() -> dict[str, str]:
+    """What earlier runs finished; empty where nothing readable is."""
+    try:
+        known = json.loads(STAMPS.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def write_stamps(stamps: dict[str, str]) -> None:
+    """Replace the stamps in one step, so that an interruption leaves the old ones."""
+    part = STAMPS.with_suffix(".part")
+    part.write_text(json.dumps(stamps, indent=1), encoding="utf-8")
+    part.replace(STAMPS)
+
+
+def make_venv() -> None:
+    """Make .venv, unless one of this same Python works already in this place."""
+    here = stamp(place())
+    same_python = f"import sys, pip; sys.exit(sys.version_info[:3] != {sys.version_info[:3]})"
+    if read_stamps().get("place", here) == here and answers(same_python):
+        return
+    say("Making the environment.")
+    command = [sys.executable, "-m", "venv", "--clear", str(VENV)]
+    made = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=clean_environment()
+    )
+    if made.returncode != 0:
+        cause = explained(made.stdout + made.stderr) or last_line(made.stdout + made.stderr)
+        raise Trouble(f"The Python environment could not be made in {VENV}: {cause}")
+    write_stamps({"place": here})
+
+
+def install_packages(_rpc: bool) -> None:
+    """What the app runs on, and what compiles the engine (cmake and ninja come as packages)."""
+    pip([*LOCKED, "-r", str(LOCKS / "run.txt"), "-r", str(LOCKS / "build.txt")], "packages")
+
+
+def install_tools(_rpc: bool) -> None:
+    """What `make test` needs beside that."""
+    pip([*LOCKED, "-r", str(LOCKS / "dev.txt")], "tools")
+
+
+def install_project(_rpc: bool) -> None:
+    """Poolhouse itself, used in place."""
+    pip(["install", "--no-deps", "--no-build-isolation", "--editable", str(PROJECT)], "poolhouse")
+
+
+def install_engine(rpc: bool) -> None:
+    """llama.cpp from its hashed source. Raises Trouble when it is not built as asked even then."""
+    command = [*LOCKED, "--no-build-isolation", "--verbose", "-r", str(LOCKS / "engine.txt")]
+    flags = {"CMAKE_ARGS": cmake_args(rpc)}
+    fresh = ["--no-cache-dir", "--force-reinstall"]
+    pip(command, "engine", flags)
+    wrong = built_wrongly(engine_says(), rpc)
+    if wrong:
+        say(f"      An earlier build was at hand, but it was {wrong}: compiling anew.")
+        pip([*command, *fresh], "engine", flags)
+        wrong = built_wrongly(engine_says(), rpc)
+    if wrong:
+        raise Trouble(f"The engine was {wrong} although asked otherwise. See {LOG}.")
+
+
+def cmake_args(rpc: bool) -> str:
+    """The engine's flags. RPC is compiled in for the benchmark's baseline only and never ships."""
+    return f"{PORTABLE} -DGGML_RPC={'ON' if rpc else 'OFF'}"
+
+
+def built_wrongly(says: str, rpc: bool) -> str:
+    """What is wrong with the build that says this (`1 CPU : SSE3 = 1 | …`); empty if nothing."""
+    has_rpc, _, features = says.partition(" ")
+    if has_rpc not in ("0", "1"):
+        return "built so that it does not load"
+    if any(sign in features for sign in NATIVE_SIGNS):
+        return "built for one processor model only"
+    if (has_rpc == "1") != rpc:
+        return f"built {'with' if has_rpc == '1' else 'without'} RPC"
+    return ""
+
+
+def engine_says() -> str:
+    """What the installed engine says of itself, empty when it cannot be loaded."""
+    asked = subprocess.run(
+        [venv_python(), "-c", ASK_ENGINE],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean_environment(),
+    )
+    with LOG.open("a", encoding="utf-8") as log:
+        log.write(asked.stdout + asked.stderr)
+    return asked.stdout.strip() if asked.returncode == 0 else ""
+
+
+def answers(code: str) -> bool:
+    """Whether the environment's Python can run this."""
+    try:
+        command = [venv_python(), "-c", code]
+        return (
+            subprocess.run(
+                command, capture_output=True, check=False, env=clean_environment()
+            ).returncode
+            == 0
+        )
+    except OSError:
+        return False
+
+
+def pip(arguments: list[str], label: str, more: dict[str, str] | None = None) -> None:
+    """Run pip in the environment. Raises Trouble with the cause, as far as its output names one."""
+    with LOG.open("a", encoding="utf-8") as log:
+        command = [venv_python(), *PIP, *arguments]
+        code, output = run(command, {**clean_environment(), **(more or {})}, label, log)
+    if code != 0:
+        raise Trouble(
+            explained(output)
+            or f"Installing the {label} failed: {last_line(output)} All of its output is in {LOG}."
+        )
+
+
+def last_line(output: str) -> str:
+    """The last line that says something, with a full stop."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    told = lines[-1] if lines else "no reason was given"
+    return told if told.endswith(".") else told + "."
+
+
+def venv_python() -> str:
+    """The environment's Python."""
+    return str(VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+
+
+def clean_environment() -> dict[str, str]:
+    """Our environment without what would lead pip elsewhere. An empty HOME counts as none."""
+    unwanted = {"PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER"}
+    kept = {name: value for name, value in os.environ.items() if name not in unwanted}
+    if not kept.get("HOME"):
+        kept.pop("HOME", None)
+    return {**kept, "PYTHONUNBUFFERED": "1"}
+
+
+def say(text: str) -> None:
+    """A line for whoever waits."""
+    print(text, flush=True)
+
+
+TITLES = {
+    "packages": "Installing what Poolhouse runs on",
+    "engine": "Compiling the engine, llama.cpp (4 minutes on two idle cores)",
+    "project": "Installing Poolhouse itself",
+    "tools": "Installing the tools for tests",
+}
+STEPS = {
+    "packages": install_packages,
+    "engine": install_engine,
+    "project": install_project,
+    "tools": install_tools,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""Orders and answers survive JSON, and what is not one of them is refused."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from backends import orders
+from backends.contract import Layers, Role, Sampling, StageConfig
+
+CONFIG = StageConfig("fake", "fake:", "", Role.LAST, Layers(2, 4), 16, 4, 1024, 64, 1)
+ASKED: list[orders.Asked] = [
+    orders.OpenStage(
+        request=1, pipeline="00" * 16, epoch=3, number=1, context=256, memory_limit_bytes=0,
+        config=CONFIG,
+    ),
+    orders.CloseStage(request=2, pipeline="00" * 16),
+    orders.Begin(
+        request=3, pipeline="00" * 16, slot=1, due_from=5, history=(1, 2), drawn=1,
+        sampling=Sampling(logit_bias=((3, -1.5),), grammar='root ::= "a"'),
+    ),
+    orders.OpenVocabulary(request=4, path="x.gguf"),
+    orders.Tokenize(request=5, text="Grüße"),
+    orders.Render(request=6, messages=({"role": "user", "content": "hi"},), now=1.0),
+]  # fmt: skip
+ANSWERS: list[orders.Answer] = [
+    orders.Opened(request=1, memory_bytes=5, seconds=0.5),
+    orders.Closed(request=2),
+    orders.Begun(request=3),
+    orders.Vocabulary(
+        request=4, n_vocab=300, end_tokens=(1,), bos=0, adds_bos=True, has_template=False
+    ),
+    orders.Pieces(request=4, first=0, pieces=(b"", b"\xff"), last=True),
+    orders.Tokenized(request=5, ids=(1, 2)),
+    orders.Rendered(request=6, text="hi"),
+    orders.Failed(request=7, code="memory_short", text="no"),
+]
+
+
+@pytest.mark.parametrize("order", ASKED, ids=lambda order: type(order).__name__)
+def test_an_order_comes_back(order: orders.Asked) -> None:
+    assert orders.decode_order(orders.encode(order)) == order
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
+def test_an_answer_comes_back(answer: orders.Answer) -> None:
+    assert orders.decode_answer(orders.encode(answer)) == answer
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{}",
+        b'{"order":"close","request":1,"pipeline":"","more":1}',
+        b'{"order":"opened","request":1,"memory_bytes":1,"seconds":1}',
+        orders.encode(ASKED[0]).replace(b'"first":2', b'"first":9'),
+        orders.encode(ASKED[0]).replace(b'"last"', b'"tail"'),
+    ],
+)
+def test_what_is_no_order_is_refused(data: bytes) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        orders.decode_order(data)

@@ -1,0 +1,179 @@
+"""Our sampler picks what llama.cpp's own would, remembers across breaks, and obeys grammars."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from backends.contract import GREEDY, Layers, Logits, Role, Sampling, Segment, StageError, Tokens
+from backends.llamacpp import binding
+from backends.llamacpp.stage import LlamaStage
+from backends.numbers import Rows
+from backends.sampling import GrammarRefused, Greedy, Sampler, sampler_for
+from tests import tiny
+from tests.backends import cutting
+
+N_VOCAB, N_TOKENS = 300, 40
+DIGITS = 'root ::= [0-9]+ "." [0-9]'
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaStage]:
+    path = tiny.llama(tmp_path_factory.mktemp("sampling") / "whole.gguf", layers=2)
+    with closing(LlamaStage(cutting.config(path, Layers(0, 2), Role.WHOLE, 64))) as loaded:
+        yield loaded
+
+
+def scores(stage: LlamaStage, ids: list[int], pos: int) -> Rows:
+    out = stage.forward(Tokens((Segment(0, len(ids), pos),), ids), [0])
+    assert isinstance(out, Logits)
+    return np.frombuffer(out.rows, np.float32)
+
+
+def ours(stage: LlamaStage, sampling: Sampling, n_tokens: int = N_TOKENS) -> list[int]:
+    stage.forget(0)
+    sampler = sampler_for(sampling, N_VOCAB, stage.vocab)
+    said = [sampler.pick(scores(stage, [0, 80, 90], 0))]
+    while len(said) < n_tokens:
+        said.append(sampler.pick(scores(stage, said[-1:], 2 + len(said))))
+    return said
+
+
+def theirs(stage: LlamaStage, links: list[Any]) -> list[int]:
+    """llama_sampler_sample, on the same model."""
+    llama = binding.load()
+    chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
+    for link in links:
+        llama.llama_sampler_chain_add(chain, link)
+    stage.forget(0)
+    scores(stage, [0, 80, 90], 0)
+    said = [llama.llama_sampler_sample(chain, stage._context, -1)]
+    while len(said) < N_TOKENS:
+        scores(stage, said[-1:], 2 + len(said))
+        said.append(llama.llama_sampler_sample(chain, stage._context, -1))
+    llama.llama_sampler_free(chain)
+    return said
+
+
+def test_seeded_sampling_is_llama_cpps(stage: LlamaStage) -> None:
+    llama = binding.load()
+    sampling = Sampling(
+        temperature=1.3, top_k=50, top_p=0.9, min_p=0.02, repeat_penalty=1.2, repeat_last_n=8,
+        presence_penalty=0.3, frequency_penalty=0.2, seed=99, logit_bias=((5, 2.0), (7, -50.0)),
+    )  # fmt: skip
+    biases = (llama.llama_logit_bias * 2)(
+        llama.llama_logit_bias(5, 2.0), llama.llama_logit_bias(7, -50.0)
+    )
+    said = theirs(
+        stage,
+        [
+            llama.llama_sampler_init_logit_bias(N_VOCAB, 2, biases),
+            llama.llama_sampler_init_penalties(N_VOCAB, 8, 1.2, 0.2, 0.3),
+            llama.llama_sampler_init_top_k(50),
+            llama.llama_sampler_init_top_p(0.9, 1),
+            llama.llama_sampler_init_min_p(0.02, 1),
+            llama.llama_sampler_init_temp(1.3),
+            llama.llama_sampler_init_dist(99),
+        ],
+    )
+    assert ours(stage, sampling) == said
+    assert ours(stage, replace(sampling, seed=100)) != said
+
+
+@pytest.mark.parametrize("penalty", [1.0, 1.3])
+def test_greedy_is_llama_cpps(stage: LlamaStage, penalty: float) -> None:
+    llama = binding.load()
+    links = [
+        llama.llama_sampler_init_penalties(N_VOCAB, 64, penalty, 0.0, 0.0),
+        llama.llama_sampler_init_greedy(),
+    ]
+    assert ours(stage, replace(GREEDY, repeat_penalty=penalty)) == theirs(stage, links)
+
+
+def test_of_equal_scores_greedy_takes_the_first() -> None:
+    logits = np.zeros(N_VOCAB, dtype=np.float32)
+    logits[[40, 41, 200]] = 3.0
+    assert Greedy().pick(logits) == 40
+    assert sampler_for(replace(GREEDY, logit_bias=((1, 0.5),)), N_VOCAB, None).pick(logits) == 40
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_scores_that_are_not_finite_are_an_error(bad: float) -> None:
+    logits = np.zeros(N_VOCAB, dtype=np.float32)
+    logits[77] = bad
+    for sampling in (GREEDY, Sampling(seed=1)):
+        with pytest.raises(StageError):
+            sampler_for(sampling, N_VOCAB, None).pick(logits)
+
+
+@pytest.mark.parametrize("grammar", ["", DIGITS])
+def test_a_continued_answer_goes_on_as_if_never_broken(stage: LlamaStage, grammar: str) -> None:
+    """Penalties, grammar and random numbers are where they were."""
+    sampling = Sampling(temperature=2.0, repeat_penalty=1.3, seed=5, grammar=grammar)
+    prompt = [0, 80, 90]
+    stage.forget(0)
+    sampler = sampler_for(sampling, N_VOCAB, stage.vocab, prompt)
+    rows = [scores(stage, prompt, 0).copy()]
+    said = [sampler.pick(rows[0])]
+    for pos in range(3, 9):
+        rows.append(scores(stage, said[-1:], pos).copy())
+        said.append(sampler.pick(rows[-1]))
+    again = sampler_for(sampling, N_VOCAB, stage.vocab, [*prompt, *said[:4]], drawn=4)
+    assert [again.pick(row) for row in rows[4:]] == said[4:]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_grammar_is_obeyed_and_ends_the_answer(stage: LlamaStage, temperature: float) -> None:
+    grammar = 'root ::= "yes" | "no"'
+    sampling = Sampling(temperature=temperature, seed=3, grammar=grammar)
+    said = ours(stage, sampling, n_tokens=3)
+    text = bytes(token - tiny.FIRST_BYTE for token in said if token >= tiny.FIRST_BYTE)
+    letters = dict(enumerate(tiny._byte_letters()))
+    assert "".join(chr(letters[byte]) for byte in text) in ("yes", "no")
+
+
+def test_a_grammar_leaves_the_random_numbers_as_they_are(stage: LlamaStage) -> None:
+    """One that allows everything changes nothing."""
+    anything = "root ::= [\\x00-\\U0010FFFF]*"
+    free = Sampling(temperature=0.4, seed=3, logit_bias=tuple((t, -99.0) for t in range(131, 300)))
+    assert ours(stage, replace(free, grammar=anything), 5) == ours(stage, free, 5)
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        "root ::= [0-9",
+        "nothing",
+        'leaf ::= "a"',
+        "root ::= root",
+        "root ::= " + "(" * 60000 + '"a"' + ")" * 60,
+        "root ::= " + "(" * 30000 + '"a"' + ")" * 30000,
+        'root ::= ((("a"{1999}){1999}){1999}){1999}',
+        "root ::= " + '"a"' * 40000,
+    ],
+)
+def test_a_bad_grammar_is_refused_within_a_second_or_so(stage: LlamaStage, grammar: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(GrammarRefused):
+        sampler_for(replace(GREEDY, grammar=grammar), N_VOCAB, stage.vocab)
+    assert time.monotonic() - started < 3
+
+
+def test_impossible_requests_are_refused(stage: LlamaStage) -> None:
+    with pytest.raises(StageError):
+        sampler_for(replace(GREEDY, grammar=DIGITS), N_VOCAB, None)
+    with pytest.raises(StageError):
+        sampler_for(replace(GREEDY, logit_bias=((300, 1.0),)), N_VOCAB, None)
+    with pytest.raises(StageError):
+        sampler_for(Sampling(), N_VOCAB, None, [300])
+    with pytest.raises(StageError):
+        sampler_for(Sampling(), N_VOCAB, None, [3], drawn=2)
+    with pytest.raises(StageError, match="grammar"):
+        sampler_for(Sampling(grammar=DIGITS), N_VOCAB, stage.vocab, [80], drawn=1)
+    assert isinstance(sampler_for(Sampling(), N_VOCAB, None), Sampler)

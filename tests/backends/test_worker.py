@@ -1,0 +1,292 @@
+"""The worker process: it serves several runs, survives errors, and never outlives its node."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from backends import orders
+from backends.contract import GREEDY, Layers, Number, Role, Sampling, Segment, StageConfig
+from backends.frames import Frame, Kind
+from backends.numbers import ids_from_wire, ids_to_wire
+from tests import tiny
+from tests.backends import cutting, worker_pipe
+from tests.backends.worker_pipe import PIPELINE, Pipe, begun, fake_config, opened, step, worker
+
+PROMPT = [3, 70, 71, 72, 9]
+SECOND = bytes(range(16, 32))
+GONE_WITHIN_SECONDS = 5.0
+
+
+def prefill(pipe: Pipe, seq: int = 1, ids: list[int] = PROMPT, pos: int = 0) -> Frame:
+    segments = (Segment(0, len(ids), pos),)
+    pipe.send(step(seq, segments, ids_to_wire(ids)))
+    return pipe.receive()
+
+
+def whole(pipe: Pipe, options: str = "") -> None:
+    """Open a whole fake model and a greedy sequence in slot 0."""
+    answer = pipe.tell(opened(fake_config(Role.WHOLE, Layers(0, 4), options)))
+    assert isinstance(answer, orders.Opened), answer
+    answer = pipe.tell(begun(0, len(PROMPT), GREEDY))
+    assert isinstance(answer, orders.Begun), answer
+
+
+def facts(frame: Frame) -> dict[str, object]:
+    assert frame.kind is Kind.LOST, frame
+    said: dict[str, object] = msgspec.json.decode(bytes(frame.payload))
+    return said
+
+
+def test_several_runs_in_one_worker_say_what_the_whole_says() -> None:
+    third = bytes([7]) * 16
+    with worker() as pipe:
+        whole(pipe)
+        said = list(ids_from_wire(prefill(pipe).payload))
+        pipe.tell(opened(fake_config(Role.FIRST, Layers(0, 2)), SECOND))
+        pipe.tell(opened(fake_config(Role.LAST, Layers(2, 4)), third))
+        pipe.tell(begun(0, len(PROMPT), GREEDY, third))
+        segments = (Segment(0, len(PROMPT), 0),)
+        pipe.send(step(1, segments, ids_to_wire(PROMPT), pipeline=SECOND))
+        hidden = pipe.receive()
+        assert (hidden.kind, hidden.pipeline) == (Kind.OUTPUT, SECOND)
+        pipe.send(step(1, segments, bytes(hidden.payload), Number.F32, pipeline=third))
+        sampled = pipe.receive()
+        assert (sampled.kind, sampled.segments) == (Kind.SAMPLED, segments)
+        assert list(ids_from_wire(sampled.payload)) == said
+
+
+def test_a_step_is_computed_once_and_answered_twice() -> None:
+    with worker() as pipe:
+        whole(pipe)
+        once, again = prefill(pipe), prefill(pipe)
+        assert bytes(once.payload) == bytes(again.payload)
+        gap = prefill(pipe, 2, [5], pos=9)
+        assert (gap.kind, gap.segments) == (Kind.NEED_FROM, (Segment(0, 1, len(PROMPT)),))
+        assert prefill(pipe, 3, [5], pos=len(PROMPT)).kind is Kind.SAMPLED
+
+
+def test_a_segment_that_is_not_due_samples_nothing() -> None:
+    with worker() as pipe:
+        whole(pipe)
+        early = prefill(pipe, 1, PROMPT[:3])
+        assert (early.kind, early.segments, len(early.payload)) == (Kind.SAMPLED, (), 0)
+        assert len(prefill(pipe, 2, PROMPT[3:], pos=3).segments) == 1
+
+
+def test_forget_then_replay_gives_the_same_token() -> None:
+    with worker() as pipe:
+        whole(pipe)
+        said = bytes(prefill(pipe).payload)
+        pipe.send(Frame(Kind.FORGET, PIPELINE, 1, 2, segments=(Segment(0, 0, 2),)))
+        done = pipe.receive()
+        assert (done.kind, done.segments) == (Kind.DONE, (Segment(0, 0, 2),))
+        assert bytes(prefill(pipe, 3, PROMPT[2:], pos=2).payload) == said
+
+
+def test_a_new_epoch_of_the_same_run_starts_empty_and_the_old_one_is_stale() -> None:
+    with worker() as pipe:
+        whole(pipe)
+        prefill(pipe)
+        config = fake_config(Role.WHOLE, Layers(0, 4))
+        assert isinstance(pipe.tell(opened(config, epoch=2)), orders.Opened)
+        assert prefill(pipe).kind is Kind.STALE
+        pipe.send(step(1, (Segment(0, 1, 0),), ids_to_wire([4]), epoch=2))
+        assert pipe.receive().kind is Kind.SAMPLED
+
+
+def test_an_engine_error_is_told_and_the_worker_lives() -> None:
+    with worker() as pipe:
+        whole(pipe, "error_at=1")
+        assert facts(prefill(pipe)) == {
+            "code": "stage_failed", "facts": {"cause": "the fake engine was asked to fail"}
+        }  # fmt: skip
+        assert facts(prefill(pipe))["code"] == "stage_missing"
+        whole(pipe)
+        assert prefill(pipe).kind is Kind.SAMPLED
+
+
+def test_a_wrong_step_changes_nothing() -> None:
+    with worker() as pipe:
+        whole(pipe)
+        pipe.send(step(1, (Segment(9, 1, 0),), ids_to_wire([4])))
+        assert facts(pipe.receive())["code"] == "stage_bad_step"
+        pipe.send(step(1, (Segment(0, 1, 0),), ids_to_wire([4]), epoch=5))
+        assert facts(pipe.receive())["code"] == "stage_bad_step"
+        assert prefill(pipe).kind is Kind.SAMPLED
+
+
+@pytest.mark.parametrize(
+    ("order", "code"),
+    [
+        (opened(fake_config(Role.WHOLE, Layers(0, 4), "nonsense")), "model_not_loaded"),
+        (opened(fake_config(Role.WHOLE, Layers(0, 4), "bytes_per_layer=99000000"), limit=50 << 20),
+         "memory_short"),
+        (orders.OpenVocabulary(request=1, path="/nowhere.gguf"), "model_not_loaded"),
+        (begun(0, 1, GREEDY), "worker_refused"),
+        (orders.Tokenize(request=1, text="x"), "worker_refused"),
+    ],
+)  # fmt: skip
+def test_an_order_that_fails_says_why(order: orders.Asked, code: str) -> None:
+    with worker() as pipe:
+        answer = pipe.tell(order)
+        assert isinstance(answer, orders.Failed)
+        assert (answer.code, answer.request) == (code, order.request)
+        whole(pipe)
+        assert prefill(pipe).kind is Kind.SAMPLED
+
+
+def test_an_order_with_an_unknown_field_is_refused() -> None:
+    with worker() as pipe:
+        pipe.send(Frame(Kind.TEXT, payload=b'{"order":"close","request":7,"pipeline":"","x":1}'))
+        answer = pipe.hear()
+        assert isinstance(answer, orders.Failed)
+        assert answer.request == 7
+
+
+@pytest.mark.parametrize("garbage", [b"G" * 64, bytes(64), b"PH\x01\x63" + bytes(60)])
+def test_garbage_ends_the_worker_with_a_word(garbage: bytes) -> None:
+    with worker() as pipe:
+        pipe.write(garbage)
+        assert pipe.process.wait(GONE_WITHIN_SECONDS) == 3
+        assert "no frame of ours" in pipe.words()
+
+
+def test_end_of_input_ends_it() -> None:
+    with worker() as pipe:
+        whole(pipe)
+        pipe.close()
+        assert pipe.process.wait(GONE_WITHIN_SECONDS) == 0
+
+
+def test_a_kill_and_a_crash_are_seen_as_the_end_of_its_output() -> None:
+    for options in ("", "die_at=1"):
+        with worker() as pipe:
+            whole(pipe, options)
+            if not options:
+                pipe.process.kill()
+            with pytest.raises((EOFError, BrokenPipeError)):
+                prefill(pipe)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a Job Object does this there")
+@pytest.mark.parametrize("busy", [False, True])
+def test_it_dies_with_its_parent_also_while_it_computes(busy: bool) -> None:
+    """The parent is a small program of its own, so that it can be killed."""
+    program = (
+        "import os, subprocess, sys, time\n"
+        "from tests.backends.worker_pipe import *\n"
+        "from tests.backends.test_worker import whole, PROMPT\n"
+        "from backends.numbers import ids_to_wire\n"
+        "with worker() as pipe:\n"
+        f"    whole(pipe, 'hang_at=1')\n"
+        f"    if {busy}: pipe.send(step(1, (Segment(0, 5, 0),), ids_to_wire(PROMPT)))\n"
+        "    print(pipe.process.pid, flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=worker_pipe.ROOT,
+        env=worker_pipe.environment(),
+    ) as parent:  # fmt: skip
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        os.kill(parent.pid, signal.SIGKILL)
+        gone, _ = psutil.wait_procs([child], GONE_WITHIN_SECONDS)
+        assert gone or child.status() == psutil.STATUS_ZOMBIE
+
+
+def test_what_native_code_prints_does_not_reach_the_pipe(tmp_path: Path) -> None:
+    """llama.cpp's own words about a broken file go to stderr; the pipe still carries frames."""
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + bytes(100))
+    with worker() as pipe:
+        answer = pipe.tell(orders.OpenVocabulary(request=3, path=str(broken)))
+        assert isinstance(answer, orders.Failed)
+        assert str(broken) in answer.text
+        pipe.close()
+        pipe.process.wait(GONE_WITHIN_SECONDS)
+        assert str(broken) in pipe.words()
+
+
+def test_a_real_model_split_over_three_workers_at_f16_answers_like_the_whole(
+    tmp_path: Path,
+) -> None:
+    path = tiny.llama(tmp_path / "whole.gguf", layers=6, quant="Q8_0")
+    answers = []
+    for cuts in ((), (2, 4)):
+        runs = [cutting.config(path, *run, 64) for run in cutting.runs(6, cuts)]
+        answers.append(_answer(runs, Number.F16))
+    assert answers[0] == answers[1]
+
+
+def _answer(configs: list[StageConfig], number: Number) -> list[int]:
+    """Eight greedy tokens through one worker for each run."""
+    with ExitStack() as stack:
+        pipes = [stack.enter_context(worker()) for _ in configs]
+        for pipe, config in zip(pipes, configs, strict=True):
+            assert isinstance(pipe.tell(opened(config, number=number)), orders.Opened)
+        pipes[-1].tell(begun(0, len(PROMPT), GREEDY))
+        ids, pos, said = PROMPT, 0, []
+        for seq in range(8):
+            segments = (Segment(0, len(ids), pos),)
+            frame = step(seq, segments, ids_to_wire(ids))
+            for pipe in pipes:
+                pipe.send(frame)
+                out = pipe.receive()
+                frame = step(seq, segments, bytes(out.payload), number)
+            pos += len(ids)
+            ids = [int(token) for token in ids_from_wire(out.payload)]
+            said += ids
+        return said
+
+
+def test_sampling_with_a_seed_is_repeated_after_a_replay() -> None:
+    """A continued answer takes the same random numbers as one that was never broken off."""
+    hot = Sampling(temperature=1.5, seed=11)
+    with worker() as pipe:
+        whole(pipe)
+        pipe.tell(begun(0, len(PROMPT), hot))
+        said = [int(ids_from_wire(prefill(pipe).payload)[0])]
+        for seq in range(2, 8):
+            out = prefill(pipe, seq, said[-1:], pos=len(PROMPT) + seq - 2)
+            said.append(int(ids_from_wire(out.payload)[0]))
+        pipe.send(Frame(Kind.FORGET, PIPELINE, 1, 20, segments=(Segment(0, 0, 0),)))
+        pipe.receive()
+        shown = PROMPT + said[:4]
+        again = orders.Begin(
+            request=2, pipeline=PIPELINE.hex(), slot=0, due_from=len(shown), sampling=hot,
+            history=tuple(shown), drawn=4,
+        )  # fmt: skip
+        assert isinstance(pipe.tell(again), orders.Begun)
+        out = prefill(pipe, 21, shown)
+        assert int(ids_from_wire(out.payload)[0]) == said[4]
+
+
+def test_probe_tells_engines_and_devices() -> None:
+    done = subprocess.run(
+        [*worker_pipe.command(), "probe"], capture_output=True, env=worker_pipe.environment(),
+        check=True,
+    )  # fmt: skip
+    said = msgspec.json.decode(done.stdout)
+    engine = said["engines"][0]
+    assert engine["name"] == "llamacpp"
+    assert isinstance(engine["supports_rpc"], bool)
+    assert engine["devices"][0]["total_bytes"] > 0
+
+
+def test_an_idle_worker_uses_no_time() -> None:
+    with worker() as pipe:
+        whole(pipe)
+        child = psutil.Process(pipe.process.pid)
+        before = sum(child.cpu_times()[:2])
+        time.sleep(0.5)
+        assert sum(child.cpu_times()[:2]) - before < 0.05

@@ -1,0 +1,409 @@
+"""A stage arrives whole or not at all, through interruptions, damage and full disks."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from app.catalog.cut import Cut, read_pieces
+from app.catalog.files import Disk
+from app.catalog.manifest import Manifest, Want
+from app.catalog.receiver import RESERVE_BYTES
+from app.catalog.stage_store import StageStore
+from app.core.errors import BadInput, Busy, Damaged, DoesNotFit
+from app.core.reasons import said
+from backends.contract import Layers, Role
+from tests.catalog.conftest import LIMIT_BYTES, Home
+from tests.catalog.raw import small
+
+PLENTY = 1 << 40
+
+
+class BadDisk(Disk):
+    """A disk that is full after so many bytes, or whose fsync fails."""
+
+    def __init__(self, room: int = PLENTY, free: int = PLENTY, sync_fails: bool = False) -> None:
+        self.room, self.free, self.sync_fails = room, free, sync_fails
+
+    def free_bytes(self, folder: Path) -> int:
+        return self.free
+
+    def write(self, file: BinaryIO, data: memoryview) -> None:
+        super().write(file, data[: self.room])
+        self.room -= len(data)
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def sync(self, file: BinaryIO) -> None:
+        if self.sync_fails:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.fixture
+def cut(home: Home) -> Cut:
+    """The middle of a model: 4 of its 8 layers."""
+    entry = home.add("m", layers=8)
+    return home.shelf.cut(entry, Layers(2, 6), Role.MIDDLE)
+
+
+def files(home: Home) -> list[str]:
+    return sorted(path.suffix for path in (home.folder / "stages").iterdir())
+
+
+def sent(cut: Cut, wants: tuple[Want, ...], size: int = 1000) -> Iterator[bytes]:
+    """The wanted bytes in small frames."""
+    data = b"".join(read_pieces(cut, wants))
+    return (data[at : at + size] for at in range(0, len(data), size))
+
+
+def expected(cut: Cut) -> bytes:
+    """The stage file, put together the simple way."""
+    whole = bytearray(cut.manifest.total_bytes)
+    whole[: len(cut.manifest.header)] = cut.manifest.header
+    for index, piece in enumerate(cut.manifest.pieces):
+        data = b"".join(read_pieces(cut, [Want(index, 0)]))
+        whole[piece.offset : piece.offset + piece.n_bytes] = data
+    return bytes(whole)
+
+
+def test_a_stage_arrives(cut: Cut, lender: Home) -> None:
+    with lender.stages.receive(cut.manifest) as receiver:
+        assert receiver.wanted_bytes == sum(piece.n_bytes for piece in cut.manifest.pieces)
+        for chunk in sent(cut, receiver.wants):
+            receiver.write(chunk)
+        assert lender.stages.path(cut.manifest.id) is None
+        path = receiver.finish()
+    assert path.read_bytes() == expected(cut)
+    assert lender.stages.path(cut.manifest.id) == path
+    assert files(lender) == [".gguf", ".json"]
+
+
+def test_a_second_load_moves_nothing(cut: Cut, lender: Home) -> None:
+    path = lender.stages.fill(cut)
+    again = StageStore(lender.folder / "stages", LIMIT_BYTES)
+    assert again.path(cut.manifest.id) == path
+    told: list[int] = []
+    assert again.fill(cut, told.append) == path
+    assert told == []
+
+
+def test_progress_adds_up(cut: Cut, lender: Home) -> None:
+    told: list[int] = []
+    lender.stages.fill(cut, told.append)
+    assert sum(told) == cut.manifest.total_bytes
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_interrupted_anywhere_it_goes_on(cut: Cut, lender: Home, seed: int) -> None:
+    """Broken off again and again, by a closed link or a killed process, it still arrives."""
+    chance = random.Random(seed)
+    largest = max(piece.n_bytes for piece in cut.manifest.pieces)
+    moved, rounds, allowed = 0, 0, sum(piece.n_bytes for piece in cut.manifest.pieces)
+    while lender.stages.path(cut.manifest.id) is None:
+        rounds += 1
+        store = StageStore(lender.folder / "stages", LIMIT_BYTES)  # a new process
+        receiver = store.receive(cut.manifest)
+        data = b"".join(read_pieces(cut, receiver.wants))
+        stop = chance.randrange(len(data) + 1) if rounds < 6 else len(data)
+        for at in range(0, stop, 7000):
+            receiver.write(data[at : min(at + 7000, stop)])
+        moved += stop
+        if stop == len(data):
+            receiver.finish()
+        elif chance.random() < 0.7:
+            receiver.close()
+        else:  # killed: nothing is noted of the piece it was in
+            receiver._shut()
+            allowed += largest
+    path = lender.stages.path(cut.manifest.id)
+    assert path
+    assert path.read_bytes() == expected(cut)
+    assert moved <= allowed
+
+
+def test_an_interrupted_piece_goes_on_where_it_broke_off(cut: Cut, lender: Home) -> None:
+    first = cut.manifest.pieces[0].n_bytes
+    with lender.stages.receive(cut.manifest) as receiver:
+        receiver.write(b"".join(read_pieces(cut, receiver.wants))[: first + 100])
+    with lender.stages.receive(cut.manifest) as receiver:
+        assert receiver.wants[0] == Want(1, 100)
+
+
+def test_what_was_damaged_while_waiting_is_fetched_again(cut: Cut, lender: Home) -> None:
+    with lender.stages.receive(cut.manifest) as receiver:
+        receiver.write(b"".join(read_pieces(cut, receiver.wants))[:-10])
+    part = lender.folder / "stages" / f"{cut.manifest.id}.part"
+    data = bytearray(part.read_bytes())
+    data[cut.manifest.pieces[1].offset + 5] ^= 1
+    part.write_bytes(data)
+    with lender.stages.receive(cut.manifest) as receiver:
+        assert receiver.wants[0] == Want(1, 0)
+        assert len(receiver.wants) == 2
+        for chunk in sent(cut, receiver.wants):
+            receiver.write(chunk)
+        assert receiver.finish().read_bytes() == expected(cut)
+
+
+@pytest.mark.parametrize("n_bytes", [0, 3, 5_000_000])
+def test_a_torn_or_lying_journal_does_no_harm(cut: Cut, lender: Home, n_bytes: int) -> None:
+    with lender.stages.receive(cut.manifest) as receiver:
+        receiver.write(b"".join(read_pieces(cut, receiver.wants))[:5000])
+    journal = lender.folder / "stages" / f"{cut.manifest.id}.have"
+    journal.write_bytes(b"1 %d\nx y\n-1 5\n999 5\n1 2 3\n2 9" % n_bytes)
+    for _ in range(2):  # a partial piece that was wrong is found at its end
+        with lender.stages.receive(cut.manifest) as receiver:
+            try:
+                for chunk in sent(cut, receiver.wants):
+                    receiver.write(chunk)
+            except Damaged:
+                continue
+            assert receiver.finish().read_bytes() == expected(cut)
+            return
+    pytest.fail("it never arrived")
+
+
+def test_a_wrong_piece_is_thrown_away_alone(cut: Cut, lender: Home) -> None:
+    pieces = cut.manifest.pieces
+    with lender.stages.receive(cut.manifest) as receiver:
+        data = bytearray(b"".join(read_pieces(cut, receiver.wants)))
+        bad = sum(piece.n_bytes for piece in pieces[:3]) + 10
+        data[bad] ^= 1
+        with pytest.raises(Damaged) as error:
+            receiver.write(bytes(data))
+        assert error.value.reason.facts["piece"] == 3
+        assert said(error.value)
+        with pytest.raises(BadInput):
+            receiver.write(b"more")
+    with lender.stages.receive(cut.manifest) as receiver:
+        assert receiver.wants == tuple(Want(index, 0) for index in range(3, len(pieces)))
+    assert files(lender) == [".have", ".part"]
+
+
+def test_no_stage_before_all_has_come_and_nothing_beyond(cut: Cut, lender: Home) -> None:
+    with lender.stages.receive(cut.manifest) as receiver:
+        with pytest.raises(Damaged) as error:
+            receiver.finish()
+        assert error.value.reason.code == "stage_unfinished"
+    with lender.stages.receive(cut.manifest) as receiver:
+        for chunk in sent(cut, receiver.wants):
+            receiver.write(chunk)
+        with pytest.raises(BadInput) as flood:
+            receiver.write(b"x")
+        assert flood.value.reason.code == "stage_flood"
+        receiver.finish()
+
+
+def test_moving_a_boundary_moves_only_the_new_layers(home: Home, lender: Home) -> None:
+    entry = home.add("m", layers=8)
+    lender.stages.fill(home.shelf.cut(entry, Layers(2, 5), Role.MIDDLE))
+    moved = home.shelf.cut(entry, Layers(4, 7), Role.MIDDLE)
+    with lender.stages.receive(moved.manifest) as receiver:
+        assert receiver.wanted_bytes == sum(entry.model.layer_bytes[5:7])
+        for chunk in sent(moved, receiver.wants):
+            receiver.write(chunk)
+        assert receiver.finish().read_bytes() == expected(moved)
+
+
+def test_a_damaged_donor_gives_nothing(home: Home, lender: Home) -> None:
+    entry = home.add("m", layers=8)
+    old = lender.stages.fill(home.shelf.cut(entry, Layers(2, 5), Role.MIDDLE))
+    old.write_bytes(bytes(old.stat().st_size))
+    moved = home.shelf.cut(entry, Layers(3, 6), Role.MIDDLE)
+    assert lender.stages.fill(moved).read_bytes() == expected(moved)
+
+
+def test_tensors_of_an_own_model_file_are_used(home: Home, lender: Home, cut: Cut) -> None:
+    entry = lender.shelf.import_file(home.folder / "m.gguf")
+    hashes = frozenset(piece.sha256 for piece in cut.manifest.pieces)
+    assert lender.shelf.donors(frozenset()) == {}
+    assert set(lender.shelf.donors(hashes)) == set(entry.tensors.values())
+    with lender.stages.receive(cut.manifest, lender.shelf.donors()) as receiver:
+        assert [want.piece for want in receiver.wants] == [0]  # the placeholder is in no model
+        for chunk in sent(cut, receiver.wants):
+            receiver.write(chunk)
+        assert receiver.finish().read_bytes() == expected(cut)
+    Path(entry.path).unlink()
+    assert lender.shelf.donors() == {}
+
+
+def test_one_receiver_for_a_stage(cut: Cut, lender: Home) -> None:
+    with lender.stages.receive(cut.manifest):
+        with pytest.raises(Busy):
+            lender.stages.receive(cut.manifest)
+        lender.stages.remove(cut.manifest.id)
+        assert ".part" in files(lender)
+    lender.stages.receive(cut.manifest).discard()
+    assert files(lender) == []
+
+
+@pytest.mark.parametrize("percent", [0, 5, 50, 99])
+def test_a_disk_that_fills_up_is_left_clean(cut: Cut, lender: Home, percent: int) -> None:
+    room = cut.manifest.total_bytes * percent // 100
+    store = StageStore(lender.folder / "stages", LIMIT_BYTES, BadDisk(room))
+    with pytest.raises(DoesNotFit) as error:
+        store.fill(cut)
+    assert "full" in said(error.value)
+    assert files(lender) == []
+    assert lender.stages.fill(cut).read_bytes() == expected(cut)
+
+
+def test_a_failing_fsync_leaves_no_stage(cut: Cut, lender: Home) -> None:
+    store = StageStore(lender.folder / "stages", LIMIT_BYTES, BadDisk(sync_fails=True))
+    with pytest.raises(BadInput) as error:
+        store.fill(cut)
+    assert error.value.reason.code == "disk_failed"
+    assert files(lender) == []
+
+
+def test_a_rename_that_fails_leaves_no_stage(
+    cut: Cut, lender: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(manifest: Manifest) -> Path:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(lender.stages, "_install", fail)
+    with pytest.raises(BadInput) as error:
+        lender.stages.fill(cut)
+    assert error.value.reason.code == "disk_failed"
+    assert files(lender) == []
+    lender.stages.receive(cut.manifest).close()  # and it can be tried again
+
+
+def test_a_disk_too_small_is_said_before_a_byte_moves(cut: Cut, lender: Home) -> None:
+    needed = cut.manifest.total_bytes + RESERVE_BYTES
+    store = StageStore(lender.folder / "stages", LIMIT_BYTES, BadDisk(free=needed - 1))
+    with pytest.raises(DoesNotFit) as error:
+        store.receive(cut.manifest)
+    assert error.value.reason.facts["needed_bytes"] == needed
+    assert files(lender) == []
+    store = StageStore(lender.folder / "stages", LIMIT_BYTES, BadDisk(free=needed))
+    store.fill(cut)
+
+
+def test_a_header_that_lies_is_refused_at_the_end(cut: Cut, lender: Home) -> None:
+    """The hashes are right, but the header is not that of a model, or not of these pieces."""
+    stranger = small().bytes()[:-224]
+    for header in (b"GGUF" + bytes(100), stranger, cut.manifest.header[:-1] + b"\x01"):
+        manifest: Manifest = replace(cut.manifest, header=header)
+        with pytest.raises(BadInput) as error:
+            lender.stages.fill(Cut(manifest, cut.sources))
+        assert said(error.value)
+        assert files(lender) == []
+
+
+def test_60_flips_and_cuts_of_a_stage_are_found(cut: Cut, lender: Home) -> None:
+    chance = random.Random(5)
+    whole = expected(cut)
+    inside = [place for piece in cut.manifest.pieces for place in (piece.offset, piece.n_bytes)]
+    for turn in range(60):
+        path = lender.stages.fill(cut)
+        data = bytearray(whole)
+        if turn % 3 == 0:
+            del data[chance.randrange(len(data)) :]
+        elif turn % 3 == 1:
+            data[chance.randrange(len(cut.manifest.header))] ^= 1 << chance.randrange(8)
+        else:
+            at = 2 * chance.randrange(len(inside) // 2)
+            data[inside[at] + chance.randrange(inside[at + 1])] ^= 1 << chance.randrange(8)
+        path.write_bytes(data)
+        os.utime(path, ns=(turn, turn))
+        assert lender.stages.path(cut.manifest.id) is None
+        assert files(lender) == []
+
+
+def test_an_untouched_stage_is_not_hashed_again(
+    cut: Cut, lender: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = lender.stages.fill(cut)
+    checked: list[Path] = []
+    check = lender.stages._check
+
+    def counted(manifest: Manifest, path: Path) -> None:
+        checked.append(path)
+        check(manifest, path)
+
+    monkeypatch.setattr(lender.stages, "_check", counted)
+    assert lender.stages.path(cut.manifest.id) == path
+    assert checked == []
+    os.utime(path, ns=(1, 1))
+    assert lender.stages.path(cut.manifest.id) == path
+    assert lender.stages.path(cut.manifest.id) == path
+    assert checked == [path]
+
+
+def test_stages_long_unused_go_first_and_held_ones_stay(home: Home, lender: Home) -> None:
+    folder = lender.folder / "stages"
+    cuts = []
+    for index in range(4):
+        entry = home.add(f"m{index}", layers=4, seed=index)
+        cuts.append(home.shelf.cut(entry, Layers(1, 3), Role.MIDDLE))
+    ids = [cut.manifest.id for cut in cuts]
+    for turn, cut in enumerate(cuts[:3]):
+        lender.stages.fill(cut)
+        os.utime(folder / f"{ids[turn]}.json", ns=(turn, turn))
+        os.utime(folder / f"{ids[turn]}.gguf", ns=(turn, turn))
+    held = lender.stages.hold(ids[0])
+    assert held
+    os.utime(folder / f"{ids[0]}.json", ns=(0, 0))
+    lender.stages.limit_bytes = lender.stages.used_bytes() - 1
+    lender.stages.fill(cuts[3])
+    there = [stage_id for stage_id in ids if (folder / f"{stage_id}.gguf").exists()]
+    assert there in ([ids[0], ids[3]], [ids[0], ids[2], ids[3]])
+    lender.stages.limit_bytes = 0
+    lender.stages.trim()
+    assert [path.stem for path in folder.glob("*.gguf")] == [ids[0]]
+    lender.stages.release(ids[0])
+    lender.stages.trim()
+    assert files(lender) == []
+
+
+def test_both_stages_of_one_model_stay_whatever_the_limit(home: Home) -> None:
+    entry = home.add("m", layers=4)
+    home.stages.limit_bytes = 0
+    first = home.stages.fill(home.shelf.cut(entry, Layers(0, 2), Role.FIRST))
+    last = home.stages.fill(home.shelf.cut(entry, Layers(2, 4), Role.LAST))
+    assert first.exists()
+    assert last.exists()
+
+
+def test_room_is_made_from_what_nobody_uses(home: Home, lender: Home) -> None:
+    old = home.shelf.cut(home.add("old", layers=4), Layers(1, 3), Role.MIDDLE)
+    new = home.shelf.cut(home.add("new", layers=4, seed=9), Layers(1, 3), Role.MIDDLE)
+    lender.stages.fill(old)
+    disk = BadDisk(free=RESERVE_BYTES)
+    store = StageStore(lender.folder / "stages", LIMIT_BYTES, disk)
+    with pytest.raises(DoesNotFit):
+        store.fill(new)
+    assert files(lender) == []
+    assert lender.stages.path(old.manifest.id) is None
+
+
+def test_two_stages_at_once_in_two_threads(home: Home, lender: Home) -> None:
+    entry = home.add("m", layers=8)
+    cuts = [
+        home.shelf.cut(entry, Layers(1, 4), Role.MIDDLE),
+        home.shelf.cut(entry, Layers(3, 6), Role.MIDDLE),
+    ]
+    threads = [threading.Thread(target=lender.stages.fill, args=(cut,)) for cut in cuts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for cut in cuts:
+        path = lender.stages.path(cut.manifest.id)
+        assert path
+        assert path.read_bytes() == expected(cut)
+
+
+def test_a_stage_of_no_valid_name_is_never_looked_for(lender: Home) -> None:
+    for name in ("../x", "", "A" * 64, "a" * 63):
+        assert lender.stages.path(name) is None
+        assert lender.stages.hold(name) is None

@@ -1,0 +1,124 @@
+"""The benchmark: its figures from known times, and what it asks of a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.cli.bench_figures import Round, Timed, figures, percentile, prompt_ids, spread, stages
+from app.cli.shapes import Answer, read
+from tests.cli.answers import ANSWER, LOADED, MODELS, SNAPSHOT, streamed
+from tests.cli.fake_node import Lines
+
+KNOWN = read({**ANSWER, "token_ids": list(range(11)), "prompt_tokens": 100}, Answer)
+
+
+def timed(first: float, last: float) -> Timed:
+    return Timed(first, last, KNOWN)
+
+
+def test_speed_of_one_stream() -> None:
+    told = figures(1, [Round((timed(0.5, 1.5),), 1.6), Round((timed(0.7, 2.7),), 2.8)])
+    assert told["ttft_s"]["mean"] == pytest.approx(0.6)
+    assert told["ttft_s"]["deviation"] == pytest.approx(0.1414, abs=1e-4)
+    assert told["decode_tok_s"]["mean"] == pytest.approx((10 + 5) / 2)
+    assert told["total_tok_s"]["mean"] == pytest.approx((11 / 1.6 + 11 / 2.8) / 2)
+    assert told["prefill_tok_s"]["high"] == pytest.approx(200)
+    assert told["tokens"] == [11, 11]
+
+
+def test_streams_together_count_all_tokens_of_the_round() -> None:
+    told = figures(2, [Round((timed(0.5, 1.5), timed(0.9, 1.9)), 2.0)])
+    assert told["total_tok_s"]["mean"] == pytest.approx(11.0)
+    assert told["ttft_p99_s"] == 0.9
+    assert told["total_tok_s"]["deviation"] is None
+
+
+def test_what_was_not_measured_is_none() -> None:
+    assert spread([]) is None
+    assert percentile([], 0.99) is None
+    single = Timed(0.5, 0.5, read({**ANSWER, "token_ids": [1]}, Answer))
+    assert figures(1, [Round((single,), 1.0)])["decode_tok_s"] is None
+
+
+@pytest.mark.parametrize(("n", "rank"), [(1, 0), (40, 39), (100, 98), (200, 197)])
+def test_the_percentile_is_nearest_rank(n: int, rank: int) -> None:
+    assert percentile([float(i) for i in range(n)], 0.99) == rank
+
+
+def test_prompts_differ_from_the_first_token_on_and_repeat_with_the_seed() -> None:
+    which = [
+        (streams, run, stream) for streams in (1, 8) for run in range(5) for stream in range(8)
+    ]
+    prompts = [tuple(prompt_ids(7, one, 64, 4096)) for one in which]
+    assert len({prompt[:2] for prompt in prompts}) == len(prompts)
+    assert prompts[0] == tuple(prompt_ids(7, which[0], 64, 4096))
+    assert all(0 <= token < 4096 for prompt in prompts for token in prompt)
+    assert max(prompt_ids(7, (1, 0, 0), 500, None)) < 259
+
+
+def test_stages_are_the_mean_of_an_answer() -> None:
+    told = stages([KNOWN, KNOWN])
+    assert [(one["first"], one["last"]) for one in told] == [(0, 4), (4, 8), (8, 12)]
+    assert told[1] == {"machine": "attic-pc", "first": 4, "last": 8, "busy_s": 0.12,
+                       "wait_s": 0.01, "bytes_in": 12288, "bytes_out": 12288, "steps": 3}  # fmt: skip
+
+
+ARGUMENTS = ("bench", "guide", "--prompt", "32", "--output", "4", "--streams", "1,3", "--runs", "2")
+
+
+def test_it_measures_a_loaded_model(poolhouse: Any, answering: Any) -> None:
+    node = answering(
+        {
+            ("GET", "/models"): {"models": MODELS},
+            ("GET", "/status"): SNAPSHOT,
+            ("POST", "/ask"): lambda body: streamed(*"abcd"),
+        }
+    )
+    said = poolhouse(*ARGUMENTS, "--json")
+    assert [result["streams"] for result in said.json["results"]] == [1, 3]
+    assert said.json["results"][1]["tokens"] == [4] * 6
+    asked = [body for _, path, body in node.asked if path == "/ask"]
+    assert len(asked) == 1 + 2 + 6
+    assert len({tuple(body["prompt_ids"]) for body in asked}) == len(asked)
+    assert all(len(body["prompt_ids"]) == 32 and body["ignore_end"] for body in asked)
+    assert not [path for _, path, _ in node.asked if path == "/load"]
+
+
+def test_it_loads_what_does_not_suffice_and_says_what_flatters(
+    poolhouse: Any, answering: Any
+) -> None:
+    reused = {**ANSWER, "reused_tokens": 5, "token_ids": [1, 2]}
+    node = answering(
+        {
+            ("GET", "/models"): {"models": MODELS},
+            ("GET", "/status"): {**SNAPSHOT, "loaded": None},
+            ("POST", "/load"): Lines([{"done": {"loaded": LOADED}}]),
+            ("POST", "/ask"): lambda body: streamed(*"ab", answer=reused),
+        }
+    )
+    said = poolhouse(*ARGUMENTS, "--split", "4,4,4")
+    assert said.code == 0
+    load = next(body for _, path, body in node.asked if path == "/load")
+    assert load == {
+        "model": "guide", "split": [4, 4, 4], "number": "f16", "context": 36, "users": 3
+    }  # fmt: skip
+    assert "prompt tokens were reused, not computed." in said.out
+    assert "an answer ended early, after 2 tokens." in said.out
+    assert max(len(line) for line in said.out.splitlines()) <= 80
+
+
+def test_one_failed_stream_ends_the_benchmark_with_its_sentence(
+    poolhouse: Any, answering: Any
+) -> None:
+    answering(
+        {
+            ("GET", "/models"): {"models": MODELS},
+            ("GET", "/status"): SNAPSHOT,
+            ("POST", "/ask"): Lines([{"done": {**ANSWER, "token_ids": []}}]),
+        }
+    )
+    said = poolhouse(*ARGUMENTS)
+    assert said.code == 1
+    assert said.err.splitlines()[-1].startswith("guide gave no token")

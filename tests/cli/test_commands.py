@@ -1,0 +1,214 @@
+"""Every command against a node that answers: what is asked of it, and what a person then reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.answers import (
+    ANSWER,
+    ATTIC,
+    LOADED,
+    MACHINES,
+    MODELS,
+    PLAN,
+    SNAPSHOT,
+    progress,
+    streamed,
+)
+from tests.cli.fake_node import Lines
+
+
+def test_status_shows_machines_memory_and_layers(poolhouse: Any, answering: Any) -> None:
+    answering({("GET", "/status"): SNAPSHOT})
+    said = poolhouse("status")
+    assert said.code == 0
+    assert said.out == STATUS
+    assert said.err == ""
+
+
+STATUS = """\
+Ready. 2 machines hold guide. 1 answering, 2 waiting.
+den-pc · Poolhouse 0.1.0 · 192.168.1.20:4242
+
+Machine             State    Lends                      Link
+den-pc (this)       ready    ██░░░░░░░░ 2.0 of 8.0 GiB
+attic-pc            working  ██░░░░░░░░ 1.0 of 4.0 GiB  0.4 ms
+kitchen[31m-laptop  paused   nothing                    not measured
+kitchen[31m-laptop: Paused: on battery (48 %).
+
+guide · split over 2 machines · context 2,048 · 8 at once · f16
+den-pc    ████░░░░████  1–4, 9–12  █░░░░░░░░░ 11.0 MiB of 8.0 GiB
+attic-pc  ░░░░████░░░░        5–8  █░░░░░░░░░ 5.0 MiB of 4.0 GiB
+"""
+
+
+def test_status_json_is_what_the_node_said(poolhouse: Any, answering: Any) -> None:
+    answering({("GET", "/status"): SNAPSHOT})
+    assert poolhouse("status", "--json").json == SNAPSHOT
+
+
+@pytest.mark.parametrize(
+    ("loaded", "sentence"),
+    [
+        (None, "No model is loaded. Load one with `poolhouse load NAME`."),
+        ({**LOADED, "state": "loading"}, "Loading guide."),
+        (
+            {**LOADED, "state": "lost", "reason": "attic-pc stopped responding."},
+            "guide is lost. attic-pc stopped responding.",
+        ),
+        ({**LOADED, "stages": LOADED["stages"][:1]}, "Ready. This machine holds guide."),
+    ],
+)
+def test_status_says_what_the_pool_can_do(
+    poolhouse: Any, answering: Any, loaded: Any, sentence: str
+) -> None:
+    answers = {"running": 0, "waiting": 0}
+    answering({("GET", "/status"): {**SNAPSHOT, "loaded": loaded, "answers": answers}})
+    assert poolhouse("status").out.splitlines()[0] == sentence
+
+
+def test_machines(poolhouse: Any, answering: Any) -> None:
+    answering({("GET", "/machines"): {"machines": list(MACHINES.values())}})
+    said = poolhouse("machines")
+    assert said.code == 0
+    assert [line.split()[0] for line in said.out.splitlines()[:3]] == [
+        "Machine", "den-pc", "attic-pc"
+    ]  # fmt: skip
+    assert max(len(line) for line in said.out.splitlines()) <= 80
+
+
+def test_remove_takes_names_with_any_sign(poolhouse: Any, answering: Any) -> None:
+    removed = {"removed": {"id": ATTIC, "name": "a/b ?"}}
+    node = answering({("DELETE", "/machines/a%2Fb%20%3F"): removed})
+    said = poolhouse("remove", "a/b ?")
+    assert (said.code, said.out) == (0, "a/b ? is no longer part of the household.\n")
+    assert node.asked == [("DELETE", "/machines/a%2Fb%20%3F", {})]
+
+
+def test_models(poolhouse: Any, answering: Any) -> None:
+    answering({("GET", "/models"): {"models": MODELS}})
+    assert poolhouse("models").out == SHELF
+
+
+SHELF = """\
+Model             Family  Kind  Layers  Context      Size
+guide (built in)  llama   Q8_0      12    2,048  11.0 MiB
+[bold]odd         mamba   F16        4    1,024   3.0 GiB
+[bold]odd: mamba models run whole on one machine.
+"""
+
+
+def test_an_empty_shelf_says_what_to_do(poolhouse: Any, answering: Any) -> None:
+    answering({("GET", "/models"): {"models": []}})
+    assert poolhouse("models").out == (
+        "The shelf is empty. Put a model on it with `poolhouse import FILE`.\n"
+    )
+
+
+def test_import_gives_the_whole_path_and_says_each_step_once(
+    poolhouse: Any, answering: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "odd.gguf").write_bytes(b"GGUF")
+    monkeypatch.chdir(tmp_path)
+    steps = [progress("hashing", n, 4) for n in range(5)]
+    node = answering({("POST", "/models"): Lines([*steps, {"done": {"model": MODELS[0]}}])})
+    said = poolhouse("import", "odd.gguf", "--name", "guide")
+    assert said.code == 0
+    assert said.err == "Checking the bytes…\n"
+    assert "guide (built in)" in said.out
+    assert node.asked[0][2] == {"path": str(tmp_path / "odd.gguf"), "name": "guide"}
+
+
+def test_rm_says_what_is_free_again(poolhouse: Any, answering: Any) -> None:
+    answering({("DELETE", "/models/guide"): {"removed": "guide", "freed_bytes": 3 << 20}})
+    assert poolhouse("rm", "guide").out == "guide is deleted; 3.0 MiB are free again.\n"
+
+
+def test_plan(poolhouse: Any, answering: Any) -> None:
+    node = answering({("POST", "/plan"): PLAN})
+    said = poolhouse("plan", "guide", "--context", "2048", "--users", "8", "--split", "4,4,4")
+    assert said.out.splitlines()[0] == "guide · split over 2 machines · context 2,048 · 8 at once"
+    assert said.out.splitlines()[-1] == "Split as asked."
+    assert node.asked[0][2] == {
+        "model": "guide", "context": 2048, "users": 8, "split": [4, 4, 4]
+    }  # fmt: skip
+
+
+def test_load(poolhouse: Any, answering: Any) -> None:
+    steps = [progress("sending", 1, 2, "attic-pc"), progress("sending", 2, 2, "attic-pc")]
+    node = answering({("POST", "/load"): Lines([*steps, {"done": {"loaded": LOADED}}])})
+    said = poolhouse("load", "guide", "--split", "4,4,4", "--number", "f32")
+    assert said.code == 0
+    assert said.err == "Sending layers to attic-pc…\n"
+    assert node.asked[0][2] == {
+        "model": "guide", "context": None, "users": None, "split": [4, 4, 4], "number": "f32"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("guide", "guide is unloaded."), (None, "No model was loaded.")]
+)
+def test_unload(poolhouse: Any, answering: Any, name: Any, sentence: str) -> None:
+    answering({("POST", "/unload"): {"unloaded": name}})
+    assert poolhouse("unload").out == f"{sentence}\n"
+
+
+def test_ask_streams_text_and_strips_what_would_steer_a_terminal(
+    poolhouse: Any, answering: Any
+) -> None:
+    node = answering({("POST", "/ask"): streamed("Open \x1b[2J", "Pool\u202e and\r", "\n\tAdd.")})
+    said = poolhouse("ask", "How?", "--temperature", "0", "--max-tokens", "9", "--seed", "7")
+    assert (said.code, said.out, said.err) == (0, "Open [2JPool and\n\tAdd.\n", "")
+    assert node.asked[0][2] == {
+        "prompt": "How?", "raw": False, "model": None, "max_tokens": 9,
+        "sampling": {"temperature": 0.0, "seed": 7},
+    }  # fmt: skip
+
+
+def test_ask_json_is_one_object(poolhouse: Any, answering: Any) -> None:
+    lines = streamed("Open Pool", " and press Add.")
+    lines.lines.insert(0, progress("loading", 1, 2, "attic-pc"))
+    answering({("POST", "/ask"): lines})
+    said = poolhouse("ask", "How?", "--json")
+    assert said.json == ANSWER
+    assert said.err == "Loading layers on attic-pc…\n"
+
+
+def test_ask_with_a_system_sentence_sends_messages(poolhouse: Any, answering: Any) -> None:
+    node = answering({("POST", "/ask"): streamed("Yes.")})
+    assert poolhouse("ask", "How?", "--system", "Be brief.", "--model", "guide").code == 0
+    body = node.asked[0][2]
+    assert body["model"] == "guide"
+    assert body["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "How?"},
+    ]
+
+
+def test_ask_reads_a_long_answer_in_one_line(poolhouse: Any, answering: Any) -> None:
+    long = {**ANSWER, "token_ids": list(range(100_000))}
+    answering({("POST", "/ask"): streamed("x", answer=long)})
+    assert poolhouse("ask", "How?", "--json").json == long
+
+
+def test_alone_it_says_what_to_type(poolhouse: Any) -> None:
+    said = poolhouse(at_home=False)
+    assert said.code == 0
+    assert "The app window is not part of this version yet." in said.out
+    assert "poolhouse demo" in said.out
+    assert max(len(line) for line in said.out.splitlines()) <= 80
+    assert poolhouse("--json", at_home=False).json["version"]
+    assert poolhouse("--version", at_home=False).out.startswith("Poolhouse ")
+
+
+def test_help_names_every_command(poolhouse: Any) -> None:
+    said = poolhouse("--help", at_home=False)
+    assert said.code == 0
+    for command in (
+        "node", "status", "pair", "machines", "remove", "models", "import", "rm", "plan",
+        "load", "unload", "ask", "bench", "demo", "doctor",
+    ):  # fmt: skip
+        assert f" {command} " in said.out

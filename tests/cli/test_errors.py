@@ -1,0 +1,183 @@
+"""What goes wrong is one sentence on stderr, an exit code, and with --json one object on stdout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.core.errors import KINDS
+from tests.cli.answers import streamed
+from tests.cli.fake_node import Failed, Lines, error
+
+EVERY = [
+    ("status",),
+    ("machines",),
+    ("models",),
+    ("remove", "attic-pc"),
+    ("rm", "guide"),
+    ("plan", "guide"),
+    ("load", "guide"),
+    ("unload",),
+    ("ask", "How?"),
+    ("bench", "guide"),
+    ("pair", "--open"),
+    ("pair", "10.0.0.2:4242", "--code", "123456"),
+]
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_without_a_node_every_command_says_so(
+    poolhouse: Any, home: Path, command: tuple[str, ...]
+) -> None:
+    sentence = f"No Poolhouse node runs for {home}. Start one with `poolhouse node`."
+    said = poolhouse(*command)
+    assert (said.code, said.out, said.err) == (1, "", f"{sentence}\n")
+    said = poolhouse(*command, "--json")
+    assert said.code == 1
+    assert said.json["error"]["kind"] == "Unreachable"
+    assert said.json["error"]["message"] == sentence
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff\xfe"])
+def test_a_damaged_runtime_file_is_no_node(poolhouse: Any, home: Path, content: bytes) -> None:
+    home.mkdir()
+    (home / "runtime.json").write_bytes(content)
+    assert "No Poolhouse node runs" in poolhouse("status").err
+
+
+def test_a_crashed_node_left_its_file_behind(poolhouse: Any, home: Path) -> None:
+    home.mkdir()
+    gone = {"pid": 2**22 + 1, "port": 1, "token": "x", "version": "0.1.0"}
+    (home / "runtime.json").write_text(json.dumps(gone))
+    assert "No Poolhouse node runs" in poolhouse("status").err
+
+
+def test_another_version_is_named(poolhouse: Any, answering: Any) -> None:
+    answering({}, version="9.9")
+    said = poolhouse("status")
+    assert said.code == 1
+    assert said.err.startswith("The running node is Poolhouse 9.9, this command is ")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_keep_their_kind_and_get_their_sentence(
+    poolhouse: Any, answering: Any, kind: str
+) -> None:
+    sent = error(kind, "code_wrong", "Not used.", tries_left=2)
+    answering({("POST", "/pairing/join"): Failed(409, sent)})
+    said = poolhouse("pair", "10.0.0.2:1", "--code", "123 456", "--json")
+    assert said.code == 1
+    assert said.json["error"] == {
+        "kind": kind, "code": "code_wrong", "facts": {"tries_left": 2},
+        "message": "That code does not match. 2 tries left.",
+    }  # fmt: skip
+    assert said.err == "That code does not match. 2 tries left.\n"
+
+
+def test_a_code_without_a_sentence_here_is_said_by_the_node(poolhouse: Any, answering: Any) -> None:
+    sent = error("DoesNotFit", "from_the_future", "Too big by \x1b[31m27 GiB.", by=27)
+    answering({("POST", "/plan"): Failed(409, sent)})
+    said = poolhouse("plan", "guide")
+    assert (said.code, said.err) == (1, "Too big by [31m27 GiB.\n")
+
+
+def test_an_error_line_in_the_middle_of_work(poolhouse: Any, answering: Any) -> None:
+    sent = error("DoesNotFit", "unknown_here", "attic-pc has no room.")
+    answering({("POST", "/load"): Lines([{"error": sent}])})
+    said = poolhouse("load", "guide", "--json")
+    assert (said.code, said.err) == (1, "attic-pc has no room.\n")
+    assert said.json["error"]["kind"] == "DoesNotFit"
+
+
+def test_an_error_in_the_middle_of_an_answer_keeps_what_was_said(
+    poolhouse: Any, answering: Any
+) -> None:
+    lines = streamed("Open Pool", " and")
+    lines.lines[-1] = {"error": error("StageLost", "unknown_here", "attic-pc is gone.")}
+    answering({("POST", "/ask"): lines})
+    said = poolhouse("ask", "How?")
+    assert (said.code, said.out, said.err) == (1, "Open Pool and\n", "attic-pc is gone.\n")
+
+
+@pytest.mark.parametrize("then", ["end", "drop"])
+def test_a_node_that_goes_away_in_the_middle(poolhouse: Any, answering: Any, then: str) -> None:
+    answering({("POST", "/ask"): Lines([{"delta": {"text": "Open", "token_ids": [1]}}], then)})
+    said = poolhouse("ask", "How?")
+    assert (said.code, said.out) == (1, "Open\n")
+    assert said.err == (
+        "The node stopped before it had answered. Start it again with `poolhouse node`.\n"
+    )
+
+
+@pytest.mark.parametrize("answer", [{"machines": 5}, {"node": None}, {}])
+def test_an_answer_of_another_shape_is_the_nodes_fault(
+    poolhouse: Any, answering: Any, answer: Any
+) -> None:
+    answering({("GET", "/status"): answer})
+    said = poolhouse("status")
+    assert said.code == 1
+    assert said.err.startswith("The node failed because of a fault of its own")
+    assert said.err.count("\n") == 1
+
+
+def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: Any) -> None:
+    answering({})  # the server's table has no such answer: 500 in plain text
+    said = poolhouse("models")
+    assert said.code == 1
+    assert said.err.startswith("The node failed because of a fault of its own")
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("load",), "Missing argument 'MODEL'."),
+        (("load", "m", "--split", "5,x"), "'5,x' is not a list of numbers. Write it like 5,6,5."),
+        (("load", "m", "--split", "5,0"), "'5,0' is not a list of numbers. Write it like 5,6,5."),
+        (("load", "m", "--context", "0"), "0 is not in the range x>=1"),
+        (("load", "m", "--number", "f8"), "'f8' is not one of 'f16', 'f32', 'q8'"),
+        (("pair",), "Give either --open, or the address another machine shows."),
+        (("pair", "--open", "10.0.0.1"), "Give either --open, or the address"),
+        (("pair", "10.0.0.1:1", "--code", "12345"), "A pairing code has six digits."),
+        (("pair", "10.0.0.1:1"), "Give the code with --code 123456."),
+        (("ask", "x", "--raw", "--system", "y"), "--system needs a chat template"),
+        (("node", "--lend", "much"), "'much' is not a size. Write it like 2GiB or 512MiB."),
+        (("nothing",), "No such command 'nothing'."),
+        (("status", "--colour"), "No such option"),
+    ],
+)
+def test_wrong_usage(
+    poolhouse: Any, answering: Any, command: tuple[str, ...], sentence: str
+) -> None:
+    answering({})
+    said = poolhouse(*command)
+    assert said.code == 2
+    assert said.out == ""
+    assert sentence in said.err
+    assert said.err.count("\n") == 1
+    said = poolhouse(*command, "--json")
+    assert said.code == 2
+    assert sentence in said.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("import", "/no/such.gguf"), "There is no file /no/such.gguf. "),
+        (("ask", "  "), "There is nothing to ask. "),
+    ],
+)
+def test_input_that_cannot_be_used(
+    poolhouse: Any, answering: Any, command: tuple[str, ...], sentence: str
+) -> None:
+    answering({})
+    said = poolhouse(*command)
+    assert said.code == 1
+    assert said.err.startswith(sentence)
+
+
+def test_a_home_that_is_a_file(poolhouse: Any, home: Path) -> None:
+    home.write_text("x")
+    assert poolhouse("status").code == 1

@@ -1,0 +1,65 @@
+"""What people type, and what it means."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+
+from app.cli.demo_command import even_split
+from app.cli.options import read_code, read_counts, read_size
+from app.core.errors import BadInput
+
+
+@pytest.mark.parametrize(
+    ("typed", "n_bytes"),
+    [
+        ("2GiB", 2 << 30),
+        ("512 MiB", 512 << 20),
+        ("1.5g", 3 << 29),
+        ("64k", 64 << 10),
+        ("0", 0),
+        ("7B", 7),
+    ],
+)
+def test_sizes(typed: str, n_bytes: int) -> None:
+    assert read_size(typed) == n_bytes
+
+
+@pytest.mark.parametrize("typed", ["", "GiB", "-1", "2GB", "1e9", "2 XiB", "２GiB "])
+def test_what_is_no_size(typed: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        read_size(typed)
+
+
+def test_lists_and_codes() -> None:
+    assert read_counts("5, 6,5") == [5, 6, 5]
+    assert read_code(" 123-456 ") == "123456"
+    for wrong in ("", "5,", "a", "-1,2"):
+        with pytest.raises(typer.BadParameter):
+            read_counts(wrong)
+    for wrong in ("12345", "1234567", "12345x", "１２３４５６"):
+        with pytest.raises(typer.BadParameter):
+            read_code(wrong)
+
+
+@pytest.mark.parametrize("machines", range(2, 8))
+def test_an_even_split_uses_every_layer_and_leaves_no_run_empty(machines: int) -> None:
+    for n_layers in range(3, machines + 1):
+        with pytest.raises(BadInput):
+            even_split(n_layers, machines)
+    for n_layers in range(machines + 1, 50):
+        is_even(even_split(n_layers, machines), n_layers, machines)
+
+
+def is_even(split: list[int] | None, n_layers: int, machines: int) -> None:
+    assert split is not None
+    assert sum(split) == n_layers
+    assert len(split) == machines + 1
+    assert min(split) >= 1
+    shares = [split[0] + split[-1], *split[1:-1]]
+    assert max(shares) - min(shares) <= 1
+    assert abs(split[0] - split[-1]) <= 1
+
+
+def test_one_machine_splits_nothing() -> None:
+    assert even_split(12, 1) is None

@@ -1,0 +1,63 @@
+"""Pairing on the command line: the code, the wait, the end, and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.cli.fake_node import Failed, Lines, error
+
+WINDOW = {"code": "042137", "address": "192.168.1.20:4243", "seconds": 120, "tries": 3}
+WAITING = {"progress": {"step": "waiting", "machine": None, "done": 1, "total": 120,
+                        "unit": "seconds"}}  # fmt: skip
+PAIRED = {"machine": {"id": "a" * 64, "name": "attic\x1b-pc"}}
+
+
+def test_json_gives_the_code_at_once(poolhouse: Any, answering: Any) -> None:
+    node = answering({("POST", "/pairing"): WINDOW})
+    said = poolhouse("pair", "--open", "--role", "lend", "--json")
+    assert (said.code, said.err) == (0, "")
+    assert said.json == {"code": "042137", "address": "192.168.1.20:4243", "seconds": 120}
+    assert node.asked == [("POST", "/pairing", {"role": "lend"})]
+
+
+def test_json_with_wait_gives_a_second_line(poolhouse: Any, answering: Any) -> None:
+    wait = Lines([WAITING, {"done": PAIRED}])
+    answering({("POST", "/pairing"): WINDOW, ("GET", "/pairing/wait"): wait})
+    said = poolhouse("pair", "--open", "--json", "--wait")
+    first, second = map(json.loads, said.out.splitlines())
+    assert (first["code"], second) == ("042137", PAIRED)
+
+
+def test_without_a_terminal_the_code_is_said_and_waited_for(poolhouse: Any, answering: Any) -> None:
+    wait = Lines([WAITING, {"done": PAIRED}])
+    node = answering({("POST", "/pairing"): WINDOW, ("GET", "/pairing/wait"): wait})
+    said = poolhouse("pair", "--open")
+    assert said.code == 0
+    assert said.err == "Code 042 137 at 192.168.1.20:4243, good for 120 seconds.\n"
+    assert said.out.startswith("Paired with attic-pc. Machines of a household can")
+    assert node.asked[0] == ("POST", "/pairing", {"role": "use_and_lend"})
+
+
+def test_a_window_that_closed_says_why(poolhouse: Any, answering: Any) -> None:
+    sent = error("Refused", "x_unknown", "Someone entered a wrong code three times.")
+    wait = Lines([{"error": sent}])
+    answering({("POST", "/pairing"): WINDOW, ("GET", "/pairing/wait"): wait})
+    said = poolhouse("pair", "--open")
+    assert said.code == 1
+    assert said.err.splitlines()[-1] == "Someone entered a wrong code three times."
+
+
+def test_joining(poolhouse: Any, answering: Any) -> None:
+    node = answering({("POST", "/pairing/join"): PAIRED})
+    said = poolhouse("pair", "192.168.1.20:4243", "--code", "042 137")
+    assert said.code == 0
+    assert said.out.startswith("Paired with attic-pc. ")
+    assert node.asked[0][2] == {"address": "192.168.1.20:4243", "code": "042137"}
+
+
+def test_a_refused_window(poolhouse: Any, answering: Any) -> None:
+    sent = error("Busy", "x_unknown", "A pairing window is open already.")
+    answering({("POST", "/pairing"): Failed(429, sent)})
+    said = poolhouse("pair", "--open", "--json")
+    assert (said.code, said.json["error"]["kind"]) == (1, "Busy")

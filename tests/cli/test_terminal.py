@@ -1,0 +1,185 @@
+"""The command as its own process: Ctrl-C, standard input, closed pipes, terminals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.answers import LOADED, SNAPSHOT, progress, streamed
+from tests.cli.fake_node import Lines
+from tests.cli.test_pairing import WAITING, WINDOW
+
+POOLHOUSE = [sys.executable, "-m", "app"]
+POSIX = pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to one process there")
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    return {**kept, **more}
+
+
+def started(*arguments: str, **how: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*POOLHOUSE, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env=environment(),
+        **how,
+    )
+
+
+@POSIX
+def test_ctrl_c_in_an_answer_cancels_it(answering: Any, home: Path) -> None:
+    lines = Lines([{"delta": {"text": "Open Pool", "token_ids": [1]}}], "hang")
+    node = answering({("POST", "/ask"): lines})
+    with started("ask", "How?", "--home", str(home)) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(9) == "Open Pool"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err) == (130, "\n", "Stopped.\n")
+    assert node.cancelled.wait(5)
+
+
+@POSIX
+def test_ctrl_c_with_json_is_one_object(answering: Any, home: Path) -> None:
+    node = answering({("POST", "/ask"): Lines([progress("loading", 1, 2)], "hang")})
+    with started("ask", "How?", "--json", "--home", str(home)) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "Loading layers…\n"
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert out.count("\n") == 1
+    assert '"code": "stopped"' in out
+    assert node.cancelled.wait(5)
+
+
+@POSIX
+def test_ctrl_c_closes_the_pairing_window(answering: Any, home: Path) -> None:
+    answers = {
+        ("POST", "/pairing"): WINDOW,
+        ("GET", "/pairing/wait"): Lines([WAITING], "hang"),
+        ("DELETE", "/pairing"): {},
+    }
+    node = answering(answers)
+    with started("pair", "--open", "--home", str(home)) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("Code 042 137")
+        while len(node.asked) < 2:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert node.asked[-1][:2] == ("DELETE", "/pairing")
+
+
+def test_a_prompt_from_standard_input(answering: Any, home: Path) -> None:
+    node = answering({("POST", "/ask"): streamed("Yes.")})
+    asked = subprocess.run(
+        [*POOLHOUSE, "ask", "-", "--home", str(home)],
+        input="\ufeffGrüße\r\nzwei".encode(), capture_output=True, env=environment(), check=True,
+    )  # fmt: skip
+    assert asked.stdout.splitlines() == [b"Yes."]
+    assert node.asked[0][2]["prompt"] == "Grüße\nzwei"
+    wrong = subprocess.run(
+        [*POOLHOUSE, "ask", "-", "--home", str(home)],
+        input=b"\xff\xfe\x00", capture_output=True, env=environment(), check=False,
+    )  # fmt: skip
+    assert wrong.returncode == 1
+    assert b"not UTF-8" in wrong.stderr
+
+
+def test_an_old_code_page_shows_plain_signs(answering: Any, home: Path) -> None:
+    answering({("GET", "/status"): SNAPSHOT})
+    shown = subprocess.run(
+        [*POOLHOUSE, "status", "--home", str(home)],
+        capture_output=True, env=environment(PYTHONIOENCODING="ascii"), check=True,
+    )  # fmt: skip
+    assert b"####....####  1-4, 9-12" in shown.stdout
+
+
+@POSIX
+def test_a_reader_that_has_enough_is_no_error(answering: Any, home: Path) -> None:
+    answering({("POST", "/ask"): streamed(*["words and more words " * 100] * 200)})
+    with started("ask", "How?", "--home", str(home)) as process:
+        assert process.stdout is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
+def in_terminal(arguments: list[str], **more: str) -> str:
+    """What a command draws on a terminal of 80 columns."""
+    import pty
+
+    outer, inner = pty.openpty()
+    with subprocess.Popen(
+        [*POOLHOUSE, *arguments],
+        stdin=inner, stdout=inner, stderr=inner,
+        env=environment(TERM="xterm-256color", COLUMNS="80", LINES="24", **more),
+    ) as process:  # fmt: skip
+        os.close(inner)
+        drawn = b""
+        while True:
+            try:
+                piece = os.read(outer, 1 << 16)
+            except OSError:  # Linux says so when the last writer is gone
+                break
+            if not piece:
+                break
+            drawn += piece
+    os.close(outer)
+    assert process.returncode == 0, drawn
+    return drawn.decode()
+
+
+@POSIX
+def test_a_terminal_gets_colour_bars_and_figures(answering: Any, home: Path) -> None:
+    steps = [progress("sending", n << 20, 4 << 20, "attic-pc") for n in range(5)]
+    answering(
+        {
+            ("GET", "/status"): SNAPSHOT,
+            ("POST", "/load"): Lines([*steps, {"done": {"loaded": LOADED}}], pause=0.06),
+            ("POST", "/ask"): streamed("Open \x1b[31mPool."),
+        }
+    )
+    status = in_terminal(["status", "--home", str(home)])
+    assert "\x1b[34m██" in status
+    load = in_terminal(["load", "guide", "--home", str(home)])
+    assert "Sending layers to attic-pc" in load
+    assert "of 4.0 MiB" in load
+    assert "Loaded in 1.42 s; 3.0 MiB went to the lenders." in load
+    ask = in_terminal(["ask", "How?", "--home", str(home)])
+    assert ask.startswith("Open [31mPool.\r\n")
+    assert "4 tokens · first after 0.42 s · 11.8 tok/s · 2 machines" in ask
+
+
+@POSIX
+def test_no_color_is_heard(answering: Any, home: Path) -> None:
+    answering({("GET", "/status"): SNAPSHOT})
+    plain = in_terminal(["status", "--home", str(home)], NO_COLOR="1")
+    assert "\x1b[34m" not in plain
+    assert "\x1b[32m" not in plain
+
+
+def test_help_loads_no_network_and_no_engine() -> None:
+    code = (
+        "import sys; from app.cli import main; main(['--help']);"
+        "print(sorted({'aiohttp', 'numpy', 'psutil', 'msgspec', 'app.node'} & set(sys.modules)))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment()
+    )
+    assert shown.stdout.splitlines()[-1] == "[]"

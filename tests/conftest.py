@@ -1,0 +1,67 @@
+"""What every test gets: no touch of the user's own files, no child left behind, the same chance."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import psutil
+import pytest
+
+CHILDREN_END_WITHIN_SECONDS = 5.0
+
+# No deadline: a shared machine may stall for a second. Derandomised: a failure is there tomorrow.
+hypothesis.settings.register_profile("poolhouse", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.load_profile("poolhouse")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_child_is_left() -> Iterator[None]:
+    """No worker outlives its node: what still runs after the last test is a failure."""
+    yield
+    left = psutil.Process().children(recursive=True)
+    _, alive = psutil.wait_procs(left, timeout=CHILDREN_END_WITHIN_SECONDS)
+    told = [" ".join(child.cmdline()) for child in alive if child.is_running()]
+    for child in alive:
+        child.kill()
+    assert not told, f"left running by the tests: {told}"
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_the_user(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Homes, caches and keys of the tests are their own."""
+    home = tmp_path_factory.getbasetemp() / "home"
+    home.mkdir(exist_ok=True)
+    for name in ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(home))
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("POOLHOUSE_KEYSTORE", "file")
+
+
+@pytest.fixture(scope="session")
+def project() -> Path:
+    """The folder that holds pyproject.toml."""
+    return Path(__file__).resolve().parent.parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `root` run only where network namespaces can be made."""
+    marked = [item for item in items if item.get_closest_marker("root")]
+    if marked and not _can_make_namespaces():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="needs root and network namespaces (Linux)"))
+
+
+def _can_make_namespaces() -> bool:
+    if sys.platform != "linux" or not (shutil.which("unshare") and shutil.which("ip")):
+        return False
+    return (
+        subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode == 0
+    )

@@ -1,0 +1,236 @@
+"""The household log: any order of arrival gives the same members, and nobody sneaks in."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.core import membership
+from app.core.ids import MachineId
+from app.core.membership import Log, added_by, members, merge, removed_machines
+from app.core.operations import (
+    FIRST_ROLES,
+    NO_HOUSEHOLD,
+    Add,
+    BadOperation,
+    Operation,
+    OperationId,
+    Remove,
+    Role,
+    clean_name,
+    decode,
+    encode,
+    household_of,
+    signed_bytes,
+)
+
+DERS = [b"certificate %d" % n for n in range(7)]
+IDS = [MachineId(hashlib.sha256(der).hexdigest()) for der in DERS]
+ADMIN, HOST, LENDER = (Role.ADMIN,), (Role.HOST,), (Role.LENDER,)
+
+
+def signature(der: bytes, payload: bytes) -> bytes:
+    return hashlib.sha512(der + payload).digest()
+
+
+def verify(der: bytes, payload: bytes, given: bytes) -> bool:
+    return signature(der, payload) == given
+
+
+def sign(signer: int, body: Add | Remove) -> Operation:
+    payload = signed_bytes(body, IDS[signer])
+    return Operation(body, IDS[signer], signature(DERS[signer], payload))
+
+
+FIRST = sign(0, Add(NO_HOUSEHOLD, IDS[0], DERS[0], "first", FIRST_ROLES))
+HOUSEHOLD = household_of(FIRST)
+EMPTY = Log(HOUSEHOLD)
+
+
+def add(signer: int, machine: int, roles: tuple[Role, ...] = LENDER, name: str = "x") -> Operation:
+    return sign(signer, Add(HOUSEHOLD, IDS[machine], DERS[machine], name, roles))
+
+
+def remove(signer: int, machine: int, kept: Sequence[OperationId] = ()) -> Operation:
+    return sign(signer, Remove(HOUSEHOLD, IDS[machine], tuple(sorted(kept))))
+
+
+def names(log: Log) -> set[int]:
+    return {IDS.index(machine) for machine in members(log)}
+
+
+def test_the_first_machine_is_admin_host_and_lender() -> None:
+    log = merge(EMPTY, [FIRST], verify)
+    assert members(log)[IDS[0]].roles == set(FIRST_ROLES)
+    assert members(log)[IDS[0]].name == "first"
+
+
+def test_an_operation_survives_being_written() -> None:
+    for operation in (FIRST, add(0, 1, ADMIN), remove(0, 1, [add(1, 2).id])):
+        assert decode(encode(operation)) == operation
+        assert decode(encode(operation).decode()) == operation
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: raw + b" ",
+        lambda raw: raw.replace(b'"op":"add"', b'"op":"grant"'),
+        lambda raw: raw.replace(b'"name":"x"', b'"name":""'),
+        lambda raw: raw.replace(b'"name":"x"', b'"name":7'),
+        lambda raw: raw.replace(b'"name":"x"', b'"name":"' + b"x" * 65 + b'"'),
+        lambda raw: raw.replace(b'"name":"x"', b'"name":"\\u0078"'),
+        lambda raw: raw.replace(b'["lender"]', b'["lender","lender"]'),
+        lambda raw: raw.replace(b'["lender"]', b"[]"),
+        lambda raw: raw.replace(b'["lender"]', b'["king"]'),
+        lambda raw: raw.replace(b'"der":"', b'"der":"AAAA'),
+        lambda raw: raw.replace(b'"der":"', b'"der":"*'),
+        lambda raw: raw.replace(b'"signature":"', b'"signature":"AAAA'),
+        lambda raw: raw.replace(IDS[0].encode(), IDS[0].upper().encode()),
+        lambda raw: raw[:-1] + b',"zebra":1}',
+        lambda raw: b"x" * 5000,
+        lambda raw: b"[" * 2000,
+        lambda raw: b"null",
+        lambda raw: b"\xff",
+        lambda raw: encode(remove(0, 1)).replace(b'"kept":[]', b'"kept":["1"]'),
+        lambda raw: encode(remove(0, 1)).replace(b'"kept":[]', b'"kept":1'),
+        lambda raw: encode(remove(0, 1)).replace(HOUSEHOLD.encode(), b""),
+    ],
+)
+def test_only_the_one_spelling_is_read(damage) -> None:  # type: ignore[no-untyped-def]
+    raw = encode(add(0, 1))
+    with pytest.raises(BadOperation):
+        decode(damage(raw))
+
+
+def test_forged_foreign_and_unfounded_operations_are_dropped() -> None:
+    forged = dataclasses.replace(add(0, 1), signature=bytes(64))
+    foreign = sign(0, Add(household_of(add(0, 3)), IDS[2], DERS[2], "x", ADMIN))
+    usurper = sign(3, Add(NO_HOUSEHOLD, IDS[3], DERS[3], "x", FIRST_ROLES))
+    by_lender = add(4, 5)
+    log = merge(EMPTY, [FIRST, forged, foreign, usurper, add(0, 4), by_lender], verify)
+    assert names(log) == {0, 4}
+    assert len(log.operations) == 2
+
+
+def test_roles_add_up_and_the_name_does_not_depend_on_order() -> None:
+    both = [add(0, 1, HOST, "beta"), add(0, 1, LENDER, "alpha")]
+    for operations in (both, both[::-1]):
+        member = members(merge(EMPTY, [FIRST, *operations], verify))[IDS[1]]
+        assert member.roles == {Role.HOST, Role.LENDER}
+        assert member.name == "alpha"
+
+
+def test_a_removed_machine_never_returns() -> None:
+    log = merge(EMPTY, [FIRST, add(0, 1), remove(0, 1), add(0, 1, ADMIN)], verify)
+    assert names(log) == {0}
+    assert removed_machines(log) == {IDS[1]}
+
+
+def test_what_a_removed_admin_added_counts_only_if_every_removal_keeps_it() -> None:
+    second, third = add(1, 2), add(1, 3)
+    start = [FIRST, add(0, 1, ADMIN), add(0, 4, ADMIN), second, third]
+    log = merge(EMPTY, [*start, remove(0, 1, [second.id, third.id])], verify)
+    assert names(log) == {0, 2, 3, 4}
+    log = merge(log, [remove(4, 1, [third.id])], verify)
+    assert names(log) == {0, 3, 4}
+    assert [operation.id for operation in added_by(log, IDS[1])] == [second.id, third.id]
+
+
+def test_a_kept_machine_gets_no_new_rights_from_the_removed_one() -> None:
+    kept = add(1, 2, LENDER)
+    log = merge(EMPTY, [FIRST, add(0, 1, ADMIN), kept, remove(0, 1, [kept.id])], verify)
+    log = merge(log, [add(1, 2, ADMIN), add(2, 5)], verify)
+    assert names(log) == {0, 2}
+    assert members(log)[IDS[2]].roles == {Role.LENDER}
+
+
+def test_the_first_machine_can_be_removed() -> None:
+    heir = add(0, 1, ADMIN)
+    log = merge(EMPTY, [FIRST, heir, remove(1, 0, [heir.id])], verify)
+    assert names(log) == {1}
+    assert names(merge(log, [add(1, 2)], verify)) == {1, 2}
+
+
+def test_a_full_log_still_takes_removals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(membership, "MAX_ADDS", 3)
+    log = merge(EMPTY, [FIRST, add(0, 1), add(0, 2), add(0, 3), add(0, 4)], verify)
+    assert len(log.operations) == 3
+    assert names(merge(log, [remove(0, 1)], verify)) == {0, 2}
+
+
+def test_names_are_fit_to_be_shown() -> None:
+    assert clean_name(" den\u202e\x00\n pc ") == "den pc"
+    assert clean_name("\x07") == "unnamed"
+    assert len(clean_name("x" * 500)) == 64
+
+
+MACHINES = st.integers(0, len(IDS) - 1)
+ROLES = st.sets(st.sampled_from(list(Role)), min_size=1).map(lambda found: tuple(sorted(found)))
+STEPS = st.lists(
+    st.tuples(MACHINES, MACHINES, st.one_of(st.none(), ROLES), st.integers(0, 2**20)), max_size=14
+)
+
+
+def history(steps: list[tuple[int, int, tuple[Role, ...] | None, int]]) -> list[Operation]:
+    """Operations of honest and dishonest machines; removals keep some of what was before."""
+    operations = [FIRST]
+    for signer, machine, roles, pick in steps:
+        if roles is not None:
+            operations.append(add(signer, machine, roles))
+            continue
+        kept = [op.id for n, op in enumerate(operations) if pick >> n & 1]
+        operations.append(remove(signer, machine, kept))
+    return operations
+
+
+@given(STEPS, st.randoms(use_true_random=False))
+def test_any_order_of_arrival_gives_the_same_members(
+    steps: list[tuple[int, int, tuple[Role, ...] | None, int]], chance: random.Random
+) -> None:
+    operations = history(steps)
+    whole = merge(EMPTY, operations, verify)
+    shuffled = chance.sample(operations, len(operations))
+    at_once = merge(EMPTY, shuffled, verify)
+    assert set(at_once.operations) == set(whole.operations)
+    assert members(at_once) == members(whole)
+    one_by_one, before = EMPTY, -1
+    while before != len(one_by_one.operations):  # each connect exchanges the log again
+        before = len(one_by_one.operations)
+        for operation in shuffled:
+            one_by_one = merge(one_by_one, [operation], verify)
+    assert members(one_by_one) == members(whole)
+    # in its own order a log is taken in one go, whatever the sizes of the messages
+    relayed = EMPTY
+    for operation in at_once.operations:
+        relayed = merge(relayed, [operation], verify)
+    assert relayed.operations == at_once.operations
+
+
+@given(STEPS)
+def test_no_removed_machine_is_a_member(
+    steps: list[tuple[int, int, tuple[Role, ...] | None, int]],
+) -> None:
+    log = merge(EMPTY, history(steps), verify)
+    assert not removed_machines(log) & set(members(log))
+
+
+@settings(max_examples=200)
+@given(STEPS, STEPS, st.integers(1, 6))
+def test_a_stolen_admin_brings_nobody_in_once_its_removal_is_known(
+    before: list[tuple[int, int, tuple[Role, ...] | None, int]],
+    after: list[tuple[int, int, tuple[Role, ...] | None, int]],
+    thief: int,
+) -> None:
+    log = merge(EMPTY, [*history(before), add(0, thief, ADMIN), remove(0, thief)], verify)
+    known = members(log)
+    own = [op for op in history(after) if op.signer == IDS[thief]]
+    grown = members(merge(log, own, verify))
+    assert set(grown) <= set(known)
+    assert all(grown[machine].roles <= known[machine].roles for machine in grown)

@@ -1,0 +1,171 @@
+"""Stages that die, hang, fail or talk nonsense: explained, and survived by the node."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from app.core.errors import StageLost
+from app.core.reasons import said
+from app.inference.measure import Deadlines
+from app.inference.stage_client import FrameChannel
+from backends.contract import Segment
+from backends.frames import Frame, Kind, decode, encode
+from tests.inference.pool import Pool, answer, pool, request, shape
+
+QUICK = Deadlines(decode_least_s=0.5, decode_most_s=0.6, prefill_least_s=0.8)
+SLOW = "fake:seconds_per_layer=0.002"
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+
+
+async def told(built: Pool, n_answers: int = 3) -> list[StageLost]:
+    """How several answers end that are under way when something happens."""
+    ended = await asyncio.gather(
+        *(answer(built.pipeline, request("x" * 100, 900)) for _ in range(n_answers)),
+        return_exceptions=True,
+    )
+    return [error for error in ended if isinstance(error, StageLost)]
+
+
+async def soon(what: Callable[[], object]) -> float:
+    """Do it while answers are under way; returns when it was done."""
+    await asyncio.sleep(0.2)
+    what()
+    return time.monotonic()
+
+
+@posix
+@pytest.mark.parametrize("whose", ["host", "lender"])
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
+async def test_a_stage_that_dies_or_hangs_ends_its_answers_explained(
+    whose: str, sign: signal.Signals
+) -> None:
+    async with pool(2, 4, 2, paths=[SLOW], deadlines=QUICK, form=shape(slots=2)) as built:
+        worker = built.host if whose == "host" else built.lent_worker()
+        errors, done_at = await asyncio.gather(told(built), soon(lambda: os.kill(worker.pid, sign)))
+        took = time.monotonic() - done_at
+        assert len(errors) == 3
+        assert took < (1.0 if sign == signal.SIGKILL else 2.0)
+        assert all(error is built.pipeline.lost for error in errors)
+        assert said(errors[0])
+        with pytest.raises(StageLost):
+            await answer(built.pipeline, request("x", 1))
+        if whose == "host" and sign == signal.SIGSTOP:
+            async with asyncio.timeout(1):
+                await worker.wait_dead()
+            assert not psutil.pid_exists(worker.pid)
+    async with pool(2, 4, 2) as again:
+        assert len((await answer(again.pipeline, request("hello", 5)))[0]) == 5
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [("error_at=5", "asked to fail"), ("die_at=5", "gone"), ("hang_at=5", "nothing for")],
+)
+async def test_a_lender_that_fails_says_why(option: str, words: str) -> None:
+    paths = ["fake:", f"fake:{option}", "fake:"]
+    async with pool(2, 4, 2, paths=paths, deadlines=QUICK) as built:
+        # the lender's own node sees it first: the host waits a little longer
+        built.pipeline._stages[1]._deadlines = Deadlines()
+        [error] = await told(built, 1)
+        assert words in said(error)
+
+
+@pytest.mark.parametrize(
+    ("option", "code"),
+    [("error_at=5", "stage_failed"), ("die_at=5", "worker_died"), ("hang_at=5", "stage_silent")],
+)
+async def test_a_run_of_the_host_that_fails_says_why(option: str, code: str) -> None:
+    async with pool(2, 4, 2, paths=[f"fake:{option}", "fake:"], deadlines=QUICK) as built:
+        [error] = await told(built, 1)
+        assert error.reason.code == code
+
+
+async def test_a_broken_channel_ends_the_answers_at_once() -> None:
+    async with pool(2, 4, 2, paths=[SLOW]) as built:
+        closing = asyncio.gather(close_soon(built.channels[0]))
+        [error] = await told(built, 1)
+        assert error.reason.code == "stage_unreachable"
+        assert "lender-1" in said(error)
+        await closing
+
+
+async def close_soon(channel: FrameChannel) -> None:
+    await asyncio.sleep(0.1)
+    await channel.close()
+
+
+class Twisted:
+    """A channel that changes one answer of a lender."""
+
+    def __init__(self, inner: FrameChannel, twist: Callable[[Frame], bytes]) -> None:
+        self._inner, self._twist, self._count = inner, twist, 0
+
+    async def send(self, frame: bytes) -> None:
+        await self._inner.send(frame)
+
+    async def receive(self) -> bytes:
+        data = await self._inner.receive()
+        self._count += 1
+        return self._twist(decode(data)) if self._count == 3 else data
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def changed(**fields: object) -> Callable[[Frame], bytes]:
+    names = ("kind", "pipeline", "epoch", "seq", "number", "segments", "payload")
+    return lambda frame: encode(
+        Frame(**{name: getattr(frame, name) for name in names} | fields)  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("twist", "code"),
+    [
+        (lambda _: b"nonsense", "stage_garbled"),
+        (changed(pipeline=bytes(16)), "stage_garbled"),
+        (changed(seq=99), "stage_garbled"),
+        (changed(epoch=7), "stage_garbled"),
+        (changed(payload=b"short"), "stage_garbled"),
+        (changed(segments=(Segment(3, 1, 7),)), "stage_garbled"),
+        (changed(kind=Kind.NEED_FROM, payload=b""), "stage_out_of_step"),
+        (changed(kind=Kind.STALE, payload=b""), "stage_out_of_step"),
+        (changed(kind=Kind.LOST, payload=b"{}"), "stage_lost"),
+        (changed(kind=Kind.LOST, payload=b'{"code":"no","facts":{}}'), "stage_lost"),
+        (changed(kind=Kind.LOST, payload=b'{"code":"lend_stopped","facts":{}}'), "lend_stopped"),
+        (changed(kind=Kind.LOST, payload=b'{"code":"worker_hung","facts":{}}'), "stage_lost"),
+    ],
+)
+async def test_a_lender_that_answers_nonsense_is_dropped(
+    twist: Callable[[Frame], bytes], code: str
+) -> None:
+    async with pool(2, 4, 2, wrap=lambda channel: Twisted(channel, twist)) as built:
+        [error] = await told(built, 1)
+        assert error.reason.code == code
+        assert said(error)
+
+
+async def test_what_comes_late_or_twice_changes_nothing() -> None:
+    class Echo(Twisted):
+        """Says everything twice."""
+
+        again: bytes | None = None
+
+        async def receive(self) -> bytes:
+            self.again, data = None, self.again
+            if data is None:
+                data = self.again = await self._inner.receive()
+            return data
+
+    async with pool(2, 4, 2) as plain:
+        expected, _ = await answer(plain.pipeline, request("hello", 20))
+    async with pool(2, 4, 2, wrap=lambda channel: Echo(channel, encode)) as built:
+        assert (await answer(built.pipeline, request("hello", 20)))[0] == expected

@@ -1,0 +1,150 @@
+"""A worker's life: orders, frames, and every way to end, explained and survived."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+import psutil
+import pytest
+
+from app.core.errors import BadInput, Reason, StageLost
+from app.core.reasons import said
+from app.inference.frame_cutter import FrameCutter
+from app.inference.worker import LAST_LINES, Worker
+from backends import orders
+from backends.frames import BadFrame, Frame, Kind, encode
+
+VOCABULARY = orders.OpenVocabulary(request=0, path="fake:")
+TOKENIZE = orders.Tokenize(request=0, text="hello")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+
+
+async def ready() -> Worker:
+    worker = await Worker.start("worker", threads=3)
+    await worker.ask_parts(VOCABULARY, (orders.Vocabulary, orders.Pieces))
+    return worker
+
+
+async def test_orders_are_answered() -> None:
+    async with await ready() as worker:
+        answers = await asyncio.gather(*(worker.ask(TOKENIZE, orders.Tokenized) for _ in range(20)))
+        assert {answer.ids for answer in answers} == {(0, *(3 + byte for byte in b"hello"))}
+        assert worker.resident_bytes() > 1 << 20
+    assert worker.died is not None
+    assert worker.died.reason.code == "worker_closed"
+    assert worker.resident_bytes() == 0
+    assert not psutil.pid_exists(worker.pid)
+
+
+async def test_threads_are_set_on_purpose() -> None:
+    async with await ready() as worker:
+        assert psutil.Process(worker.pid).environ()["OMP_NUM_THREADS"] == "3"
+
+
+async def test_a_lender_s_worker_steps_back() -> None:
+    async with await Worker.start("worker", low_priority=True) as worker:
+        assert psutil.Process(worker.pid).nice() > psutil.Process().nice()
+
+
+async def test_a_refused_order_is_explained_and_harms_nobody() -> None:
+    async with await ready() as worker:
+        with pytest.raises(BadInput) as told:
+            await worker.ask(orders.OpenVocabulary(request=0, path="fake:no=1"), orders.Vocabulary)
+        assert "fake:no=1" in said(told.value)
+        assert worker.died is None
+
+
+@posix
+async def test_a_killed_worker_is_explained() -> None:
+    async with await ready() as worker:
+        os.kill(worker.pid, signal.SIGKILL)
+        async with asyncio.timeout(1):
+            why = await worker.wait_dead()
+        assert "SIGKILL" in said(why)
+        with pytest.raises(StageLost):
+            await worker.ask(TOKENIZE, orders.Tokenized)
+
+
+@posix
+async def test_who_waits_for_an_answer_is_told_of_the_death() -> None:
+    async with await ready() as worker:
+        os.kill(worker.pid, signal.SIGSTOP)
+        asked = asyncio.gather(worker.ask(TOKENIZE, orders.Tokenized))
+        await asyncio.sleep(0.05)
+        os.kill(worker.pid, signal.SIGKILL)
+        async with asyncio.timeout(1):
+            with pytest.raises(StageLost, match="worker_died"):
+                await asked
+
+
+@posix
+async def test_a_worker_that_does_not_answer_is_killed() -> None:
+    async with await ready() as worker:
+        os.kill(worker.pid, signal.SIGSTOP)
+        with pytest.raises(StageLost) as told:
+            await worker.ask(TOKENIZE, orders.Tokenized, within_s=0.3)
+        assert told.value.reason.code == "worker_hung"
+        assert not psutil.pid_exists(worker.pid)
+
+
+@posix
+async def test_a_stopped_worker_is_closed_all_the_same() -> None:
+    worker = await ready()
+    os.kill(worker.pid, signal.SIGSTOP)
+    await worker.close(grace_s=0.2)
+    assert not psutil.pid_exists(worker.pid)
+
+
+async def test_the_first_reason_for_a_kill_is_the_one_told() -> None:
+    async with await ready() as worker:
+        worker.kill(Reason("lend_host_gone"))
+        worker.kill(Reason("worker_hung", {"worker": "w", "seconds": 1}))
+        assert (await worker.wait_dead()).reason == Reason("lend_host_gone")
+
+
+async def test_what_it_said_last_is_kept() -> None:
+    """A frame that is none makes it stop; its words about that are in the sentence."""
+    async with await ready() as worker:
+        worker.send(b"PH\x07" + bytes(100))
+        why = await worker.wait_dead()
+        assert "code 3" in said(why)
+        assert "no frame of ours" in said(why)
+        assert len(worker.last_words().splitlines()) <= LAST_LINES
+
+
+async def test_a_worker_that_says_nonsense_is_ended() -> None:
+    worker = await ready()
+    worker.pipe_data_received(1, b"this is what a chatty library prints, and no frame of ours")
+    why = await worker.wait_dead()
+    assert why.reason.code == "worker_garbled"
+    worker = await ready()
+    worker.pipe_data_received(1, encode(Frame(Kind.TEXT, payload=b'{"order":"eval"}')))
+    assert (await worker.wait_dead()).reason.code == "worker_garbled"
+
+
+async def test_cancelling_who_closes_leaves_no_process() -> None:
+    worker = await ready()
+    if sys.platform != "win32":
+        os.kill(worker.pid, signal.SIGSTOP)
+    closing = asyncio.gather(worker.close(grace_s=30))
+    await asyncio.sleep(0.05)
+    closing.cancel()
+    async with asyncio.timeout(2):
+        await worker.wait_dead()
+    assert not psutil.pid_exists(worker.pid)
+
+
+def test_frames_are_cut_at_every_border() -> None:
+    frames = [encode(Frame(Kind.TEXT, payload=b"x" * size)) for size in (0, 1, 100, 5000)]
+    stream = b"".join(frames)
+    for size in (1, 7, 39, 40, 41, 500, len(stream)):
+        cutter, found = FrameCutter(), []
+        for start in range(0, len(stream), size):
+            found += cutter.feed(stream[start : start + size])
+        assert found == frames
+    assert FrameCutter().feed(frames[2]) == [frames[2]]
+    with pytest.raises(BadFrame):
+        FrameCutter().feed(b"x" * 40)

@@ -1,0 +1,133 @@
+"""Nodes in one process on loopback: real sockets, real TLS, no engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from app.core import pairing
+from app.core.ids import MachineId, PipelineId
+from app.core.membership import Member
+from app.core.operations import Role
+from app.lan.channel import FrameChannel
+from app.lan.handlers import Offer
+from app.lan.identity import Identity, load_or_create
+from app.lan.messages import Message
+from app.lan.network import Network
+from app.lan.peer import Heartbeat, PeerLink, Work
+from app.lan.sockets import Address, listening_socket
+from app.machine.keystore import FileStore
+from app.machine.paths import Home
+
+HOST_AND_LENDER = (Role.HOST, Role.LENDER)
+QUICK = Heartbeat(0.1, 0.3, 0.5)
+
+
+class Node:
+    """Both seams of a network: what it asks, and what it tells. Keeps everything it hears."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.heard: list[Message] = []
+        self.linked: list[MachineId] = []
+        self.unlinked: list[PeerLink] = []
+        self.members: list[Mapping[MachineId, Member]] = []
+        self.windows: list[pairing.State] = []
+        self.doubts: list[bool] = []
+        self.network: Network
+
+    def offer(self) -> Offer:
+        return Offer(self.name, "CPU", ("fake 1",), 16 << 30, 8 << 30)
+
+    def work(self) -> Work:
+        return Work(steps_done=7, busy_seconds=0.5)
+
+    async def connected(self, link: PeerLink) -> None:
+        self.linked.append(link.peer)
+
+    async def message(self, link: PeerLink, message: Message) -> None:
+        self.heard.append(message)
+
+    async def disconnected(self, link: PeerLink) -> None:
+        self.unlinked.append(link)
+
+    def suspected(self, link: PeerLink, doubted: bool) -> None:
+        self.doubts.append(doubted)
+
+    def members_changed(self, members: Mapping[MachineId, Member]) -> None:
+        self.members.append(members)
+
+    def pairing_changed(self, state: pairing.State) -> None:
+        self.windows.append(state)
+
+    async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
+        return b'{"wanted": %d}' % len(body)
+
+    async def pieces(
+        self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]
+    ) -> bytes:
+        return b'{"got": %d}' % sum([len(chunk) async for chunk in chunks])
+
+    async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
+        while True:
+            await channel.send(await channel.receive())
+
+
+class Nodes:
+    """Opens nodes below one directory; all are closed together."""
+
+    def __init__(self, directory: Path, stack: AsyncExitStack) -> None:
+        self._directory, self._stack = directory, stack
+
+    async def open(self, name: str, heartbeat: Heartbeat | None = None, port: int = 0) -> Node:
+        node = await self.prepare(name, heartbeat, port)
+        await self._stack.enter_async_context(node.network)
+        return node
+
+    async def prepare(self, name: str, heartbeat: Heartbeat | None = None, port: int = 0) -> Node:
+        home, identity = await an_identity(self._directory / name)
+        node = Node(name)
+        sock = listening_socket("127.0.0.1", port)
+        node.network = Network(home, identity, sock, node, node, heartbeat=heartbeat)
+        return node
+
+    async def paired(self, *names: str, heartbeat: Heartbeat | None = None) -> list[Node]:
+        """The first is admin; the others join it, and all are linked with all."""
+        nodes = [await self.open(name, heartbeat) for name in names]
+        for node in nodes[1:]:
+            await pair(nodes[0], node)
+        return nodes
+
+
+@asynccontextmanager
+async def opened(directory: Path) -> AsyncIterator[Nodes]:
+    async with AsyncExitStack() as stack:
+        yield Nodes(directory, stack)
+
+
+async def an_identity(directory: Path) -> tuple[Home, Identity]:
+    home = Home.at(directory).create()
+    return home, await load_or_create(home, FileStore(home.identity / "passphrase"))
+
+
+async def pair(admin: Node, newcomer: Node, roles: tuple[Role, ...] = HOST_AND_LENDER) -> None:
+    window = await admin.network.open_pairing(roles)
+    await newcomer.network.join(window.address, window.code)
+    assert await window.result() == newcomer.network.id
+    await until(lambda: admin.network.id in newcomer.network.links)
+
+
+async def until(true: Callable[[], object], seconds: float = 8.0) -> None:
+    """Wait for something that happens soon; a failure says what did not."""
+    try:
+        async with asyncio.timeout(seconds):
+            while not true():
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"not within {seconds} s: {true}") from None
+
+
+def at(node: Node) -> Address:
+    return Address("127.0.0.1", node.network.port)

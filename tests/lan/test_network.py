@@ -1,0 +1,111 @@
+"""Whole nodes: pairing, links, gossip, removal, stages between them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import Refused, Unreachable
+from app.core.ids import PipelineId
+from app.core.operations import Role
+from app.lan.messages import CloseStage, Leaving
+from tests.lan.nodes import Nodes, opened, pair, until
+
+PIPELINE = PipelineId(bytes(16))
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+async def test_two_machines_pair_and_talk(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    await until(lambda: attic.network.id in den.network.links)
+    assert set(den.network.members) == set(attic.network.members)
+    assert attic.network.members[attic.network.id].roles == {Role.HOST, Role.LENDER}
+
+    link = attic.network.link(den.network.id)
+    await link.send(CloseStage(pipeline="0" * 32))
+    await until(lambda: den.heard == [CloseStage(pipeline="0" * 32)])
+    assert await link.offer_stage(PIPELINE, b"x" * 100_000) == b'{"wanted": 100000}'
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield bytes(1 << 20)
+
+    assert await link.upload_pieces(PIPELINE, chunks()) == b'{"got": %d}' % (5 << 20)
+    channel = await link.open_data(PIPELINE)
+    for size in (0, 1, 16_384, 5 << 20):
+        await channel.send(bytes(size))
+        assert await channel.receive() == bytes(size)
+    await channel.close()
+    with pytest.raises(Unreachable):
+        await channel.receive()
+
+
+async def test_third_machine_is_known_to_all(nodes: Nodes) -> None:
+    den, attic, loft = await nodes.paired("den", "attic", "loft")
+    await until(lambda: len(attic.network.members) == 3)
+    assert set(loft.network.members) == set(attic.network.members) == set(den.network.members)
+
+
+async def test_removal_ends_links_within_two_seconds(nodes: Nodes) -> None:
+    den, attic, loft = await nodes.paired("den", "attic", "loft")
+    await until(lambda: len(attic.network.members) == 3)
+    channel = await loft.network.link(den.network.id).open_data(PIPELINE)
+    started = time.monotonic()
+    await den.network.remove(loft.network.id)
+    with pytest.raises(Unreachable):
+        await channel.receive()
+    await until(lambda: not loft.network.links, 2)
+    assert time.monotonic() - started < 2
+    await until(lambda: loft.network.dismissed and loft.members[-1] == {})
+    await until(lambda: loft.network.id not in attic.network.members)
+    assert not den.network.addresses(loft.network.id)
+    with pytest.raises(Refused) as refused:
+        await loft.network.join(den.network.address, "123456")
+    assert refused.value.reason.code == "removed_needs_reset"
+
+
+async def test_goodbye_is_heard(nodes: Nodes, tmp_path: Path) -> None:
+    den = await nodes.open("den")
+    attic = await nodes.prepare("attic")
+    async with attic.network:
+        await pair(den, attic)
+        await until(lambda: attic.network.id in den.network.links)
+    await until(lambda: Leaving(reason="shutting_down") in den.heard)
+    await until(lambda: not den.network.links)
+
+
+async def test_links_come_back_after_a_restart(nodes: Nodes) -> None:
+    den = await nodes.open("den")
+    attic = await nodes.prepare("attic")
+    async with attic.network:
+        await pair(den, attic)
+        port = attic.network.port
+    await until(lambda: not den.network.links)
+    again = await nodes.open("attic", port=port)
+    await until(lambda: den.network.links and again.network.links)
+    assert again.network.id == attic.network.id
+
+
+async def test_both_dial_at_once_and_one_link_remains(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    for _ in range(5):
+        await until(lambda: den.network.links and attic.network.links)
+        first, second = den.network.link(attic.network.id), attic.network.link(den.network.id)
+        await den.network.met(attic.network.id, attic.network.address)
+        for link in (first, second):  # both ends lose it at once, without a word
+            link._socket._writer.transport.abort()
+        await asyncio.sleep(0.3)
+    await asyncio.sleep(2.5)
+    assert len(den.network.links) == len(attic.network.links) == 1
+    ended = len(den.unlinked)
+    await asyncio.sleep(1)
+    assert len(den.unlinked) == ended

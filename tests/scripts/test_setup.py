@@ -1,0 +1,230 @@
+"""The set-up's pure parts: what it makes of output, and the sentences for what stops it."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from scripts import setup, trouble
+from scripts.progress import (
+    LOG_EVERY_SECONDS,
+    Share,
+    Teller,
+    View,
+    clock_face,
+    compiled,
+    doing,
+    end,
+    run,
+)
+from scripts.trouble import Trouble, check_disk, explained
+
+
+@pytest.mark.parametrize(
+    ("line", "share"),
+    [
+        ("  [12/210] Building CXX object src/llama.cpp.o\n", Share(12, 210)),
+        ("[210/210] Linking CXX shared library", Share(210, 210)),
+        ("[211/210] impossible", None),
+        ("[0/0] nothing", None),
+        ("  Collecting numpy==2.4.6", None),
+        ("-- Found OpenMP [1/2]", None),
+        ("", None),
+    ],
+)
+def test_ninja_lines_are_read(line: str, share: Share | None) -> None:
+    assert compiled(line) == share
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("Collecting aiohttp==3.14.5 (from -r run.txt (line 5))", "collecting aiohttp"),
+        ("  Downloading numpy-2.4.6-cp311.whl (16 MB)", "downloading numpy-2.4.6-cp311.whl"),
+        ("Installing collected packages: a, b", "installing"),
+        ("Requirement already satisfied: rich", None),
+    ],
+)
+def test_pip_lines_are_read(line: str, said: str | None) -> None:
+    assert doing(line) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "face"), [(0, "0:00"), (7.9, "0:07"), (271, "4:31"), (3723, "1:02:03")]
+)
+def test_clock_face(seconds: float, face: str) -> None:
+    assert clock_face(seconds) == face
+
+
+def test_a_view_tells_what_was_heard_last_and_never_runs_back() -> None:
+    view = View("engine")
+    assert view.line(0) == "engine: starting, 0:00"
+    view.hear("Collecting llama-cpp-python==0.3.36")
+    assert view.line(1) == "engine: collecting llama-cpp-python, 0:01"
+    for line in ("[1/200] a", "[90/200] b", "[89/200] late"):
+        view.hear(line)
+    assert view.line(112) == "engine: 45 % (90 of 200 files), 1:52"
+
+
+class Screen(io.StringIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_log_gets_a_line_now_and_then() -> None:
+    now, out = [0.0], io.StringIO()
+    teller = Teller(out, lambda: now[0])
+    for second in range(40):
+        now[0] = float(second)
+        teller.show(f"at {second}")
+    assert out.getvalue().split("\n")[:-1] == ["    at 15", "    at 30"]
+    assert LOG_EVERY_SECONDS == 15
+
+
+def test_a_terminal_gets_one_line_written_over() -> None:
+    out = Screen()
+    teller = Teller(out, lambda: 0.0)
+    teller.show("one")
+    teller.show("two")
+    teller.wipe()
+    assert "\n" not in out.getvalue()
+    assert out.getvalue().endswith("\r")
+    assert out.getvalue().index("one") < out.getvalue().index("two")
+
+
+def test_run_gives_the_exit_code_and_all_output(capsys: pytest.CaptureFixture[str]) -> None:
+    log = io.StringIO()
+    command = [sys.executable, "-c", "print('[1/2] a'); print('[2/2] b'); raise SystemExit(3)"]
+    assert run(command, setup.clean_environment(), "engine", log) == (3, "[1/2] a\n[2/2] b\n")
+    assert "[2/2] b" in log.getvalue()
+    assert capsys.readouterr().out == ""  # quicker than a log's first line
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups")
+def test_what_a_command_started_ends_with_it() -> None:
+    code = "import subprocess; c = subprocess.Popen(['sleep', '60']); print(c.pid, flush=True); c.wait()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as child:
+        assert child.stdout
+        grandchild = psutil.Process(int(child.stdout.readline()))
+        end(child)
+    psutil.wait_procs([grandchild], timeout=10)
+    assert not grandchild.is_running() or grandchild.status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        ("OSError: [Errno 28] No space left on device", trouble.DISK_FULL),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS", trouble.WRONG_HASH),
+        (
+            "Retrying after 'NewConnectionError(…)'\nERROR: No matching distribution found for rich",
+            trouble.NO_NETWORK,
+        ),
+        ("ERROR: No matching distribution found for aiohttp==3.14.5", trouble.NOT_OFFERED),
+        ("g++: fatal error: Killed signal terminated program cc1plus", trouble.NO_MEMORY),
+        ("No CMAKE_CXX_COMPILER could be found.", explained("CMAKE_C_COMPILER")),
+        ("something new", None),
+    ],
+)
+def test_what_failed_is_explained(output: str, sentence: str | None) -> None:
+    assert explained(output) == sentence
+
+
+def test_every_sentence_names_a_cure() -> None:
+    sentences = [sentence for _, sentence in trouble.SENTENCES]
+    for sentence in [*sentences, trouble.NO_VENV, *trouble.NO_COMPILER.values()]:
+        assert sentence[0].isupper()
+        assert sentence.endswith(".")
+        assert "\n" not in sentence
+
+
+def test_a_full_disk_is_seen_before_anything_is_done(tmp_path: Path) -> None:
+    check_disk(tmp_path, needs_bytes=1)
+    with pytest.raises(Trouble, match="Free some space and start again"):
+        check_disk(tmp_path, needs_bytes=1 << 60)
+
+
+def test_no_compiler_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    with pytest.raises(Trouble, match="sudo apt-get install build-essential"):
+        trouble.check_compiler()
+
+
+def test_an_incomplete_python_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(Trouble, match="python3-venv"):
+        trouble.check_python()
+
+
+@pytest.mark.parametrize(
+    ("says", "rpc", "wrong"),
+    [
+        ("1 CPU : SSE3 = 1 | AVX2 = 1 |", True, ""),
+        ("0 CPU : SSE3 = 1 | AVX2 = 1 |", False, ""),
+        ("0 CPU : NEON = 1 |", True, "built without RPC"),
+        ("1 CPU : NEON = 1 |", False, "built with RPC"),
+        ("1 CPU : AVX2 = 1 | AVX512 = 1 |", True, "built for one processor model only"),
+        ("1 CPU : AMX_INT8 = 1 |", True, "built for one processor model only"),
+        ("", True, "built so that it does not load"),
+    ],
+)
+def test_an_engine_of_other_flags_is_seen(says: str, rpc: bool, wrong: str) -> None:
+    assert setup.built_wrongly(says, rpc) == wrong
+
+
+def test_stamps_change_with_what_they_depend_on() -> None:
+    here = setup.wanted_stamps(dev=True, rpc=True, python="3.11")
+    assert here == setup.wanted_stamps(dev=True, rpc=True, python="3.11")
+    other_python = setup.wanted_stamps(dev=True, rpc=True, python="3.12")
+    assert all(here[step] != other_python[step] for step in here)
+    release = setup.wanted_stamps(dev=True, rpc=False, python="3.11")
+    assert {step for step in here if here[step] != release[step]} == {"engine"}
+    assert set(here) - set(setup.wanted_stamps(dev=False, rpc=True, python="3.11")) == {"tools"}
+
+
+def test_an_unreadable_stamp_file_means_start_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "STAMPS", tmp_path / "stamps.json")
+    assert setup.read_stamps() == {}
+    setup.write_stamps({"engine": "1"})
+    assert setup.read_stamps() == {"engine": "1"}
+    setup.STAMPS.write_text("[", encoding="utf-8")
+    assert setup.read_stamps() == {}
+
+
+def test_an_empty_home_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    environment = setup.clean_environment()
+    assert "HOME" not in environment
+    assert "PYTHONPATH" not in environment
+
+
+def test_the_last_line_that_says_something() -> None:
+    assert setup.last_line("a\nERROR: no\n\n") == "ERROR: no."
+    assert setup.last_line("") == "no reason was given."
+
+
+def test_an_old_python_is_told_so_in_one_sentence(project: Path) -> None:
+    code = (
+        "import sys; sys.version_info = (3, 9, 2); sys.argv = ['setup']\n"
+        f"exec(compile(open({str(project / 'scripts' / 'setup.py')!r}).read(), 'setup.py', 'exec'))"
+    )
+    asked = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert asked.returncode == 1
+    assert asked.stderr.startswith("Poolhouse needs Python 3.11 or newer; this is 3.9.")
+    assert asked.stderr.count("\n") == 1

@@ -1,0 +1,135 @@
+"""Every reason that is given has its sentence, with the facts it names; no sentence is idle."""
+
+from __future__ import annotations
+
+import ast
+import string
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from app.core.errors import KINDS, Reason
+from app.core.reasons import SENTENCES, said
+
+PROJECT = Path(__file__).resolve().parent.parent
+NAMES = {*KINDS, "AppError", "Reason"}
+
+
+class Given(NamedTuple):
+    """A reason as it stands in the code. `facts` is None where they are not spelled out there."""
+
+    where: str
+    code: str
+    facts: frozenset[str] | None
+
+
+def reasons_in(source: str, name: str) -> Iterator[Given]:
+    """Every reason that this source gives with its code written out."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and called(node) in NAMES:
+            for code in codes(node):
+                yield Given(f"{name}:{node.lineno}", code, facts(node))
+
+
+def called(node: ast.Call) -> str:
+    """`DoesNotFit` for `DoesNotFit(…)` and for `errors.DoesNotFit(…)`."""
+    match node.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def codes(node: ast.Call) -> list[str]:
+    """The literal codes of the first argument: one, or two of `a if … else b`."""
+    named = [keyword.value for keyword in node.keywords if keyword.arg == "code"]
+    match [*node.args[:1], *named]:
+        case [ast.Constant(value=str(code))]:
+            return [code]
+        case [ast.IfExp(body=ast.Constant(value=str(one)), orelse=ast.Constant(value=str(two)))]:
+            return [one, two]
+    return []
+
+
+def facts(node: ast.Call) -> frozenset[str] | None:
+    """The names of the facts: keywords of an error, keys of a Reason's dict; None when unknown."""
+    if called(node) != "Reason":
+        names = [keyword.arg for keyword in node.keywords if keyword.arg != "code"]
+        return None if None in names else frozenset(name for name in names if name)
+    named = [keyword.value for keyword in node.keywords if keyword.arg == "facts"]
+    match [*node.args[1:], *named]:
+        case []:
+            return frozenset()
+        case [ast.Dict(keys=keys)] if all(isinstance(key, ast.Constant) for key in keys):
+            return frozenset(str(key.value) for key in keys if isinstance(key, ast.Constant))
+    return None
+
+
+def places(sentence: str) -> set[str]:
+    """The facts that a sentence names: `{free_bytes}` -> `free_bytes`."""
+    return {name for _, name, _, _ in string.Formatter().parse(sentence) if name}
+
+
+def sources(*roots: str) -> Iterator[tuple[str, str]]:
+    """Name and text of every Python file under these folders."""
+    for root in roots:
+        for file in sorted((PROJECT / root).rglob("*.py")):
+            yield str(file.relative_to(PROJECT)), file.read_text("utf-8")
+
+
+GIVEN = [given for name, source in sources("app") for given in reasons_in(source, name)]
+
+
+def test_every_reason_has_a_sentence() -> None:
+    missing = [f"{given.where}: {given.code}" for given in GIVEN if given.code not in SENTENCES]
+    assert not missing, "no sentence in core/reasons.py for\n" + "\n".join(missing)
+
+
+def test_every_sentence_gets_the_facts_it_names() -> None:
+    short = [
+        f"{given.where}: {given.code} lacks {', '.join(sorted(lacking))}"
+        for given in GIVEN
+        if given.facts is not None
+        and (lacking := places(SENTENCES.get(given.code, "")) - given.facts)
+    ]
+    assert not short, "\n".join(short)
+
+
+def test_no_sentence_is_idle() -> None:
+    """A code may also reach its error by a variable, a table, or a worker's answer."""
+    written = {
+        node.value
+        for name, source in sources("app", "backends")
+        if name != str(Path("app/core/reasons.py"))
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert not set(SENTENCES) - written
+
+
+def test_every_sentence_is_one_that_can_be_said() -> None:
+    for code, sentence in SENTENCES.items():
+        spoken = said(Reason(code, dict.fromkeys(places(sentence), 7)))
+        assert sentence.startswith("{") or spoken[0].isupper(), code
+        assert sentence.endswith("}") or spoken.endswith((".", "?", "!")), code
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('raise BadInput("a", path=p)', [Given("f:1", "a", frozenset({"path"}))]),
+        ('raise errors.Busy("a")', [Given("f:1", "a", frozenset())]),
+        ('Reason("a", {"x": 1})', [Given("f:1", "a", frozenset({"x"}))]),
+        ('Reason("a", facts)', [Given("f:1", "a", None)]),
+        ('Refused("a", **facts)', [Given("f:1", "a", None)]),
+        ("Refused(code)", []),
+        ('print("a")', []),
+        (
+            'Refused("a" if x else "b")',
+            [Given("f:1", "a", frozenset()), Given("f:1", "b", frozenset())],
+        ),
+    ],
+)
+def test_reasons_are_found(source: str, expected: list[Given]) -> None:
+    assert list(reasons_in(source, "f")) == expected

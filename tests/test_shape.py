@@ -1,0 +1,117 @@
+"""The promised size and form of the code, and what must stand in no file."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+ROOTS = ("app", "backends", "bench", "guide", "scripts")
+MAX_FUNCTION_LINES = 50
+MAX_FILE_LINES = 400
+JUNK_DRAWERS = {"utils", "common", "models"}
+
+FORBIDDEN_TEXT = {
+    "a path of one machine": re.compile(
+        r"(?<![\w.~*/)}>$-])/(?:work|root|home/(?!me\b)\w+)(?=[/\s\"'`]|$)"
+    ),
+    "the address of a package registry": re.compile(r"pypi\.org|pythonhosted\.|registry\.npmjs"),
+}
+
+
+def code_files() -> list[Path]:
+    """All Python files whose shape is promised."""
+    return sorted(file for root in ROOTS for file in (PROJECT / root).rglob("*.py"))
+
+
+def project_files() -> list[Path]:
+    """All files that are, or would be, part of the repository."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=PROJECT, capture_output=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [PROJECT / name for name in listed.stdout.decode().split("\0") if name]
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function and method, nested ones too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """From `def` to the last line of the body."""
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def test_no_function_is_too_long() -> None:
+    too_long = [
+        f"{file.relative_to(PROJECT)}:{function.lineno} {function.name}: {lines_of(function)} lines"
+        for file in code_files()
+        for function in functions(ast.parse(file.read_text("utf-8")))
+        if lines_of(function) > MAX_FUNCTION_LINES
+    ]
+    assert not too_long, "\n".join(too_long)
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {file: len(file.read_text("utf-8").splitlines()) for file in code_files()}
+    too_long = [f"{file}: {n}" for file, n in lengths.items() if n > MAX_FILE_LINES]
+    assert not too_long, "\n".join(too_long)
+
+
+def test_every_file_says_its_duty_first() -> None:
+    silent = [
+        str(file.relative_to(PROJECT))
+        for file in code_files()
+        if not ast.get_docstring(ast.parse(file.read_text("utf-8")))
+    ]
+    assert not silent, "\n".join(silent)
+
+
+def test_no_folder_is_a_junk_drawer() -> None:
+    folders = {file.parent for root in (*ROOTS, "tests") for file in (PROJECT / root).rglob("*.py")}
+    assert not [folder for folder in folders if folder.name in JUNK_DRAWERS]
+
+
+@pytest.mark.parametrize("what", FORBIDDEN_TEXT)
+def test_no_file_holds(what: str) -> None:
+    found = []
+    for file in project_files():
+        try:
+            text = file.read_text("utf-8")
+        except (UnicodeDecodeError, FileNotFoundError):
+            continue  # binary, or deleted and not yet committed
+        for number, line in enumerate(text.splitlines(), start=1):
+            if FORBIDDEN_TEXT[what].search(line):
+                found.append(f"{file.relative_to(PROJECT)}:{number}: {line.strip()[:100]}")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_path"),
+    [
+        ("cd /" + "work/main", True),
+        ("open('/" + "root')", True),
+        ("in /" + "home/anna/models", True),
+        ("/home/me/models", False),  # an example, not a machine
+        ("guide/work/", False),
+        ("~/root/x", False),
+        ("network/home/", False),
+        ("/workers", False),
+    ],
+)
+def test_a_path_of_one_machine_is_told(line: str, is_path: bool) -> None:
+    assert bool(FORBIDDEN_TEXT["a path of one machine"].search(line)) is is_path
+
+
+def test_the_readme_names_files_that_exist() -> None:
+    text = (PROJECT / "README.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:app|backends|bench|guide|docs|requirements)/[\w/.]*)`", text))
+    assert not [name for name in sorted(named) if not (PROJECT / name).exists()]
