@@ -55,15 +55,15 @@ setup: ## make .venv from the locks and compile the engine; quick when nothing c
 dev:
 	@$(SETUP) --dev
 
-# The Guide's training has an environment of its own: torch is large, and only pip finds its small
-# build. What they write on their way stays in build/guide.
+# The Guide's training has an environment of its own, because torch is large and nothing else needs it.
+# What the steps write on their way stays in build/guide.
 GUIDE := .venv-guide
 TORCH := torch==2.13.0
-guide: $(GUIDE)/ready ## train the built-in model anew (hours on two cores)
+guide: setup $(GUIDE)/ready ## train the built-in model anew (hours on two cores)
 	@$(GUIDE)/bin/python -m guide.tokenizer
 	@$(GUIDE)/bin/python -m guide.train
 	@$(GUIDE)/bin/python -m guide.export
-	@$(GUIDE)/bin/python -m guide.score
+	@$(BIN)/python -m guide.score
 
 $(GUIDE)/ready: Makefile requirements/run.txt requirements/guide.txt
 	$(PYTHON) -m venv $(GUIDE)

@@ -10,13 +10,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from bench.children import Child, Children, Place, spending
+from bench.children import Child, ChildFailed, Children, Place, spending
 from bench.control import Control, NodeRefused
 from bench.figures import Timeline
 from bench.options import Options
 from bench.sides import Answered, Prompts, Setting
 
 READY_SECONDS = 60.0
+MEMBER_SECONDS = 20.0
 CLIENT = "client"  # the benchmark itself, which asks and listens
 POOLHOUSE = [sys.executable, "-m", "app"]
 
@@ -43,10 +44,23 @@ class Node:
 
 
 def pair(host: Node, lender: Node) -> None:
-    """The host shows a code, the lender types it."""
+    """The host shows a code, the lender types it; then the host sees the lender."""
     opened = host.control.request("POST", "/pairing", {"role": "use_and_lend"})
     wanted = {"address": opened["address"], "code": opened["code"]}
     lender.control.request("POST", "/pairing/join", wanted)
+    await_member(host, lender)
+
+
+def await_member(host: Node, lender: Node) -> None:
+    """Wait until the host's window is closed and the lender is online. Raises ChildFailed."""
+    end = time.monotonic() + MEMBER_SECONDS
+    while time.monotonic() < end:
+        status = host.control.request("GET", "/status")
+        machine = status["machines"].get(lender.ready["id"], {})
+        if status["pairing"] is None and machine.get("online"):
+            return
+        time.sleep(0.1)
+    raise ChildFailed(f"{lender.name} did not come online within {MEMBER_SECONDS:.0f} s")
 
 
 def default_splits(n_layers: int, n_lenders: int) -> list[tuple[int, ...]]:
@@ -118,8 +132,13 @@ class PoolSide:
             own = time.process_time() - own
         cpu = {CLIENT: own} | {name: seconds for each in spent for name, seconds in each.items()}
         line = Timeline(tuple(tuple(stream.times) for stream in streams))
-        ids, stages = [s.ids for s in streams], [s.done.get("stages", []) for s in streams]
-        return Answered(line, ids, cpu, stages)
+        stages = [[self._named(stage) for stage in s.done.get("stages", [])] for s in streams]
+        return Answered(line, [s.ids for s in streams], cpu, stages)
+
+    def _named(self, stage: dict[str, Any]) -> dict[str, Any]:
+        """A stage's figures with the machine's name in place of its id."""
+        names = {node.ready["id"]: node.name for node in self.nodes}
+        return stage | {"machine": names.get(stage["machine"], stage["machine"])}
 
     def _streams(self, prompts: Prompts, n_out: int) -> list[Stream]:
         start = time.perf_counter()

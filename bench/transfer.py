@@ -10,7 +10,7 @@ from typing import Any
 from bench import report
 from bench.children import ROOT, Place
 from bench.job import Bench, say
-from bench.pool import Node, default_splits
+from bench.pool import Node, await_member, default_splits
 from bench.wire import HERE, Link, NoLink, busy_rate, limited_link, sampled
 
 TITLE = "Weights over a limited link"
@@ -45,6 +45,7 @@ def join(host: Node, lender: Node, link: Link) -> None:
         [*launch, *command, "--home", str(lender.home), "--json"],
         check=True, cwd=ROOT, stdout=subprocess.DEVNULL, timeout=PAIRING_SECONDS,
     )  # fmt: skip
+    await_member(host, lender)
 
 
 def loads(bench: Bench, host: Node, link: Link) -> dict[str, Any]:

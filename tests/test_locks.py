@@ -67,7 +67,10 @@ def test_diskcache_is_not_there() -> None:
 def test_backends_never_load_the_real_diskcache(tmp_path: Path) -> None:
     """Even where it is installed, an empty module stands in for it."""
     (tmp_path / "diskcache.py").write_text("raise SystemExit('the real diskcache was loaded')")
-    code = "import sys; from backends.llamacpp.binding import load; load(); print(vars(sys.modules['diskcache']).get('Cache'))"
+    code = (
+        "import sys; from backends.llamacpp.binding import load; load()\n"
+        "print(vars(sys.modules['diskcache']).get('Cache'))"
+    )
     asked = subprocess.run(
         [sys.executable, "-c", code],
         cwd=PROJECT,

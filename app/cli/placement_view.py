@@ -28,7 +28,7 @@ def headline(plan: Plan) -> str:
     parts = [safe_text.name(plan.model), shape]
     if plan.context:
         parts.append(f"context {plan.context:,}")
-    if plan.users:
+    if plan.users and plan.users > 1:
         parts.append(f"{plan.users} at once")
     if plan.number and machines > 1:
         parts.append(plan.number)

@@ -232,6 +232,7 @@ SENTENCES: dict[str, str] = {
     "Shorten it, or load the model with a longer context.",
     "token_unknown": "The prompt has token ids beyond the model's last, {most}.",
     "max_tokens_low": "An answer of {tokens} tokens cannot be asked for. Ask for one at least.",
+    "sampling_odd": "{name} must be between {least} and {most}.",
     "stops_too_many": "At most {most} stop strings of at most {characters} characters are taken.",
     "text_too_long": "The text has {characters} characters; at most {most} are taken. Shorten it.",
     "queue_full": "{waiting} requests are waiting already. Try again in {seconds} s.",

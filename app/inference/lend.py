@@ -28,6 +28,7 @@ ORPHAN_COMPUTE_S = 10.0  # work for a host that is gone (SAFETY.md 6)
 KEEP_S = 600.0  # layers and KV cache wait for a host's return
 PROCESS_BYTES = 128 << 20  # the interpreter and the engine's code, beside what was promised
 GROWTH = 1.1  # over what was admitted, then the worker is ended (SAFETY.md 8)
+LINGER_S = 1.0  # the host closes first, once it has read that the worker is gone
 MAX_UNDER_WAY = 4 * CREDIT  # steps, repeated ones and forgets; more breaks the agreement
 
 
@@ -184,11 +185,12 @@ class Lender:
                 _check(data, lent.agreed)
                 if lent.worker.under_way >= MAX_UNDER_WAY:
                     raise BadFrame("more steps than the agreed credit")
-                lent.worker.send(data)
+                if lent.worker.died is None:  # else the host is being told so
+                    lent.worker.send(data)
         except BadFrame as error:
             log.warning("a frame that breaks the agreement ends the link: %s", error)
         except (AppError, OSError):
-            pass  # the channel or the worker is gone: the other direction says so
+            pass  # the channel has ended
 
     async def _send_back(self, lent: Lent, channel: FrameChannel) -> None:
         """What the worker answers goes to the host as it is; its death becomes a LOST frame."""
@@ -197,10 +199,12 @@ class Lender:
                 answer = await lent.answers.get()
                 if isinstance(answer, StageLost):
                     await channel.send(_lost(lent.wanted.run, self._machine, answer))
-                    await channel.close()
-                    return
+                    await asyncio.sleep(LINGER_S)
+                    break
                 await channel.send(answer)
         except (AppError, OSError):
+            pass
+        finally:
             await channel.close()  # ends _take too
 
     async def _watch(self) -> None:

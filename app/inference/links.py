@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from app.core.errors import StageLost
+from app.inference.explain import refused
 from app.inference.measure import Deadlines
 from app.inference.stage_client import FrameChannel, StageClient
 from app.inference.step import Run
@@ -30,6 +31,10 @@ class PipeLink:
         self.worker.route(self._pipeline, stage)
         raise await self.worker.wait_dead()
 
+    def _begun(self, answer: orders.Answer | StageLost) -> None:
+        if isinstance(answer, orders.Failed):  # steps that count on it are on their way
+            self.worker.kill(refused(answer, self.worker.name).reason)
+
     def last_done_at(self) -> float:
         return self.worker.last_done_at
 
@@ -37,10 +42,11 @@ class PipeLink:
         self.worker.kill(why.reason)
 
     async def begin(self, order: orders.Begin) -> None:
-        if order.sampling.grammar:  # may not compile: then nothing of it must be computed
-            await self.worker.ask(order, orders.Begun)
+        sampling = order.sampling
+        if sampling.grammar or sampling.logit_bias or order.drawn:
+            await self.worker.ask(order, orders.Begun, OPEN_S)  # refused: nothing of it is computed
         else:  # the pipe keeps the order: no need to wait behind the steps under way
-            self.worker.tell(order, lambda _: None)
+            self.worker.tell(order, self._begun)
 
     async def close(self) -> None:
         self.worker.unroute(self._pipeline)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from array import array
 from collections import deque
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 
-from app.core.errors import AppError
+from app.core.errors import AppError, BadInput
 from app.inference.measure import RequestFigures, StageFigures
 from backends.contract import Sampling
 
@@ -30,6 +31,28 @@ class Request:
     ends_with: Callable[[int], bool] | None = (
         None  # asked of each token as it is sampled; must be quick
     )
+
+
+RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing or nonsense
+    "temperature": (0, 100),
+    "top_k": (-1, 1 << 30),
+    "top_p": (0, 1),
+    "min_p": (0, 1),
+    "repeat_penalty": (0.01, 100),
+    "repeat_last_n": (-1, 1 << 20),
+    "presence_penalty": (-100, 100),
+    "frequency_penalty": (-100, 100),
+    "seed": (0, (1 << 63) - 1),
+}
+
+
+def check_sampling(sampling: Sampling) -> None:
+    """Raise BadInput for a number that no sampler takes."""
+    for name, (least, most) in RANGES.items():
+        if not least <= getattr(sampling, name) <= most:
+            raise BadInput("sampling_odd", name=name, least=least, most=most)
+    if not all(math.isfinite(bias) for _, bias in sampling.logit_bias):
+        raise BadInput("sampling_odd", name="logit_bias", least=-100, most=100)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from app.core.errors import AppError, BadInput, Busy
 from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch
 from app.inference.measure import StageFigures
-from app.inference.sequences import UNREAD_S, Finish, Request, Sequence, Token
+from app.inference.sequences import UNREAD_S, Finish, Request, Sequence, Token, check_sampling
 from app.inference.stage_client import StageClient
 from app.inference.step import Step
 from backends.contract import Segment
@@ -90,6 +90,7 @@ class Work:
             raise BadInput("token_unknown", most=self._shape.n_vocab - 1)
         if request.max_tokens < 1:
             raise BadInput("max_tokens_low", tokens=request.max_tokens)
+        check_sampling(request.sampling)
         if len(self._waiting) >= self._shape.max_waiting:
             seconds = math.ceil(self._usual_s * (len(self._waiting) + 1) / self._limits.slots)
             raise Busy("queue_full", waiting=len(self._waiting), seconds=max(1, seconds))

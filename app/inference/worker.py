@@ -22,6 +22,7 @@ import backends
 from app.core.errors import Reason, StageLost
 from app.inference.explain import ended, refused
 from app.inference.frame_cutter import FrameCutter
+from app.inference.job_object import Job
 from backends import orders
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode
 
@@ -63,6 +64,7 @@ class Worker(asyncio.SubprocessProtocol):
         self.busy_since: float | None = None
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
+        self._job: Job | None = None
         self._cutter = FrameCutter()
         self._receivers: dict[bytes, Receiver] = {}
         self._answers: dict[int, Callable[[orders.Answer | StageLost], None]] = {}
@@ -146,8 +148,14 @@ class Worker(asyncio.SubprocessProtocol):
     def tell(self, order: orders.Asked, then: Callable[[orders.Answer | StageLost], None]) -> None:
         """As `ask`, without waiting: `then` is called with the answer, or with the reason for none."""
         self._request += 1
-        self._answers[self._request] = then
-        self.send(encode(_text(msgspec.structs.replace(order, request=self._request))))
+        request = self._request
+
+        def once(answer: orders.Answer | StageLost) -> None:
+            self._answers.pop(request, None)
+            then(answer)
+
+        self._answers[request] = once
+        self.send(encode(_text(msgspec.structs.replace(order, request=request))))
 
     def route(self, pipeline: bytes, receiver: Receiver) -> None:
         """From now on frames of this run go to `receiver`."""
@@ -206,6 +214,8 @@ class Worker(asyncio.SubprocessProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self.pid = self._transport.get_pid()
+        with contextlib.suppress(OSError):
+            self._job = Job(self.pid)
         self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         _enlarge(self._transport.get_pipe_transport(1))
 
@@ -243,6 +253,8 @@ class Worker(asyncio.SubprocessProtocol):
             return
         if self._transport is not None:
             self._transport.close()
+        if self._job is not None:
+            self._job.close()
         how = ended(self._transport.get_returncode() if self._transport else None)
         facts = {"worker": self.name, "how": how, "words": self.last_words()}
         why = self._why or Reason("worker_died", dict(facts))

@@ -38,6 +38,10 @@ class Routes(BaseHTTPRequestHandler):
                      "bytes_in": 8, "bytes_out": 8}  # fmt: skip
             self.reply(200, [*deltas, {"done": {"stages": [stage]}}])
 
+    def do_GET(self) -> None:
+        machines = {"x": {"name": "fake", "online": True}}
+        self.reply(200, [{"pairing": None, "machines": machines}])
+
     def reply(self, status: int, lines: list[dict[str, Any]]) -> None:
         self.send_response(status)
         self.end_headers()

@@ -122,9 +122,7 @@ class Twisted:
 
 def changed(**fields: object) -> Callable[[Frame], bytes]:
     names = ("kind", "pipeline", "epoch", "seq", "number", "segments", "payload")
-    return lambda frame: encode(
-        Frame(**{name: getattr(frame, name) for name in names} | fields)  # type: ignore[arg-type]
-    )
+    return lambda frame: encode(Frame(**{name: getattr(frame, name) for name in names} | fields))
 
 
 @pytest.mark.parametrize(

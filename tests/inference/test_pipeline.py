@@ -222,6 +222,9 @@ BAD: list[tuple[Request, str]] = [
     (request([N_VOCAB], 5), "token_unknown"),
     (request([-1], 5), "token_unknown"),
     (request("x", 0), "max_tokens_low"),
+    (request("x", 5, sampling=Sampling(temperature=float("nan"))), "sampling_odd"),
+    (request("x", 5, sampling=Sampling(top_k=1 << 40)), "sampling_odd"),
+    (request("x", 5, sampling=Sampling(logit_bias=((3, float("inf")),))), "sampling_odd"),
 ]
 
 
@@ -233,6 +236,17 @@ async def test_bad_requests_are_refused_before_anything_is_computed() -> None:
             assert told.value.reason.code == code
         assert built.pipeline.figures()[0].steps == 0
         assert len((await answer(built.pipeline, request("x" * 1023, 5)))[0]) == 1
+
+
+async def test_a_sampler_that_cannot_be_made_ends_only_its_own_request() -> None:
+    async with pool(2, 4, 2) as built:
+        for sampling in (
+            Sampling(temperature=0.0, logit_bias=((N_VOCAB, 1.0),)),
+            Sampling(temperature=0.0, grammar="no grammar at all"),
+        ):
+            with pytest.raises(BadInput):
+                await answer(built.pipeline, request("x", 5, sampling=sampling))
+        assert len((await answer(built.pipeline, request("x", 5)))[0]) == 5
 
 
 async def test_a_prompt_too_long_is_told_with_both_numbers() -> None:

@@ -1,0 +1,183 @@
+"""Text, chat template and answers: what is told, when it stops, what a later turn reuses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+
+import psutil
+import pytest
+
+from app.core.errors import BadInput
+from app.core.reasons import said
+from app.inference import text as text_module
+from app.inference.chats import Answerer, Delta, Question, Summary
+from app.inference.text import Message, Text
+from backends import orders
+from tests.inference.pool import pool, shape
+
+HELLO: Sequence[Message] = ({"role": "user", "content": "Hello. Who are you?"},)
+
+
+@asynccontextmanager
+async def answerer(path: str = "fake:", **sizes: int) -> AsyncIterator[Answerer]:
+    async with (
+        await Text.open("fake:") as text,
+        pool(2, 4, 2, paths=[path], form=shape(**sizes)) as built,
+    ):
+        yield Answerer(text, built.pipeline)
+
+
+async def ask(who: Answerer, question: Question) -> tuple[list[Delta], Summary]:
+    deltas: list[Delta] = []
+    async with aclosing(who.answer(question)) as stream:
+        async for item in stream:
+            if isinstance(item, Summary):
+                return deltas, item
+            deltas.append(item)
+    raise AssertionError("an answer without its summary")
+
+
+async def test_an_answer_and_its_summary() -> None:
+    async with answerer() as who:
+        deltas, summary = await ask(who, Question(messages=HELLO, max_tokens=30))
+    assert "".join(delta.text for delta in deltas) == summary.text
+    assert [token for delta in deltas for token in delta.token_ids] == list(summary.token_ids)
+    assert len(summary.token_ids) == 30
+    assert summary.text.isascii()
+    assert summary.finish_reason == "length"
+    assert summary.ttft_s > 0
+    assert summary.decode_tok_s > 0
+    assert [stage.name for stage in summary.stages][1] == "lender-1"
+
+
+async def test_the_three_ways_to_ask_are_one() -> None:
+    async with await Text.open("fake:") as text:
+        rendered = await text.render(HELLO)
+        ids = await text.prompt(HELLO)
+    assert rendered == "<|im_start|>user\nHello. Who are you?<|im_end|>\n<|im_start|>assistant\n"
+    async with answerer() as who:
+        _, one = await ask(who, Question(messages=HELLO, max_tokens=9))
+        _, two = await ask(who, Question(prompt_ids=ids, max_tokens=9))
+        _, raw = await ask(who, Question(prompt=rendered, max_tokens=9))
+        assert one.token_ids == two.token_ids
+        assert raw.prompt_tokens > one.prompt_tokens  # a bare prompt cannot name control tokens
+        for bad in (Question(), Question(messages=HELLO, prompt="x")):
+            with pytest.raises(BadInput):
+                await ask(who, bad)
+        with pytest.raises(BadInput):
+            await ask(who, Question(prompt="x", stop=("x",) * 9))
+
+
+async def test_stop_strings_end_an_answer_and_are_not_told() -> None:
+    async with answerer() as who:
+        _, whole = await ask(who, Question(prompt="Hello", max_tokens=40))
+        for first in range(3, 30, 4):
+            stop = whole.text[first : first + 3]
+            deltas, cut = await ask(who, Question(prompt="Hello", max_tokens=40, stop=(stop,)))
+            assert cut.text == whole.text[: whole.text.index(stop)]
+            assert "".join(delta.text for delta in deltas) == cut.text
+            assert cut.finish_reason == "stop"
+            assert len(cut.token_ids) == whole.text.index(stop) + 3
+        _, none = await ask(who, Question(prompt="Hello", max_tokens=40, stop=("\n\n",)))
+        assert none.text == whole.text
+
+
+async def test_a_partial_stop_string_at_the_end_is_told() -> None:
+    async with answerer() as who:
+        _, whole = await ask(who, Question(prompt="Hello", max_tokens=10))
+        question = Question(prompt="Hello", max_tokens=10, stop=(whole.text[-2:] + "\0",))
+        deltas, cut = await ask(who, question)
+    assert cut.text == whole.text == "".join(delta.text for delta in deltas)
+    assert cut.finish_reason == "length"
+
+
+async def test_end_tokens_are_heeded_unless_a_benchmark_says_no() -> None:
+    async with answerer("fake:length=30") as who:
+        _, short = await ask(who, Question(prompt="Hello", max_tokens=60))
+        _, long = await ask(who, Question(prompt="Hello", max_tokens=60, ignore_end=True))
+    assert short.finish_reason == "stop"
+    assert len(short.token_ids) < 30
+    assert len(long.token_ids) == 60
+    assert long.text.startswith(short.text)
+
+
+async def test_a_second_turn_prefills_only_what_is_new() -> None:
+    async with answerer() as who:
+        question = Question(messages=HELLO, max_tokens=20, conversation="mine")
+        _, first = await ask(who, question)
+        turns = [
+            *HELLO,
+            {"role": "assistant", "content": first.text},
+            {"role": "user", "content": "Why?"},
+        ]
+        _, second = await ask(who, Question(messages=turns, max_tokens=20, conversation="mine"))
+        _, fresh = await ask(who, Question(messages=turns, max_tokens=20))
+    assert second.reused_tokens == first.prompt_tokens + 19
+    assert fresh.reused_tokens == 0
+    assert second.token_ids == fresh.token_ids
+
+
+# the text worker
+
+
+async def test_tokens_and_pieces() -> None:
+    async with await Text.open("fake:") as text:
+        ids = await text.tokenize("grüß dich 🏊", bos=False)
+        detokenizer = text.detokenizer()
+        assert "".join(map(detokenizer.push, ids)) == "grüß dich 🏊"
+        assert text.vocabulary.end_tokens == (1,)
+        assert text.pieces[1] == b""
+
+
+async def test_a_vocabulary_that_cannot_be_opened_leaves_no_process() -> None:
+    before = len(psutil.Process().children())
+    with pytest.raises(BadInput) as told:
+        await Text.open("fake:nonsense")
+    assert said(told.value)
+    assert len(psutil.Process().children()) == before
+
+
+async def test_text_too_long_is_refused() -> None:
+    async with await Text.open("fake:") as text:
+        with pytest.raises(BadInput) as told:
+            await text.tokenize("x" * ((1 << 20) + 1))
+    assert told.value.reason.code == "text_too_long"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+async def test_a_template_that_never_ends_is_stopped_and_text_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the worker cannot stop itself: here it is stopped from outside."""
+    monkeypatch.setattr(text_module, "RENDER_S", 0.3)
+    async with await Text.open("fake:") as text:
+        assert text.worker is not None
+        stopped = text.worker.pid
+        os.kill(stopped, signal.SIGSTOP)
+        with pytest.raises(BadInput) as told:
+            await text.render(HELLO)
+        assert told.value.reason.code == "template_slow"
+        assert not psutil.pid_exists(stopped)
+        assert (await text.tokenize("a", bos=False)) == (3 + ord("a"),)
+
+
+async def test_a_template_that_allocates_too_much_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(text_module, "RENDER_BYTES", -(1 << 40))
+    async with await Text.open("fake:") as text:
+        assert text.worker is not None
+        if sys.platform != "win32":
+            os.kill(text.worker.pid, signal.SIGSTOP)
+        with pytest.raises(BadInput) as told:
+            await text.render(HELLO)
+        assert told.value.reason.code == "template_large"
+        assert await text.render(HELLO) if sys.platform == "win32" else True
+
+
+def test_orders_are_what_the_worker_knows() -> None:
+    assert orders.decode_order(orders.encode(orders.Render(request=1, messages=())))

@@ -1,0 +1,187 @@
+"""The lender's side: what it admits, what it passes on, how it gets its memory back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
+from app.core.reasons import said
+from app.inference import lend
+from app.inference.lend import Lender, Wanted
+from app.inference.step import Run
+from app.lan.channel import MemoryChannel
+from backends.contract import Layers, Number, Role, Segment
+from backends.frames import Frame, Kind, decode, encode
+from tests.inference.pool import WIDTH, answer, fake, pool, request, shape
+
+ROWS = bytes(2 * WIDTH)
+MIB = 1 << 20
+
+
+def wanted(path: str = "fake:", needs_bytes: int = 100 * MIB) -> Wanted:
+    form = shape()
+    run = Run(os.urandom(16), Role.MIDDLE, WIDTH, Number.F16)
+    config = fake(Role.MIDDLE, Layers(2, 6), form, path)
+    return Wanted(run, form.context, config, needs_bytes - 20 * MIB, 10 * MIB, 10 * MIB)
+
+
+def step(what: Wanted, seq: int, *, pos: int = 0, n: int = 1, rows: bytes | None = None) -> bytes:
+    rows = ROWS * n if rows is None else rows
+    segments = (Segment(0, n, pos),)
+    return encode(Frame(Kind.STEP, what.run.pipeline, 0, seq, Number.F16, segments, rows))
+
+
+def children() -> list[psutil.Process]:
+    return psutil.Process().children()
+
+
+async def test_what_does_not_fit_is_refused_before_anything_is_started() -> None:
+    async with Lender(lambda: 150 * MIB, "den-pc") as lender:
+        await lender.open(wanted())
+        assert lender.used_bytes == 100 * MIB
+        before = len(children())
+        with pytest.raises(DoesNotFit) as told:
+            await lender.open(wanted())
+        assert "100.0 MiB" in said(told.value)
+        assert "50.0 MiB" in said(told.value)
+        assert len(children()) == before
+        await lender.open(wanted(needs_bytes=50 * MIB))
+        assert len(lender.runs) == 2
+    assert lender.used_bytes == 0
+    assert len(children()) == before - 1
+
+
+async def test_a_run_that_cannot_be_loaded_leaves_nothing() -> None:
+    async with Lender(lambda: 150 * MIB, "den-pc") as lender:
+        before = len(children())
+        with pytest.raises(AppError) as told:
+            await lender.open(wanted("fake:nonsense=1"))
+        assert said(told.value)
+        assert lender.used_bytes == 0
+        assert len(children()) == before
+
+
+async def test_more_memory_than_asked_for_is_refused() -> None:
+    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+        with pytest.raises(DoesNotFit) as told:
+            await lender.open(wanted("fake:bytes_per_layer=40000000"))
+        assert told.value.reason.code == "memory_short"
+        assert lender.used_bytes == 0
+
+
+async def test_a_run_is_open_once_and_closed_once() -> None:
+    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+        what = wanted()
+        await lender.open(what)
+        with pytest.raises(Refused):
+            await lender.open(what)
+        [child] = children()
+        await lender.close(what.run.pipeline)
+        await lender.close(what.run.pipeline)
+        assert not child.is_running()
+        assert lender.used_bytes == 0
+        with pytest.raises(Refused):
+            await lender.serve(what.run.pipeline, MemoryChannel.pair()[0])
+
+
+async def test_frames_are_passed_on_as_they_are() -> None:
+    async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+        what = wanted()
+        await lender.open(what)
+        near, far = MemoryChannel.pair()
+        group.create_task(lender.serve(what.run.pipeline, far), name="serve")
+        await near.send(step(what, 1, n=3))
+        first = await near.receive()
+        assert decode(first).kind is Kind.OUTPUT
+        await near.close()
+        near, far = MemoryChannel.pair()  # the host comes back, and asks for the last answer again
+        group.create_task(lender.serve(what.run.pipeline, far), name="serve again")
+        await near.send(step(what, 1, n=3))
+        assert await near.receive() == first
+        await near.send(step(what, 2, pos=9))
+        assert decode(await near.receive()).kind is Kind.NEED_FROM
+        await near.close()
+
+
+BAD: list[Callable[[Wanted], bytes]] = [
+    lambda what: b"garbage",
+    lambda what: step(what, 1)[:-1],
+    lambda what: step(what, 1, rows=ROWS * 2),
+    lambda what: step(what, 1, pos=5000),
+    lambda what: step(wanted(), 1),
+    lambda what: encode(Frame(Kind.TEXT, what.run.pipeline, payload=b"{}")),
+    lambda what: encode(Frame(Kind.LOST, what.run.pipeline)),
+    lambda what: encode(Frame(Kind.FORGET, bytes(16), segments=(Segment(0, 0, 0),))),
+]
+
+
+async def test_frames_that_break_the_agreement_end_the_link_and_not_the_run() -> None:
+    async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+        what = wanted()
+        await lender.open(what)
+        for make in BAD:
+            near, far = MemoryChannel.pair()
+            group.create_task(lender.serve(what.run.pipeline, far), name="serve")
+            await near.send(make(what))
+            with pytest.raises(AppError):
+                await near.receive()
+        near, far = MemoryChannel.pair()
+        group.create_task(lender.serve(what.run.pipeline, far), name="serve")
+        await near.send(step(what, 1))
+        assert decode(await near.receive()).kind is Kind.OUTPUT
+        await near.close()
+
+
+async def test_the_owner_takes_the_memory_back_and_the_host_is_told_why() -> None:
+    async with pool(2, 4, 2, paths=["fake:seconds_per_layer=0.002"]) as built:
+        asked = asyncio.gather(
+            answer(built.pipeline, request("x" * 100, 900)), return_exceptions=True
+        )
+        await asyncio.sleep(0.2)
+        child = psutil.Process(built.lent_worker().pid)
+        await built.lenders[0].stop_now(Reason("lend_stopped", {"machine": "lender-1"}))
+        assert not child.is_running()
+        assert built.lenders[0].used_bytes == 0
+        [error] = await asked
+        assert isinstance(error, StageLost)
+        assert error.reason.code == "lend_stopped"
+
+
+async def test_no_work_for_a_host_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lend, "LOOK_S", 0.05)
+    monkeypatch.setattr(lend, "ORPHAN_COMPUTE_S", 0.3)
+    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+        what = wanted("fake:hang_at=1")
+        await lender.open(what)
+        [child] = children()
+        near, far = MemoryChannel.pair()
+        serving = asyncio.gather(lender.serve(what.run.pipeline, far))
+        await near.send(step(what, 1))
+        await asyncio.sleep(0.2)
+        assert lender.busy()
+        await near.close()
+        await serving
+        psutil.wait_procs([child], timeout=0)
+        async with asyncio.timeout(3):
+            while lender.used_bytes:  # noqa: ASYNC110  seen from outside
+                await asyncio.sleep(0.05)
+        assert not child.is_running()
+
+
+async def test_layers_wait_for_a_host_s_return_but_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lend, "LOOK_S", 0.05)
+    monkeypatch.setattr(lend, "KEEP_S", 0.4)
+    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+        await lender.open(wanted())
+        await asyncio.sleep(0.2)
+        assert lender.used_bytes
+        async with asyncio.timeout(3):
+            while lender.used_bytes:  # noqa: ASYNC110  seen from outside
+                await asyncio.sleep(0.05)

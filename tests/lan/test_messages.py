@@ -1,0 +1,201 @@
+"""Control messages: everything of ours survives the wire, nothing else is read."""
+
+from __future__ import annotations
+
+import json
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.errors import Reason
+from app.lan import messages
+from app.lan.messages import (
+    MAX_MESSAGE_BYTES,
+    BadMessage,
+    Hello,
+    HelloAck,
+    Leaving,
+    Log,
+    Message,
+    OpenStage,
+    Ping,
+    Pong,
+    Refuse,
+    StageFailed,
+    Status,
+    decode,
+    encode,
+    log_batches,
+    understood,
+)
+
+HELLO = {
+    "protocol": 1,
+    "build": "0.1",
+    "id": "a" * 64,
+    "instance": "b" * 32,
+    "name": "den",
+    "engines": ["llama.cpp 1"],
+    "lendable_bytes": 1 << 40,
+    "total_bytes": 1 << 41,
+    "device": "CPU",
+    "peer_port": 4242,
+}
+OPEN = OpenStage(
+    request=1,
+    pipeline="0" * 32,
+    epoch=2,
+    model="guide",
+    manifest="c" * 64,
+    first=1,
+    last=4,
+    n_layers=8,
+    width=512,
+    number="f16",
+    slots=8,
+    kv_cells=4096,
+    context=2048,
+    batch_rows=64,
+    engine="llama.cpp",
+)
+SOME: list[Message] = [
+    Hello(**HELLO),  # type: ignore[arg-type]
+    HelloAck(**HELLO),  # type: ignore[arg-type]
+    Refuse(code="code_wrong", facts={"tries_left": 2}),
+    Log(operations=["{}"]),
+    Ping(n=1),
+    Pong(n=1, steps_done=9, busy_seconds=0.25),
+    Status(
+        name="den",
+        device="CPU",
+        total_bytes=3,
+        lendable_bytes=2,
+        used_bytes=1,
+        state="paused",
+        reason="paused_game",
+    ),
+    OPEN,
+    StageFailed(pipeline="0" * 32, code="memory_short", facts={"worker": "x", "cause": "y"}),
+    Leaving(reason="shutting_down"),
+]
+
+
+@pytest.mark.parametrize("message", SOME, ids=lambda message: type(message).__name__)
+def test_a_message_survives_the_wire(message: Message) -> None:
+    assert decode(encode(message)) == message
+
+
+@pytest.mark.parametrize("kind", get_args(Message), ids=lambda kind: kind.__name__)
+def test_every_kind_refuses_unknown_fields(kind: type[Message]) -> None:
+    assert kind.__struct_config__.forbid_unknown_fields
+    assert kind.__struct_config__.frozen
+
+
+def changed(field: str, value: object) -> bytes:
+    return json.dumps({"type": "hello", **HELLO, field: value}).encode()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{}",
+        b'{"type":"destroy"}',
+        b'{"n":1}',
+        b'{"type":"ping"}',
+        b'{"type":"ping","n":1,"m":2}',
+        b'{"type":"ping","n":-1}',
+        b'{"type":"ping","n":"1"}',
+        b'{"type":"ping","n":1.5}',
+        b'{"type":"ping","n":1}x',
+        b'{"type":"pong","n":1,"steps_done":1,"busy_seconds":NaN}',
+        b"\xff",
+        b'{"type":"ping","n":' + b"[" * 60_000,
+        b'{"type":"ping","n":1}' + b" " * MAX_MESSAGE_BYTES,
+        changed("id", "A" * 64),
+        changed("id", "a" * 63),
+        changed("name", ""),
+        changed("name", "x" * 65),
+        changed("engines", ["x"] * 17),
+        changed("peer_port", 0),
+        changed("lendable_bytes", -1),
+        changed("lendable_bytes", 1 << 60),
+        changed("password", "x"),
+    ],
+)
+def test_anything_else_is_a_bad_message(raw: bytes) -> None:
+    with pytest.raises(BadMessage):
+        decode(raw)
+
+
+def test_depth_is_measured_outside_strings() -> None:
+    brackets = json.dumps({"type": "leaving", "reason": "[[[[[[[[[[" + '"{{{{{{{{'}).encode()
+    with pytest.raises(BadMessage, match="pattern"):  # read, and only then found odd
+        decode(brackets)
+    with pytest.raises(BadMessage, match="deeper"):
+        decode(b'{"type":"log","operations":' + b"[" * 8 + b"]" * 8 + b"}")
+    many = Log(operations=["[{" * 20] * 5)
+    assert decode(encode(many)) == many
+
+
+def test_a_message_of_ours_that_is_too_long_is_a_bug() -> None:
+    with pytest.raises(ValueError, match="Log"):
+        encode(Log(operations=["x" * 4096] * 20))
+
+
+def test_a_long_log_goes_in_several_messages() -> None:
+    lines = [str(n) * 900 for n in range(10)] * 30
+    batches = log_batches(lines)
+    assert [line for batch in batches for line in batch.operations] == lines
+    assert all(len(encode(batch)) <= MAX_MESSAGE_BYTES for batch in batches)
+    assert log_batches([]) == [Log(operations=[])]
+
+
+def test_reasons_of_peers_are_used_only_when_they_make_a_sentence() -> None:
+    good = Refuse(code="code_wrong", facts={"tries_left": 2})
+    assert understood(good) == Reason("code_wrong", {"tries_left": 2})
+    for odd in (
+        Refuse(code="no_such_code"),
+        Refuse(code="code_wrong"),
+        Refuse(code="disk_full", facts={"folder": "x", "needed_bytes": "x", "free_bytes": 1}),
+    ):
+        assert understood(odd).code in ("peer_refused", "disk_full")
+    foreign = StageFailed(pipeline="0" * 32, code="peer_stopped", facts={"name": "a\x1b[1m\u202eb"})
+    assert understood(foreign) == Reason("peer_stopped", {"name": "a[1mb"})
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_raise_anything_but_bad_message(raw: bytes) -> None:
+    try:
+        decode(raw)
+    except BadMessage:
+        return
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=10,
+)
+
+
+@given(st.sampled_from(SOME), st.text(max_size=12), JSON)
+def test_no_changed_field_raises_anything_but_bad_message(
+    message: Message, name: str, value: object
+) -> None:
+    fields = msgspec.json.decode(encode(message))
+    key = name if len(name) % 2 else sorted(fields)[len(name) % len(fields)]
+    fields[key] = value
+    try:
+        decode(json.dumps(fields).encode("utf-8", "surrogatepass"))
+    except BadMessage:
+        return
+
+
+def test_the_protocol_is_at_least_one() -> None:
+    assert messages.PROTOCOL >= 1

@@ -1,0 +1,96 @@
+"""Real nodes for tests: processes with homes of their own, paired by code on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from app.client import NodeClient
+from app.machine.paths import Home
+
+Json = dict[str, Any]
+END_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class TestNode:
+    """One node that is ready."""
+
+    __test__ = False
+    name: str
+    root: Path
+    process: subprocess.Popen[str]
+    ready: Json
+
+    def client(self) -> NodeClient:
+        return NodeClient(Home.at(self.root))
+
+    def workers(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def run(self, *words: str, within_s: float = 60) -> subprocess.CompletedProcess[str]:
+        """One command line against this node."""
+        return subprocess.run(
+            [sys.executable, "-m", "app", *words, "--home", str(self.root)],
+            capture_output=True, text=True, timeout=within_s, check=False,
+        )  # fmt: skip
+
+
+@contextmanager
+def node(root: Path, name: str, lend: str = "1GiB") -> Iterator[TestNode]:
+    """A node until the end of the block; then it must end by itself, workers and all."""
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / "stderr.txt").open("a") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "app", "node", "--home", str(root), "--name", name, "--port", "0",
+             "--bind", "127.0.0.1", "--no-discovery", "--lend", lend, "--threads", "1"],
+            stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | {"POOLHOUSE_KEYSTORE": "file"},
+        )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, (root / "stderr.txt").read_text()
+        yield TestNode(name, root, process, json.loads(line))
+    finally:
+        _end(process)
+
+
+@contextmanager
+def paired(folder: Path, *names: str, lend: str = "1GiB") -> Iterator[list[TestNode]]:
+    """Nodes of one household; the first is admin and host."""
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(node(folder / name, name, lend)) for name in names]
+        for other in nodes[1:]:
+            pair(nodes[0], other)
+        yield nodes
+
+
+def pair(host: TestNode, other: TestNode) -> None:
+    opened = json.loads(host.run("pair", "--open", "--json").stdout)
+    done = other.run("pair", opened["address"], "--code", opened["code"], "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """As a person's Ctrl-C would; a node that needs a kill, or leaves a child, is a failure."""
+    children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+    process.terminate()
+    try:
+        process.wait(END_SECONDS)
+    finally:
+        process.kill()
+        if process.stdout is not None:
+            process.stdout.close()
+    _, alive = psutil.wait_procs(children, timeout=END_SECONDS)
+    for child in alive:
+        child.kill()
+    assert not alive, f"left running: {alive}"

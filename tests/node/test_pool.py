@@ -1,0 +1,266 @@
+"""Three real nodes: paired, loaded, asked, broken, mended. Every figure comes over the real wire."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from app.client import NodeClient
+from app.core.errors import AppError, BadInput, StageLost
+from app.core.schedule import prompt_chunks
+from tests import tiny
+from tests.node.pool import TestNode, node, paired
+
+Json = dict[str, Any]
+GUIDE = Path(__file__).parents[2] / "resources" / "guide.gguf"
+QUESTION = "How do I add a computer?"
+GREEDY = {"temperature": 0}
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[TestNode]]:
+    with paired(tmp_path_factory.mktemp("pool"), "den", "attic", "kitchen") as nodes:
+        yield nodes
+
+
+@pytest.fixture
+async def host(pool: list[TestNode]) -> AsyncGenerator[NodeClient, None]:
+    async with pool[0].client() as client:
+        yield client
+
+
+async def load(host: NodeClient, split: list[int] | None, number: str = "f16") -> Json:
+    order = {"model": "guide", "split": split, "number": number}
+    return dict((await host.work("POST", "/load", order))["loaded"])
+
+
+async def ask(host: NodeClient, **question: Any) -> Json:
+    order = {"sampling": GREEDY, "max_tokens": 24, **question}
+    return await host.work("POST", "/ask", order)
+
+
+async def test_three_nodes_say_what_the_whole_model_says(host: NodeClient) -> None:
+    loaded = await load(host, [2, 2, 2, 2], "f32")
+    assert [stage["machine"] for stage in loaded["stages"]] == ["den", "attic", "kitchen", "den"]
+    answer = await ask(host, prompt="A question: " + QUESTION * 12, raw=True, ignore_end=True)
+    ids, tokens = await asyncio.to_thread(whole, "A question: " + QUESTION * 12, 24)
+    assert answer["prompt_tokens"] == len(ids) > 64  # more than one chunk
+    assert answer["token_ids"] == tokens
+
+
+def whole(prompt: str, n_tokens: int) -> tuple[list[int], list[int]]:
+    """Prompt ids and greedy answer of the whole model in llama.cpp, in the chunks a pipeline uses."""
+    import sys
+    import types
+
+    sys.modules.setdefault("diskcache", types.ModuleType("diskcache"))
+    import llama_cpp
+    import numpy as np
+
+    model = llama_cpp.Llama(str(GUIDE), n_ctx=1024, n_threads=1, n_batch=64, n_ubatch=64, verbose=False)
+    ids = model.tokenize(prompt.encode(), add_bos=True, special=False)
+    start = 0
+    for size in prompt_chunks(len(ids)):
+        model.eval(ids[start : start + size])
+        start += size
+    tokens: list[int] = []
+    for _ in range(n_tokens):
+        logits = np.ctypeslib.as_array(llama_cpp.llama_get_logits(model.ctx), (model.n_vocab(),))
+        tokens.append(int(logits.argmax()))
+        model.eval(tokens[-1:])
+    model.close()
+    return list(ids), tokens
+
+
+async def test_a_second_load_moves_nothing_and_a_moved_boundary_only_its_layers(
+    host: NodeClient, tmp_path: Path
+) -> None:
+    path = tiny.llama(tmp_path / "random.gguf", layers=8, width=256, ffn=512)
+    await host.work("POST", "/models", {"path": str(path)})
+    model = next(m for m in (await host.get("/models"))["models"] if m["name"] == "random")
+    layer = model["file_bytes"] / 8  # a little more than one layer takes
+    fetched = [
+        (await host.work("POST", "/load", {"model": "random", "split": split}))["loaded"][
+            "fetched_bytes"
+        ]
+        for split in ([2, 2, 2, 2], [2, 2, 2, 2], [2, 3, 1, 2])
+    ]
+    assert 2 * layer < fetched[0] < 4 * layer  # the lenders' four layers, without the embedding
+    assert fetched[1] == 0
+    assert 0 < fetched[2] < layer
+    await host.post("/unload")
+    await host.delete("/models/random")
+
+
+async def test_several_answers_at_once_are_the_answers_alone(host: NodeClient) -> None:
+    order = {"model": "guide", "split": [2, 2, 2, 2], "users": 4, "context": 256}
+    await host.work("POST", "/load", order)
+    questions = [QUESTION, "What is a lender?", "Who are you?", "Is it safe?"]
+    alone = [await ask(host, prompt=question) for question in questions]
+    together = await asyncio.gather(*(ask(host, prompt=question) for question in questions))
+    assert [a["text"] for a in together] == [a["text"] for a in alone]
+
+
+async def test_a_second_turn_reuses_the_first(host: NodeClient) -> None:
+    await load(host, [2, 2, 2, 2])
+    talk = [{"role": "user", "content": QUESTION}]
+    first = await ask(host, messages=talk, conversation="c1")
+    talk += [{"role": "assistant", "content": first["text"]}, {"role": "user", "content": "Thanks"}]
+    second = await ask(host, messages=talk, conversation="c1")
+    assert second["reused_tokens"] >= first["prompt_tokens"] - 1
+    other = await ask(host, messages=talk, conversation="c2")
+    assert other["reused_tokens"] == 0
+    assert other["text"] == second["text"]
+
+
+async def test_an_answer_can_be_cancelled_and_leaves_nothing(host: NodeClient) -> None:
+    await load(host, [2, 2, 2, 2])
+    order = {"prompt": QUESTION, "raw": True, "max_tokens": 900, "ignore_end": True}
+    async with aclosing(host.stream("POST", "/ask", order)) as lines:
+        n_deltas = 0
+        async for line in lines:
+            n_deltas += "delta" in line
+            if n_deltas == 3:
+                break
+    for _ in range(50):
+        answers = (await host.get("/status"))["answers"]
+        if answers == {"running": 0, "waiting": 0}:
+            return
+        await asyncio.sleep(0.1)
+    pytest.fail(f"still at work: {answers}")
+
+
+BAD = [
+    ("/load", {"model": "guide", "split": [1, 1]}, BadInput, "split_sum"),
+    ("/load", {"model": "guide", "split": [1, 1, 1, 1, 1, 3]}, BadInput, "split_lenders"),
+    ("/load", {"model": "nothing"}, BadInput, "model_unknown"),
+    ("/load", {"model": "guide", "context": 1 << 20}, BadInput, "context_too_long"),
+    ("/ask", {"prompt": "many words " * 2000, "raw": True}, BadInput, "prompt_too_long"),
+    ("/ask", {"prompt": "a", "prompt_ids": [1]}, BadInput, "prompt_unclear"),
+    ("/ask", {"prompt_ids": [1 << 30]}, BadInput, "token_unknown"),
+    ("/models", {"path": "/nowhere/model.gguf"}, BadInput, "file_missing"),
+]
+
+
+@pytest.mark.parametrize(("path", "order", "kind", "code"), BAD)
+async def test_what_cannot_be_is_said_and_the_node_goes_on(
+    host: NodeClient, path: str, order: Json, kind: type[AppError], code: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        await host.work("POST", path, order)
+    assert caught.value.reason.code == code
+    assert (await ask(host, prompt=QUESTION))["text"]
+
+
+async def test_a_killed_worker_is_explained_and_the_next_question_answered(
+    pool: list[TestNode], host: NodeClient
+) -> None:
+    await load(host, [2, 2, 2, 2])
+    lenders_worker = pool[1].workers()[0]
+    order = {"prompt": QUESTION, "raw": True, "max_tokens": 900, "ignore_end": True}
+    with pytest.raises(StageLost) as caught:
+        async with aclosing(host.stream("POST", "/ask", order)) as lines:
+            async for line in lines:
+                if "delta" in line and lenders_worker.is_running():
+                    lenders_worker.kill()
+    assert "attic" in str(caught.value.reason.facts.values())
+    status = await host.get("/status")
+    assert status["loaded"]["state"] == "lost"
+    assert status["loaded"]["reason"].endswith(".")
+    assert (await ask(host, prompt=QUESTION))["text"]
+
+
+async def test_the_events_begin_with_a_snapshot_and_count(pool: list[TestNode]) -> None:
+    import aiohttp
+
+    async with pool[0].client() as client:
+        url = f"http://127.0.0.1:{client.runtime.port}/events"
+        headers = {"Authorization": f"Bearer {client.runtime.token}"}
+        async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as events:
+            number, name, snapshot = await _event(events.content)
+            assert name == "snapshot"
+            assert {machine["name"] for machine in snapshot["machines"].values()} == {
+                "den", "attic", "kitchen",
+            }  # fmt: skip
+            await client.post("/unload")
+            await client.work("POST", "/load", {"model": "guide"})
+            assert (await _event(events.content))[:2] == (number + 1, "change")
+
+
+async def _event(content: Any) -> tuple[int, str, Json]:
+    fields: dict[str, str] = {}
+    while line := (await content.readline()).decode().strip():
+        key, _, value = line.partition(": ")
+        fields[key] = value
+    return int(fields["id"]), fields["event"], json.loads(fields["data"])
+
+
+def test_a_small_lender_is_refused_with_both_numbers(tmp_path: Path) -> None:
+    with paired(tmp_path, "host", "tiny", lend="80MiB") as nodes:
+        said = nodes[0].run("load", "guide", "--split", "1,6,1")
+        assert said.returncode == 1
+        assert "MiB" in said.stderr
+        assert len(said.stderr.strip().splitlines()) == 1
+        assert nodes[0].run("status").returncode == 0
+
+
+async def test_a_node_that_is_killed_is_offline_and_returns(tmp_path: Path) -> None:
+    with paired(tmp_path, "host", "guest") as nodes:
+        nodes[1].process.kill()
+        nodes[1].process.wait()
+        await until(nodes[0], lambda machines: not machines["guest"]["online"])
+        with node(tmp_path / "guest", "guest"):
+            await until(nodes[0], lambda machines: machines["guest"]["online"])
+
+
+async def test_a_removed_machine_is_gone_within_two_seconds(tmp_path: Path) -> None:
+    with paired(tmp_path, "host", "guest") as nodes:
+        async with nodes[0].client() as host:
+            await host.delete("/machines/guest")
+        await until(nodes[0], lambda machines: "guest" not in machines, within_s=2)
+
+
+async def until(of: TestNode, holds: Any, within_s: float = 15) -> None:
+    async with of.client() as client:
+        for _ in range(int(within_s / 0.1)):
+            machines = (await client.get("/status"))["machines"].values()
+            if holds({machine["name"]: machine for machine in machines}):
+                return
+            await asyncio.sleep(0.1)
+    pytest.fail("it did not happen in time")
+
+
+def test_a_node_that_dies_leaves_no_worker(tmp_path: Path) -> None:
+    with node(tmp_path / "one", "one") as one:
+        assert one.run("load", "guide").returncode == 0
+        workers = one.workers()
+        assert workers
+        one.process.kill()
+        one.process.wait()
+        _, alive = psutil.wait_procs(workers, timeout=5)
+        assert not alive
+
+
+def test_two_nodes_cannot_share_a_home(tmp_path: Path) -> None:
+    with node(tmp_path / "one", "one") as one:
+        second = one.run("node", "--port", "0", "--bind", "127.0.0.1")
+        assert second.returncode == 1
+        assert "runs already" in second.stderr
+
+
+def test_a_wrong_code_is_one_sentence(tmp_path: Path) -> None:
+    with node(tmp_path / "a", "a") as a, node(tmp_path / "b", "b") as b:
+        opened = json.loads(a.run("pair", "--open", "--json").stdout)
+        wrong = f"{(int(opened['code']) + 1) % 10**6:06}"
+        said = b.run("pair", opened["address"], "--code", wrong)
+        assert said.returncode == 1
+        assert "does not match" in said.stderr
+        good = b.run("pair", opened["address"], "--code", opened["code"])
+        assert good.returncode == 0, good.stderr
