@@ -18,6 +18,7 @@ from backends.sampling import GrammarRefused
 from backends.template import TemplateFailed, render
 from backends.text import Text, open_text, pieces
 
+SIGNS_OF_NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words
 ROOM_TO_LOAD = 1.1  # a node kills at the limit + 10 % (SAFETY.md 8)
 
 
@@ -162,18 +163,26 @@ class MemoryShort(StageError):
 def _load(order: orders.OpenStage) -> Run:
     """Load a run within its limit. Raises StageError."""
     if not order.memory_limit_bytes:
-        return Run(order)
+        return _run(order)
     before = process.resident_bytes()
     with process.may_grow_by(int(order.memory_limit_bytes * ROOM_TO_LOAD), mapped=False):
-        try:
-            run = Run(order)
-        except MemoryError:
-            raise MemoryShort(f"more than {order.memory_limit_bytes} bytes are needed") from None
+        run = _run(order)
     grown = process.resident_bytes() - before
     if grown > order.memory_limit_bytes:
         run.close()
         raise MemoryShort(f"{grown} bytes are needed, {order.memory_limit_bytes} are allowed")
     return run
+
+
+def _run(order: orders.OpenStage) -> Run:
+    try:
+        return Run(order)
+    except MemoryError:
+        raise MemoryShort("there is not enough memory to load these layers") from None
+    except StageError as error:
+        if any(sign in str(error) for sign in SIGNS_OF_NO_MEMORY):
+            raise MemoryShort(str(error)) from None
+        raise
 
 
 def _pipeline(text: str) -> bytes:

@@ -41,7 +41,10 @@ def side_parts(bench: Bench) -> None:
         }
         chosen = [makers[name]() for name in options.sides]
         questions = Questions(options.seed, bench.model.n_vocab)
-        tuned = known(options) or {s.name: tune(s, options, questions, say) for s in chosen}
+        tuned = bench.tuned
+        for side in chosen:
+            if side.name not in tuned:
+                tuned[side.name] = tune(side, options, questions, say)
         options.out.mkdir(parents=True, exist_ok=True)
         (options.out / "tuning.json").write_text(json.dumps(tuned, default=asdict, indent=1))
         measured = side_by_side(chosen, tuned, options, questions, say)
@@ -59,15 +62,16 @@ def known(options: Options) -> dict[str, Tuned]:
     return {name: Tuned(**each) for name, each in found.items()}
 
 
-def chosen_parts(options: Options) -> list[Callable[[Bench], None]]:
-    rest = {
+def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
+    """The parts asked for, the comparison first: the profile uses what its tuning found."""
+    parts: dict[str, Callable[[Bench], None]] = {
         "three": three,
         "transfer": transfer,
         "idle": idle,
-        "profile": lambda bench: profile(bench, known(options)),
+        "profile": profile,
     }
-    first: list[Callable[[Bench], None]] = [side_parts] if options.sides else []
-    return first + [part for name, part in rest.items() if name in options.parts]
+    chosen = {name: part for name, part in parts.items() if name in options.parts}
+    return {"side by side": side_parts, **chosen} if options.sides else chosen
 
 
 def ensure_model(options: Options) -> None:
@@ -90,15 +94,19 @@ def homes(keep: bool) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(options: Options) -> None:
+def run(options: Options) -> int:
     ensure_model(options)
     model = model_facts(options.model)
     facts = surroundings(model) | {"options": {k: str(v) for k, v in asdict(options).items()}}
     with homes(options.keep) as folder:
-        bench = Bench(options, model, facts, folder)
-        for part in chosen_parts(options):
-            part(bench)
+        bench = Bench(options, model, facts, folder, tuned=known(options))
+        for name, part in chosen_parts(options).items():
+            try:
+                part(bench)
+            except (ChildFailed, NodeRefused) as failure:
+                bench.failed(name, str(failure))
     say(f"report: {options.out / 'report.md'}")
+    return 1 if bench.failures else 0
 
 
 def main() -> int:
@@ -107,14 +115,10 @@ def main() -> int:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, set(options.cores))
     try:
-        run(options)
-    except (ChildFailed, NodeRefused) as failure:
-        say(f"bench: {failure}")
-        return 1
+        return run(options)
     except KeyboardInterrupt:
         say("bench: stopped; every child was ended")
         return 130
-    return 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import signal
 import statistics
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from bench.children import Place
 from bench.hotspots import hot_spots
 from bench.job import Bench, say
 from bench.pool import CLIENT, Node, PoolSide
-from bench.rounds import Questions, Tuned, tune
+from bench.rounds import Questions, tune
 from bench.sides import Answered, EngineSide, Side
 
 TITLE = "Where the time goes"
@@ -30,7 +30,7 @@ PROFILER_END_SECONDS = 60.0
 Spent = dict[str, float]  # seconds: `wall`, and the CPU of each process by its name
 
 
-def profile(bench: Bench, known: Mapping[str, Tuned]) -> None:
+def profile(bench: Bench) -> None:
     """Measure the whole model and the pool once more, process by process."""
     options = replace(bench.options, streams=0)
     places = [Place(cpus=(core,)) for core in options.cores]
@@ -40,7 +40,7 @@ def profile(bench: Bench, known: Mapping[str, Tuned]) -> None:
         homes = bench.homes / "profile"
         pool = PoolSide(family, bench.options, places, homes, bench.model.n_layers)
         for side in (whole, pool):
-            best = known.get(side.name) or tune(side, options, questions, say)
+            best = bench.tuned.get(side.name) or tune(side, options, questions, say)
             side.use(best.alone)
         kinds = {"decode": decode, "prefill": prefill, "together": together}
         if not bench.options.streams:
@@ -133,7 +133,7 @@ def watched(node: Node, logs: Path) -> Iterator[Path]:
     """Sample a node's stacks while the block runs, into the file given."""
     raw = logs / f"{node.name}.stacks"
     command = [
-        "py-spy", "record", "--pid", str(node.child.process.pid), "--native", "--format", "raw",
+        "py-spy", "record", "--pid", str(node.child.process.pid), "--format", "raw",
         "--rate", str(SAMPLES_PER_SECOND), "--output", str(raw), "--duration", "3600",
     ]  # fmt: skip
     watcher = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

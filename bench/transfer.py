@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from bench import report
-from bench.children import ROOT, Place
+from bench.children import ROOT, ChildFailed, Place
 from bench.job import Bench, say
 from bench.pool import Node, await_member, default_splits
 from bench.wire import HERE, Link, NoLink, busy_rate, limited_link, sampled
@@ -39,12 +39,14 @@ def join(host: Node, lender: Node, link: Link) -> None:
     """Pair by the command line, which can run inside the namespace."""
     opened = host.control.request("POST", "/pairing", {"role": "use_and_lend"})
     launch = [sys.executable, "-m", "bench.launch", "--netns", link.namespace, "--"]
-    address = f"{HERE}:{host.ready['peer_port']}"
+    address = f"{HERE}:{opened['address'].rpartition(':')[2]}"
     command = [sys.executable, "-m", "app", "pair", address, "--code", opened["code"]]
-    subprocess.run(
+    done = subprocess.run(
         [*launch, *command, "--home", str(lender.home), "--json"],
-        check=True, cwd=ROOT, stdout=subprocess.DEVNULL, timeout=PAIRING_SECONDS,
+        check=False, cwd=ROOT, capture_output=True, text=True, timeout=PAIRING_SECONDS,
     )  # fmt: skip
+    if done.returncode:
+        raise ChildFailed(f"{lender.name} could not pair: {done.stderr.strip()}")
     await_member(host, lender)
 
 

@@ -121,8 +121,10 @@ def node_command(home: Path, name: str, threads: int) -> list[str]:
 def _apart() -> dict[str, Any]:
     """Ctrl-C is for the demo, which then ends its nodes in order."""
     if sys.platform == "win32":
-        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    return {"start_new_session": True}
+        apart: dict[str, Any] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    else:
+        apart = {"start_new_session": True}
+    return apart
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:

@@ -20,7 +20,7 @@ def machines_view(machines: Sequence[Machine]) -> Table:
     table.add_column("Id", no_wrap=True, style="dim")
     table.add_column("May", no_wrap=True)
     table.add_column("Address", overflow="ellipsis", no_wrap=True)
-    table.add_column("Device", overflow="ellipsis", no_wrap=True)
+    table.add_column("Device")  # the one that gives way: its cells are cut, not wrapped
     for machine in sorted(machines, key=lambda one: (not one.this, one.name)):
         name = Text(safe_text.name(machine.name))
         if machine.this:
@@ -31,6 +31,6 @@ def machines_view(machines: Sequence[Machine]) -> Table:
             safe_text.line(machine.id[:ID_SHOWN]),
             safe_text.line(", ".join(machine.roles)),
             safe_text.line(address),
-            safe_text.line(machine.device or "not known"),
+            Text(safe_text.line(machine.device or "not known"), no_wrap=True, overflow="ellipsis"),
         )
     return table

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
-from app.inference.links import open_run
+from app.inference.links import close_channel, open_run
 from app.inference.measure import Deadlines
 from app.inference.stage_client import CREDIT, FrameChannel
 from app.inference.step import Run
@@ -137,6 +137,7 @@ class Lender:
             await worker.close(0.0)
             raise
         worker.route(pipeline, lent)
+        lent.left_at = time.monotonic()
         return lent.opened
 
     async def serve(self, pipeline: bytes, channel: FrameChannel) -> None:
@@ -148,7 +149,7 @@ class Lender:
         if lent is None:
             raise Refused("lend_not_open")
         if lent.channel is not None:
-            await lent.channel.close()
+            await close_channel(lent.channel)
         lent.channel, lent.answers = channel, asyncio.Queue()
         if lent.worker.died is not None:
             lent.answers.put_nowait(lent.worker.died)
@@ -158,7 +159,7 @@ class Lender:
                 await self._take(lent, channel)
                 back.cancel()
         finally:
-            await channel.close()
+            await close_channel(channel)
             if lent.channel is channel:
                 lent.channel, lent.left_at = None, time.monotonic()
 
@@ -205,7 +206,7 @@ class Lender:
         except (AppError, OSError):
             pass
         finally:
-            await channel.close()  # ends _take too
+            await close_channel(channel)  # ends _take too
 
     async def _watch(self) -> None:
         """End workers that hang, grow, or compute for a host that is gone; forget those that ended."""
@@ -228,7 +229,7 @@ class Lender:
         if used > allowed:
             return Reason("worker_grew", {"used_bytes": used, "allowed_bytes": allowed})
         busy_s = now - worker.busy_since if worker.busy_since is not None else 0.0
-        if busy_s > self._deadlines.prefill_least_s:
+        if busy_s > self._deadlines.of_worker(worker.slowest_s):
             return Reason("worker_hung", {"worker": worker.name, "seconds": round(busy_s, 1)})
         if lent.channel is None:
             gone_s = now - lent.left_at

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 
-from app.core.errors import StageLost
+from app.core.errors import AppError, StageLost
 from app.inference.explain import refused
 from app.inference.measure import Deadlines
 from app.inference.stage_client import FrameChannel, StageClient
@@ -14,6 +15,7 @@ from app.inference.worker import ORDER_S, Worker
 from backends import orders
 from backends.contract import StageConfig
 
+CLOSE_S = 2.0  # a polite end of a channel
 OPEN_S = 300.0  # loading reads the file once: 10 GB from a slow disk
 
 
@@ -37,6 +39,9 @@ class PipeLink:
 
     def last_done_at(self) -> float:
         return self.worker.last_done_at
+
+    def silence(self, machine: str, seconds: float) -> StageLost:
+        return StageLost("worker_hung", worker=self.worker.name, seconds=seconds)
 
     def give_up(self, why: StageLost) -> None:
         self.worker.kill(why.reason)
@@ -72,10 +77,13 @@ class ChannelLink:
                 stage.received(data)
                 self._last_done_at = time.monotonic()
         finally:
-            await self._channel.close()
+            await close_channel(self._channel)
 
     def last_done_at(self) -> float:
         return self._last_done_at
+
+    def silence(self, machine: str, seconds: float) -> StageLost:
+        return StageLost("stage_silent", machine=machine, seconds=seconds)
 
     def give_up(self, why: StageLost) -> None:
         self._given_up.set()
@@ -85,7 +93,14 @@ class ChannelLink:
 
     async def close(self) -> None:
         self._given_up.set()
-        await self._channel.close()
+        await close_channel(self._channel)
+
+
+async def close_channel(channel: FrameChannel) -> None:
+    """Close it, without waiting long for a peer that may be gone."""
+    with contextlib.suppress(AppError, OSError):
+        async with asyncio.timeout(CLOSE_S):
+            await channel.close()
 
 
 async def open_run(

@@ -79,11 +79,18 @@ class Deadlines:
     decode_least_s: float = 2.0
     decode_most_s: float = 10.0
     prefill_least_s: float = 10.0
+    first_s: float = 60.0  # the first step may read all weights from a slow disk
 
     def of_step(self, meter: StageMeter, n_rows: int, prefill: bool) -> float:
-        """Limit of one step, from what this stage was seen to need. The first ones may read from disk."""
+        """Limit of one step, from what this stage was seen to need."""
+        if not meter.steps:
+            return self.first_s
         if prefill:
             return max(self.prefill_least_s, 4 * meter.slow_row_s * n_rows)
         if not meter.slow_decode_s:
             return self.decode_most_s
         return min(self.decode_most_s, max(self.decode_least_s, 4 * meter.slow_decode_s))
+
+    def of_worker(self, slowest_s: float) -> float:
+        """Limit of any step, for a lender's node, which does not read what the steps are."""
+        return max(self.prefill_least_s, 4 * slowest_s) if slowest_s else self.first_s

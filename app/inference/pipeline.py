@@ -114,7 +114,7 @@ class Pipeline:
         while True:
             await asyncio.sleep(WATCH_S)
             now = time.monotonic()
-            for stage in self._stages:
+            for stage in _computing(self._stages):
                 stage.check(now)
             self._work.end_unread(now)
 
@@ -139,3 +139,14 @@ class Pipeline:
         for task in self._tasks:
             task.cancel()
         self._over.set()
+
+
+def _computing(stages: Sequence[StageClient]) -> list[StageClient]:
+    """Of each machine that has something to do, the stage whose turn it is."""
+    oldest: dict[str, StageClient] = {}
+    for stage in stages:
+        other = oldest.get(stage.machine)
+        since, before = stage.waits_since, other.waits_since if other else None
+        if since is not None and (before is None or since < before):
+            oldest[stage.machine] = stage
+    return list(oldest.values())

@@ -45,8 +45,12 @@ class Link(Protocol):
         """When whatever computes there last finished something, for this stage or another one."""
         ...
 
+    def silence(self, machine: str, seconds: float) -> StageLost:
+        """What it means that nothing came for so long."""
+        ...
+
     def give_up(self, why: StageLost) -> None:
-        """The stage did not answer in time."""
+        """The stage is of no more use."""
         ...
 
     async def begin(self, order: orders.Begin) -> None:
@@ -153,19 +157,25 @@ class StageClient:
         try:
             self._received_other(data, sent)
         except BadFrame as error:
-            self.give_up(StageLost("stage_garbled", machine=self.name, cause=str(error)))
+            self.give_up(StageLost("stage_garbled", machine=self.machine, cause=str(error)))
+
+    @property
+    def waits_since(self) -> float | None:
+        """When the oldest frame without an answer was sent."""
+        return self._sent[0].sent_at if self._sent else None
 
     def check(self, now: float) -> None:
-        """Give the stage up when its oldest frame has waited too long. Called a few times a second."""
+        """Give the stage up when its oldest frame has been computed for too long.
+
+        Of the stages on one machine only the one that `waits_since` longest is computing.
+        """
         if not self._sent or self.lost:
             return
         sent = self._sent[0]
         began = max(sent.sent_at, self._link.last_done_at())
         limit = self._deadlines.of_step(self._meter, sent.n_rows, sent.prefill)
         if now - began > limit:
-            self.give_up(
-                StageLost("stage_silent", machine=self.name, seconds=round(now - began, 1))
-            )
+            self.give_up(self._link.silence(self.machine, round(now - began, 1)))
 
     def give_up(self, why: StageLost) -> None:
         """Fail, and cut the link, so that nothing waits on it any more."""
@@ -253,13 +263,13 @@ class StageClient:
         head = read_head(data)
         match head.kind:
             case Kind.LOST:
-                self.give_up(lost_of(decode(data).payload, self.name))
+                self.give_up(lost_of(decode(data).payload, self.machine))
             case Kind.DONE if sent.kind is Kind.FORGET and head.seq == sent.seq:
                 self._sent.popleft()
             case Kind.LOGITS:
                 pass  # asked for by tests only; they listen at the worker
             case Kind.STALE | Kind.NEED_FROM if head.seq >= sent.seq:
-                self.give_up(StageLost("stage_out_of_step", machine=self.name))
+                self.give_up(StageLost("stage_out_of_step", machine=self.machine))
             case _ if head.epoch < self.run.epoch or head.seq < sent.seq:
                 pass  # late or repeated
             case _:
@@ -271,6 +281,6 @@ class StageClient:
         if isinstance(error, StageLost):
             self.fail(error)
         else:
-            self.fail(StageLost("stage_unreachable", machine=self.name))
+            self.fail(StageLost("stage_unreachable", machine=self.machine))
         assert self.lost is not None
         return self.lost

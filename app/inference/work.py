@@ -104,6 +104,7 @@ class Work:
         sequence.leaving = sequence.over = True
         if sequence in self._waiting:
             self._waiting.remove(sequence)
+            self._door.set()  # the next in turn may need less
         elif not sequence.under_way:
             self._release(sequence)
 

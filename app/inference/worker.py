@@ -33,6 +33,7 @@ PIPE_BYTES = (
     1 << 20
 )  # the most Linux gives without rights; its usual 64 KiB cuts large frames to pieces
 LAST_LINES = 40
+SAID_LINES = 3  # of them, in the sentence; the log has all
 GRACE_S = 2.0  # from end of input to the kill
 ORDER_S = 10.0  # an order that loads nothing
 DRAIN_S = 0.2  # after its end, time for its last lines to be read
@@ -61,7 +62,8 @@ class Worker(asyncio.SubprocessProtocol):
         self.died: StageLost | None = None  # why it is gone, once it is
         self.under_way = 0  # steps sent and not answered
         self.last_done_at = time.monotonic()  # "last step done"
-        self.busy_since: float | None = None
+        self.busy_since: float | None = None  # since when it computes its present step
+        self.slowest_s = 0.0  # the longest step so far; 0 before the first answer
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._job: Job | None = None
@@ -173,9 +175,9 @@ class Worker(asyncio.SubprocessProtocol):
         except psutil.Error:
             return 0
 
-    def last_words(self) -> str:
+    def last_words(self, n_lines: int = LAST_LINES) -> str:
         """Its last lines of stderr."""
-        return "\n".join([*self._stderr, self._half_line]).strip()
+        return "\n".join([*self._stderr, self._half_line][-n_lines:]).strip()
 
     # its end
 
@@ -256,7 +258,7 @@ class Worker(asyncio.SubprocessProtocol):
         if self._job is not None:
             self._job.close()
         how = ended(self._transport.get_returncode() if self._transport else None)
-        facts = {"worker": self.name, "how": how, "words": self.last_words()}
+        facts = {"worker": self.name, "how": how, "words": self.last_words(SAID_LINES)}
         why = self._why or Reason("worker_died", dict(facts))
         self.died = StageLost(why.code, **why.facts)
         log.info("worker %s (%d) is gone: %s, %s", self.name, self.pid, why.code, how)
@@ -281,6 +283,9 @@ class Worker(asyncio.SubprocessProtocol):
             receiver.received(data)  # measures from the last one's end: so that is moved afterwards
         if kind in _STEP_ANSWERS:
             self.last_done_at = time.monotonic()
+            self.slowest_s = max(
+                self.slowest_s, self.last_done_at - (self.busy_since or self.last_done_at)
+            )
             self.under_way -= 1
             self.busy_since = self.last_done_at if self.under_way > 0 else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import socket
 import ssl
@@ -82,7 +83,7 @@ class PeerClient:
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes) -> bytes:
         """Send a manifest; the peer's answer. Raises the peer's AppError, or Unreachable."""
-        return await self._request("PUT", f"stage/{pipeline.hex()}", body)
+        return await self._request("PUT", f"stage/{pipeline.hex()}", io.BytesIO(body))
 
     async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
         """Stream tensor bytes, best in chunks of 1 MiB; the peer's answer. Raises as above."""
@@ -97,14 +98,16 @@ class PeerClient:
             async with asyncio.timeout(OPEN_SECONDS + CLOSE_SECONDS):
                 return await self._session.ws_connect(
                     path,
-                    max_msg_size=max_bytes,
+                    max_msg_size=max_bytes + 1,  # aiohttp refuses what is as long as its limit
                     compress=0,
                     timeout=ClientWSTimeout(ws_close=CLOSE_SECONDS),
                 )
         except (aiohttp.ClientError, OSError, RuntimeError) as error:
             raise self._explained(error) from error
 
-    async def _request(self, method: str, path: str, body: bytes | AsyncIterator[bytes]) -> bytes:
+    async def _request(
+        self, method: str, path: str, body: io.BytesIO | AsyncIterator[bytes]
+    ) -> bytes:
         try:
             async with self._session.request(
                 method, path, data=body, allow_redirects=False

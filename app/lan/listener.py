@@ -29,7 +29,7 @@ from app.core.operations import Role
 from app.lan.body import ANSWER_BYTES, MAX_MANIFEST_BYTES, TooSlow, pieces_of, whole_body
 from app.lan.channel import MAX_FRAME_BYTES, FrameChannel, WebSocketChannel
 from app.lan.messages import MAX_MESSAGE_BYTES
-from app.lan.sockets import plain_host, tune
+from app.lan.sockets import accepted, plain_host, tune
 from app.lan.tls import fingerprint, peer_der
 
 HANDSHAKE_SECONDS = 5.0
@@ -81,6 +81,7 @@ class Listener:
         stages: StageHandlers,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.port: int = sock.getsockname()[1]
         self._sock = sock
         self._control, self._stages, self._clock = control, stages, clock
         self._context: ssl.SSLContext | None = None
@@ -93,12 +94,6 @@ class Listener:
             keepalive_timeout=IDLE_SECONDS,
             shutdown_timeout=CLOSE_SECONDS,
         )
-
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        port: int = self._sock.getsockname()[1]
-        return port
 
     def use(self, context: ssl.SSLContext, members: Mapping[MachineId, Member]) -> None:
         """Let `members` in from now on; everybody else's next request is refused."""
@@ -129,12 +124,11 @@ class Listener:
 
     async def _accept(self, tasks: asyncio.TaskGroup) -> None:
         try:
-            sock, peer = await asyncio.get_running_loop().sock_accept(self._sock)
+            sock, host = await accepted(self._sock)
         except OSError as error:  # the stranger left already, or no descriptors are free
             log.info("accept failed: %s", error)
             await asyncio.sleep(0.05)
             return
-        host = plain_host(peer[0])
         room = self._strangers.total() < STRANGERS and self._context is not None
         if not room or self._strangers[host] >= STRANGERS_OF_ONE_ADDRESS:
             sock.close()
@@ -271,7 +265,11 @@ class Listener:
 
 
 def _websocket(max_bytes: int) -> web.WebSocketResponse:
-    return web.WebSocketResponse(max_msg_size=max_bytes, compress=False, timeout=CLOSE_SECONDS)
+    return web.WebSocketResponse(
+        max_msg_size=max_bytes + 1,  # aiohttp refuses what is as long as its limit
+        compress=False,
+        timeout=CLOSE_SECONDS,
+    )
 
 
 async def _close(link: web.WebSocketResponse) -> None:

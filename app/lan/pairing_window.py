@@ -38,7 +38,7 @@ from app.lan.code_exchange import (
 from app.lan.identity import BadCertificate, Identity
 from app.lan.messages import BadMessage
 from app.lan.pair_wire import PairWire
-from app.lan.sockets import Address
+from app.lan.sockets import Address, accepted
 from app.lan.tls import fingerprint, pairing_server_context
 
 TICK_SECONDS = 0.2
@@ -188,7 +188,7 @@ class PairingWindow:
     async def _accept(self, tasks: asyncio.TaskGroup) -> None:
         while True:
             try:
-                sock, _ = await asyncio.get_running_loop().sock_accept(self._sock)
+                sock, _ = await accepted(self._sock)
             except OSError:
                 await asyncio.sleep(TICK_SECONDS)
                 continue

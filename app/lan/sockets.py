@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import socket
@@ -62,6 +63,36 @@ def listening_socket(host: str | None, port: int) -> socket.socket:
         raise Unreachable("port_taken", port=port, why=error.strerror or str(error)) from error
     made.setblocking(False)
     return made
+
+
+async def accepted(sock: socket.socket) -> tuple[socket.socket, str]:
+    """The next connection to a listening socket, and the host it comes from. Raises OSError.
+
+    `loop.sock_accept`, cancelled at the wrong moment, loses a connection that has come already.
+    """
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            connection, peer = sock.accept()
+            connection.setblocking(False)
+            return connection, plain_host(peer[0])
+        except (BlockingIOError, InterruptedError):
+            pass
+        readable = loop.create_future()
+        try:
+            loop.add_reader(sock.fileno(), _wake, readable)
+        except NotImplementedError:  # Windows: its loop waits for accepts, not for readiness
+            connection, peer = await loop.sock_accept(sock)
+            return connection, plain_host(peer[0])
+        try:
+            await readable
+        finally:
+            loop.remove_reader(sock.fileno())
+
+
+def _wake(readable: asyncio.Future[None]) -> None:
+    if not readable.done():
+        readable.set_result(None)
 
 
 def tune(sock: socket.socket) -> None:

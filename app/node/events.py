@@ -50,6 +50,8 @@ class Events:
             await asyncio.sleep(PAINT_SECONDS)
 
     def _publish(self) -> None:
+        if not self._listeners:
+            return  # whoever comes begins with a snapshot of that moment
         now = self._build()
         if patch := merge_patch(self._last, now):
             self._number += 1
@@ -67,8 +69,10 @@ class Events:
 
     async def listen(self) -> AsyncGenerator[tuple[int, str, Json], None]:
         """(number, "snapshot" or "change", data), beginning with a snapshot of now."""
-        self._publish()  # before the queue is there, or the first change would repeat the snapshot
         with self._listening() as queue:
+            self._publish()
+            while not queue.empty():  # the snapshot holds that change already
+                queue.get_nowait()
             yield self._number, "snapshot", self._last
             while True:
                 yield await queue.get()

@@ -75,14 +75,16 @@ class Hosting:
         running = self.running
         if running is None or running.answerer is None:
             raise BadInput("nothing_loaded")
-        async with aclosing(running.answerer.answer(question)) as answer:
-            async for part in answer:
-                self._changed()
-                if isinstance(part, Delta):
-                    yield {"delta": {"text": part.text, "token_ids": list(part.token_ids)}}
-                else:
-                    yield {"done": _answer_json(part, running)}
         self._changed()
+        try:
+            async with aclosing(running.answerer.answer(question)) as answer:
+                async for part in answer:
+                    if isinstance(part, Delta):
+                        yield {"delta": {"text": part.text, "token_ids": list(part.token_ids)}}
+                    else:
+                        yield {"done": _answer_json(part, running)}
+        finally:
+            self._changed()
 
     def loaded_json(self) -> Json | None:
         return self.running.json() if self.running else None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from backends.contract import Hidden, Logits, Role, Segment, StageConfig, StageError, Tokens
 from backends.llamacpp import binding
+from backends.llamacpp.batch import Batch
+from backends.llamacpp.boundary import Boundary
 from backends.llamacpp.embedding import Embedding
 from backends.numbers import VALUE, Rows, bytes_of
 
@@ -74,9 +74,12 @@ class LlamaStage:
             return self._scores(segments, n_rows, due)
         rows = np.empty((n_rows, self._config.width), dtype=VALUE)
         self._batch.flag_all(n_rows)
-        self._boundary.expect(rows)
-        self._decode()
-        self._boundary.check()
+        with self._boundary.into(rows):
+            self._decode()
+            if not self._boundary.reached:  # the graph was built anew, elsewhere in memory
+                self._take_back(segments)
+                self._boundary.search()
+                self._decode()
         return Hidden(segments, bytes_of(rows))
 
     def forget(self, slot: int, keep: int = 0) -> None:
@@ -127,6 +130,10 @@ class LlamaStage:
         if code:
             raise StageError(f"llama.cpp failed with {code}: {binding.last_words()}")
 
+    def _take_back(self, segments: tuple[Segment, ...]) -> None:
+        for segment in segments:
+            self.forget(segment.slot, segment.pos)
+
     def _check_model(self, config: StageConfig) -> None:
         n_layers = self._llama.llama_model_n_layer(self._model)
         width = self._llama.llama_model_n_embd(self._model)
@@ -140,6 +147,7 @@ class LlamaStage:
         params.n_seq_max = config.slots
         params.n_threads = params.n_threads_batch = config.threads
         params.kv_unified = True  # rows keep their order
+        params.flash_attn_type = int(config.flash_attention)
         params.offload_kqv = params.op_offload = False
         if self._boundary is None:
             # A step has at most one due row a slot; else room for n_batch rows of logits is kept.
@@ -152,101 +160,3 @@ class LlamaStage:
             words = binding.last_words()
             raise StageError(f"llama.cpp has no room for {config.kv_cells} cells: {words}")
         return context
-
-
-class Boundary:
-    """Reads the last layer's output from the graph, and stops the graph there."""
-
-    def __init__(self, layer: int) -> None:
-        self._name = b"l_out-%d" % layer
-        self._get: Callable[..., None] = binding.ggml(
-            "ggml_backend_tensor_get",
-            None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t,
-        )  # fmt: skip
-        self._n_bytes = binding.ggml("ggml_nbytes", ctypes.c_size_t, ctypes.c_void_p)
-        self._name_of = binding.ggml("ggml_get_name", ctypes.c_char_p, ctypes.c_void_p)
-        self._rows: Rows | None = None
-        self._found = 0  # bytes of the tensor that was reached
-        self.callback = binding.load().ggml_backend_sched_eval_callback(self._make())
-
-    def expect(self, rows: Rows) -> None:
-        """Where the output of the next step goes."""
-        self._rows, self._found = rows, 0
-
-    def check(self) -> None:
-        """Raise StageError unless the output has been read."""
-        if self._rows is None or self._found != self._rows.nbytes:
-            name = self._name.decode()
-            raise StageError(f"the model's graph gave {self._found} bytes at {name}")
-
-    def _make(self) -> Callable[[int, bool, int | None], bool]:
-        name, name_of = self._name, self._name_of
-
-        def on_node(tensor: int, ask: bool, _user_data: int | None) -> bool:
-            """Called for each node of the graph: about 40 a layer, so it does next to nothing."""
-            if ask:
-                return name_of(tensor) == name  # type: ignore[no-any-return]
-            self._read(tensor)
-            return False  # the rest of the graph is norm and head
-
-        return on_node
-
-    def _read(self, tensor: int) -> None:
-        self._found = self._n_bytes(tensor)
-        if self._rows is not None and self._found == self._rows.nbytes:
-            self._get(tensor, self._rows.ctypes.data, 0, self._found)
-
-
-class Batch:
-    """A llama_batch whose arrays are ours: filled for each step, never allocated again."""
-
-    def __init__(self, llama: Any, n_rows: int, n_slots: int) -> None:
-        self._slots = np.arange(n_slots, dtype=np.int32)
-        self._pos = np.zeros(n_rows, dtype=np.int32)
-        self._n_ids = np.ones(n_rows, dtype=np.int32)
-        self._ids = np.zeros(n_rows, dtype=np.uintp)  # pointers into _slots
-        self._outputs = np.zeros(n_rows, dtype=np.int8)
-        self._input: NDArray[Any] = self._pos  # kept alive while llama.cpp reads it
-        self._types = dict(llama.llama_batch._fields_)
-        self.struct = llama.llama_batch()
-        self.struct.pos = self._pointer("pos", self._pos)
-        self.struct.n_seq_id = self._pointer("n_seq_id", self._n_ids)
-        self.struct.seq_id = self._pointer("seq_id", self._ids)
-        self.struct.logits = self._pointer("logits", self._outputs)
-
-    def place(self, segments: tuple[Segment, ...]) -> int:
-        """Write slots and positions; returns the rows. Raises StageError when they are too many."""
-        start = 0
-        for segment in segments:
-            end = start + segment.n_tokens
-            if end > len(self._pos) or not 0 <= segment.slot < len(self._slots):
-                raise StageError(f"{segment} is beyond the room of this stage")
-            self._pos[start:end] = np.arange(segment.pos, segment.end, dtype=np.int32)
-            self._ids[start:end] = self._slots.ctypes.data + segment.slot * self._slots.itemsize
-            start = end
-        self.struct.n_tokens = start
-        return start
-
-    def tokens(self, ids: NDArray[np.int32]) -> None:
-        """These ids go in."""
-        self._input = np.ascontiguousarray(ids)
-        self.struct.token = self._pointer("token", self._input)
-        self.struct.embd = None
-
-    def hidden(self, rows: Rows) -> None:
-        """These hidden states go in."""
-        self._input = np.ascontiguousarray(rows)
-        self.struct.embd = self._pointer("embd", self._input)
-        self.struct.token = None
-
-    def flag_all(self, n_rows: int) -> None:
-        """Every row is wanted: the last layer drops the others."""
-        self._outputs[:n_rows] = 1
-
-    def flag(self, n_rows: int, rows: list[int]) -> None:
-        """Logits are wanted of these rows."""
-        self._outputs[:n_rows] = 0
-        self._outputs[rows] = 1
-
-    def _pointer(self, field: str, array: NDArray[Any]) -> Any:
-        return ctypes.cast(array.ctypes.data, self._types[field])

@@ -290,3 +290,63 @@ def test_an_idle_worker_uses_no_time() -> None:
         before = sum(child.cpu_times()[:2])
         time.sleep(0.5)
         assert sum(child.cpu_times()[:2]) - before < 0.05
+
+
+def test_the_text_of_a_model_through_orders(tmp_path: Path) -> None:
+    path = tiny.llama(tmp_path / "whole.gguf", layers=1, vocab=9000)
+    with worker() as pipe:
+        found = pipe.tell(orders.OpenVocabulary(request=1, path=str(path)))
+        assert isinstance(found, orders.Vocabulary)
+        assert (found.n_vocab, found.end_tokens, found.has_template) == (9000, (1,), True)
+        parts = [pipe.hear(), pipe.hear()]
+        assert [type(part) for part in parts] == [orders.Pieces, orders.Pieces]
+        assert [getattr(part, "last") for part in parts] == [False, True]  # noqa: B009
+        prompt = pipe.tell(orders.Render(request=2, messages=({"role": "user", "content": "hi"},)))
+        assert isinstance(prompt, orders.Rendered)
+        ids = pipe.tell(orders.Tokenize(request=3, text=prompt.text, special=True, bos=False))
+        assert isinstance(ids, orders.Tokenized)
+        assert ids.ids[0] == 2
+        refused = pipe.tell(orders.Render(request=4, messages=({"role": "user"},)))
+        assert isinstance(refused, orders.Rendered)  # an absent text is empty, as templates expect
+
+
+def test_the_last_run_obeys_a_grammar_of_the_whole_models_vocabulary(tmp_path: Path) -> None:
+    path = tiny.llama(tmp_path / "whole.gguf", layers=2)
+    config = cutting.config(path, Layers(1, 2), Role.LAST, 64)
+    hidden = bytes(4 * 64)
+    with worker() as pipe:
+        assert isinstance(pipe.tell(opened(config)), orders.Opened)
+        bad = pipe.tell(begun(0, 1, Sampling(grammar="root ::= (")))
+        assert isinstance(bad, orders.Failed)
+        assert bad.code == "grammar_refused"
+        assert isinstance(pipe.tell(begun(0, 1, Sampling(grammar='root ::= "7"'))), orders.Begun)
+        pipe.send(step(1, (Segment(0, 1, 0),), hidden, Number.F32))
+        digit = tiny.FIRST_BYTE + tiny._byte_letters().index(ord("7"))
+        said = pipe.receive()
+        assert said.kind is Kind.SAMPLED
+        assert ids_from_wire(said.payload).tolist() == [digit]
+
+
+def test_a_model_larger_than_its_limit_is_refused_and_nothing_is_kept(tmp_path: Path) -> None:
+    path = tiny.llama(tmp_path / "whole.gguf", layers=4, width=256, heads=8, kv_heads=8, ffn=256)
+    config = cutting.config(path, Layers(0, 4), Role.WHOLE, 256, kv_cells=65536)
+    with worker() as pipe:
+        answer = pipe.tell(opened(config, limit=64 << 20))
+        assert isinstance(answer, orders.Failed)
+        assert answer.code == "memory_short"
+        assert psutil.Process(pipe.process.pid).memory_info().rss < 200 << 20
+        whole(pipe)
+
+
+def test_the_flawed_disk_cache_is_never_imported() -> None:
+    program = (
+        "from backends.llamacpp import binding; import sys\n"
+        "binding.load()\n"
+        "assert not hasattr(sys.modules['diskcache'], '__file__')\n"
+        "import backends.service, backends.probe\n"
+        "assert not [name for name in sys.modules if name.startswith('diskcache.')]\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], env=worker_pipe.environment(), check=False
+    )
+    assert done.returncode == 0

@@ -64,6 +64,7 @@ def test_nothing_moved(points: list[tuple[float, int]]) -> None:
 
 def test_hot_spots_fold_lines_of_one_function() -> None:
     folded = "a (x.py:1);b (y.py:2) 3\na (x.py:1);b (y.py:9) 1\na (x.py:1) 4\nnonsense\n"
+    folded += "a (x.py:1);EpollSelector.select (selectors.py:5) 90\n"  # waiting is no work
     assert hot_spots(folded) == [("b (y.py)", 0.5), ("a (x.py)", 0.5)]
     assert hot_spots("") == []
 

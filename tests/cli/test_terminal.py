@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.answers import LOADED, SNAPSHOT, progress, streamed
 from tests.cli.fake_node import Lines
-from tests.cli.test_pairing import WAITING, WINDOW
+from tests.cli.test_pairing import PAIRED, WAITING, WINDOW
 
 POOLHOUSE = [sys.executable, "-m", "app"]
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to one process there")
@@ -164,6 +164,19 @@ def test_a_terminal_gets_colour_bars_and_figures(answering: Any, home: Path) -> 
     ask = in_terminal(["ask", "How?", "--home", str(home)])
     assert ask.startswith("Open [31mPool.\r\n")
     assert "4 tokens · first after 0.42 s · 11.8 tok/s · 2 machines" in ask
+
+
+@POSIX
+def test_a_terminal_shows_the_code_and_counts_down(answering: Any, home: Path) -> None:
+    last_try = {"progress": {**WAITING["progress"], "tries_left": 2}}
+    wait = Lines([WAITING, last_try, last_try, {"done": PAIRED}], pause=0.4)
+    answering({("POST", "/pairing"): WINDOW, ("GET", "/pairing/wait"): wait})
+    shown = in_terminal(["pair", "--open", "--home", str(home)])
+    assert "0  4  2     1  3  7" in shown
+    assert "poolhouse pair 192.168.1.20:4243" in shown
+    assert "120 s left, 3 tries." in shown
+    assert "119 s left, 2 tries." in shown
+    assert "Paired with attic-pc." in shown
 
 
 @POSIX

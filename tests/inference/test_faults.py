@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 
 import psutil
 import pytest
@@ -15,12 +17,13 @@ import pytest
 from app.core.errors import StageLost
 from app.core.reasons import said
 from app.inference.measure import Deadlines
+from app.inference.sequences import Token
 from app.inference.stage_client import FrameChannel
 from backends.contract import Segment
 from backends.frames import Frame, Kind, decode, encode
 from tests.inference.pool import Pool, answer, pool, request, shape
 
-QUICK = Deadlines(decode_least_s=0.5, decode_most_s=0.6, prefill_least_s=0.8)
+QUICK = Deadlines(decode_least_s=0.5, decode_most_s=0.6, prefill_least_s=0.8, first_s=1.0)
 SLOW = "fake:seconds_per_layer=0.002"
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
@@ -80,12 +83,51 @@ async def test_a_lender_that_fails_says_why(option: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("option", "code"),
-    [("error_at=5", "stage_failed"), ("die_at=5", "worker_died"), ("hang_at=5", "stage_silent")],
+    [("error_at=5", "stage_failed"), ("die_at=5", "worker_died"), ("hang_at=5", "worker_hung")],
 )
 async def test_a_run_of_the_host_that_fails_says_why(option: str, code: str) -> None:
     async with pool(2, 4, 2, paths=[f"fake:{option}", "fake:"], deadlines=QUICK) as built:
         [error] = await told(built, 1)
         assert error.reason.code == code
+
+
+async def test_a_run_that_waits_for_another_on_its_machine_is_not_taken_for_hung() -> None:
+    """The host's last run gets no turn while its first computes a long chunk of somebody's prompt."""
+    quick = Deadlines(0.3, 0.3, prefill_least_s=3.0)
+    paths = ["fake:seconds_per_row=0.02", "fake:"]
+    async with pool(1, 6, 1, paths=paths, deadlines=quick) as built:
+        talking = asyncio.gather(answer(built.pipeline, request("x", 12)))
+        await asyncio.sleep(0.2)
+        assert len((await answer(built.pipeline, request("y" * 128, 4)))[0]) == 4
+        [(ids, _)] = await talking
+        assert len(ids) == 12
+
+
+@posix
+@pytest.mark.parametrize("seed", range(4))
+async def test_kills_at_any_moment_end_every_answer_with_true_words(seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def listen(built: Pool) -> tuple[list[int], StageLost | None]:
+        ids: list[int] = []
+        try:
+            async with aclosing(built.pipeline.generate(request("hello", 300))) as stream:
+                async for item in stream:
+                    ids += [item.id] if isinstance(item, Token) else []
+        except StageLost as error:
+            return ids, error
+        return ids, None
+
+    async with pool(2, 4, 2, form=shape(slots=3)) as built:
+        victim = chance.choice((built.host, built.lent_worker())).pid
+        hearing = asyncio.gather(*(listen(built) for _ in range(5)))
+        await asyncio.sleep(chance.random() * 0.4)
+        os.kill(victim, signal.SIGKILL)
+        async with asyncio.timeout(2):
+            heard = await hearing
+    for ids, error in heard:
+        assert ids == max((ids for ids, _ in heard), key=len)[: len(ids)]
+        assert error is not None or len(ids) == 300
 
 
 async def test_a_broken_channel_ends_the_answers_at_once() -> None:

@@ -135,7 +135,7 @@ def test_anything_else_is_a_bad_message(raw: bytes) -> None:
 
 def test_depth_is_measured_outside_strings() -> None:
     brackets = json.dumps({"type": "leaving", "reason": "[[[[[[[[[[" + '"{{{{{{{{'}).encode()
-    with pytest.raises(BadMessage, match="pattern"):  # read, and only then found odd
+    with pytest.raises(BadMessage, match="regex"):  # read, and only then found odd
         decode(brackets)
     with pytest.raises(BadMessage, match="deeper"):
         decode(b'{"type":"log","operations":' + b"[" * 8 + b"]" * 8 + b"}")

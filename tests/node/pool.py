@@ -82,7 +82,9 @@ def pair(host: TestNode, other: TestNode) -> None:
 
 def _end(process: subprocess.Popen[str]) -> None:
     """As a person's Ctrl-C would; a node that needs a kill, or leaves a child, is a failure."""
-    children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+    children = (
+        psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+    )
     process.terminate()
     try:
         process.wait(END_SECONDS)

@@ -64,7 +64,9 @@ def whole(prompt: str, n_tokens: int) -> tuple[list[int], list[int]]:
     import llama_cpp
     import numpy as np
 
-    model = llama_cpp.Llama(str(GUIDE), n_ctx=1024, n_threads=1, n_batch=64, n_ubatch=64, verbose=False)
+    model = llama_cpp.Llama(
+        str(GUIDE), n_ctx=1024, n_threads=1, n_batch=64, n_ubatch=64, verbose=False
+    )
     ids = model.tokenize(prompt.encode(), add_bos=True, special=False)
     start = 0
     for size in prompt_chunks(len(ids)):
@@ -165,11 +167,15 @@ async def test_a_killed_worker_is_explained_and_the_next_question_answered(
     await load(host, [2, 2, 2, 2])
     lenders_worker = pool[1].workers()[0]
     order = {"prompt": QUESTION, "raw": True, "max_tokens": 900, "ignore_end": True}
-    with pytest.raises(StageLost) as caught:
+
+    async def ask_and_kill() -> None:
         async with aclosing(host.stream("POST", "/ask", order)) as lines:
             async for line in lines:
                 if "delta" in line and lenders_worker.is_running():
                     lenders_worker.kill()
+
+    with pytest.raises(StageLost) as caught:
+        await ask_and_kill()
     assert "attic" in str(caught.value.reason.facts.values())
     status = await host.get("/status")
     assert status["loaded"]["state"] == "lost"

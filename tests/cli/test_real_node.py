@@ -1,0 +1,221 @@
+"""The command line with real nodes: two machines pair, share the Guide, answer, and take no nonsense."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.cli import main
+from tests import tiny
+from tests.cli.conftest import Said
+
+QUESTION = "Why is my laptop left out?"
+READY_SECONDS = 30
+POSIX = pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to one process there")
+Run = Callable[..., Said]
+
+
+def node_at(home: Path, name: str, *more: str) -> subprocess.Popen[str]:
+    arguments = ["--home", str(home), "--name", name, "--port", "0", "--bind", "127.0.0.1"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "app", "node", *arguments, "--no-discovery", "--lend", "512MiB",
+         "--threads", "1", "--stop-with-stdin", *more],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "POOLHOUSE_KEYSTORE": "file"},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
+    """Two running nodes; their homes."""
+    folder = tmp_path_factory.mktemp("real")
+    both = folder / "den", folder / "attic"
+    nodes = [node_at(home, f"{home.name}-pc") for home in both]
+    try:
+        for node in nodes:
+            assert node.stdout is not None
+            ready = json.loads(node.stdout.readline())
+            assert set(ready) >= {"id", "name", "peer_port", "control_port"}
+        yield both
+    finally:
+        for node in nodes:
+            assert node.stdin is not None
+            node.stdin.close()
+        codes = [node.wait(timeout=20) for node in nodes]
+        for node in nodes:
+            assert node.stdout is not None
+            node.stdout.close()
+    assert codes == [0, 0]
+
+
+@pytest.fixture
+def den(homes: tuple[Path, Path], capfd: pytest.CaptureFixture[str]) -> Run:
+    return _runner(homes[0], capfd)
+
+
+@pytest.fixture
+def attic(homes: tuple[Path, Path], capfd: pytest.CaptureFixture[str]) -> Run:
+    return _runner(homes[1], capfd)
+
+
+def _runner(home: Path, capfd: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str) -> Said:
+        code = main([*arguments, "--home", str(home)])
+        return Said(code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def pool(den: Run, attic: Run) -> Run:
+    """The den's command line, once both machines are one household."""
+    if len(den("machines", "--json").json["machines"]) > 1:
+        return den
+    window = den("pair", "--open", "--json").json
+    wrong = "111111" if window["code"] != "111111" else "222222"
+    refused = attic("pair", window["address"], "--code", wrong)
+    assert (refused.code, refused.err) == (1, "That code does not match. 2 tries left.\n")
+    paired = attic("pair", window["address"], "--code", window["code"])
+    assert paired.code == 0
+    assert paired.out.startswith("Paired with den-pc. ")
+    ends = time.monotonic() + READY_SECONDS
+    while not all(machine["online"] for machine in den("machines", "--json").json["machines"]):
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+    return den
+
+
+def test_a_split_model_says_what_the_whole_one_says(pool: Run, attic: Run) -> None:
+    ask = ("ask", QUESTION, "--temperature", "0", "--json")
+    loaded = pool("load", "guide", "--split", "3,2,3", "--number", "f32")
+    assert loaded.code == 0, loaded.err
+    assert "split over 2 machines" in loaded.out
+    split = pool(*ask).json
+    assert [stage["machine"] for stage in split["placement"]] == ["den-pc", "attic-pc", "den-pc"]
+    assert "guide" in pool("status").out
+    assert attic("status", "--json").json["machines"]
+    assert pool("load", "guide", "--split", "8").code == 0
+    whole = pool(*ask).json
+    assert len(whole["placement"]) == 1
+    assert split["token_ids"] == whole["token_ids"]
+    assert split["text"] == whole["text"] != ""
+
+
+def test_the_benchmark_counts_every_token(pool: Run) -> None:
+    arguments = ("--prompt", "48", "--output", "8", "--streams", "1,3", "--runs", "2")
+    report = pool("bench", "guide", "--split", "3,2,3", *arguments, "--json").json
+    alone, together = report["results"]
+    assert (alone["tokens"], together["tokens"]) == ([8] * 2, [8] * 6)
+    assert alone["reused_tokens"] == together["reused_tokens"] == 0
+    assert [stage["machine"] for stage in alone["stages"]] == ["den-pc", "attic-pc", "den-pc"]
+    assert alone["ttft_s"]["mean"] > 0
+    assert together["total_tok_s"]["mean"] > 0
+
+
+@POSIX
+def test_ctrl_c_frees_the_pool(pool: Run, homes: tuple[Path, Path]) -> None:
+    assert pool("load", "guide", "--split", "3,2,3").code == 0
+    with subprocess.Popen(
+        [sys.executable, "-m", "app", "ask", "x", "--raw", "-n", "900", "--home", str(homes[0])],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        process.stdout.read(1)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    assert process.returncode in (0, 130)  # 0: it had ended before the signal came
+    ends = time.monotonic() + READY_SECONDS
+    while pool("status", "--json").json["answers"]["running"]:
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+    assert pool("ask", QUESTION, "--temperature", "0").code == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (("load", "guide", "--split", "3,2,4"), "add up to 8"),
+        (("load", "guide", "--context", "999999"), "999999"),
+        (("plan", "nothing-like-it"), "nothing-like-it"),
+        (("rm", "guide"), "belongs to the app"),
+        (("remove", "den-pc"), ""),
+        (("remove", "nobody"), "nobody"),
+        (("ask", "x " * 9000, "--raw", "--model", "guide"), ""),
+        (("pair", "127.0.0.1:1", "--code", "123456"), ""),
+        (("node",), "already"),
+    ],
+)
+def test_nonsense_gets_one_sentence_and_the_node_goes_on(
+    pool: Run, command: tuple[str, ...], named: str
+) -> None:
+    said = pool(*command)
+    assert (said.code, said.out) == (1, "")
+    lines = [line for line in said.err.splitlines() if not line.endswith("…")]
+    assert len(lines) == 1
+    assert named in lines[0]
+    assert "fault" not in lines[0]
+    assert pool("status").code == 0
+
+
+def test_import_use_and_delete_a_file(pool: Run, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.gguf"
+    wrong.write_bytes(b"GGUF is not all it takes")
+    refused = pool("import", str(wrong))
+    assert (refused.code, refused.out) == (1, "")
+    file = tmp_path / "small.gguf"
+    tiny.llama(file)
+    assert pool("import", str(file), "--name", "small").code == 0
+    assert "small" in [model["name"] for model in pool("models", "--json").json["models"]]
+    asked = pool("ask", "abc", "--raw", "--model", "small", "-n", "4", "--json")
+    assert asked.json["model"] == "small"
+    assert pool("unload").out == "small is unloaded.\n"
+    assert pool("rm", "small").code == 0
+    assert "small" not in [model["name"] for model in pool("models", "--json").json["models"]]
+
+
+def test_the_doctor_finds_two_healthy_machines(pool: Run) -> None:
+    report = pool("doctor", "--json").json
+    assert report["ok"], report
+
+
+@POSIX
+@pytest.mark.parametrize("heard", ["Starting", "Loading"])
+def test_ctrl_c_in_the_real_demo_leaves_nothing(tmp_path: Path, heard: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "app", "demo", "--machines", "2"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)}, start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        while not process.stderr.readline().startswith(heard):
+            assert process.poll() is None
+        time.sleep(0.5)
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode in (0, 130)
+    _, alive = psutil.wait_procs(children, timeout=5)
+    assert not alive
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_real_demo_answers(tmp_path: Path) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "app", "demo", "--json"],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert shown.returncode == 0, shown.stderr
+    report = json.loads(shown.stdout)
+    assert len({stage["machine"] for stage in report["answer"]["placement"]}) == 3
+    assert "six-digit code" in report["answer"]["text"]
+    assert not list(tmp_path.iterdir())

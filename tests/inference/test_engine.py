@@ -1,0 +1,73 @@
+"""The real engine under the real driver: what three machines say is what one says."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from app.inference.chats import Answerer, Question, Summary
+from app.inference.lend import Lender, Wanted
+from app.inference.links import lent_stage, open_run, own_stage
+from app.inference.pipeline import Pipeline
+from app.inference.stage_client import StageClient
+from app.inference.step import Run
+from app.inference.text import Text
+from app.inference.work import Shape
+from app.inference.worker import Worker
+from app.lan.channel import MemoryChannel
+from backends.contract import Number, Role, Sampling
+from tests import tiny
+from tests.backends.cutting import config, runs
+
+SIZES = tiny.Shape(layers=4)
+FORM = Shape(slots=4, kv_cells=1024, context=512, n_vocab=SIZES.vocab)
+QUESTIONS = [
+    Question(prompt="Once upon a time there was a pool of computers. " * 3, max_tokens=24),
+    Question(messages=[{"role": "user", "content": "Hello"}], max_tokens=24),
+    Question(
+        prompt="Once", max_tokens=24, ignore_end=True, sampling=Sampling(temperature=2, seed=3)
+    ),
+]
+
+
+async def answers(model: Path, cuts: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The token ids of all questions, asked one after another of this many machines."""
+    async with AsyncExitStack() as stack:
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        host = await stack.enter_async_context(await Worker.start("host"))
+        text = await stack.enter_async_context(await Text.open(str(model)))
+        stages: list[StageClient] = []
+        for layers, role in runs(SIZES.layers, cuts):
+            run = Run(os.urandom(16), role, SIZES.width, Number.F32)
+            stage = config(model, layers, role, SIZES.width, slots=4, kv_cells=FORM.kv_cells)
+            if role is not Role.MIDDLE:
+                await open_run(host, run, FORM.context, stage)
+                stages.append(own_stage(host, run, f"{layers}", "host"))
+                continue
+            lender = await stack.enter_async_context(Lender(lambda: 1 << 40, "lender"))
+            await lender.open(Wanted(run, FORM.context, stage, 64 << 20, 0, 64 << 20))
+            near, far = MemoryChannel.pair()
+            group.create_task(lender.serve(run.pipeline, far), name="serve")
+            stages.append(lent_stage(near, run, f"lender {layers}"))
+        async with Pipeline(stages, FORM) as pipeline:
+            answerer = Answerer(text, pipeline)
+            return [await said(answerer, question) for question in QUESTIONS]
+
+
+async def said(answerer: Answerer, question: Question) -> tuple[int, ...]:
+    async for item in answerer.answer(question):
+        if isinstance(item, Summary):
+            return item.token_ids
+    raise AssertionError("an answer without its summary")
+
+
+@pytest.mark.parametrize("cuts", [(2,), (1, 3), (1, 2, 3)])
+async def test_split_equals_whole(cuts: tuple[int, ...], tmp_path: Path) -> None:
+    model = tiny.llama(tmp_path / "tiny.gguf", SIZES)
+    whole, split = await answers(model, ()), await answers(model, cuts)
+    assert whole == split
+    assert all(whole)

@@ -1,0 +1,301 @@
+"""HELLO, heartbeats, versions, copied identities: one link for each machine, and only live ones."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import pytest
+
+from app.core.errors import AppError, Refused, Unreachable
+from app.lan.client import PeerClient
+from app.lan.messages import (
+    PROTOCOL,
+    CloseStage,
+    Hello,
+    HelloAck,
+    Leaving,
+    Log,
+    Message,
+    OpenStage,
+    Ping,
+    Pong,
+    Refuse,
+    encode,
+)
+from app.lan.peer import as_ack, check_greeting, receive, say_hello
+from tests.lan.nodes import QUICK, Node, Nodes, at, opened, pair, until
+from tests.lan.test_messages import HELLO, OPEN
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+class Puppet:
+    """A member without a node of its own: says only what the test says."""
+
+    def __init__(self, den: Node, attic: Node) -> None:
+        member = den.network.members[den.network.id]
+        self.client = PeerClient(member, at(den), attic.network.dialling_context(member))
+        self.hello = attic.network.hello()
+        self.socket: aiohttp.ClientWebSocketResponse
+
+    async def __aenter__(self) -> Puppet:
+        self.socket = await self.client.open_control()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.close()
+
+    async def say(self, message: Message) -> None:
+        await self.socket.send_str(encode(message).decode())
+
+    async def next(self) -> Message | None:
+        async with asyncio.timeout(5):
+            return await receive(self.socket)
+
+    async def greet(self, **changed: object) -> Message | None:
+        await self.say(msgspec.structs.replace(self.hello, **changed))
+        return await self.next()
+
+
+async def gone(nodes: Nodes) -> tuple[Node, Node]:
+    """den, and attic: paired, but attic's node has ended."""
+    den, attic = await nodes.open("den", QUICK), await nodes.prepare("attic")
+    async with attic.network:
+        await pair(den, attic)
+    await until(lambda: not den.network.links)
+    return den, attic
+
+
+async def test_a_machine_that_hangs_is_suspected_then_dead(nodes: Nodes) -> None:
+    den, attic = await gone(nodes)
+    async with Puppet(den, attic) as puppet:
+        assert isinstance(await puppet.greet(), HelloAck)
+        await until(lambda: den.network.links)
+        started = time.monotonic()
+        await until(lambda: not den.network.links)
+        assert 0.4 < time.monotonic() - started < 3
+        assert den.doubts[-1:] == [True]
+        assert den.unlinked[-1].ended is not None
+        assert den.unlinked[-1].ended.code == "peer_stopped"
+
+
+async def test_a_machine_that_only_answers_stays(nodes: Nodes) -> None:
+    den, attic = await gone(nodes)
+    async with Puppet(den, attic) as puppet:
+        await puppet.greet()
+        pings = 0
+        while pings < 12:
+            match await puppet.next():
+                case Ping(n=n):
+                    pings += 1
+                    await puppet.say(Pong(n=n, steps_done=3, busy_seconds=0.5))
+        link = den.network.link(attic.network.id)
+        assert link.their_work.steps_done == 3
+        assert link.round_trip_seconds is not None
+        assert 0 < link.round_trip_seconds < 1
+
+
+async def test_our_answer_tells_how_far_the_work_is(nodes: Nodes) -> None:
+    den, attic = await gone(nodes)
+    async with Puppet(den, attic) as puppet:
+        await puppet.greet()
+        await puppet.say(Ping(n=5))
+        while not isinstance(answer := await puppet.next(), Pong):
+            assert answer is not None
+        assert answer == Pong(n=5, steps_done=7, busy_seconds=0.5)
+
+
+@pytest.mark.parametrize("apart", [-1, 0, 1])
+async def test_neighbouring_protocols_link(nodes: Nodes, apart: int) -> None:
+    den, attic = await gone(nodes)
+    async with Puppet(den, attic) as puppet:
+        assert isinstance(await puppet.greet(protocol=max(0, PROTOCOL + apart)), HelloAck)
+
+
+async def test_distant_protocols_are_told_both_versions(nodes: Nodes) -> None:
+    den, attic = await gone(nodes)
+    async with Puppet(den, attic) as puppet:
+        answer = await puppet.greet(protocol=PROTOCOL + 2, build="9.9")
+        assert isinstance(answer, Refuse)
+        assert answer.code == "version_differs"
+        assert answer.facts["newer_build"] == "9.9"
+        assert answer.facts["older"] == "den"
+        assert await puppet.next() is None
+    assert not den.network.links
+
+
+async def test_silence_and_nonsense_instead_of_hello(nodes: Nodes) -> None:
+    den, attic = await gone(nodes)
+    for first in (Ping(n=1), None):
+        async with Puppet(den, attic) as puppet:
+            if first is not None:
+                await puppet.say(first)
+            else:
+                await puppet.socket.send_str('{"type":"hello"}')
+            assert isinstance(await puppet.next(), Refuse)
+    started = time.monotonic()
+    async with Puppet(den, attic) as puppet:
+        answer = await puppet.next()
+        assert isinstance(answer, Refuse)
+        assert answer.code == "peer_no_hello"
+        assert 1.5 < time.monotonic() - started < 4
+
+
+@pytest.mark.parametrize("raw", ["{}", '{"type":"shutdown"}', '{"type":"hello"}', "[" * 1000])
+async def test_a_bad_message_ends_the_link(nodes: Nodes, raw: str) -> None:
+    den, attic = await gone(nodes)
+    async with Puppet(den, attic) as puppet:
+        await puppet.greet()
+        await puppet.socket.send_str(raw)
+        await until(lambda: den.unlinked and not den.network.links)
+    ended = den.unlinked[-1].ended
+    assert ended is not None
+    assert ended.code == "peer_speaks_oddly"
+
+
+async def test_a_flood_ends_the_link(nodes: Nodes) -> None:
+    den, attic = await gone(nodes)
+
+    async def slow(link: object, message: object) -> None:
+        await asyncio.sleep(60)
+
+    den.message = slow  # type: ignore[method-assign]
+    async with Puppet(den, attic) as puppet:
+        await puppet.greet()
+        with contextlib.suppress(ConnectionError):
+            for _ in range(1000):
+                await puppet.say(CloseStage(pipeline="0" * 32))
+                await asyncio.sleep(0)
+        await until(lambda: not den.network.links)
+
+
+async def test_a_copied_disk_is_refused_while_the_original_lives(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    async with Puppet(den, attic) as puppet:
+        answer = await puppet.greet(instance="c" * 32)
+        assert isinstance(answer, Refuse)
+        assert answer.code == "identity_copied"
+    assert den.network.links
+    assert attic.network.links
+
+
+async def test_a_restarted_machine_replaces_its_dead_link(nodes: Nodes) -> None:
+    den, attic = await nodes.open("den"), await nodes.prepare("attic")  # slow heartbeats
+    async with attic.network:
+        await pair(den, attic)
+    await until(lambda: not den.network.links)
+    async with Puppet(den, attic) as frozen, Puppet(den, attic) as restarted:
+        assert isinstance(await frozen.greet(), HelloAck)
+        await until(lambda: den.network.links)
+        assert isinstance(await restarted.greet(instance="c" * 32), HelloAck)
+        assert len(den.network.links) == 1
+        link = den.network.link(attic.network.id)
+        assert link.hello.instance == "c" * 32
+
+
+async def test_only_hosts_open_stages(nodes: Nodes) -> None:
+    den, attic = await nodes.open("den", QUICK), await nodes.prepare("attic")
+    from app.core.operations import Role
+
+    async with attic.network:
+        await pair(den, attic, (Role.LENDER,))
+        await attic.network.link(den.network.id).send(OPEN)
+        await until(lambda: any(isinstance(heard, Refuse) for heard in attic.heard))
+    assert not any(isinstance(heard, OpenStage) for heard in den.heard)
+
+
+async def test_forged_logs_change_nothing(nodes: Nodes) -> None:
+    den, attic = await gone(nodes)
+    before = den.network.log
+    async with Puppet(den, attic) as puppet:
+        await puppet.greet()
+        assert before is not None
+        from app.core.operations import encode as encode_operation
+
+        line = encode_operation(before.operations[-1]).decode()
+        forged = [line.replace('"host"', '"admin"'), "x", "{}", "[" * 99]
+        await puppet.say(Log(operations=forged))
+        await puppet.say(Leaving(reason="shutting_down"))
+        await until(lambda: Leaving(reason="shutting_down") in den.heard)
+    assert den.network.log == before
+
+
+async def test_dialling_reports_what_is_wrong(nodes: Nodes) -> None:
+    den, attic = await gone(nodes)
+    with pytest.raises(Unreachable) as unreachable:
+        den.network.link(attic.network.id)
+    assert unreachable.value.reason.code == "peer_offline"
+    member = den.network.members[attic.network.id]
+    with pytest.raises(Unreachable) as unreachable:
+        await den.network._links.call(member, [])
+    assert unreachable.value.reason.code == "peer_address_unknown"
+    from app.lan.sockets import Address
+
+    with pytest.raises(Unreachable) as unreachable:
+        await den.network._links.call(member, [Address("127.0.0.1", 1)] * 2)
+    assert unreachable.value.reason.code == "peer_unreachable"
+
+
+async def test_a_dialler_that_was_removed_hears_why(nodes: Nodes) -> None:
+    """TLS 1.3 shows the refusal only at the first read."""
+    den, attic = await nodes.paired("den", "attic")
+    await den.network.remove(attic.network.id)
+    await until(lambda: attic.network.dismissed)
+    member = den.network.members[den.network.id]
+    context = attic.network.dialling_context(member)
+    client = PeerClient(member, at(den), context)
+    with pytest.raises(AppError):
+        await client.open_control()
+    await client.close()
+
+
+class Replies:
+    """A control socket that answers HELLO with what the test says."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+
+    async def send_str(self, _: str) -> None:
+        return None
+
+    async def receive(self) -> aiohttp.WSMessage:
+        if not self.answer:
+            return aiohttp.WSMessage(aiohttp.WSMsgType.CLOSED, None, None)
+        return aiohttp.WSMessage(aiohttp.WSMsgType.TEXT, self.answer, None)
+
+
+async def test_the_dialling_side_checks_the_answer_too(nodes: Nodes) -> None:
+    den = await nodes.open("den")
+    await den.network._log.found_if_none("den")
+    member = den.network.members[den.network.id]
+    theirs = msgspec.structs.replace(as_ack(den.network.hello()), instance="c" * 32)
+    mine = Hello(**HELLO)  # type: ignore[arg-type]
+
+    async def said(answer: Message | None) -> str:
+        text = encode(answer).decode() if answer else ""
+        with pytest.raises(AppError) as error:
+            await say_hello(Replies(text), mine, member)  # type: ignore[arg-type]
+        return error.value.reason.code
+
+    assert await say_hello(Replies(encode(theirs).decode()), mine, member) == theirs  # type: ignore[arg-type]
+    assert await said(None) == "peer_refused_us"
+    assert await said(Ping(n=1)) == "peer_speaks_oddly"
+    assert await said(Refuse(code="link_doubled", facts={"name": "x"})) == "link_doubled"
+    assert await said(msgspec.structs.replace(theirs, protocol=9)) == "version_differs"
+    assert await said(msgspec.structs.replace(theirs, id="d" * 64)) == "peer_speaks_oddly"
+    for instance, code in ((mine.instance, "peer_is_this"), ("d" * 32, "identity_copied")):
+        with pytest.raises(Refused) as refused:
+            check_greeting(
+                msgspec.structs.replace(theirs, id=mine.id, instance=instance), mine, member
+            )
+        assert refused.value.reason.code == code

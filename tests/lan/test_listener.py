@@ -1,0 +1,279 @@
+"""The one port: strangers, garbage, slow and oversized requests, and members without the right."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from app.core.errors import AppError, Refused, Unreachable
+from app.core.ids import PipelineId
+from app.core.operations import Role
+from app.lan import body, listener
+from app.lan.channel import MAX_FRAME_BYTES
+from app.lan.client import PeerClient
+from app.lan.tls import peer_context
+from tests.lan.certificates import PASSPHRASE, Recipe
+from tests.lan.nodes import Node, Nodes, an_identity, at, opened, pair, until
+
+PIPELINE = PipelineId(bytes(16))
+DIAL = ssl.Purpose.SERVER_AUTH
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+def client_of(node: Node, other: Node) -> PeerClient:
+    """A second client with the certificate of `other`, beside its own link."""
+    member = node.network.members[node.network.id]
+    return PeerClient(member, at(node), other.network.dialling_context(member))
+
+
+async def raw_tls(node: Node, other: Node) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A bare mutual TLS connection of a member."""
+    member = node.network.members[node.network.id]
+    context = other.network.dialling_context(member)
+    return await asyncio.open_connection("127.0.0.1", node.network.port, ssl=context)
+
+
+async def closed_after(reader: asyncio.StreamReader) -> float:
+    started = time.monotonic()
+    try:
+        while await reader.read(65536):
+            pass
+    except OSError:
+        pass
+    return time.monotonic() - started
+
+
+async def test_unpaired_machines_are_refused(nodes: Nodes, tmp_path: Path) -> None:
+    """S6, short: none, unknown, same CN, expired, issued by a member."""
+    den, attic = await nodes.paired("den", "attic")
+    den_der = den.network.members[den.network.id].der
+    from app.lan.identity import _label, check_profile
+
+    attic_identity = attic.network._identity
+    attic_label = _label(check_profile(attic_identity.der))
+    import datetime as dt
+
+    recipes = [
+        Recipe(),
+        Recipe(name=attic_label),
+        Recipe(not_after=dt.datetime(2021, 1, 1, tzinfo=dt.UTC)),
+        Recipe(issuer=attic_label, issuer_key=attic_identity.key),
+    ]
+    bare = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    bare.check_hostname, bare.verify_mode = False, ssl.CERT_NONE
+    contexts = [bare]
+    for number, recipe in enumerate(recipes):
+        pem = tmp_path / f"{number}.pem"
+        recipe.save(pem)
+        contexts.append(peer_context(DIAL, pem, PASSPHRASE, [den_der]))
+    member = den.network.members[den.network.id]
+    for context in contexts * 4:
+        client = PeerClient(member, at(den), context)
+        with pytest.raises(AppError):
+            await client.open_control()
+        with pytest.raises(AppError):
+            await client.open_data(PIPELINE)
+        with pytest.raises(AppError):
+            await client.offer_stage(PIPELINE, b"{}")
+        await client.close()
+    assert not den.unlinked
+
+
+async def test_a_removed_machine_stays_out_also_after_another_is_paired(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    member = den.network.members[den.network.id]
+    context = attic.network.dialling_context(member)
+    await den.network.remove(attic.network.id)
+    loft = await nodes.open("loft")
+    await pair(den, loft)
+    for _ in range(5):
+        client = PeerClient(member, at(den), context)
+        with pytest.raises(AppError):
+            await client.open_control()
+        with pytest.raises(AppError):
+            await client.offer_stage(PIPELINE, b"{}")
+        await client.close()
+
+
+async def test_stages_are_for_hosts_only(nodes: Nodes) -> None:
+    den, attic = await nodes.open("den"), await nodes.open("attic")
+    await pair(den, attic, (Role.LENDER,))
+    link = attic.network.link(den.network.id)
+    with pytest.raises(Refused) as refused:
+        await link.offer_stage(PIPELINE, b"{}")
+    assert refused.value.reason.code == "role_missing"
+    with pytest.raises(Refused):
+        await link.open_data(PIPELINE)
+    await until(lambda: attic.network.id in den.network.links)
+    assert await den.network.link(attic.network.id).offer_stage(PIPELINE, b"{}")
+
+
+async def test_garbage_does_no_harm(nodes: Nodes) -> None:
+    """S1, short: random, TLS-like, HTTP and cut-off connections while a member works."""
+    den, attic = await nodes.paired("den", "attic")
+    channel = await attic.network.link(den.network.id).open_data(PIPELINE)
+    hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(400)
+    kinds = [os.urandom(300), hello, b"GET / HTTP/1.1\r\n\r\n", b"", b"\x16\x03\x01\xff\xff"]
+
+    async def stranger(garbage: bytes) -> None:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", den.network.port)
+            writer.write(garbage)
+            writer.close()
+            await reader.read(100)
+        except OSError:
+            pass
+
+    for _ in range(20):
+        await asyncio.gather(*(stranger(kind) for kind in kinds))
+        await channel.send(b"still here")
+        assert await channel.receive() == b"still here"
+    await until(lambda: not den.network._listener._strangers.total())
+
+
+async def test_silent_strangers_are_counted_and_closed(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "HANDSHAKE_SECONDS", 0.5)
+    den = await nodes.open("den")
+    loop = asyncio.get_running_loop()
+    silent = [socket.create_connection(("127.0.0.1", den.network.port)) for _ in range(12)]
+    await until(lambda: den.network._listener._strangers["127.0.0.1"] == 8)
+    started = time.monotonic()
+    for sock in silent:
+        sock.setblocking(False)
+        with contextlib.suppress(ConnectionError):
+            assert await loop.sock_recv(sock, 100) == b""
+        sock.close()
+    assert time.monotonic() - started < 3
+    await until(lambda: not den.network._listener._strangers.total())
+
+
+async def test_idle_and_half_requests_of_members_are_closed(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S4, short: silent after the handshake, half a header, a missing body, one byte a second."""
+    monkeypatch.setattr(listener, "IDLE_SECONDS", 0.5)
+    monkeypatch.setattr(listener, "SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr(body, "STALL_SECONDS", 0.5)
+    monkeypatch.setattr(body, "START_SECONDS", 1.0)
+    den, attic = await nodes.paired("den", "attic")
+    start = b"PUT /stage/" + PIPELINE.hex().encode() + b" HTTP/1.1\r\nHost: x\r\n"
+    for begun in (b"", start, start + b"Content-Length: 100\r\n\r\n12345"):
+        reader, writer = await raw_tls(den, attic)
+        writer.write(begun)
+        assert await closed_after(reader) < 3
+        writer.close()
+    reader, writer = await raw_tls(den, attic)
+    writer.write(start + b"Content-Length: 1000\r\n\r\n")
+
+    async def drip() -> None:
+        while True:
+            writer.write(b"1")
+            await asyncio.sleep(0.1)
+
+    async with asyncio.TaskGroup() as tasks:
+        dripping = tasks.create_task(drip())
+        assert await closed_after(reader) < 5
+        dripping.cancel()
+    writer.close()
+    assert attic.network.links  # others are served
+
+
+async def test_oversized_bodies_are_refused_before_reading(nodes: Nodes) -> None:
+    """S5, short."""
+    den, attic = await nodes.paired("den", "attic")
+    reader, writer = await raw_tls(den, attic)
+    start = b"PUT /stage/" + PIPELINE.hex().encode() + b" HTTP/1.1\r\nHost: x\r\n"
+    writer.write(start + b"Content-Length: 10737418240\r\n\r\n")
+    assert await closed_after(reader) < 2
+    writer.close()
+    link = attic.network.link(den.network.id)
+    assert await link.offer_stage(PIPELINE, bytes(16 << 20))
+    with pytest.raises(Unreachable):
+        await link.offer_stage(PIPELINE, bytes((16 << 20) + 1))
+
+
+async def test_messages_have_limits(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    channel = await attic.network.link(den.network.id).open_data(PIPELINE)
+    whole = bytes(MAX_FRAME_BYTES)
+    await channel.send(whole)
+    assert await channel.receive() == whole
+    await channel.send(whole + b"x")
+    with pytest.raises(Unreachable):
+        await channel.receive()
+    client = client_of(den, attic)
+    control = await client.open_control()
+    await control.send_str("x" * (64 << 10) + "x")
+    assert (await control.receive()).type is not aiohttp.WSMsgType.BINARY
+    await control.close()
+    await client.close()
+    await until(lambda: attic.network.links and den.network.links)
+
+
+async def test_text_on_a_data_channel_ends_it(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    channel = await attic.network.link(den.network.id).open_data(PIPELINE)
+    await channel._socket.send_str("text")  # type: ignore[attr-defined]
+    with pytest.raises(Unreachable):
+        await channel.receive()
+
+
+@pytest.mark.parametrize("path", ["/", "/control/x", "/stage/xyz", "/data/" + "0" * 31, "/../etc"])
+async def test_there_is_nothing_else_on_the_port(nodes: Nodes, path: str) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    for verb in (b"GET ", b"PUT ", b"POST ", b"DELETE "):
+        reader, writer = await raw_tls(den, attic)
+        writer.write(verb + path.encode() + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        try:
+            answer = await reader.read(1000)
+        except OSError:
+            answer = b""
+        assert b" 200 " not in answer
+        assert b" 101 " not in answer
+        writer.close()
+
+
+async def test_another_machine_than_the_one_meant_is_refused(nodes: Nodes, tmp_path: Path) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    _, other = await an_identity(tmp_path / "other")
+    meant = den.network.members[den.network.id]
+    import dataclasses
+
+    member = dataclasses.replace(meant, id=other.id, der=other.der)
+    client = PeerClient(member, at(den), attic.network._context(DIAL, [other.der]))
+    with pytest.raises(Refused) as refused:
+        await client.open_control()
+    assert refused.value.reason.code == "peer_is_another"
+    await client.close()
+    wrong_id = PeerClient(
+        dataclasses.replace(meant, id=other.id), at(den), attic.network.dialling_context(meant)
+    )
+    with pytest.raises(AppError):  # the fingerprint is checked besides the pins
+        await wrong_id.open_control()
+    await wrong_id.close()
+
+
+async def test_a_member_that_opens_too_many_connections_gets_no_more(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    limit = listener.CONNECTIONS_OF_ONE_MEMBER
+    many = [await raw_tls(den, attic) for _ in range(limit + 5)]
+    await until(lambda: len(den.network._listener._connections) <= limit + 1)
+    for _, writer in many:
+        writer.close()
+    assert attic.network.links
