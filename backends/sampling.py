@@ -57,6 +57,7 @@ class Sampler:
         self._candidates = np.zeros(n_vocab, dtype=CANDIDATE)
         self._ids = np.arange(n_vocab, dtype=np.int32)
         self._grammar: Any = None
+        self._end = -1  # what ends an answer that a grammar leaves no way on
         self._chance: Any = None
         self._chain = self._new_chain(sampling, n_vocab)
         if sampling.temperature > 0:
@@ -64,6 +65,7 @@ class Sampler:
             self._chance = self._llama.llama_sampler_init_dist(seed)
         if sampling.grammar:
             self._grammar = _compile(self._llama, vocab, sampling.grammar)
+            self._end = int(self._llama.llama_vocab_eos(vocab))
         self._remember(history, drawn)
 
     def pick(self, logits: Rows) -> int:
@@ -72,7 +74,8 @@ class Sampler:
             token = self._choose(logits, self._chance)
         else:
             token = self._choose_by_grammar(logits)
-            self._llama.llama_sampler_accept(self._grammar, token)
+            if token != self._end:
+                self._llama.llama_sampler_accept(self._grammar, token)
         self._llama.llama_sampler_accept(self._chain, token)
         return token
 
@@ -150,13 +153,16 @@ class Sampler:
         self._llama.llama_sampler_apply(self._chain, ctypes.byref(array))
         if chance:
             self._llama.llama_sampler_apply(chance, ctypes.byref(array))
-            best = int(array.selected)
+            best = array.data[array.selected]  # samplers may have sorted, cut or moved the list
+            token, score = best.id, best.logit
         else:  # the chain without temperature keeps the order
-            best = int(candidates["logit"][: array.size].argmax())
-        token, score = int(candidates["id"][best]), float(candidates["logit"][best])
-        if not np.isfinite(score):
-            raise StageError("neither model nor grammar allows any token here")
-        return token
+            token = int(candidates["logit"].argmax())
+            score = candidates["logit"][token]
+        if np.isfinite(score):
+            return int(token)
+        if self._end < 0:
+            raise StageError("no token is allowed here")
+        return self._end  # a grammar without a way on ends its answer, and no other's
 
     def _allows(self, token: int) -> bool:
         one = np.array([(token, 1.0, 0.0)], dtype=CANDIDATE)

@@ -19,7 +19,7 @@ from app.inference.step import Run
 from app.inference.worker import Worker
 from backends import orders
 from backends.contract import StageConfig
-from backends.frames import Agreed, BadFrame, Frame, Kind, check_step, decode, encode
+from backends.frames import MAX_FRAME, Agreed, BadFrame, Frame, Kind, check_step, decode, encode
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ KEEP_S = 600.0  # layers and KV cache wait for a host's return
 PROCESS_BYTES = 128 << 20  # the interpreter and the engine's code, beside what was promised
 GROWTH = 1.1  # over what was admitted, then the worker is ended (SAFETY.md 8)
 LINGER_S = 1.0  # the host closes first, once it has read that the worker is gone
-MAX_UNDER_WAY = 4 * CREDIT  # steps, repeated ones and forgets; more breaks the agreement
+MAX_UNDER_WAY = 4 * CREDIT  # steps, and repeated ones after a reconnect
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,12 @@ class Lent:
         """From the worker. Without a host it is dropped: the worker keeps its last answers."""
         if self.channel is not None:
             self.answers.put_nowait(data)
+
+    def overrun(self) -> bool:
+        """The host sends without reading, or far more than its credit: nothing here may pile up."""
+        unanswered = self.worker.under_way + self.answers.qsize()
+        most = MAX_UNDER_WAY + 2 * self.agreed.slots  # forgets come for several slots at once
+        return unanswered >= most or self.worker.unwritten_bytes() > 2 * MAX_FRAME
 
     def fail(self, error: StageLost) -> None:
         self.answers.put_nowait(error)
@@ -184,8 +190,8 @@ class Lender:
             while True:
                 data = await channel.receive()
                 _check(data, lent.agreed)
-                if lent.worker.under_way >= MAX_UNDER_WAY:
-                    raise BadFrame("more steps than the agreed credit")
+                if lent.overrun():
+                    raise BadFrame("more frames than the agreed credit")
                 if lent.worker.died is None:  # else the host is being told so
                     lent.worker.send(data)
         except BadFrame as error:

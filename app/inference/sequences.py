@@ -21,7 +21,11 @@ UNREAD_S = 30.0  # and ends when the reader has taken nothing for so long
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to continue, and how. Prompts are shared only within one `conversation`."""
+    """What to continue, and how.
+
+    KV cache is reused only within one `conversation`: whoever serves several people or API keys makes
+    theirs differ, or timing would tell one what another asked.
+    """
 
     ids: tuple[int, ...]
     sampling: Sampling

@@ -175,6 +175,10 @@ class Worker(asyncio.SubprocessProtocol):
         except psutil.Error:
             return 0
 
+    def unwritten_bytes(self) -> int:
+        """What waits for it to read on."""
+        return self._stdin.get_write_buffer_size() if self._stdin is not None else 0
+
     def last_words(self, n_lines: int = LAST_LINES) -> str:
         """Its last lines of stderr."""
         return "\n".join([*self._stderr, self._half_line][-n_lines:]).strip()

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from app import __version__
 from app.core import pairing
 from app.core.ids import MachineId
 from app.core.membership import Member
+from app.core.operations import clean_name
 from app.lan.listener import StageHandlers
-from app.lan.messages import Message
+from app.lan.messages import PROTOCOL, Hello, Message
 from app.lan.peer import PeerLink, Work
 
 
@@ -23,6 +25,22 @@ class Offer:
     engines: tuple[str, ...]
     total_bytes: int
     lendable_bytes: int
+
+
+def hello(offer: Offer, machine: MachineId, instance: str, peer_port: int) -> Hello:
+    """What `machine` says of itself when it meets another one."""
+    return Hello(
+        protocol=PROTOCOL,
+        build=__version__,
+        id=machine,
+        instance=instance,
+        name=clean_name(offer.name),
+        engines=list(offer.engines),
+        lendable_bytes=offer.lendable_bytes,
+        total_bytes=offer.total_bytes,
+        device=offer.device,
+        peer_port=peer_port,
+    )
 
 
 class Local(Protocol):

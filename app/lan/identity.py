@@ -21,9 +21,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 from app.core.errors import Damaged, Refused
 from app.core.ids import MachineId
 from app.core.operations import MAX_DER_BYTES
+from app.lan.place import Keystore, Place, Write
 from app.lan.tls import fingerprint
-from app.machine.keystore import Keystore
-from app.machine.paths import Home, write_atomically
 
 PEM_NAME = "identity.pem"
 PASSPHRASE_BYTES = 32  # 43 characters of URL-safe base64
@@ -59,7 +58,7 @@ class Identity:
         return self.key.sign(payload)
 
 
-async def load_or_create(home: Home, keystore: Keystore) -> Identity:
+async def load_or_create(home: Place, keystore: Keystore) -> Identity:
     """The identity in `home`; a new one only where there is none.
 
     Raises Refused("identity_locked") when it is there and its passphrase cannot be had, and Damaged
@@ -69,7 +68,7 @@ async def load_or_create(home: Home, keystore: Keystore) -> Identity:
     try:
         content = await asyncio.to_thread(pem.read_bytes)
     except FileNotFoundError:
-        return await _create(pem, keystore)
+        return await _create(pem, home.write, keystore)
     except OSError as error:
         raise Refused("identity_unreadable", path=str(pem)) from error
     passphrase = await keystore.read()
@@ -78,7 +77,7 @@ async def load_or_create(home: Home, keystore: Keystore) -> Identity:
     return await asyncio.to_thread(_load, pem, content, passphrase)
 
 
-async def reset(home: Home) -> None:
+async def reset(home: Place) -> None:
     """Put the identity and the household aside, so that the next start makes new ones.
 
     Only ever on the user's word. Raises OSError.
@@ -149,7 +148,7 @@ def verify(der: bytes, payload: bytes, signature: bytes) -> bool:
     return True
 
 
-async def _create(pem: Path, keystore: Keystore) -> Identity:
+async def _create(pem: Path, write: Write, keystore: Keystore) -> Identity:
     """The passphrase is kept first: a key without one could never be read again."""
     passphrase = secrets.token_urlsafe(PASSPHRASE_BYTES)
     await keystore.write(passphrase)
@@ -163,7 +162,7 @@ async def _create(pem: Path, keystore: Keystore) -> Identity:
     certificate = x509.load_der_x509_certificate(der)
     content = private + certificate.public_bytes(serialization.Encoding.PEM)
     try:
-        await asyncio.to_thread(write_atomically, pem, content)
+        await asyncio.to_thread(write, pem, content)
     except OSError as error:
         raise Refused("identity_unwritten", path=str(pem)) from error
     return Identity(fingerprint(der), der, pem, passphrase, key)

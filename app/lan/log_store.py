@@ -25,8 +25,8 @@ from app.core.operations import (
     signed_bytes,
 )
 from app.lan.identity import Identity, verify
+from app.lan.place import Write
 from app.lan.sockets import Address
-from app.machine.paths import write_atomically
 
 ADDRESSES_OF_ONE_MACHINE = 8
 Addresses = Mapping[MachineId, tuple[Address, ...]]
@@ -35,7 +35,8 @@ Addresses = Mapping[MachineId, tuple[Address, ...]]
 class LogStore:
     """Two files in `directory`, each replaced whole."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, write: Write) -> None:
+        self._write_file = write
         self._log = directory / "household.json"
         self._addresses = directory / "addresses.json"
 
@@ -89,7 +90,7 @@ class LogStore:
 
     async def _write(self, path: Path, content: str) -> None:
         try:
-            await asyncio.to_thread(write_atomically, path, content.encode("utf-8"))
+            await asyncio.to_thread(self._write_file, path, content.encode("utf-8"))
         except OSError as error:
             why = error.strerror or str(error)
             raise DoesNotFit("household_unsaved", path=str(path), why=why) from error

@@ -20,23 +20,23 @@ from types import TracebackType
 from aiohttp import web
 
 from app import __version__
-from app.core.errors import AppError, BadInput, Busy, Reason, Refused, Unreachable
+from app.core.errors import AppError, Busy, Reason, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.membership import Log, Member, added_by
 from app.core.operations import Operation, OperationId, Role, clean_name, encode
 from app.lan import messages
-from app.lan.handlers import Handlers, Local
+from app.lan.handlers import Handlers, Local, hello
 from app.lan.identity import Identity
 from app.lan.links import Links
 from app.lan.listener import Listener
 from app.lan.log_keeper import LogKeeper
 from app.lan.log_store import LogStore
-from app.lan.messages import PROTOCOL, Hello, Leaving, Message, OpenStage, Refuse, log_batches
+from app.lan.messages import Hello, Leaving, Message, OpenStage, Refuse, log_batches
 from app.lan.pairing_window import JoinResult, PairingWindow, Speaker, join
 from app.lan.peer import Heartbeat, PeerLink, Work
-from app.lan.sockets import Address, listening_socket, own_host
+from app.lan.place import Place
+from app.lan.sockets import Address, listening_near, own_host
 from app.lan.tls import peer_context
-from app.machine.paths import Home
 
 GOODBYE_SECONDS = 1.0
 REMOVED_SECONDS = 1.5  # to tell a removed machine, and close its link
@@ -49,7 +49,7 @@ class Network:
 
     def __init__(
         self,
-        home: Home,
+        home: Place,
         identity: Identity,
         sock: socket.socket,
         local: Local,
@@ -63,7 +63,7 @@ class Network:
         self._host = sock.getsockname()[0]
         self._instance = secrets.token_hex(16)
         self._news = asyncio.Event()
-        self._log = LogKeeper(identity, LogStore(home.household), self._news.set)
+        self._log = LogKeeper(identity, LogStore(home.household, home.write), self._news.set)
         self._listener = Listener(sock, self._on_control, handlers, clock)
         self._contexts: dict[MachineId, ssl.SSLContext] = {}
         self._window: PairingWindow | None = None
@@ -173,7 +173,7 @@ class Network:
             raise Busy("pairing_open")
         await self._log.found_if_none(self._local.offer().name)
         self._log.require_admin()
-        sock = self._pairing_socket()
+        sock = listening_near(None if self._host == "::" else self._host, self.port + 1)
         self._window_roles = tuple(sorted(set(roles)))
         window = PairingWindow(
             self._speaker(),
@@ -248,19 +248,7 @@ class Network:
     # LinkOwner: what links ask and tell
 
     def hello(self) -> Hello:
-        offer = self._local.offer()
-        return Hello(
-            protocol=PROTOCOL,
-            build=__version__,
-            id=self.id,
-            instance=self._instance,
-            name=clean_name(offer.name),
-            engines=list(offer.engines),
-            lendable_bytes=offer.lendable_bytes,
-            total_bytes=offer.total_bytes,
-            device=offer.device,
-            peer_port=self.port,
-        )
+        return hello(self._local.offer(), self.id, self._instance, self.port)
 
     def work(self) -> Work:
         return self._local.work()
@@ -391,14 +379,6 @@ class Network:
 
     def _speaker(self) -> Speaker:
         return Speaker(self._identity, clean_name(self._local.offer().name), __version__)
-
-    def _pairing_socket(self) -> socket.socket:
-        """The port after the peer port, or any free one."""
-        host = None if self._host == "::" else self._host
-        try:
-            return listening_socket(host, self.port + 1)
-        except (Unreachable, BadInput, OverflowError):
-            return listening_socket(host, 0)
 
     async def _quietly(self, sending: Awaitable[None]) -> None:
         """A link that is lost while we send says so by itself."""

@@ -36,7 +36,8 @@ class Address:
             host, port = text.strip(), "" if default_port is None else str(default_port)
         host = host.removeprefix("[").removesuffix("]")
         good = (host.isascii() and host and not set(host) & set(" /?#@\\%")) or _is_scoped(host)
-        if not good or not port.isdecimal() or not 0 < int(port) < 65536:
+        digits = port.isascii() and port.isdecimal() and len(port) <= 5
+        if not good or not digits or not 0 < int(port) < 65536:
             raise BadInput("address_wrong", address=text[:80])
         return cls(host, int(port))
 
@@ -63,6 +64,14 @@ def listening_socket(host: str | None, port: int) -> socket.socket:
         raise Unreachable("port_taken", port=port, why=error.strerror or str(error)) from error
     made.setblocking(False)
     return made
+
+
+def listening_near(host: str | None, port: int) -> socket.socket:
+    """A listening socket on `port`, or on any free one. Raises Unreachable."""
+    try:
+        return listening_socket(host, port)
+    except (Unreachable, OverflowError):
+        return listening_socket(host, 0)
 
 
 async def accepted(sock: socket.socket) -> tuple[socket.socket, str]:

@@ -73,6 +73,11 @@ class Home:
             directory.chmod(PRIVATE_DIR)  # it may be older than this rule
         return self
 
+    @staticmethod
+    def write(path: Path, content: bytes) -> None:
+        """Replace a file of this home; see `write_atomically`."""
+        write_atomically(path, content)
+
     def _inside(self) -> tuple[Path, ...]:
         return (self.identity, self.household, self.models, self.stages, self.logs)
 

@@ -18,7 +18,7 @@ async def checks(node: Node) -> list[Json]:
     """In the order a person would ask."""
     network = node.network
     port = f"Other machines reach this one at {network.address}."
-    found = [_check("listening", True, port), _household(node), _lending(node)]
+    found = [_check("Listening", True, port), _household(node), _lending(node)]
     found += [
         _reached(machine)
         for machine in node.household.machines.values()
@@ -27,7 +27,7 @@ async def checks(node: Node) -> list[Json]:
     if loaded := node.hosting.loaded_json():
         good = loaded["state"] != "lost"
         cause = loaded["reason"] or f"{loaded['model']}: {loaded['state']}."
-        found.append(_check("model", good, cause, "" if good else "Load it again."))
+        found.append(_check("Model", good, cause, "" if good else "Load it again."))
     return found
 
 
@@ -35,22 +35,22 @@ def _household(node: Node) -> Json:
     network = node.network
     if network.dismissed:
         cure = "Reset this machine's household to pair it again."
-        return _check("household", False, "This machine was removed from its household.", cure)
+        return _check("Household", False, "This machine was removed from its household.", cure)
     others = len(network.members) - 1
     if others < 1:
         cure = (
             "Run `poolhouse pair --open` here, and `poolhouse pair ADDRESS` on the other machine."
         )
-        return _check("household", None, "Only this machine so far.", cure)
-    return _check("household", True, f"{others + 1} machines are paired.")
+        return _check("Household", None, "Only this machine so far.", cure)
+    return _check("Household", True, f"{others + 1} machines are paired.")
 
 
 def _lending(node: Node) -> Json:
     lent = node.lent_bytes()
     if lent:
-        return _check("lending", True, f"Up to {size(lent)} for others.")
+        return _check("Lending", True, f"Up to {size(lent)} for others.")
     return _check(
-        "lending", None, "This machine lends nothing.", "Start the node with --lend 2GiB."
+        "Lending", None, "This machine lends nothing.", "Start the node with --lend 2GiB."
     )
 
 

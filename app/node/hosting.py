@@ -211,7 +211,7 @@ def _answer_json(summary: Summary, running: Running) -> Json:
         "recoveries": 0,
         "stages": [
             {
-                "machine": stage.machine,
+                "machine": stage.name,
                 "first": stage.layers.first,
                 "last": stage.layers.last,
                 "busy_s": figures.busy_s,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from app.core.errors import BadInput, Refused
@@ -23,11 +24,17 @@ ROLES = {
 }
 WINDOW_SECONDS, WINDOW_TRIES = 120, 3  # SAFETY.md 3
 LOOK_SECONDS = 0.5
+LINKING_SECONDS = 5
 MIN_PREFIX = 6
 
 
 async def open_window(network: Network, role: str) -> Json:
     """A code for a machine that shall have the role's rights. Raises Refused or Busy."""
+    last = network.window
+    if last is not None and not last.ended and not last.seconds_left:
+        with suppress(TimeoutError):  # the code was right, and the newcomer is linking just now
+            async with asyncio.timeout(LINKING_SECONDS):
+                await _settled(last)
     window = await network.open_pairing(ROLES[role])
     return {
         "code": window.code,
@@ -47,7 +54,7 @@ async def wait(network: Network, report: Callable[[Json], None]) -> Json:
         while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
             left = round(window.seconds_left)
             report({"step": "waiting", "machine": None, "done": WINDOW_SECONDS - left,
-                    "total": WINDOW_SECONDS, "unit": "seconds"})  # fmt: skip
+                    "total": WINDOW_SECONDS, "unit": "seconds", "tries_left": window.tries_left})  # fmt: skip
     machine = ending.result()
     if isinstance(machine, Refused):
         raise machine

@@ -83,6 +83,7 @@ def model_json(model: Model, path: str, builtin: bool) -> Json:
         "quantisation": model.quantisation,
         "n_layers": model.n_layers,
         "width": model.width,
+        "n_vocab": model.n_vocab,
         "context_length": model.context_length,
         "file_bytes": model.file_bytes,
         "licence": model.licence,

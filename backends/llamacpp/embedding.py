@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import gguf
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.contract import StageError
+from backends.llamacpp import binding
 from backends.numbers import Rows
 
 TENSOR = "token_embd.weight"
@@ -36,6 +39,7 @@ class Embedding:
             raise StageError(f"{path} has an embedding of {place.shape}, not of width {width}")
         block, block_bytes = gguf.GGML_QUANT_SIZES[self._type]
         row_bytes, self.n_rows = width // block * block_bytes, place.shape[1]
+        self._width, self._unpack = width, native(self._type)
         if place.start + row_bytes * self.n_rows > len(self._data):
             raise StageError(f"{path} ends within its embedding")
         self._rows: NDArray[np.uint8] = np.frombuffer(
@@ -52,11 +56,34 @@ class Embedding:
                 return raw.view(np.float32)
             case gguf.GGMLQuantizationType.F16:
                 return raw.view(np.float16).astype(np.float32)
-        try:
-            values: Rows = gguf.quants.dequantize(raw, self._type)
-        except NotImplementedError:
-            raise StageError(f"embeddings of type {self._type.name} cannot be read") from None
+        if self._unpack is None:
+            return unpacked(raw, self._type)
+        values = np.empty((len(ids), self._width), dtype=np.float32)
+        self._unpack(raw.ctypes.data, values.ctypes.data, values.size)
         return values
+
+
+def unpacked(raw: NDArray[np.uint8], kind: gguf.GGMLQuantizationType) -> Rows:
+    """Quantised rows as float32, bit for bit what llama.cpp makes of them. Raises StageError."""
+    try:
+        values: Rows = gguf.quants.dequantize(raw, kind)
+    except NotImplementedError:
+        raise StageError(f"embeddings of type {kind.name} cannot be read") from None
+    return values
+
+
+def native(kind: gguf.GGMLQuantizationType) -> Callable[[int, int, int], None] | None:
+    """ggml's own function for the same (3 instead of 50 µs a row); None where it exports none.
+
+    Called with the addresses of whole rows and of the float32 values, and the number of values.
+    """
+    name = "dequantize_row_" + kind.name.lower().replace("_k", "_K")
+    pointer, count = ctypes.c_void_p, ctypes.c_int64
+    try:
+        found: Callable[[int, int, int], None] = binding.ggml(name, None, pointer, pointer, count)
+    except AttributeError:
+        return None
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,8 +170,8 @@ def test_late_news_changes_nothing() -> None:
         ):
             assert step(state, event) == (state, ())
     for attempt in (Pake(3, 9, 9), Confirm(3, 9, 9), Checking(2, 9, 9), Exchange(9)):
-        for event in (Asked(1), Linked(M), Ticked(1)):
-            assert step(attempt, event) == (attempt, ())
+        for news in (Asked(1), Linked(M), Ticked(1)):
+            assert step(attempt, news) == (attempt, ())
 
 
 def test_a_window_can_be_opened_again() -> None:

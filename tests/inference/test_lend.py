@@ -137,6 +137,32 @@ async def test_frames_that_break_the_agreement_end_the_link_and_not_the_run() ->
         await near.close()
 
 
+async def test_a_host_that_floods_is_cut_off() -> None:
+    async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+        what = wanted("fake:hang_at=1")
+        await lender.open(what)
+        near, far = MemoryChannel.pair()
+        group.create_task(lender.serve(what.run.pipeline, far), name="serve")
+        forget = encode(Frame(Kind.FORGET, what.run.pipeline, segments=(Segment(0, 0, 0),)))
+        with pytest.raises(AppError):
+            for seq in range(100_000):
+                await near.send(step(what, seq) if seq < 10 else forget)
+        await near.close()
+
+
+async def test_a_host_that_does_not_read_is_cut_off() -> None:
+    async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+        what = wanted()
+        await lender.open(what)
+        near, far = MemoryChannel.pair()
+        group.create_task(lender.serve(what.run.pipeline, far), name="serve")
+        with pytest.raises(AppError):
+            for seq in range(1, 1000):
+                await near.send(step(what, seq, pos=seq - 1))
+                await asyncio.sleep(0.001)
+        await near.close()
+
+
 async def test_the_owner_takes_the_memory_back_and_the_host_is_told_why() -> None:
     async with pool(2, 4, 2, paths=["fake:seconds_per_layer=0.002"]) as built:
         asked = asyncio.gather(

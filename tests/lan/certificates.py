@@ -50,7 +50,9 @@ class Recipe:
         )
         ski = x509.SubjectKeyIdentifier.from_public_key(self.key.public_key())
         aki = x509.SubjectKeyIdentifier.from_public_key(issuer_key.public_key())
-        usage = x509.KeyUsage(True, *[False] * 4, self.signs_certificates, *[False] * 3)
+        usage = x509.KeyUsage(
+            True, False, False, False, False, self.signs_certificates, False, False, False
+        )
         extensions: list[tuple[str, x509.ExtensionType, bool]] = [
             ("bc", x509.BasicConstraints(self.ca, None), True),
             ("ku", usage, self.usage_critical),

@@ -15,6 +15,7 @@ from app.core.operations import FIRST_ROLES, Add
 from app.lan.identity import Identity
 from app.lan.log_store import LogStore, found, readable, signed
 from app.lan.sockets import Address
+from app.machine.paths import write_atomically
 from tests.lan.nodes import an_identity
 
 
@@ -25,7 +26,7 @@ async def me(tmp_path: Path) -> Identity:
 
 @pytest.fixture
 def store(tmp_path: Path) -> LogStore:
-    return LogStore(tmp_path)
+    return LogStore(tmp_path, write_atomically)
 
 
 async def test_what_was_saved_is_loaded(store: LogStore, me: Identity, tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ async def test_a_full_disk_leaves_the_old_log(
     assert full_disk.value.reason.facts["why"] == "No space left on device"
     monkeypatch.undo()
     assert await store.load() == first
-    assert not list(tmp_path.glob("*.part"))
+    assert sorted(os.listdir(tmp_path)) == ["home", "household.json"]
 
 
 async def test_addresses_are_hints(store: LogStore, tmp_path: Path) -> None:

@@ -102,7 +102,9 @@ async def test_both_dial_at_once_and_one_link_remains(nodes: Nodes) -> None:
         first, second = den.network.link(attic.network.id), attic.network.link(den.network.id)
         await den.network.met(attic.network.id, attic.network.address)
         for link in (first, second):  # both ends lose it at once, without a word
-            link._socket._writer.transport.abort()
+            writer = link._socket._writer
+            assert writer is not None
+            writer.transport.abort()
         await asyncio.sleep(0.3)
     await asyncio.sleep(2.5)
     assert len(den.network.links) == len(attic.network.links) == 1

@@ -20,10 +20,10 @@ from app.machine.paths import Home
 class Ring(KeyringBackend):
     """A keyring in memory; `fault` is raised instead."""
 
-    priority = 1  # type: ignore[assignment]
+    priority = 1
 
     def __init__(self, fault: Exception | None = None) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.secrets: dict[tuple[str, str], str] = {}
         self.fault = fault
 
