@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from backends import process
 from backends.frames import HEADER, BadFrame, Frame, decode, head, read_head
-from backends.service import Service
 
 GARBLED = 3  # exit code: what came in was no frame, so nothing after it can be trusted
 
@@ -29,6 +28,7 @@ def main(arguments: list[str]) -> int:
     if arguments:
         sys.stderr.write("usage: python -m backends [probe]\n")
         return 2
+    process.use_huge_pages()
     frames_in, frames_out = process.take_pipes()
     process.end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the node, which then ends us
@@ -37,6 +37,8 @@ def main(arguments: list[str]) -> int:
 
 def serve(frames_in: int, frames_out: int) -> int:
     """Answer each frame before the next is read: one thread, and nothing beside the engine in it."""
+    from backends.service import Service  # heavy: after the new start
+
     service = Service()
     try:
         with io.FileIO(frames_in) as pipe:

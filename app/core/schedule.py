@@ -1,8 +1,8 @@
 """Which sequences enter the next micro-batch, and which waiting request gets a slot. Pure.
 
-Why so: a pipeline of N machines is busy when N + 1 micro-batches are under way (one computed on each machine,
-one queued before the slowest). Answers in their decode phase are divided over N of them, so that every
-machine has a group; prompts fill what is left of a micro-batch, and the one that is spare.
+Why so: a pipeline of N machines reads prompts fastest with N + 1 micro-batches under way: one computed on each
+machine, one queued before the slowest. Answers in their decode phase are divided over N, so that every
+machine has a group, and prompts fill what is left of each micro-batch.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ class Batch:
     """The next micro-batch."""
 
     segments: tuple[Segment, ...]
-    answering: bool  # it carries decode rows
     more: bool  # others are ready that did not come in
 
 
@@ -79,23 +78,23 @@ def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...
     return tuple(sizes)
 
 
-def next_batch(
-    rows: Sequence[Row], limits: Limits, answering_under_way: int, number: int
-) -> Batch | None:
+def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int) -> Batch | None:
     """Choose the segments of micro-batch `number`, or None while nothing is ready.
 
-    rows: the running sequences that may compute now. answering_under_way: micro-batches with decode rows
-    that have not come back; no more than one for each machine, or groups would crumble.
+    rows: the running sequences that may compute now. under_way: micro-batches that have not come back.
+    While anybody hears an answer there is no spare one: groups of answers would crumble into more and
+    smaller ones, and each token would queue behind one more chunk of somebody's prompt.
     """
     ready = [row for row in rows if row.known - row.entered == 1]
     prompts = [row for row in rows if row.known - row.entered > 1]
     n_answering = sum(row.known - row.entered <= 1 for row in rows)
+    if n_answering and under_way >= limits.machines:
+        return None
     chosen: list[Segment] = []
-    if ready and answering_under_way < limits.machines:
+    if ready:
         ready.sort(key=lambda row: row.since)
         share = min(-(-n_answering // limits.machines), limits.chunk_rows)
         chosen = [Segment(row.slot, 1, row.entered) for row in ready[:share]]
-    answering = bool(chosen)
     left = len(ready) - len(chosen)
     budget = limits.chunk_rows - len(chosen)
     prompts.sort(key=lambda row: row.known - row.entered - AGEING_ROWS * (number - row.since))
@@ -106,7 +105,7 @@ def next_batch(
             chosen.append(Segment(row.slot, size, row.entered))
             budget -= size
         left += size < pending
-    return Batch(tuple(chosen), answering, left > 0) if chosen else None
+    return Batch(tuple(chosen), left > 0) if chosen else None
 
 
 @dataclass(frozen=True, slots=True)

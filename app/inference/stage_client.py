@@ -74,6 +74,9 @@ class Sent:
     sent_at: float = field(default_factory=time.monotonic)
 
 
+NOTHING = Sent(1 << 62, Kind.STEP, None, b"", -1)  # while nothing is under way
+
+
 class StageClient:
     """Sends steps to one run and matches what comes back. Used from the pipeline's tasks only."""
 
@@ -145,9 +148,7 @@ class StageClient:
 
     def received(self, data: bytes) -> None:
         """A frame came from the run."""
-        if not self._sent:
-            return  # a late answer to something given up
-        sent = self._sent[0]
+        sent = self._sent[0] if self._sent else NOTHING
         if len(data) == sent.n_answer and data.startswith(sent.expected):
             self._sent.popleft()
             self._measure(sent, len(data))
@@ -261,6 +262,8 @@ class StageClient:
     def _received_other(self, data: bytes, sent: Sent) -> None:
         """Anything but the expected answer: news, something late, or an error."""
         head = read_head(data)
+        if head.pipeline != self.run.pipeline:
+            raise BadFrame("an answer for another run")
         match head.kind:
             case Kind.LOST:
                 self.give_up(lost_of(decode(data).payload, self.machine))

@@ -49,7 +49,6 @@ class Carried:
 
     step: Step
     parts: tuple[Part, ...]
-    answering: bool
 
 
 class Work:
@@ -66,7 +65,7 @@ class Work:
         self._lanes: deque[asyncio.Future[None]] = deque()  # lanes that found nothing to do
         self._door = asyncio.Event()  # somebody came or went
         self._number = 0  # of the last micro-batch
-        self._answering = 0  # micro-batches under way with decode rows
+        self._under_way = 0  # micro-batches that have not come back
         self._usual_s = 1.0  # how long a request takes
 
     @property
@@ -135,7 +134,7 @@ class Work:
 
     def deliver(self, carried: Carried, step: Step) -> None:
         """A micro-batch is back: a sampled token to every sequence that was due one."""
-        self._answering -= carried.answering
+        self._under_way -= 1
         sampled = iter(struct.unpack(f"<{len(step.rows) // 4}i", step.rows))
         now = time.monotonic()
         for part in carried.parts:
@@ -157,11 +156,11 @@ class Work:
 
     def _choose(self) -> Batch | None:
         rows = [s for s in self._running.values() if not s.leaving and not s.full]
-        return next_batch(rows, self._limits, self._answering, self._number + 1) if rows else None
+        return next_batch(rows, self._limits, self._under_way, self._number + 1) if rows else None
 
     def _carry(self, batch: Batch) -> Carried:
         self._number += 1
-        self._answering += batch.answering
+        self._under_way += 1
         parts = []
         ids: list[int] = []
         for segment in batch.segments:
@@ -173,7 +172,7 @@ class Work:
             parts.append(Part(sequence, segment, segment.end >= sequence.due_from))
         due = [part.segment for part in parts if part.due]
         step = Step.of(batch.segments, due, struct.pack(f"<{len(ids)}i", *ids))
-        return Carried(step, tuple(parts), batch.answering)
+        return Carried(step, tuple(parts))
 
     def _sampled(self, sequence: Sequence, token: int, now: float) -> None:
         if sequence.leaving:

@@ -9,6 +9,7 @@ import asyncio
 import datetime as dt
 import hashlib
 import secrets
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
 from app.core.errors import Damaged, Refused
@@ -29,6 +31,7 @@ PASSPHRASE_BYTES = 32  # 43 characters of URL-safe base64
 NOT_BEFORE = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 NOT_AFTER = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
 BOTH_USES = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
+SIGNATURE_TAIL = b"\x03\x41\x00"  # DER: a BIT STRING of 65 bytes, no unused bits; 64 bytes follow
 EXTENSIONS = {  # and whether they are critical
     ExtensionOID.BASIC_CONSTRAINTS: True,
     ExtensionOID.KEY_USAGE: True,
@@ -125,12 +128,14 @@ def check_profile(der: bytes) -> Ed25519PublicKey:
     if len(der) > MAX_DER_BYTES:
         raise BadCertificate("longer than 2 KiB")
     try:
-        certificate = x509.load_der_x509_certificate(der)
+        certificate = _parsed(der)
         key = certificate.public_key()
         if not isinstance(key, Ed25519PublicKey):
             raise BadCertificate("not Ed25519")
         _check_fields(certificate, key)
         _check_extensions(certificate.extensions, key)
+        if not der.endswith(SIGNATURE_TAIL + certificate.signature):
+            raise BadCertificate("signature in another form")  # one certificate, one id
         key.verify(certificate.signature, certificate.tbs_certificate_bytes)
     except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature) as error:
         raise BadCertificate(str(error)) from error
@@ -182,6 +187,19 @@ def _load(pem: Path, content: bytes, passphrase: str) -> Identity:
     if not isinstance(key, Ed25519PrivateKey) or key.public_key() != public:
         raise Damaged("identity_damaged", path=str(pem))
     return Identity(fingerprint(der), der, pem, passphrase, key)
+
+
+def _parsed(der: bytes) -> x509.Certificate:
+    """Raises as cryptography does; what it only warns of (odd serial numbers) is an error too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CryptographyDeprecationWarning)
+        try:
+            certificate = x509.load_der_x509_certificate(der)
+            if certificate.serial_number <= 0 or not certificate.extensions:
+                raise BadCertificate("serial number or extensions")
+        except CryptographyDeprecationWarning as warning:
+            raise BadCertificate(str(warning)) from warning
+    return certificate
 
 
 def _check_fields(certificate: x509.Certificate, key: Ed25519PublicKey) -> None:

@@ -146,8 +146,10 @@ class PairingWindow:
         """`machine` has a link that passed the three checks."""
         self._apply(pairing.Linked(machine))
         if self._state == pairing.Done(machine):
-            await self._admission.keep(machine)
-            self._ended.set()
+            try:
+                await self._admission.keep(machine)
+            finally:
+                self._ended.set()
 
     async def run(self) -> None:
         """Accept until the window has ended."""

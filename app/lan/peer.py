@@ -241,11 +241,15 @@ class PeerLink:
                 owner.suspect(self, doubted)
             self._pings = (self._pings[0] + 1) % (1 << 31), self._clock()
             try:
-                async with asyncio.timeout(beat.every_seconds):
+                async with asyncio.timeout(beat.every_seconds / 4):
                     await self.send(Ping(n=self._pings[0]))
             except (TimeoutError, Unreachable):
                 pass  # the silence is what counts
+            asleep_seconds = self._clock()
             await asyncio.sleep(beat.every_seconds)
+            held_up_seconds = self._clock() - asleep_seconds - beat.every_seconds
+            if held_up_seconds > beat.every_seconds:  # this machine stood still, not the other
+                self._heard_seconds += held_up_seconds
 
 
 async def receive(socket: Socket) -> Message | None:

@@ -76,6 +76,9 @@ def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
     params = llama.llama_model_default_params()
     params.vocab_only = vocabulary_only
     params.n_gpu_layers = 0
+    # Not mapped: memory of our own can lie in huge pages (process.use_huge_pages), is counted as ours,
+    # and no step waits for the disk because the system dropped a page.
+    params.load_mode = llama.LLAMA_LOAD_MODE_NONE
     last_words()
     model = llama.llama_model_load_from_file(path.encode(), params)
     if not model:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -94,6 +94,9 @@ def worker() -> Iterator[Pipe]:
             yield Pipe(process)
         finally:
             process.kill()
+            with suppress(BrokenPipeError):  # what it did not read any more
+                assert process.stdin is not None
+                process.stdin.close()
 
 
 def fake_config(role: Role, layers: Layers, options: str = "", slots: int = 4) -> StageConfig:

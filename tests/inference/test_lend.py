@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import psutil
 import pytest
@@ -137,6 +138,12 @@ async def test_frames_that_break_the_agreement_end_the_link_and_not_the_run() ->
         await near.close()
 
 
+async def send_all(channel: MemoryChannel, frames: Iterable[bytes]) -> None:
+    for frame in frames:
+        await channel.send(frame)
+        await asyncio.sleep(0.001)
+
+
 async def test_a_host_that_floods_is_cut_off() -> None:
     async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
         what = wanted("fake:hang_at=1")
@@ -144,10 +151,9 @@ async def test_a_host_that_floods_is_cut_off() -> None:
         near, far = MemoryChannel.pair()
         group.create_task(lender.serve(what.run.pipeline, far), name="serve")
         forget = encode(Frame(Kind.FORGET, what.run.pipeline, segments=(Segment(0, 0, 0),)))
+        flood = itertools.chain((step(what, seq) for seq in range(1, 30)), [forget] * 100_000)
         with pytest.raises(AppError):
-            for seq in range(100_000):
-                await near.send(step(what, seq) if seq < 10 else forget)
-        await near.close()
+            await send_all(near, flood)
 
 
 async def test_a_host_that_does_not_read_is_cut_off() -> None:
@@ -157,10 +163,7 @@ async def test_a_host_that_does_not_read_is_cut_off() -> None:
         near, far = MemoryChannel.pair()
         group.create_task(lender.serve(what.run.pipeline, far), name="serve")
         with pytest.raises(AppError):
-            for seq in range(1, 1000):
-                await near.send(step(what, seq, pos=seq - 1))
-                await asyncio.sleep(0.001)
-        await near.close()
+            await send_all(near, (step(what, seq, pos=seq - 1) for seq in range(1, 1000)))
 
 
 async def test_the_owner_takes_the_memory_back_and_the_host_is_told_why() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import Refused, Unreachable
+from app.core.errors import DoesNotFit, Reason, Refused, Unreachable
 from app.core.ids import PipelineId
 from app.core.operations import Role
 from app.lan.messages import CloseStage, Leaving
@@ -111,3 +111,47 @@ async def test_both_dial_at_once_and_one_link_remains(nodes: Nodes) -> None:
     ended = len(den.unlinked)
     await asyncio.sleep(1)
     assert len(den.unlinked) == ended
+
+
+async def test_a_lender_that_refuses_in_the_middle_of_an_upload_is_understood(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+
+    async def refuse(*_: object) -> bytes:
+        raise DoesNotFit("disk_full", folder="x", needed_bytes=2, free_bytes=1)
+
+    den.pieces = refuse  # type: ignore[method-assign, assignment]
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield bytes(1 << 20)
+
+    link = attic.network.link(den.network.id)
+    with pytest.raises(DoesNotFit) as said:
+        await link.upload_pieces(PIPELINE, chunks())
+    assert said.value.reason.facts == {"folder": "x", "needed_bytes": 2, "free_bytes": 1}
+    assert await link.offer_stage(PIPELINE, b"x") == b'{"wanted": 1}'
+
+
+async def test_a_lost_link_ends_what_was_opened_with_it(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    link = attic.network.link(den.network.id)
+    channel = await link.open_data(PIPELINE)
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield bytes(1000)
+            await asyncio.sleep(0.01)
+
+    async def upload() -> None:
+        with pytest.raises(Unreachable):
+            await link.upload_pieces(PIPELINE, endless())
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(upload())
+        await asyncio.sleep(0.1)
+        await link.close(Reason("link_lost", {"name": "den"}))
+    for call in (channel.receive(), channel.send(b"x"), link.send(CloseStage(pipeline="0" * 32))):
+        with pytest.raises(Unreachable):
+            await call
+    with pytest.raises(Unreachable):
+        await link.offer_stage(PIPELINE, b"{}")
