@@ -15,7 +15,7 @@ from app.catalog.manifest import Manifest, Want, wanted_bytes
 from app.core.errors import BadInput, Damaged, DoesNotFit
 
 NOTE_EVERY_BYTES = 8 << 20  # how much of a piece a killed process may lose
-RESERVE_BYTES = 64 << 20  # stays free for the owner of the disk
+RESERVE_BYTES = 64 << 20  # stays free on the disk, when its owner's own model is cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,12 @@ class Receiver:
         disk: Disk,
         finished: Callable[[Manifest], Path],
         closed: Callable[[], None],
+        reserve_bytes: int = RESERVE_BYTES,
     ) -> None:
         self._manifest, self._paths, self._disk = manifest, paths, disk
         self._finished, self._closed = finished, closed
         self._arrived = _arrived(paths, manifest)
-        self._check_space()
+        self._check_space(reserve_bytes)
         self._digests: dict[int, hashlib._Hash] = {}
         self._open, self._turn = False, 0  # the turn is an index of the wants
         self._files = contextlib.ExitStack()
@@ -64,7 +65,6 @@ class Receiver:
             self._file = self._files.enter_context(paths.part.open("r+b", buffering=0))
             self._journal = self._files.enter_context(paths.journal.open("ab", buffering=0))
             self._disk.write(self._file, memoryview(manifest.header))
-            self._file.truncate(manifest.total_bytes)
             self.wants = tuple(self._resume(donors))
         except OSError as error:
             raise self._failed(error) from error
@@ -98,6 +98,7 @@ class Receiver:
             self.close()
             raise Damaged("stage_unfinished", missing_bytes=left)
         try:
+            self._file.truncate(self._manifest.total_bytes)  # it may end in a gap
             self._disk.sync(self._file)
         except OSError as error:
             raise self._failed(error) from error
@@ -212,9 +213,9 @@ class Receiver:
     def _note(self, index: int, n_bytes: int) -> None:
         self._disk.write(self._journal, memoryview(b"%d %d\n" % (index, n_bytes)))
 
-    def _check_space(self) -> None:
+    def _check_space(self, reserve_bytes: int) -> None:
         there = sum(self._arrived.values())
-        needed = self._manifest.total_bytes - there + RESERVE_BYTES
+        needed = self._manifest.total_bytes - there + reserve_bytes
         folder = self._paths.part.parent
         free = self._disk.free_bytes(folder)
         if needed > free:

@@ -6,10 +6,12 @@ import contextlib
 import logging
 import os
 import re
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,11 +22,14 @@ from app.catalog.files import Disk, Tell, hash_range, sync_folder, write_whole
 from app.catalog.gguf_check import read_header
 from app.catalog.manifest import Manifest
 from app.catalog.receiver import RESERVE_BYTES, Donor, Receiver, StagePaths
-from app.core.errors import BadInput, Busy
+from app.core.errors import BadInput, Busy, DoesNotFit
 
 log = logging.getLogger(__name__)
 _NOWHERE: Mapping[str, Donor] = MappingProxyType({})
 _STAGE_ID = re.compile(r"[0-9a-f]{64}")
+MOST_BYTES = 200 << 30  # of stages, on the largest disk
+LEFT_FREE_BYTES = 5 << 30  # for the owner of the disk; more on a large one, less on a tiny one
+MAX_PARTS = 8  # stages of other machines that broke off and wait to be resumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +47,29 @@ class _Kept:
     stage_id: str
     n_bytes: int
     used_ns: int
+    is_part: bool = False  # it broke off
 
 
 class StageStore:
-    """The folder `stages/`. Safe to call from several threads."""
+    """The folder `stages/`. Safe to call from several threads.
 
-    def __init__(self, folder: Path, limit_bytes: int, disk: Disk | None = None) -> None:
+    Stages that nobody uses are deleted above `limit_bytes`, and other machines never bring more.
+    `reserve_bytes` stay free on the disk whatever they bring.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        limit_bytes: int,
+        disk: Disk | None = None,
+        reserve_bytes: int = RESERVE_BYTES,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._disk = folder, disk or Disk()
-        self.limit_bytes = limit_bytes  # stages that nobody uses are deleted above it
+        self.folder, self._disk = folder, disk or Disk()
+        self.limit_bytes, self.reserve_bytes = limit_bytes, reserve_bytes
         self._lock = threading.RLock()
         self._held: Counter[str] = Counter()
-        self._receiving: set[str] = set()
+        self._receiving: dict[str, int] = {}  # and how large each becomes
 
     def path(self, stage_id: str) -> Path | None:
         """The stage file, or None when it is not here. Hashed again only when it was touched."""
@@ -77,12 +93,16 @@ class StageStore:
 
     def hold(self, stage_id: str) -> Path | None:
         """Like `path`, and the file is not deleted until `release`."""
-        with self._lock:
-            self._held[stage_id] += 1
+        self.keep(stage_id)
         path = self.path(stage_id)
         if path is None:
             self.release(stage_id)
         return path
+
+    def keep(self, stage_id: str) -> None:
+        """From now on the file, here or still to come, is not deleted until `release`. At once."""
+        with self._lock:
+            self._held[stage_id] += 1
 
     def release(self, stage_id: str) -> None:
         with self._lock:
@@ -96,20 +116,12 @@ class StageStore:
         elsewhere: hash -> more places on this machine that have pieces. Raises DoesNotFit when the
         disk is too small, Busy when this stage is coming in already.
         """
-        stage_id = manifest.id
-        with self._lock:
-            if stage_id in self._receiving:
-                raise Busy("stage_busy")
-            self._receiving.add(stage_id)
-        closed = self._closer(stage_id)
-        try:
-            donors, keep = self._donors(manifest, elsewhere)
-            self._make_room(manifest.total_bytes + RESERVE_BYTES, keep | {stage_id})
-            paths = self._paths(stage_id)
-            return Receiver(manifest, paths, donors, self._disk, self._install, closed)
-        except BaseException:
-            closed()
-            raise
+        return self._receive(manifest, elsewhere, RESERVE_BYTES, lambda: None)
+
+    def accept(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> Receiver:
+        """As `receive`, for what another machine sends: it fills neither the folder nor the disk."""
+        make_space = partial(self._make_space, manifest)
+        return self._receive(manifest, elsewhere, self.reserve_bytes, make_space)
 
     def fill(self, cut: Cut, tell: Tell = lambda _: None) -> Path:
         """Make the stage file of a model on this machine, unless it is here already."""
@@ -154,7 +166,7 @@ class StageStore:
 
     def used_bytes(self) -> int:
         """What the folder takes on the disk."""
-        return sum(_size(path) for path in self._folder.iterdir())
+        return sum(_size(path) for path in self.folder.iterdir())
 
     def _install(self, manifest: Manifest) -> Path:
         """The part is whole: check it as the engine will see it, and give it its name."""
@@ -167,15 +179,70 @@ class StageStore:
             raise
         self._remember(manifest, paths.part)  # first: a file without it would be lost
         paths.part.replace(paths.whole)
-        sync_folder(self._folder)
+        sync_folder(self.folder)
         paths.journal.unlink(missing_ok=True)
         self.trim(manifest.model_id)
         return paths.whole
 
+    def _receive(
+        self,
+        manifest: Manifest,
+        elsewhere: Mapping[str, Donor],
+        reserve_bytes: int,
+        make_space: Callable[[], None],
+    ) -> Receiver:
+        stage_id = manifest.id
+        with self._lock:
+            if stage_id in self._receiving:
+                raise Busy("stage_busy")
+            self._receiving[stage_id] = manifest.total_bytes
+        closed = self._closer(stage_id)
+        try:
+            make_space()  # another stage that comes in meanwhile is counted, as this one is
+            donors, keep = self._donors(manifest, elsewhere)
+            self._make_room(manifest.total_bytes + reserve_bytes, keep | {stage_id})
+            paths, disk = self._paths(stage_id), self._disk
+            return Receiver(manifest, paths, donors, disk, self._install, closed, reserve_bytes)
+        except BaseException:
+            closed()
+            raise
+
+    def _make_space(self, manifest: Manifest) -> None:
+        """Delete unused stages until a new one stays within the limit, and parts above their number.
+
+        Those of the same model go last: they may have pieces of it. Raises DoesNotFit.
+        """
+        unused = self._unused({manifest.id})
+        parts = [one for one in unused if one.is_part]
+        for one in parts[: max(0, len(parts) - MAX_PARTS + 1)]:
+            self.remove(one.stage_id)
+            unused.remove(one)
+        related = {
+            i for i, index in self._indexes() if index.manifest.model_id == manifest.model_id
+        }
+        unused.sort(key=lambda one: one.stage_id in related)
+        allowed = self.limit_bytes - self._promised_bytes({manifest.id})
+        while unused and manifest.total_bytes > allowed:
+            one = unused.pop(0)
+            self.remove(one.stage_id)
+            allowed += one.n_bytes
+        if manifest.total_bytes > allowed:
+            needed, allowed = manifest.total_bytes, max(0, allowed)
+            raise DoesNotFit("stages_full", needed_bytes=needed, allowed_bytes=allowed)
+
+    def _promised_bytes(self, without: set[str]) -> int:
+        """What the folder takes once everything that is coming in is there."""
+        with self._lock:
+            growing = {one: size for one, size in self._receiving.items() if one not in without}
+        there = [
+            path for path in self.folder.iterdir() if path.stem not in growing.keys() | without
+        ]
+        return sum(growing.values()) + sum(map(_size, there))
+
     def _make_room(self, needed_bytes: int, keep: set[str]) -> None:
         """Delete unused stages, oldest first, while the disk is too full for a new one."""
         for one in self._unused(keep):
-            if self._disk.free_bytes(self._folder) >= needed_bytes:
+            if self._disk.free_bytes(self.folder) >= needed_bytes:
                 return
             self.remove(one.stage_id)
 
@@ -197,17 +264,19 @@ class StageStore:
     def _unused(self, spared: set[str]) -> list[_Kept]:
         """Stages, whole or in part, that may be deleted: longest unused first."""
         with self._lock:
-            spared = spared | set(self._held) | self._receiving
+            spared = spared | set(self._held) | set(self._receiving)
         found: dict[str, _Kept] = {}
-        for path in self._folder.iterdir():
+        for path in self.folder.iterdir():
             stage_id = path.stem
             if not _STAGE_ID.fullmatch(stage_id) or stage_id in spared:
                 continue
             with contextlib.suppress(FileNotFoundError):
                 stat = path.stat()
                 before = found.get(stage_id, _Kept(stage_id, 0, 0))
+                n_bytes = before.n_bytes + stat.st_size
                 used_ns = max(before.used_ns, stat.st_mtime_ns)
-                found[stage_id] = _Kept(stage_id, before.n_bytes + stat.st_size, used_ns)
+                is_part = before.is_part or path.suffix == ".part"
+                found[stage_id] = _Kept(stage_id, n_bytes, used_ns, is_part)
         return sorted(found.values(), key=lambda kept: kept.used_ns)
 
     def _check(self, manifest: Manifest, path: Path) -> None:
@@ -223,7 +292,7 @@ class StageStore:
         write_whole(self._paths(manifest.id).index, msgspec.json.encode(index))
 
     def _indexes(self) -> Iterator[tuple[str, _Index]]:
-        for path in self._folder.glob("*.json"):
+        for path in self.folder.glob("*.json"):
             index = self._index(path.stem)
             if index is not None:
                 yield path.stem, index
@@ -237,15 +306,22 @@ class StageStore:
             return None
 
     def _paths(self, stage_id: str) -> StagePaths:
-        at = self._folder / stage_id
+        at = self.folder / stage_id
         return StagePaths(*(at.with_suffix(end) for end in (".gguf", ".json", ".part", ".have")))
 
     def _closer(self, stage_id: str) -> Callable[[], None]:
         def closed() -> None:
             with self._lock:
-                self._receiving.discard(stage_id)
+                self._receiving.pop(stage_id, None)
 
         return closed
+
+
+def disk_limits(folder: Path) -> tuple[int, int]:
+    """What stages may take of the disk of `folder`, and what other machines must leave free, in bytes."""
+    total = shutil.disk_usage(folder).total
+    left_free = min(max(LEFT_FREE_BYTES, total // 20), total // 4)
+    return min(MOST_BYTES, total // 4), left_free
 
 
 def _check_layout(manifest: Manifest, path: Path) -> None:

@@ -55,6 +55,8 @@ SENTENCES: dict[str, str] = {
     "stage_too_large": "The stage needs {needed_bytes}, and {allowed_bytes} are allowed here. "
     "Lend more, or use a smaller model.",
     "stage_busy": "These layers are being received already. Wait until that is done.",
+    "stages_full": "The layers need {needed_bytes} on the disk, and {allowed_bytes} are left for layers there. "
+    "Free some space on that disk, or give that machine fewer layers.",
     "stage_unfinished": "The layers did not arrive whole: {missing_bytes} are missing. Try again.",
     "stage_flood": "More bytes came than were asked for. Update the app on both machines.",
     "piece_wrong": "Piece {piece} of the layers arrived damaged and was thrown away. Try again.",
@@ -243,6 +245,7 @@ SENTENCES: dict[str, str] = {
     "Use another file of the model.",
     "lend_too_large": "These layers need {needed_bytes} here, and {free_bytes} of the "
     "{lent_bytes} lent are free. Lend more, or give this machine fewer layers.",
+    "lend_busy": "{count} runs of layers are being loaded here already. Try again in a moment.",
     "lend_twice": "These layers are open here already.",
     "lend_not_open": "These layers are not open here any more. Load the model again.",
     "lend_stopped": "{machine} takes its memory back. Load the model again without it.",

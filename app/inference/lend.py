@@ -50,12 +50,14 @@ class Wanted:
 
 @dataclass(slots=True)
 class Lent:
-    """A run that is open here."""
+    """A run that is open here, or opening: its memory is promised before its worker is there."""
 
     wanted: Wanted
-    worker: Worker
     agreed: Agreed
+    worker: Worker | None = None
     opened: orders.Opened | None = None
+    why: Reason | None = None  # it must end, for this reason
+    gone: asyncio.Event = field(default_factory=asyncio.Event)  # its memory is given back
     channel: FrameChannel | None = None  # while a host is connected
     answers: asyncio.Queue[bytes | StageLost] = field(default_factory=asyncio.Queue)
     left_at: float = field(default_factory=time.monotonic)  # when the last host's channel ended
@@ -67,12 +69,29 @@ class Lent:
 
     def overrun(self) -> bool:
         """The host sends without reading, or far more than its credit: nothing here may pile up."""
-        unanswered = self.worker.under_way + self.answers.qsize()
+        worker = self.carried()
+        unanswered = worker.under_way + self.answers.qsize()
         most = MAX_UNDER_WAY + 2 * self.agreed.slots  # forgets come for several slots at once
-        return unanswered >= most or self.worker.unwritten_bytes() > 2 * MAX_FRAME
+        return unanswered >= most or worker.unwritten_bytes() > 2 * MAX_FRAME
 
     def fail(self, error: StageLost) -> None:
         self.answers.put_nowait(error)
+
+    def carried(self) -> Worker:
+        """The worker of a run that is open."""
+        assert self.worker is not None
+        return self.worker
+
+    def kill(self, why: Reason) -> None:
+        """End the worker, at once or as soon as it is there."""
+        self.why = self.why or why
+        if self.worker is not None:
+            self.worker.kill(self.why)
+
+    def unloaded_bytes(self) -> int:
+        """What was promised and is not taken from this machine's free memory yet."""
+        taken = self.worker.resident_bytes() if self.worker is not None else 0
+        return max(0, self.wanted.needed_bytes - taken)
 
 
 class Lender:
@@ -84,6 +103,7 @@ class Lender:
         self._lent_bytes = lent_bytes  # what the owner lends, now
         self._machine = machine  # this machine's name, for sentences the host reads
         self._deadlines = deadlines or Deadlines()
+        self.on_ended: Callable[[bytes], None] = lambda _: None  # a run's memory was given back
         self._open: dict[bytes, Lent] = {}
         self._group = asyncio.TaskGroup()
         self._watching: asyncio.Task[None] | None = None
@@ -113,14 +133,44 @@ class Lender:
     def runs(self) -> tuple[Wanted, ...]:
         return tuple(lent.wanted for lent in self._open.values())
 
+    @property
+    def unloaded_bytes(self) -> int:
+        """Promised, and still among what the system calls free."""
+        return sum(lent.unloaded_bytes() for lent in self._open.values())
+
     def busy(self) -> bool:
         """Something is computed for a host now."""
-        return any(lent.worker.busy_since is not None for lent in self._open.values())
+        workers = (lent.worker for lent in self._open.values())
+        return any(worker is not None and worker.busy_since is not None for worker in workers)
 
     async def open(self, wanted: Wanted, *, threads: int = 1) -> orders.Opened:
         """Load a run in a worker of its own. Raises DoesNotFit before a byte is loaded, or Refused, StageLost."""
-        pipeline, run = wanted.run.pipeline, wanted.run
-        if pipeline in self._open:
+        lent = self._admit(wanted)
+        try:
+            name = f"{self._machine}'s layers"
+            lent.worker = await Worker.start(name, threads=threads, low_priority=True)
+            if lent.why is not None:
+                lent.worker.kill(lent.why)
+            opened = await open_run(
+                lent.worker, wanted.run, wanted.context, wanted.config, wanted.needed_bytes
+            )
+            if lent.why is not None:  # said in the moment it was done
+                raise await lent.worker.wait_dead()
+        except BaseException:
+            try:
+                if lent.worker is not None:
+                    await lent.worker.close(0.0)
+            finally:
+                self._forget(lent)
+            raise
+        lent.worker.route(wanted.run.pipeline, lent)
+        lent.left_at, lent.opened = time.monotonic(), opened
+        return opened
+
+    def _admit(self, wanted: Wanted) -> Lent:
+        """Promise the memory, without a wait in between: who asks next finds it taken."""
+        run = wanted.run
+        if run.pipeline in self._open:
             raise Refused("lend_twice")
         lent_bytes = self._lent_bytes()
         free_bytes = max(0, lent_bytes - self.used_bytes)
@@ -131,20 +181,17 @@ class Lender:
                 free_bytes=free_bytes,
                 lent_bytes=lent_bytes,
             )
-        agreed = Agreed(pipeline, run.width, run.number, wanted.config.slots, wanted.context)
-        worker = await Worker.start(f"{self._machine}'s layers", threads=threads, low_priority=True)
-        lent = self._open[pipeline] = Lent(wanted, worker, agreed)
-        try:
-            lent.opened = await open_run(
-                worker, run, wanted.context, wanted.config, wanted.needed_bytes
-            )
-        except BaseException:
+        agreed = Agreed(run.pipeline, run.width, run.number, wanted.config.slots, wanted.context)
+        lent = self._open[run.pipeline] = Lent(wanted, agreed)
+        return lent
+
+    def _forget(self, lent: Lent) -> None:
+        """Its process is gone: the promise ends. Repeating is harmless."""
+        pipeline = lent.wanted.run.pipeline
+        if self._open.get(pipeline) is lent:
             del self._open[pipeline]
-            await worker.close(0.0)
-            raise
-        worker.route(pipeline, lent)
-        lent.left_at = time.monotonic()
-        return lent.opened
+            lent.gone.set()
+            self.on_ended(pipeline)
 
     async def serve(self, pipeline: bytes, channel: FrameChannel) -> None:
         """Pass frames between a host's channel and the worker until one of them ends.
@@ -152,13 +199,14 @@ class Lender:
         Raises Refused when the run is not open here. A second channel for a run ends the first.
         """
         lent = self._open.get(pipeline)
-        if lent is None:
+        if lent is None or lent.opened is None:
             raise Refused("lend_not_open")
+        worker = lent.carried()
         if lent.channel is not None:
             await close_channel(lent.channel)
         lent.channel, lent.answers = channel, asyncio.Queue()
-        if lent.worker.died is not None:
-            lent.answers.put_nowait(lent.worker.died)
+        if worker.died is not None:
+            lent.answers.put_nowait(worker.died)
         try:
             async with asyncio.TaskGroup() as group:
                 back = group.create_task(self._send_back(lent, channel), name="answers to a host")
@@ -172,28 +220,38 @@ class Lender:
     async def close(self, pipeline: bytes, grace_s: float = 2.0) -> None:
         """Give one run's memory back. Returns when its process is gone; unknown runs are no error."""
         lent = self._open.get(pipeline)
-        if lent is not None:
-            await lent.worker.close(grace_s)
-            self._open.pop(pipeline, None)
+        if lent is None:
+            return
+        if lent.opened is not None:
+            await lent.carried().close(grace_s)
+            self._forget(lent)
+        else:
+            lent.kill(Reason("worker_closed", {"worker": f"{self._machine}'s layers"}))
+            await lent.gone.wait()  # `open` gives back what it began
 
     async def stop_now(self, why: Reason) -> None:
         """Give all memory back at once, by kill; hosts are told why."""
-        for lent in list(self._open.values()):
-            lent.worker.kill(why)
-        for pipeline, lent in list(self._open.items()):
-            await lent.worker.wait_dead()
-            self._open.pop(pipeline, None)
+        all_lent = list(self._open.values())
+        for lent in all_lent:
+            lent.kill(why)
+        for lent in all_lent:
+            if lent.opened is None:
+                await lent.gone.wait()  # `open` gives back what it began
+            else:
+                await lent.carried().wait_dead()
+                self._forget(lent)
 
     async def _take(self, lent: Lent, channel: FrameChannel) -> None:
         """Frames from the host go to the worker as they are, once they are of the agreed shape."""
+        worker = lent.carried()
         try:
             while True:
                 data = await channel.receive()
                 _check(data, lent.agreed)
                 if lent.overrun():
                     raise BadFrame("more frames than the agreed credit")
-                if lent.worker.died is None:  # else the host is being told so
-                    lent.worker.send(data)
+                if worker.died is None:  # else the host is being told so
+                    worker.send(data)
         except BadFrame as error:
             log.warning("a frame that breaks the agreement ends the link: %s", error)
         except (AppError, OSError):
@@ -219,18 +277,18 @@ class Lender:
         while True:
             await asyncio.sleep(LOOK_S)
             now = time.monotonic()
-            for pipeline, lent in list(self._open.items()):
+            for lent in list(self._open.values()):
                 if lent.opened is None:
                     continue
                 reason = self._objection(lent, now)
                 if reason is not None:
-                    lent.worker.kill(reason)
-                if lent.worker.died is not None and lent.channel is None:
-                    self._open.pop(pipeline, None)
+                    lent.kill(reason)
+                if lent.carried().died is not None and lent.channel is None:
+                    self._forget(lent)
 
     def _objection(self, lent: Lent, now: float) -> Reason | None:
         """Why this run must end now, if so."""
-        worker, allowed = lent.worker, int(lent.wanted.needed_bytes * GROWTH) + PROCESS_BYTES
+        worker, allowed = lent.carried(), int(lent.wanted.needed_bytes * GROWTH) + PROCESS_BYTES
         used = worker.resident_bytes()
         if used > allowed:
             return Reason("worker_grew", {"used_bytes": used, "allowed_bytes": allowed})

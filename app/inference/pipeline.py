@@ -14,11 +14,20 @@ from app.core.schedule import Limits
 from app.inference.measure import StageFigures
 from app.inference.sequences import Finish, Request, Token
 from app.inference.stage_client import StageClient
+from app.inference.turns import Turns
 from app.inference.work import Shape, Work
 
 log = logging.getLogger(__name__)
 
 WATCH_S = 0.25  # how often deadlines are looked at
+
+
+def _share_turns(stages: Sequence[StageClient]) -> None:
+    """Runs on one machine compute in turn, earlier ones first."""
+    turns: dict[str, Turns] = {}
+    for rank, stage in enumerate(stages):
+        if sum(other.machine == stage.machine for other in stages) > 1:
+            stage.share(turns.setdefault(stage.machine, Turns()), rank)
 
 
 class Pipeline:
@@ -32,6 +41,7 @@ class Pipeline:
         machines = len({stage.machine for stage in stages})
         limits = Limits(shape.slots, shape.kv_cells, shape.context, machines, shape.chunk_rows)
         self._stages = tuple(stages)
+        _share_turns(self._stages)
         self._lanes = limits.micro_batches
         self._work = Work(shape, limits, self.figures)
         self._group = asyncio.TaskGroup()

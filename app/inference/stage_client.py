@@ -17,6 +17,7 @@ from app.core.errors import AppError, StageLost
 from app.inference.explain import lost_of
 from app.inference.measure import Deadlines, StageFigures, StageMeter
 from app.inference.step import Run, Step
+from app.inference.turns import Turns
 from backends import orders
 from backends.contract import Number, Sampling
 from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Kind, decode, read_head
@@ -98,6 +99,8 @@ class StageClient:
         self._deadlines = deadlines or Deadlines()
         self._meter = StageMeter(name)
         self._credit = asyncio.Semaphore(CREDIT)
+        self._turns: Turns | None = None
+        self._rank = 0
         self._sent: deque[Sent] = deque()
         self._seq = 0
 
@@ -106,17 +109,31 @@ class StageClient:
 
         Raises StageLost when the run is gone or answers anything else.
         """
-        async with self._credit:
-            answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-            frame = self._announce(step, answer)
+        if self._turns is None:
+            async with self._credit:
+                data = await self._compute(step)
+        else:
+            await self._turns.take(self._rank)
             try:
-                await self._link.send(frame)
-            except (AppError, OSError) as error:
-                raise self._fail_by(error) from None
-            data = await answer
+                data = await self._compute(step)
+            finally:
+                self._turns.leave()
         start = HEADER.size + (len(step.due) if self.run.samples else len(step.table))
         rows = memoryview(data)[start:]
         return Step(step.table, step.due, step.n_segments, step.n_rows, step.prefill, rows)
+
+    def share(self, turns: Turns, rank: int) -> None:
+        """This machine holds several runs, and computes one step after another."""
+        self._turns, self._rank = turns, rank
+
+    async def _compute(self, step: Step) -> bytes:
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        frame = self._announce(step, answer)
+        try:
+            await self._link.send(frame)
+        except (AppError, OSError) as error:
+            raise self._fail_by(error) from None
+        return await answer
 
     async def forget(self, slot: int, keep: int = 0) -> None:
         """Keep only the first `keep` positions of a slot, after the steps sent so far and before later ones."""

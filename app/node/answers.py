@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 from app.core.errors import AppError, DoesNotFit, StageLost
 from app.core.ids import MachineId, PipelineId, pipeline_id
@@ -13,6 +15,7 @@ OPEN_SECONDS = 300.0  # loading reads the file once: 10 GB from a slow disk
 FIT_CODES = frozenset({"lend_too_large", "stage_too_large", "disk_full", "memory_short"})
 
 Key = tuple[MachineId, PipelineId]
+Ready = Callable[[], Awaitable[messages.StageReady]]
 
 
 class StageAnswers:
@@ -21,20 +24,20 @@ class StageAnswers:
     def __init__(self) -> None:
         self._waiting: dict[Key, asyncio.Future[messages.StageReady]] = {}
 
-    async def wait(self, machine: MachineId, pipeline: PipelineId) -> messages.StageReady:
-        """The lender's StageReady. Raises what it said instead, or StageLost when it is gone."""
-        future = self._expected((machine, pipeline))
-        try:
-            async with asyncio.timeout(OPEN_SECONDS):
-                return await future
-        except TimeoutError:
-            raise StageLost("stage_slow", seconds=OPEN_SECONDS) from None
-        finally:
-            self._waiting.pop((machine, pipeline), None)
+    @contextmanager
+    def expect(self, machine: MachineId, pipeline: PipelineId) -> Iterator[Ready]:
+        """Begin before asking, so that a quick answer is not missed; then await what it gives.
 
-    def expect(self, machine: MachineId, pipeline: PipelineId) -> None:
-        """Call it before asking, so that a quick answer is not missed."""
-        self._expected((machine, pipeline))
+        That is the lender's StageReady. Raises what it said instead, or StageLost when it is gone.
+        """
+        future: asyncio.Future[messages.StageReady] = asyncio.get_running_loop().create_future()
+        self._waiting[machine, pipeline] = future
+        try:
+            yield lambda: _in_time(future)
+        finally:
+            del self._waiting[machine, pipeline]
+            if not future.cancel() and not future.cancelled():
+                future.exception()  # seen: whoever asked may have failed before it waited
 
     def heard(
         self,
@@ -48,7 +51,7 @@ class StageAnswers:
         if isinstance(message, messages.StageReady):
             future.set_result(message)
         else:
-            future.set_exception(_error(name, message))
+            future.set_exception(_error(machine, name, message))
 
     def gone(self, machine: MachineId, name: str) -> None:
         """The link is down: nothing more will be heard."""
@@ -56,14 +59,35 @@ class StageAnswers:
             if of == machine and not future.done():
                 future.set_exception(StageLost("stage_unreachable", machine=name))
 
-    def _expected(self, key: Key) -> asyncio.Future[messages.StageReady]:
-        if key not in self._waiting:
-            self._waiting[key] = asyncio.get_running_loop().create_future()
-        return self._waiting[key]
+
+def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
+    """The lender that had less free than this machine believed, and how much it has."""
+    facts = error.reason.facts
+    machine, free_bytes = facts.get("machine_id"), facts.get("free_bytes")
+    if error.reason.code != "lender_said" or free_bytes is None:
+        return None
+    return MachineId(str(machine)), max(0, int(free_bytes))
 
 
-def _error(name: str, message: messages.StageFailed | messages.StageLost) -> AppError:
+async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.StageReady:
+    try:
+        async with asyncio.timeout(OPEN_SECONDS):
+            return await future
+    except TimeoutError:
+        raise StageLost("stage_slow", seconds=OPEN_SECONDS) from None
+
+
+def _error(
+    machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost
+) -> AppError:
     """The lender's own reason, as far as this version has a sentence for it, and who gave it."""
     reason = messages.understood(message)
-    kind = DoesNotFit if reason.code in FIT_CODES else StageLost
-    return kind("lender_said", machine=name, what=said(reason))
+    what = said(reason)
+    if reason.code not in FIT_CODES:
+        return StageLost("lender_said", machine=name, what=what)
+    free_bytes = reason.facts.get("free_bytes")
+    if reason.code != "lend_too_large" or not isinstance(free_bytes, int):
+        return DoesNotFit("lender_said", machine=name, what=what)
+    return DoesNotFit(
+        "lender_said", machine=name, what=what, machine_id=machine, free_bytes=free_bytes
+    )

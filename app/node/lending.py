@@ -240,7 +240,7 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
         slots=order.slots,
         kv_cells=order.kv_cells,
         batch_rows=order.batch_rows,
-        threads=1,
+        threads=threads,
     )
     run = Run(
         bytes.fromhex(order.pipeline), Role.MIDDLE, order.width, NUMBERS[order.number], order.epoch

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Coroutine
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.catalog.cut import Cut, read_pieces
-from app.catalog.manifest import to_json, wanted_bytes, wants_from_json
+from app.catalog.manifest import Want, to_json, wanted_bytes, wants_from_json
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, StageLost
 from app.core.ids import MachineId, PipelineId
 from app.core.plan import Plan, PlannedStage
-from app.inference.links import ChannelLink, PipeLink, open_run
+from app.inference.links import ChannelLink, PipeLink, close_channel, open_run
 from app.inference.stage_client import FrameChannel, StageClient
 from app.inference.step import Run
 from app.inference.worker import Worker
 from app.lan import messages
+from app.lan.client import ANSWER_SECONDS
+from app.node.answers import Ready
 from app.node.ndjson import Progress
+from app.node.stoppable import in_thread
 from backends.contract import Number, Role, StageConfig
 
 EPOCH = 1
+TAKEN_SECONDS = 60.0  # a lender that takes no megabyte for so long holds the load up: 16 KiB/s
 NUMBER_NAMES = {Number.F32: "f32", Number.F16: "f16", Number.Q8: "q8"}
 
 
@@ -42,16 +46,16 @@ class LenderLink(Protocol):
 class Lenders(Protocol):
     """Where the links are, and what the lenders answer."""
 
-    def expect(self, machine: MachineId, pipeline: PipelineId) -> None:
-        """An OpenStage is about to be sent: its answer must not be missed."""
-        ...
-
     def link(self, machine: MachineId) -> LenderLink:
         """The live link. Raises Unreachable."""
         ...
 
-    async def ready(self, machine: MachineId, pipeline: PipelineId) -> messages.StageReady:
-        """Wait for the answer to OpenStage. Raises the lender's own error."""
+    def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
+        """An OpenStage is about to be sent: what it gives waits for the answer, and raises it."""
+        ...
+
+    async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
+        """The lender shall give these layers back, as soon as it can be told. Raises nothing."""
         ...
 
 
@@ -107,24 +111,27 @@ class Placing:
         run = self._run(stage)
         path = self._entry.path
         if stage.role is not Role.WHOLE:
-            path = await asyncio.to_thread(self._fill, stage)
+            path = await self._cut_out(stage)
         self._tell(stage, "loading", 0, 1)
         await open_run(worker, run, self._sizes.context, self._config(stage, path))
         self._tell(stage, "loading", 1, 1)
         name = f"{stage.name} {stage.layers.first}-{stage.layers.last - 1}"
         return StageClient(run, PipeLink(worker, run.pipeline), name, machine=stage.name)
 
-    def _fill(self, stage: PlannedStage) -> str:
-        """Runs in a thread: cut the stage out of the model's file, unless it is there already."""
-        cut = self._shelf.cut(self._entry, stage.layers, stage.role)
-        stage_id, total, done = cut.manifest.id, cut.manifest.total_bytes, [0]
+    async def _cut_out(self, stage: PlannedStage) -> str:
+        """The stage's own file, made from the model's unless it is there already, and held."""
+        cut = await asyncio.to_thread(self._shelf.cut, self._entry, stage.layers, stage.role)
+        stage_id, total, done = cut.manifest.id, cut.manifest.total_bytes, 0
 
         def tell(n_bytes: int) -> None:
-            done[0] += n_bytes
-            self._tell(stage, "cutting", done[0], total, "bytes")
+            nonlocal done
+            done += n_bytes
+            self._tell(stage, "cutting", done, total, "bytes")
 
-        path = self._stages.fill(cut, tell)
-        self._stages.hold(stage_id)
+        await in_thread(lambda report: self._stages.fill(cut, report), tell)
+        path = self._stages.hold(stage_id)  # on the loop: nothing comes between it and its release
+        if path is None:
+            raise StageLost("stage_gone")
         self._stack.callback(self._stages.release, stage_id)
         return str(path)
 
@@ -135,33 +142,46 @@ class Placing:
         cut = await asyncio.to_thread(self._shelf.cut, self._entry, stage.layers, stage.role)
         await self._send_layers(link, pipeline, stage, cut)
         self._tell(stage, "loading", 0, 1)
-        self._lenders.expect(stage.machine, pipeline)
-        await link.send(self._order(run, stage, cut))
-        self._stack.push_async_callback(_close_there, link, pipeline)
-        await self._lenders.ready(stage.machine, pipeline)
+        with self._lenders.expect(stage.machine, pipeline) as ready:
+            # before it is sent: who can tell what arrives of a message that is cut off?
+            self._stack.push_async_callback(self._lenders.close_stage, stage.machine, pipeline)
+            await link.send(self._order(run, stage, cut))
+            await ready()
         channel = await link.open_data(pipeline)
+        self._stack.push_async_callback(close_channel, channel)
         self._tell(stage, "loading", 1, 1)
         return StageClient(run, ChannelLink(channel), stage.name)
 
     async def _send_layers(
         self, link: LenderLink, pipeline: PipelineId, stage: PlannedStage, cut: Cut
     ) -> None:
-        """Only the pieces that the lender does not have; it continues where it broke off."""
-        answer = await link.offer_stage(pipeline, to_json(cut.manifest))
-        wants = wants_from_json(answer, cut.manifest)
-        total = wanted_bytes(wants, cut.manifest)
-        if not wants:
-            return
+        """Only the pieces that the lender does not have; it continues where it broke off.
 
-        async def chunks() -> AsyncGenerator[bytes, None]:
-            sent, source = 0, read_pieces(cut, wants)
-            while chunk := await asyncio.to_thread(next, source, b""):
-                yield chunk
-                sent += len(chunk)
-                self.fetched.bytes += len(chunk)
-                self._tell(stage, "sending", sent, total, "bytes")
+        Raises StageLost when it answers heartbeats, but takes no bytes.
+        """
+        try:
+            async with asyncio.timeout(TAKEN_SECONDS + ANSWER_SECONDS) as limit:
+                answer = await link.offer_stage(pipeline, to_json(cut.manifest))
+                if wants := wants_from_json(answer, cut.manifest):
+                    chunks = self._chunks(stage, cut, wants, limit)
+                    await link.upload_pieces(pipeline, chunks)
+        except TimeoutError:
+            seconds = TAKEN_SECONDS
+            raise StageLost("stage_not_taken", machine=stage.name, seconds=seconds) from None
 
-        await link.upload_pieces(pipeline, chunks())
+    async def _chunks(
+        self, stage: PlannedStage, cut: Cut, wants: Sequence[Want], limit: asyncio.Timeout
+    ) -> AsyncGenerator[bytes, None]:
+        """The bytes of the pieces, as the lender takes them; each chunk that is taken moves `limit`."""
+        clock = asyncio.get_running_loop().time
+        sent, total, source = 0, wanted_bytes(wants, cut.manifest), read_pieces(cut, wants)
+        while chunk := await asyncio.to_thread(next, source, b""):
+            limit.reschedule(clock() + TAKEN_SECONDS)
+            yield chunk
+            sent += len(chunk)
+            self.fetched.bytes += len(chunk)
+            self._tell(stage, "sending", sent, total, "bytes")
+        limit.reschedule(clock() + TAKEN_SECONDS + ANSWER_SECONDS)  # it hashes and writes the rest
 
     def _run(self, stage: PlannedStage) -> Run:
         number = self._sizes.number
@@ -208,11 +228,6 @@ class Placing:
         self._report(
             {"step": step, "machine": stage.name, "done": done, "total": total, "unit": unit}
         )
-
-
-async def _close_there(link: LenderLink, pipeline: PipelineId) -> None:
-    with suppress(AppError):  # the lender may be gone, and with it the stage
-        await link.send(messages.CloseStage(pipeline=pipeline.hex()))
 
 
 async def together(*work: Coroutine[Any, Any, StageClient]) -> list[StageClient]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from contextlib import AsyncExitStack, aclosing
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, aclosing, contextmanager
+from typing import Any, TypeVar
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
@@ -17,26 +17,38 @@ from app.core.plan import Plan, PlannedStage
 from app.inference.chats import Answerer
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Request
+from app.inference.stage_client import StageClient
 from app.inference.text import Text
 from app.inference.work import Shape
+from app.node import requests as asked
 from app.node.ndjson import Progress
 from app.node.placing import Lenders, Placing, Sizes
 from app.node.snapshot import sentence
+from app.node.stoppable import unless
 from backends.contract import GREEDY, Layers
 
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
+T = TypeVar("T")
 PROOF_TOKENS = 2  # a placement is ready when it has answered once, and not before
+NEWS_SECONDS = 10.0  # within them its lenders have given back what it held, and said so
 
 
 class Running:
     """A model on its way to being ready, ready, or lost."""
 
-    def __init__(self, entry: Entry, plan: Plan, described: Json, sizes: Sizes) -> None:
-        self.entry, self.described, self._plan, self._sizes = entry, described, plan, sizes
+    def __init__(
+        self, entry: Entry, order: asked.LoadModel, plan: Plan, described: Json, sizes: Sizes
+    ) -> None:
+        self.entry, self.order, self.described = entry, order, described
+        self._plan, self._sizes = plan, sizes
         self.answerer: Answerer | None = None
         self.ended = asyncio.Event()
+        self.unused = asyncio.Event()  # nobody asks it now
+        self.unused.set()
+        self._askers = 0
+        self._ended_at = 0.0
         self._pipeline: Pipeline | None = None
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
@@ -51,7 +63,7 @@ class Running:
 
     @property
     def is_ready(self) -> bool:
-        return self.answerer is not None and self._lost is None
+        return self.answerer is not None and self._lost is None and not self._stop.is_set()
 
     async def ready(self) -> None:
         """Wait until it answers. Raises what kept it from that."""
@@ -61,6 +73,27 @@ class Running:
         """Have `run` end; `ended` is set when all memory is given back."""
         self._stop.set()
 
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Somebody asks it: a question about another model waits."""
+        self._askers += 1
+        self.unused.clear()
+        try:
+            yield
+        finally:
+            self._askers -= 1
+            if not self._askers:
+                self.unused.set()
+
+    def releases(self) -> dict[MachineId, int]:
+        """Bytes that each machine still gives back, beside what it says is free."""
+        held: dict[MachineId, int] = {}
+        if self.ended.is_set() and time.monotonic() - self._ended_at > NEWS_SECONDS:
+            return held
+        for stage in self._plan.stages:
+            held[stage.machine] = held.get(stage.machine, 0) + stage.total_bytes
+        return held
+
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
         """What each machine holds of this model, once it is ready."""
         held: dict[MachineId, tuple[Layers, ...]] = {}
@@ -68,12 +101,10 @@ class Running:
             held[stage.machine] = (*held.get(stage.machine, ()), stage.layers)
         return held
 
-    def answers(self) -> Json:
-        pipeline = self._pipeline
-        return {
-            "running": pipeline.n_running if pipeline else 0,
-            "waiting": pipeline.n_waiting if pipeline else 0,
-        }
+    @property
+    def n_answering(self) -> int:
+        """Answers that have a slot."""
+        return self._pipeline.n_running if self._pipeline else 0
 
     def json(self) -> Json:
         state = "lost" if self._lost else "ready" if self.answerer else "loading"
@@ -115,14 +146,13 @@ class Running:
             self._fail(StageLost("bug"))
         finally:
             self._fail(StageLost("load_stopped", model=self.entry.name))
-            self.answerer = None
+            self.answerer, self._ended_at = None, time.monotonic()
             self.ended.set()
             changed()
 
     async def _open(self, placing: Placing, stack: AsyncExitStack) -> None:
         start = time.monotonic()
-        opening = await self._unless_stopped(self._opened(placing, stack))
-        clients, text = opening
+        clients, text = await self._unless_stopped(self._opened(placing, stack))
         model, sizes = self.entry.model, self._sizes
         shape = Shape(sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows)
         pipeline = await stack.enter_async_context(Pipeline(clients, shape))
@@ -132,26 +162,15 @@ class Running:
         self._progress.clear()
         self._outcome.set_result(None)
 
-    async def _opened(self, placing: Placing, stack: AsyncExitStack) -> tuple[Any, Text]:
+    async def _opened(self, placing: Placing, stack: AsyncExitStack) -> tuple[list[StageClient], Text]:
         clients = await placing.open(self._plan)
         text = await Text.open(self.entry.path)
         await stack.enter_async_context(text)
         return clients, text
 
-    async def _unless_stopped(self, work: Any) -> Any:
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, or StageLost as soon as somebody stops the load."""
-        async with asyncio.TaskGroup() as group:
-            stopped = group.create_task(self._stop.wait(), name="stop a load")
-            task = group.create_task(_settled(work), name="load")
-            await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            task.cancel()
-            stopped.cancel()
-        if task.cancelled():
-            raise StageLost("load_stopped", model=self.entry.name)
-        result = task.result()
-        if isinstance(result, AppError):
-            raise result
-        return result
+        return await unless(self._stop, work, StageLost("load_stopped", model=self.entry.name))
 
     async def _until_over(self, changed: Callable[[], None]) -> None:
         assert self._pipeline is not None
@@ -170,14 +189,6 @@ class Running:
         if not self._outcome.done():
             self._outcome.set_exception(error)
             self._outcome.exception()  # nobody may be waiting any more
-
-
-async def _settled(work: Any) -> Any:
-    """An AppError as a value: a TaskGroup would wrap it."""
-    try:
-        return await work
-    except AppError as error:
-        return error
 
 
 async def _prove(pipeline: Pipeline) -> None:

@@ -51,13 +51,13 @@ def greedy(stages: list[Stage], slot: int = 0) -> list[Scores]:
     return seen
 
 
-def by_the_binding(path: Path) -> list[Scores]:
+def by_the_binding(path: Path, flash: bool = True) -> list[Scores]:
     """The same from llama_cpp.Llama on the whole file."""
     llama = binding.load()
     with closing(
         llama.Llama(
             str(path), n_ctx=KV_CELLS, n_batch=CHUNK, n_ubatch=CHUNK, n_threads=1,
-            n_threads_batch=1, verbose=False,
+            n_threads_batch=1, flash_attn=flash, verbose=False,
         )
     ) as model:  # fmt: skip
         seen: list[Scores] = []
@@ -79,7 +79,8 @@ def _last(llama: Any, model: Any) -> Scores:
 class Shelf:
     """A model, its stages loaded once each, and what the whole says."""
 
-    def __init__(self, path: Path, shape: tiny.Shape, stack: ExitStack) -> None:
+    def __init__(self, path: Path, shape: tiny.Shape, stack: ExitStack, flash: bool = True) -> None:
+        self.flash = flash
         self.path = tiny.llama(path, shape)
         self._shape, self._stack = shape, stack
         self._loaded: dict[tuple[Layers, Role], Stage] = {}
@@ -93,7 +94,7 @@ class Shelf:
 
     def _stage(self, layers: Layers, role: Role) -> Stage:
         if (layers, role) not in self._loaded:
-            sizes = cutting.config(self.path, layers, role, self._shape.width)
+            sizes = cutting.config(self.path, layers, role, self._shape.width, flash=self.flash)
             self._loaded[layers, role] = self._stack.enter_context(closing(LlamaStage(sizes)))
         return self._loaded[layers, role]
 
@@ -112,6 +113,14 @@ def test_every_cut_into_two_gives_the_bits_of_the_whole(shelf: Shelf) -> None:
     assert np.array_equal(greedy(shelf.stages(())), said)
     for cut in range(1, 8):
         assert np.array_equal(greedy(shelf.stages((cut,))), said), f"cut at {cut}"
+
+
+def test_the_law_holds_without_flash_attention_too(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        shelf = Shelf(tmp_path / "plain.gguf", CASES["Q8_0"], stack, flash=False)
+        said = by_the_binding(shelf.path, flash=False)
+        for cuts in ((), (3,), (2, 5)):
+            assert np.array_equal(greedy(shelf.stages(cuts)), said), f"cut at {cuts}"
 
 
 def test_every_cut_into_three_and_four_gives_the_bits_of_the_whole(tmp_path: Path) -> None:

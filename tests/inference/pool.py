@@ -40,7 +40,7 @@ class Pool:
     channels: list[FrameChannel] = field(default_factory=list)
 
     def lent_worker(self, index: int = 0) -> Worker:
-        return self.lenders[index]._open[self.lent[index]].worker
+        return self.lenders[index]._open[self.lent[index]].carried()
 
 
 def cuts(*sizes: int) -> list[tuple[Role, Layers]]:

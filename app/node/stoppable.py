@@ -1,0 +1,68 @@
+"""Work that can be ended before it is done: by an event, or, in a thread, by whoever waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from app.core.errors import AppError
+
+T = TypeVar("T")
+Tell = Callable[..., None]
+
+
+class Stopped(Exception):
+    """Raised in a thread where it reports progress, once nobody waits for it any more."""
+
+
+async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: AppError) -> T:
+    """The result of `work`. When `stop` is set first, `work` is cancelled, and once it has ended
+    `instead` is raised."""
+    async with asyncio.TaskGroup() as group:
+        stopped = group.create_task(stop.wait(), name="stop the work")
+        task = group.create_task(_settled(work), name="stoppable work")
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        task.cancel()
+        stopped.cancel()
+    if task.cancelled():
+        raise instead
+    result = task.result()
+    if isinstance(result, AppError):
+        raise result
+    return result
+
+
+async def in_thread(work: Callable[[Tell], T], tell: Tell) -> T:
+    """Run `work(report)` in a thread; what it reports reaches `tell` on the loop.
+
+    Cancelled, it makes the next report raise, and waits until the thread is done: nothing goes on
+    behind the back of whoever begins the same work again.
+    """
+    loop, gone = asyncio.get_running_loop(), threading.Event()
+
+    def report(*facts: Any) -> None:
+        if gone.is_set():
+            raise Stopped
+        loop.call_soon_threadsafe(tell, *facts)
+
+    done = loop.run_in_executor(None, work, report)
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        gone.set()
+        while not done.done():
+            try:
+                await asyncio.wait({done})
+            except asyncio.CancelledError:
+                continue  # it is on its way out already
+        raise
+
+
+async def _settled(work: Coroutine[Any, Any, T]) -> T | AppError:
+    """An AppError as a value: a TaskGroup would wrap it."""
+    try:
+        return await work
+    except AppError as error:
+        return error
