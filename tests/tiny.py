@@ -18,6 +18,7 @@ CONTROL = ("<|bos|>", "<|im_end|>", "<|im_start|>")  # ids 0, 1, 2; bytes begin 
 FIRST_BYTE = len(CONTROL)
 MIN_VOCAB = FIRST_BYTE + 256 + 1
 MAX_MERGES = 4096
+MIXES = {"Q4_K_M": gguf.LlamaFileType.MOSTLY_Q4_K_M, "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
 
 # std of d * scale * q - dmin * min for uniformly random bits, with dmin = 7.5 d: by enumeration
 Q4_K_STD, Q6_K_STD = 258.0, 342.0
@@ -37,6 +38,7 @@ class Shape:
     quant: str = "F16"  # also F32, Q8_0, Q4_0, Q4_K, and Q4_K_M: Q4_K with some Q6_K
     tied: bool = False
     seed: int = 0
+    architecture: str = "llama"  # or one with the same tensors, such as qwen2
 
     @property
     def head_dim(self) -> int:
@@ -48,7 +50,7 @@ def llama(path: Path, shape: Shape | None = None, **changes: Any) -> Path:
     shape = shape or Shape(**changes)
     if shape.vocab < MIN_VOCAB:
         raise ValueError(f"a byte-level vocabulary needs {MIN_VOCAB} tokens")
-    writer = gguf.GGUFWriter(str(path), "llama")
+    writer = gguf.GGUFWriter(str(path), shape.architecture)
     _describe(writer, shape)
     _vocabulary(writer, shape.vocab)
     chance = np.random.default_rng(shape.seed)
@@ -76,6 +78,8 @@ def _describe(writer: gguf.GGUFWriter, shape: Shape) -> None:
     writer.add_rope_freq_base(10000.0)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(shape.vocab)
+    if shape.quant in MIXES:
+        writer.add_file_type(MIXES[shape.quant])
 
 
 def _vocabulary(writer: gguf.GGUFWriter, n_vocab: int) -> None:

@@ -15,6 +15,7 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from backends.contract import Layers, Role
 
+STAGE_HEADER_BYTES = 1 << 20  # metadata and names of tensors in a stage's file, with some to spare
 WORK_FLOOR_BYTES = 64 << 20  # an engine's own buffers and code, measured on small models
 WORK_ROW_VALUES = 24  # float32 values of a layer's width that live at once for each row of a step
 
@@ -82,7 +83,8 @@ def plan(
         return _forced(host, lenders, model, workload, split)
     alone = _stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     if alone.total_bytes <= host.lends_bytes:
-        return Plan((alone,), workload, (Reason("plan_fits_host", {"machine": host.name}),))
+        fits = Reason("plan_fits_host", {"machine": host.name})
+        return Plan((alone,), workload, (fits, *_why_whole(model)))
     if not model.boundaries:
         raise DoesNotFit("whole_too_big", model=model.name, machine=host.name,
                          need_bytes=alone.total_bytes, free_bytes=host.lends_bytes)  # fmt: skip
@@ -106,13 +108,14 @@ def _stage(
     machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload
 ) -> PlannedStage:
     cells = workload.context * workload.users
+    header = 0 if role is Role.WHOLE else STAGE_HEADER_BYTES
     logits = workload.users * model.n_vocab if role in (Role.LAST, Role.WHOLE) else 0
     return PlannedStage(
         machine.id,
         machine.name,
         role,
         layers,
-        weight_bytes=model.stage_bytes(layers, role),
+        weight_bytes=model.stage_bytes(layers, role) + header,
         kv_bytes=model.kv_bytes(layers, cells),
         work_bytes=work_bytes(model.width, workload.batch_rows) + 4 * logits,
     )
@@ -120,6 +123,10 @@ def _stage(
 
 def _runs(n_runs: int) -> list[Role]:
     return [Role.WHOLE] if n_runs == 1 else [Role.FIRST, *[Role.MIDDLE] * (n_runs - 2), Role.LAST]
+
+
+def _why_whole(model: Model) -> tuple[Reason, ...]:
+    return (model.whole_reason,) if model.whole_reason else ()
 
 
 def _forced(

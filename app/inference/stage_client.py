@@ -113,7 +113,9 @@ class StageClient:
             async with self._credit:
                 data = await self._compute(step)
         else:
+            asked_at = time.monotonic()
             await self._turns.take(self._rank)
+            self._meter.wait_s += time.monotonic() - asked_at
             try:
                 data = await self._compute(step)
             finally:

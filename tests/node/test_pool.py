@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -20,6 +21,8 @@ from tests.node.pool import TestNode, node, paired
 
 Json = dict[str, Any]
 GUIDE = Path(__file__).parents[2] / "resources" / "guide.gguf"
+PROMPTS = GUIDE.parents[1] / "guide" / "prompts.txt"
+SEED = 7
 QUESTION = "How do I add a computer?"
 GREEDY = {"temperature": 0}
 
@@ -206,6 +209,42 @@ async def _event(content: Any) -> tuple[int, str, Json]:
         key, _, value = line.partition(": ")
         fields[key] = value
     return int(fields["id"]), fields["event"], json.loads(fields["data"])
+
+
+async def test_a_family_that_is_not_proved_runs_whole_and_says_so(
+    host: NodeClient, tmp_path: Path
+) -> None:
+    path = tiny.llama(tmp_path / "other.gguf", layers=4, architecture="qwen2")
+    await host.work("POST", "/models", {"path": str(path)})
+    loaded = (await host.work("POST", "/load", {"model": "other"}))["loaded"]
+    assert loaded["shape"] == "one machine"
+    assert any("qwen2" in reason for reason in loaded["reasons"])
+    assert (await ask(host, prompt="a", raw=True, model="other"))["token_ids"]
+    with pytest.raises(BadInput, match="split_family"):
+        await host.work("POST", "/load", {"model": "other", "split": [1, 2, 1]})
+    await host.post("/unload")
+    await host.delete("/models/other")
+
+
+async def test_sixteen_answers_that_come_and_go_are_the_answers_alone(host: NodeClient) -> None:
+    prompts = [json.loads(line) for line in PROMPTS.read_text().splitlines()[:32]]
+    order = {"model": "guide", "split": [2, 2, 2, 2], "users": 16, "context": 256}
+    await host.work("POST", "/load", order)
+    alone = [await ask(host, prompt=prompt) for prompt in prompts]
+    chance, gate = random.Random(SEED), asyncio.Semaphore(16)
+
+    async def one(prompt: str) -> Json:
+        await asyncio.sleep(chance.random())
+        async with gate:
+            return await ask(host, prompt=prompt)
+
+    together = await asyncio.gather(*map(one, prompts))
+    differ = [
+        p
+        for p, a, b in zip(prompts, alone, together, strict=True)
+        if a["token_ids"] != b["token_ids"]
+    ]
+    assert not differ, f"seed {SEED}: {differ}"
 
 
 def test_a_small_lender_is_refused_with_both_numbers(tmp_path: Path) -> None:
