@@ -88,17 +88,21 @@ class Shelf:
         code = "model_ambiguous" if found else "model_unknown"
         raise BadInput(code, name=name[:100], there=there)
 
-    def import_file(self, path: Path, progress: Progress = silent) -> Entry:
-        """Check a GGUF file, hash its tensors and put it on the shelf, under its file's name.
+    def import_file(
+        self, path: Path, progress: Progress = silent, *, name: str | None = None
+    ) -> Entry:
+        """Check a GGUF file, hash its tensors and put it on the shelf, as `name` or by its file's name.
 
         The same file again replaces its entry; another file of that name gets a number.
         """
+        if name is not None and not (NAME.fullmatch(name) and _name_for(name) == name):
+            raise BadInput("model_name_odd", name=name[:100])
         path = path.expanduser().absolute()
         header = read_header(path)
         model_of(header, path.stem, "")  # refused before anything is hashed
         entry = _hashed(header, path, "unnamed", progress)
         with self._lock:
-            name = self._free_name(_name_for(path.stem), str(path))
+            name = self._free_name(name or _name_for(path.stem), str(path))
             entry = replace(entry, model=replace(entry.model, name=name))
             self._write(entry)
         return entry

@@ -82,9 +82,12 @@ SENTENCES: dict[str, str] = {
     "Load it without --split.",
     "split_boundary": "The split {split} cuts before layer {layer}, where this model cannot be cut.",
     "load_stopped": "Loading {model} was stopped. Load it again when you want it.",
+    "node_stops": "This node is being stopped. Start it again, then ask again.",
     "nothing_loaded": "No model is loaded any more. Load one and ask again.",
     "context_too_long": "{asked} tokens of context are more than this model's {most}. Choose {most} or fewer.",
     "stage_slow": "The layers were not loaded within {seconds:.0f} seconds. Is the other machine's disk very slow?",
+    "stage_not_taken": "{machine} took none of the layers for {seconds:.0f} seconds. "
+    "Restart Poolhouse there, or load the model without it.",
     "stage_not_offered": "A stage was asked for that was not offered first. Update the app on both machines.",
     "stage_gone": "The layers for this stage are not on the disk any more. Load the model again.",
     "lender_said": "{machine}: {what}",

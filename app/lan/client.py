@@ -23,7 +23,8 @@ from app.lan.tls import fingerprint, peer_der
 
 CONNECT_SECONDS = 3.0
 OPEN_SECONDS = 8.0  # connect and handshake
-ANSWER_SECONDS = 120.0  # a lender hashes and writes what it received before it answers
+ANSWER_SECONDS = 120.0  # a lender hashes and writes what it has before it answers, and more for
+ANSWER_BYTES_PER_SECOND = 20e6  # the size of the layers, on a slow disk
 CLOSE_SECONDS = 1.0
 REUSE_SECONDS = 5.0  # below the listener's idle limit, so that we never meet a closing connection
 CONNECTIONS = 16  # data channels of several pipelines, an upload, an offer
@@ -62,12 +63,7 @@ class PeerClient:
             base_url=f"https://{address}/",
             connector=_PinnedConnector(context, member.id),
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=ClientTimeout(
-                total=None,
-                connect=OPEN_SECONDS,
-                sock_connect=CONNECT_SECONDS,
-                sock_read=ANSWER_SECONDS,
-            ),
+            timeout=_waits(0),
             auto_decompress=False,
             requote_redirect_url=False,
         )
@@ -81,13 +77,18 @@ class PeerClient:
         link = await self._websocket(f"data/{pipeline.hex()}", MAX_FRAME_BYTES)
         return WebSocketChannel(link, self.member.name)
 
-    async def offer_stage(self, pipeline: PipelineId, body: bytes) -> bytes:
-        """Send a manifest; the peer's answer. Raises the peer's AppError, or Unreachable."""
-        return await self._request("PUT", f"stage/{pipeline.hex()}", io.BytesIO(body))
+    async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
+        """Send a manifest; the peer's answer. Raises the peer's AppError, or Unreachable.
 
-    async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
+        total_bytes: of all layers in the manifest, which the peer may hash before it answers.
+        """
+        return await self._request("PUT", f"stage/{pipeline.hex()}", io.BytesIO(body), total_bytes)
+
+    async def upload_pieces(
+        self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0
+    ) -> bytes:
         """Stream tensor bytes, best in chunks of 1 MiB; the peer's answer. Raises as above."""
-        return await self._request("POST", f"stage/{pipeline.hex()}/pieces", chunks)
+        return await self._request("POST", f"stage/{pipeline.hex()}/pieces", chunks, total_bytes)
 
     async def close(self) -> None:
         """End everything that was opened here."""
@@ -106,11 +107,11 @@ class PeerClient:
             raise self._explained(error) from error
 
     async def _request(
-        self, method: str, path: str, body: io.BytesIO | AsyncIterator[bytes]
+        self, method: str, path: str, body: io.BytesIO | AsyncIterator[bytes], total_bytes: int
     ) -> bytes:
         try:
             async with self._session.request(
-                method, path, data=body, allow_redirects=False
+                method, path, data=body, allow_redirects=False, timeout=_waits(total_bytes)
             ) as response:
                 answer = await whole_body(response.content, response.content_length, ANSWER_BYTES)
                 if response.status == 200:
@@ -133,6 +134,16 @@ class PeerClient:
                 return Refused("peer_refused")
             case _:
                 return Unreachable("peer_hung_up", **facts)
+
+
+def _waits(total_bytes: int) -> ClientTimeout:
+    """How long each part of a request may take, when the peer works through so many bytes."""
+    return ClientTimeout(
+        total=None,
+        connect=OPEN_SECONDS,
+        sock_connect=CONNECT_SECONDS,
+        sock_read=ANSWER_SECONDS + total_bytes / ANSWER_BYTES_PER_SECOND,
+    )
 
 
 def _socket(info: aiohttp.AddrInfoType) -> socket.socket:

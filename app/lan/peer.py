@@ -136,13 +136,15 @@ class PeerLink:
         """A data connection of its own for `pipeline`. Raises Unreachable or Refused."""
         return await self._client.open_data(pipeline)
 
-    async def offer_stage(self, pipeline: PipelineId, body: bytes) -> bytes:
-        """Send a manifest (JSON); the answer (JSON). Raises the peer's AppError, or Unreachable."""
-        return await self._client.offer_stage(pipeline, body)
+    async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
+        """Send a manifest (JSON) of so many bytes; the answer (JSON). Raises the peer's AppError, or Unreachable."""
+        return await self._client.offer_stage(pipeline, body, total_bytes)
 
-    async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
+    async def upload_pieces(
+        self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0
+    ) -> bytes:
         """Stream tensor bytes, best in chunks of 1 MiB; the answer (JSON). Raises as above."""
-        return await self._client.upload_pieces(pipeline, chunks)
+        return await self._client.upload_pieces(pipeline, chunks, total_bytes)
 
     async def close(self, why: Reason) -> None:
         """End the link and all that was opened with it. Repeating is harmless."""

@@ -156,6 +156,8 @@ async def _with_heartbeat(
                 yield b"event: %s\nid: %d\ndata: %s\n\n" % (
                     name.encode(), number, msgspec.json.encode(data),
                 )  # fmt: skip
+        except GeneratorExit:
+            pass  # a TaskGroup would wrap it
         finally:
             waiting.cancel()
 

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import ExitStack, aclosing
+from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import msgspec
 
 from app.catalog.shelf import GUIDE, Entry, Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import BadInput
+from app.core.errors import AppError, BadInput, DoesNotFit, Refused, StageLost
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.plan import Candidate, Plan, Workload, plan
 from app.inference.chats import Delta, Question, Summary
 from app.node import requests as asked
+from app.node.answers import short_lender
 from app.node.ndjson import Progress, with_progress
 from app.node.placing import Lenders, Sizes
 from app.node.running import Running
 from app.node.snapshot import plan_json
+from app.node.stoppable import in_thread, unless
 from backends.contract import Number
 
 Json = dict[str, Any]
@@ -32,7 +38,7 @@ NUMBERS = {"f16": Number.F16, "f32": Number.F32, "q8": Number.Q8}
 
 
 class Hosting:
-    """Loads one model at a time. A new load, or `unload`, first ends the one before."""
+    """Holds one model at a time. A new load, or `unload`, first ends the one before."""
 
     def __init__(
         self,
@@ -48,73 +54,169 @@ class Hosting:
         self._candidates, self._threads = candidates, threads
         self._group, self._changed = group, changed
         self._turn = asyncio.Lock()  # one load or unload at a time
+        self._stops: set[asyncio.Event] = set()  # of the loads that wait or are under way
+        self._closed = False
+        self._n_asks = 0
         self.running: Running | None = None
 
     async def plan(self, order: asked.PlanModel) -> Json:
         """The placement a load would choose now. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
-        chosen, lends = self._plan(entry.model, order, _held(self.running))
+        chosen, lends = self._plan(entry.model, order, self._released())
         return plan_json(chosen, entry.model, lends)
 
     async def load(self, order: asked.LoadModel, report: Progress) -> Json:
         """Place the model and wait until it answers. Cancelling it leaves nothing loaded."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
-        async with self._turn:
-            return await self._load(entry, order, report)
+        running = await self._stoppable(entry.name, self._loaded(entry, order, report))
+        return {"loaded": running.json()}
 
     async def unload(self) -> str | None:
-        """Give all memory back; the name of what was loaded."""
+        """Give all memory back, at once: loads and answers under way end. The name of what was there."""
+        was = self.running.entry.name if self.running else None
+        self._stop_all()
         async with self._turn:
-            return await self._unload()
+            return await self._unload() or was
+
+    def close(self) -> None:
+        """End what is under way and load nothing any more; `unload` then waits for the end."""
+        self._closed = True
+        self._stop_all()
 
     async def ask(self, order: asked.Ask) -> AsyncGenerator[Json, None]:
         """One answer as lines: progress while a model loads first, deltas, and what it cost."""
         question = _question(order)
-        async for line in self._at_hand(order.model):
-            yield line
-        running = self.running
-        if running is None or running.answerer is None:
-            raise BadInput("nothing_loaded")
-        self._changed()
+        self._n_asks += 1
         try:
-            async with aclosing(running.answerer.answer(question)) as answer:
-                async for part in answer:
-                    if isinstance(part, Delta):
-                        yield {"delta": {"text": part.text, "token_ids": list(part.token_ids)}}
-                    else:
-                        yield {"done": _answer_json(part, running)}
+            with ExitStack() as use:
+                running = self._at_hand(order.model, use)
+                if running is None:
+                    work = partial(self._brought, order.model, use)
+                    async with aclosing(with_progress(work)) as lines:
+                        async for line in lines:
+                            if "progress" in line:
+                                yield line
+                            running = line.get("done")
+                assert running is not None
+                async with aclosing(self._answer(question, running)) as answer:
+                    async for line in answer:
+                        yield line
         finally:
+            self._n_asks -= 1
             self._changed()
 
     def loaded_json(self) -> Json | None:
         return self.running.json() if self.running else None
 
-    async def _at_hand(self, wanted: str | None) -> AsyncGenerator[Json, None]:
-        """Load what was asked for, unless it is there; lines of progress."""
-        running = self.running
-        if wanted is None:
-            wanted = running.entry.name if running else GUIDE
-        entry = await asyncio.to_thread(self._shelf.get, wanted)
-        if running and running.is_ready and running.entry.model.id == entry.model.id:
-            return
-        order = asked.LoadModel(model=entry.name)
-        async with aclosing(with_progress(lambda report: self.load(order, report))) as lines:
-            async for line in lines:
-                if "progress" in line:
-                    yield line
+    def answers(self) -> Json:
+        """How many answers are made, and how many wait: for their model, their text or a slot."""
+        running = min(self._n_asks, self.running.n_answering if self.running else 0)
+        return {"running": running, "waiting": self._n_asks - running}
 
-    async def _load(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Json:
-        released = _held(self.running)
+    async def _answer(self, question: Question, running: Running) -> AsyncGenerator[Json, None]:
+        if running.answerer is None:
+            raise BadInput("nothing_loaded")
+        self._changed()
+        async with aclosing(running.answerer.answer(question)) as answer:
+            async for part in answer:
+                if isinstance(part, Delta):
+                    yield {"delta": {"text": part.text, "token_ids": list(part.token_ids)}}
+                else:
+                    yield {"done": _answer_json(part, running)}
+
+    def _at_hand(self, wanted: str | None, use: ExitStack) -> Running | None:
+        """What is ready, for a question that names no model, unless somebody waits for another."""
+        running = self.running
+        if wanted or running is None or not running.is_ready or self._turn.locked():
+            return None
+        use.enter_context(running.in_use())
+        return running
+
+    async def _brought(self, wanted: str | None, use: ExitStack, report: Progress) -> Running:
+        """The wanted model, loaded if it is not there. It stays until `use` ends."""
+        name = wanted or (self.running.entry.name if self.running else GUIDE)
+        return await self._stoppable(name, self._used(wanted, use, report))
+
+    async def _used(self, wanted: str | None, use: ExitStack, report: Progress) -> Running:
+        async with self._turn:
+            running = self.running
+            if running is None or wanted:
+                entry = await asyncio.to_thread(self._shelf.get, wanted or GUIDE)
+            else:
+                entry = running.entry
+            same = running is not None and running.entry.model.id == entry.model.id
+            if running is None or not (same and running.is_ready):
+                if running is not None and running.is_ready:
+                    await running.unused.wait()
+                running = await self._swapped(entry, running if same else None, report)
+            use.enter_context(running.in_use())
+            return running
+
+    async def _swapped(self, entry: Entry, lost: Running | None, report: Progress) -> Running:
+        """Load for a question. `lost`: the placement of the same model that is to be made again."""
+        order = self._again(lost) if lost else asked.LoadModel(model=entry.name)
+        try:
+            return await self._load(entry, order, report)
+        except BaseException:
+            if lost is not None:  # the next question tries again, instead of asking another model
+                self.running = lost
+            raise
+
+    def _again(self, lost: Running) -> asked.LoadModel:
+        """How a lost model was loaded; without its split when the machines for that are gone."""
+        try:
+            self._plan(lost.entry.model, lost.order, self._released())
+        except AppError:
+            return msgspec.structs.replace(lost.order, split=None)
+        return lost.order
+
+    async def _loaded(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Running:
+        async with self._turn:
+            return await self._load(entry, order, report)
+
+    async def _stoppable(self, name: str, work: Coroutine[Any, Any, Running]) -> Running:
+        """A load that `unload` and `close` can end while it waits, hashes or opens stages."""
+        stop = asyncio.Event()
+        if self._closed:
+            work.close()
+            raise Refused("node_stops")
+        self._stops.add(stop)
+        try:
+            return await unless(stop, work, StageLost("load_stopped", model=name))
+        finally:
+            self._stops.discard(stop)
+
+    def _stop_all(self) -> None:
+        for stop in self._stops:
+            stop.set()
+        if self.running is not None:
+            self.running.stop()
+
+    async def _load(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Running:
+        released = self._released()
         await self._unload()
-        entry = await asyncio.to_thread(
-            self._shelf.verify,
-            entry,
-            lambda done, total: report(_hashing(done, total)),
+        entry = await in_thread(
+            partial(self._shelf.verify, entry), lambda done, total: report(_hashing(done, total))
         )
-        chosen, lends = self._plan(entry.model, order, released)
-        running = Running(
-            entry, chosen, plan_json(chosen, entry.model, lends), self._sizes(chosen, order)
-        )
+        try:
+            return await self._place(entry, order, released, report)
+        except DoesNotFit as error:
+            short = short_lender(error)
+            if short is None:
+                raise
+        return await self._place(entry, order, released, report, dict([short]))
+
+    async def _place(
+        self,
+        entry: Entry,
+        order: asked.LoadModel,
+        released: Mapping[MachineId, int],
+        report: Progress,
+        limits: Mapping[MachineId, int] | None = None,
+    ) -> Running:
+        chosen, lends = self._plan(entry.model, order, released, limits)
+        described = plan_json(chosen, entry.model, lends)
+        running = Running(entry, order, chosen, described, self._sizes(chosen, order))
         self.running = running
         self._changed()
         work = running.run(self._shelf, self._stages, self._lenders, report, self._changed)
@@ -124,25 +226,38 @@ class Hosting:
         except BaseException:
             running.stop()
             await asyncio.wait({task})
-            self.running = None
             raise
         finally:
+            if not running.is_ready:
+                self.running = None
             self._changed()
-        return {"loaded": running.json()}
+        return running
 
     async def _unload(self) -> str | None:
-        running, self.running = self.running, None
+        running = self.running
         if running is None:
             return None
         running.stop()
         await running.ended.wait()
+        self.running = None
         self._changed()
         return running.entry.name
 
+    def _released(self) -> Mapping[MachineId, int]:
+        return self.running.releases() if self.running else {}
+
     def _plan(
-        self, model: Model, order: asked.PlanModel, released: Mapping[MachineId, int]
+        self,
+        model: Model,
+        order: asked.PlanModel,
+        released: Mapping[MachineId, int],
+        limits: Mapping[MachineId, int] | None = None,
     ) -> tuple[Plan, dict[MachineId, int]]:
+        """The placement, and what each machine lends. `limits`: what a lender said it has."""
         host, lenders = self._candidates(released)
+        for place, lender in enumerate(lenders):
+            most = (limits or {}).get(lender.id, lender.lends_bytes)
+            lenders[place] = replace(lender, lends_bytes=min(most, lender.lends_bytes))
         context = min(order.context or CONTEXT, model.context_length)
         if order.context and order.context > model.context_length:
             raise BadInput("context_too_long", asked=order.context, most=model.context_length)
@@ -160,14 +275,6 @@ class Hosting:
             batch_rows=work.batch_rows,
             threads=self._threads,
         )
-
-
-def _held(running: Running | None) -> dict[MachineId, int]:
-    """Bytes that each machine gets back when this placement ends."""
-    held: dict[MachineId, int] = {}
-    for stage in running.planned_stages if running else ():
-        held[stage.machine] = held.get(stage.machine, 0) + stage.total_bytes
-    return held
 
 
 def _hashing(done: int, total: int) -> Json:

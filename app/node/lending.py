@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
+from app.catalog import families
 from app.catalog.gguf import model_of
 from app.catalog.gguf_check import read_header
-from app.catalog.manifest import Manifest, from_json
+from app.catalog.manifest import Manifest
 from app.catalog.shelf import Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import AppError, BadInput, Refused, StageLost, Unreachable
+from app.core.errors import AppError, BadInput, Busy, Refused, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.membership import Member
 from app.core.operations import Role as HouseholdRole
@@ -25,24 +23,34 @@ from app.inference.lend import Lender, Wanted
 from app.inference.stage_client import FrameChannel
 from app.inference.step import Run
 from app.lan import messages
+from app.node.few_threads import FewThreads
+from app.node.offers import Offer, Offers, no_paths_leave, without_paths
 from backends.contract import MAX_BATCH_TOKENS, Layers, Number, Role, StageConfig
 
 log = logging.getLogger(__name__)
 
-MAX_OFFERS = 16  # manifests of one host that wait to be opened
+MAX_OPENINGS = 4  # runs of one member that are being loaded at once
+THREADS_FOR_OTHERS = 2  # hash, copy and write what members send
 MAX_SLOTS, MAX_CELLS = 512, 1 << 24
 NUMBERS = {"f32": Number.F32, "f16": Number.F16, "q8": Number.Q8}
 
 Send = Callable[[messages.Message], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """Layers that a host wants to place here."""
+@dataclass(slots=True)
+class _Run:
+    """Layers that a host has here, from its order until their memory is given back.
+
+    Meanwhile its stage file is kept: once, from the making of this record to its dropping.
+    """
 
     member: MachineId
-    manifest: Manifest
-    fetched_bytes: int = 0
+    offer: Offer
+    opening: asyncio.Task[None] | None = None
+
+    @property
+    def is_opening(self) -> bool:
+        return self.opening is None or not self.opening.done()
 
 
 class Lending:
@@ -58,120 +66,122 @@ class Lending:
         group: asyncio.TaskGroup,
         changed: Callable[[], None],
     ) -> None:
-        self._lender, self._shelf, self._stages = lender, shelf, stages
-        self._lent_bytes, self._threads = lent_bytes, threads
+        self._lender, self._stages, self._threads = lender, stages, threads
         self._group, self._changed = group, changed
-        self._opening: dict[PipelineId, asyncio.Task[None]] = {}
-        self._offers: dict[PipelineId, Offer] = {}
-        self._owners: dict[PipelineId, MachineId] = {}  # of runs that are open or opening
+        self._few_threads = FewThreads(THREADS_FOR_OTHERS, "lending")
+        self._offers = Offers(shelf, stages, lent_bytes, self._few_threads)
+        self._runs: dict[PipelineId, _Run] = {}
+        lender.on_ended = self._ended
 
     @property
     def used_bytes(self) -> int:
         return self._lender.used_bytes
 
+    @property
+    def unloaded_bytes(self) -> int:
+        """Promised, and still among what the system calls free."""
+        return self._lender.unloaded_bytes
+
     def layers(self) -> tuple[Layers, ...]:
         return tuple(wanted.config.layers for wanted in self._lender.runs)
 
     def borrowers(self) -> set[MachineId]:
-        return set(self._owners.values())
+        return {run.member for run in self._runs.values()}
 
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
         """A manifest comes; which pieces are missing here goes back."""
-        self._must_host(member)
-        manifest = await asyncio.to_thread(from_json, body, self._lent_bytes())
-        await self._forget_ended()
-        self._forget_old(member.id)
-        self._offers[pipeline] = Offer(member.id, manifest)
-        if await asyncio.to_thread(self._stages.path, manifest.id):
-            return b"[]"
-        return await asyncio.to_thread(self._missing, manifest)
+        _must_host(member)
+        if pipeline in self._runs:
+            raise Refused("lend_twice")
+        with no_paths_leave(self._stages.folder):
+            return await self._offers.offer(member.id, pipeline, body)
 
     async def pieces(
         self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]
     ) -> bytes:
         """Tensor bytes come, in the order they were asked for."""
-        offer = self._offered(member, pipeline)
-        receiver = await asyncio.to_thread(self._stages.receive, offer.manifest)
-        fetched = 0
-        try:
-            async for chunk in chunks:
-                await asyncio.to_thread(receiver.write, chunk)
-                fetched += len(chunk)
-            await asyncio.to_thread(receiver.finish)
-        finally:
-            await asyncio.to_thread(receiver.close)
-        self._offers[pipeline] = Offer(member.id, offer.manifest, fetched)
-        return msgspec.json.encode({"fetched_bytes": fetched})
+        with no_paths_leave(self._stages.folder):
+            return await self._offers.pieces(member.id, pipeline, chunks)
 
-    def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
+    async def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
         """Begin to load what was offered. The answer is StageReady or StageFailed."""
         pipeline = pipeline_id(order.pipeline)
-        task = self._group.create_task(
-            self._open(member, pipeline, order, send), name=f"load layers for {member.name}"
-        )
-        self._opening[pipeline] = task
-        task.add_done_callback(lambda _: self._opening.pop(pipeline, None))
-
-    async def _open(
-        self, member: Member, pipeline: PipelineId, order: messages.OpenStage, send: Send
-    ) -> None:
         try:
-            answer: messages.Message = await self._opened(member, pipeline, order)
+            run = self._begin(member, pipeline, order)
         except AppError as error:
-            log.info("a stage for %s was refused: %s", member.name, error.reason)
-            facts = {name: _short(fact) for name, fact in error.reason.facts.items()}
-            code = error.reason.code
-            answer = messages.StageFailed(pipeline=order.pipeline, code=code, facts=facts)
-        self._changed()
-        with suppress(
-            Unreachable
-        ):  # the host is gone; the watch in inference/lend.py ends the stage
-            await send(answer)
+            await _answer(send, self._failed(member, order, error))
+            return
+        work = self._open(member, run, order, send)
+        run.opening = self._group.create_task(work, name=f"load layers for {member.name}")
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         """Serve frames until the host's channel ends."""
-        if self._owners.get(pipeline) != member.id:
+        run = self._runs.get(pipeline)
+        if run is None or run.member != member.id:
             raise Refused("lend_not_open")
         await self._lender.serve(pipeline, channel)
 
     async def close(self, member: MachineId, pipeline: PipelineId) -> None:
-        """The host needs these layers no more, whether they are loaded or still loading."""
-        if self._owners.get(pipeline, member) == member:
-            if opening := self._opening.get(pipeline):
-                opening.cancel()
-                await asyncio.wait({opening})
-            await self._give_back(pipeline)
+        """The host needs these layers no more, whether they are loaded or still loading.
 
-    def close_soon(self, member: MachineId) -> None:
-        """A member was removed: nothing of it stays here."""
-        self._group.create_task(
-            self._close_all(member), name="give back a removed machine's layers"
-        )
+        Begun once, it is carried out to the end, also when the link to the host breaks meanwhile.
+        """
+        self._offers.forget(member, pipeline)
+        run = self._runs.get(pipeline)
+        if run is not None and run.member == member:
+            await asyncio.wait({self._give_back_soon(pipeline, run)})
 
-    async def _close_all(self, member: MachineId) -> None:
-        for pipeline, owner in list(self._owners.items()):
-            if owner == member:
-                await self.close(member, pipeline)
-        self._forget_old(member, keep=0)
+    def close_soon(self, member: MachineId) -> set[asyncio.Task[None]]:
+        """A member was removed, or started anew: nothing of it stays here. Tasks that see to it."""
+        self._offers.forget(member)
+        runs = [(key, run) for key, run in self._runs.items() if run.member == member]
+        return {self._give_back_soon(pipeline, run) for pipeline, run in runs}
 
-    async def _opened(
-        self, member: Member, pipeline: PipelineId, order: messages.OpenStage
-    ) -> messages.StageReady:
-        self._must_host(member)
-        offer = self._offered(member, pipeline)
-        if offer.manifest.id != order.manifest:
-            raise BadInput("manifest_odd", what="another manifest than was offered")
-        path = await asyncio.to_thread(self._stages.hold, offer.manifest.id)
+    def end(self) -> None:
+        """The node stops: what is being loaded or received is left there."""
+        self._offers.close()
+        for run in self._runs.values():
+            if run.opening is not None:
+                run.opening.cancel()
+        self._few_threads.close()
+
+    def _begin(self, member: Member, pipeline: PipelineId, order: messages.OpenStage) -> _Run:
+        """The record of a new run. No wait in between: whoever asks next finds it."""
+        _must_host(member)
+        if pipeline in self._runs:
+            raise Refused("lend_twice")
+        theirs = [run for run in self._runs.values() if run.member == member.id]
+        count = sum(run.is_opening for run in theirs)
+        if count >= MAX_OPENINGS:
+            raise Busy("lend_busy", count=count)
+        offer = self._offers.take(member.id, pipeline, order.manifest)
+        self._stages.keep(offer.stage_id)
+        run = self._runs[pipeline] = _Run(member.id, offer)
+        return run
+
+    async def _open(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:
+        opened = False
+        try:
+            answer: messages.Message = await self._loaded(run, order)
+            opened = True
+        except AppError as error:
+            answer = self._failed(member, order, error)
+        except Exception:  # the outer wall of this task
+            log.exception("a stage for %s", member.name)
+            answer = messages.StageFailed(pipeline=order.pipeline, code="bug")
+        finally:
+            if not opened:
+                self._drop(pipeline_id(order.pipeline), run)
+        self._changed()
+        await _answer(send, answer)
+
+    async def _loaded(self, run: _Run, order: messages.OpenStage) -> messages.StageReady:
+        offer = run.offer
+        path = await self._few_threads.run(self._stages.path, offer.stage_id)
         if path is None:
             raise StageLost("stage_gone")
-        self._owners[pipeline] = member.id
-        try:
-            wanted = await asyncio.to_thread(_wanted, order, path, offer.manifest, self._threads)
-            opened = await self._lender.open(wanted, threads=self._threads)
-        except BaseException:
-            del self._owners[pipeline]
-            self._stages.release(offer.manifest.id)
-            raise
+        wanted = await self._few_threads.run(_wanted, order, path, offer.manifest, self._threads)
+        opened = await self._lender.open(wanted, threads=self._threads)
         return messages.StageReady(
             pipeline=order.pipeline,
             epoch=order.epoch,
@@ -179,54 +189,64 @@ class Lending:
             fetched_bytes=offer.fetched_bytes,
         )
 
-    async def _give_back(self, pipeline: PipelineId) -> None:
-        self._owners.pop(pipeline, None)
-        await self._lender.close(pipeline)
-        offer = self._offers.pop(pipeline, None)
-        if offer is not None:
-            self._stages.release(offer.manifest.id)
-        self._changed()
+    def _failed(
+        self, member: Member, order: messages.OpenStage, error: AppError
+    ) -> messages.StageFailed:
+        log.info("a stage for %s was refused: %s", member.name, error.reason)
+        facts = without_paths(error.reason, self._stages.folder)
+        return messages.StageFailed(pipeline=order.pipeline, code=error.reason.code, facts=facts)
 
-    def _missing(self, manifest: Manifest) -> bytes:
-        """Which pieces to send; copies what other stages and the shelf have. Runs in a thread."""
-        donors = self._shelf.donors(frozenset(piece.sha256 for piece in manifest.pieces))
-        receiver = self._stages.receive(manifest, donors)
-        if not receiver.wants:
-            receiver.finish()
-            return b"[]"
-        with receiver:
-            return msgspec.json.encode(receiver.wants)
+    def _give_back_soon(self, pipeline: PipelineId, run: _Run) -> asyncio.Task[None]:
+        return self._group.create_task(self._give_back(pipeline, run), name="give layers back")
 
-    def _must_host(self, member: Member) -> None:
-        if HouseholdRole.HOST not in member.roles:
-            raise Refused("role_missing", name=member.name)
+    async def _give_back(self, pipeline: PipelineId, run: _Run) -> None:
+        """First its loading ends, then its worker; then nothing keeps its stage file."""
+        try:
+            if run.opening is not None:
+                run.opening.cancel()
+                await asyncio.wait({run.opening})
+            if self._runs.get(pipeline) is run:
+                await self._lender.close(pipeline)
+        except Exception:  # the outer wall of this task
+            log.exception("layers could not be given back")
+        finally:
+            self._drop(pipeline, run)
 
-    def _offered(self, member: Member, pipeline: PipelineId) -> Offer:
-        offer = self._offers.get(pipeline)
-        if offer is None or offer.member != member.id:
-            raise BadInput("stage_not_offered")
-        return offer
+    def _ended(self, pipeline: bytes) -> None:
+        """The lender gave a run's memory back, whoever wanted that."""
+        run = self._runs.get(PipelineId(pipeline))
+        if run is not None:
+            self._drop(PipelineId(pipeline), run)
 
-    def _forget_old(self, member: MachineId, keep: int = MAX_OFFERS - 1) -> None:
-        """A host that offers and never opens does not fill this machine's memory."""
-        idle = [
-            pipeline
-            for pipeline, offer in self._offers.items()
-            if offer.member == member and pipeline not in self._owners
-        ]
-        for pipeline in idle[: len(idle) - keep] if len(idle) > keep else ():
-            del self._offers[pipeline]
+    def _drop(self, pipeline: PipelineId, run: _Run) -> None:
+        """Forget a run that has no memory here any more. Repeating is harmless."""
+        if self._runs.get(pipeline) is run:
+            del self._runs[pipeline]
+            self._stages.release(run.offer.stage_id)
+            self._changed()
 
-    async def _forget_ended(self) -> None:
-        """Runs whose worker died, or that waited too long for their host, hold no stage file."""
-        alive = {wanted.run.pipeline for wanted in self._lender.runs}
-        for pipeline in [pipeline for pipeline in self._owners if pipeline not in alive]:
-            await self._give_back(pipeline)
+
+def _must_host(member: Member) -> None:
+    if HouseholdRole.HOST not in member.roles:
+        raise Refused("role_missing", name=member.name)
+
+
+async def _answer(send: Send, answer: messages.Message) -> None:
+    try:
+        await send(answer)
+    except Unreachable:
+        pass  # the host is gone; the watch in inference/lend.py ends the stage
+    except Exception:  # the outer wall: an answer ends no task
+        log.exception("%s could not be sent", type(answer).__name__)
 
 
 def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: int) -> Wanted:
     """What the order takes here, by this machine's own reading of the stage file."""
-    model = model_of(read_header(path), order.model, manifest.model_id)
+    header = read_header(path)
+    model = model_of(header, order.model, manifest.model_id)
+    _, unproved = families.boundaries(header, model.architecture, n_layers=2)
+    if unproved is not None:
+        raise BadInput(unproved.code, **unproved.facts)
     layers = _checked_layers(order)
     if model.width != order.width or model.n_layers != len(layers):
         raise BadInput("manifest_odd", what="another shape than was asked for")
@@ -266,7 +286,3 @@ def _checked_layers(order: messages.OpenStage) -> Layers:
     if not sound:
         raise BadInput("manifest_odd", what="sizes that cannot be")
     return Layers(order.first, order.last)
-
-
-def _short(fact: object) -> str | int | float:
-    return fact if isinstance(fact, int | float) else str(fact)[:200]

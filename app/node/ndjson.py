@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 Json = dict[str, Any]
 Progress = Callable[[Json], None]
 PROGRESS_SECONDS = 0.1
+UNREAD_SECONDS = 30.0  # an asker that takes nothing for so long has gone (SAFETY.md 5)
 
 
 async def lines(request: web.Request, work: AsyncGenerator[Json, None]) -> web.StreamResponse:
@@ -28,19 +29,27 @@ async def lines(request: web.Request, work: AsyncGenerator[Json, None]) -> web.S
     await answer.prepare(request)
     try:
         async for line in work:
-            await answer.write(msgspec.json.encode(line) + b"\n")
+            await _write(request, answer, line)
     except AppError as error:
-        await answer.write(msgspec.json.encode({"error": explained(error)}) + b"\n")
-    except ConnectionError:  # the asker went away
-        raise asyncio.CancelledError from None
+        await _write(request, answer, {"error": explained(error)})
     except Exception:  # the outer wall of a request whose answer has begun
         log.exception("%s failed", request.path)
-        await answer.write(msgspec.json.encode({"error": explained(AppError("bug"))}) + b"\n")
+        await _write(request, answer, {"error": explained(AppError("bug"))})
     await answer.write_eof()
     return answer
 
 
-async def with_progress(work: Callable[[Progress], Awaitable[Json]]) -> AsyncGenerator[Json, None]:
+async def _write(request: web.Request, answer: web.StreamResponse, line: Json) -> None:
+    try:
+        async with asyncio.timeout(UNREAD_SECONDS):
+            await answer.write(msgspec.json.encode(line) + b"\n")
+    except (ConnectionError, TimeoutError):
+        if request.transport is not None:
+            request.transport.abort()
+        raise asyncio.CancelledError from None
+
+
+async def with_progress(work: Callable[[Progress], Awaitable[Any]]) -> AsyncGenerator[Json, None]:
     """Run `work` and yield its progress at most ten times a second, then {"done": result}.
 
     Closing the iterator cancels the work. `work` may report from any thread.
@@ -48,6 +57,7 @@ async def with_progress(work: Callable[[Progress], Awaitable[Json]]) -> AsyncGen
     loop = asyncio.get_running_loop()
     news: asyncio.Queue[Json | None] = asyncio.Queue()
     last = [0.0]
+    closed = False
 
     def report(progress: Json) -> None:
         whole = progress.get("done") == progress.get("total")
@@ -60,15 +70,19 @@ async def with_progress(work: Callable[[Progress], Awaitable[Json]]) -> AsyncGen
         try:
             while (line := await news.get()) is not None:
                 yield line
+        except GeneratorExit:  # a TaskGroup would wrap it
+            closed = True
         finally:
             task.cancel()
+    if closed:
+        return
     result = task.result()
     if isinstance(result, AppError):
         raise result
     yield {"done": result}
 
 
-async def _settled(work: Awaitable[Json], news: asyncio.Queue[Json | None]) -> Json | AppError:
+async def _settled(work: Awaitable[Any], news: asyncio.Queue[Json | None]) -> Any:
     """The result or the AppError as a value, so that a TaskGroup does not wrap it."""
     try:
         return await work

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from typing import Any
 
 from app import __version__
 from app.catalog.shelf import Shelf
-from app.catalog.stage_store import StageStore
+from app.catalog.stage_store import StageStore, disk_limits
 from app.core import household as facts
 from app.core import pairing
 from app.core.errors import BadInput, Reason
 from app.core.household import Household, Machine, apply
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.membership import Member
+from app.core.operations import clean_name
 from app.core.plan import Candidate
 from app.inference.lend import Lender
 from app.lan import identity, messages
@@ -27,7 +28,8 @@ from app.lan.peer import PeerLink, Work
 from app.lan.sockets import listening_socket
 from app.machine import devices, keystore, paths, runtime_file, settings
 from app.node import doctor, pairings
-from app.node.answers import StageAnswers
+from app.node.answers import Ready, StageAnswers
+from app.node.closings import Closings
 from app.node.control import Control
 from app.node.events import Events
 from app.node.hosting import Hosting
@@ -40,31 +42,39 @@ from app.node.snapshot import machine_json
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-STAGES_BYTES = 200 << 30  # stage files that nobody uses are deleted above this
 STATUS_SECONDS = 0.25  # changes closer together are told as one
+FREE_SECONDS = 5.0  # between looks at the free memory, which changes without news of ours
 
 
 class Node:
     """The engine process of one machine, from start to stop."""
 
-    def __init__(self, options: NodeOptions, home: paths.Home, chosen: settings.Settings) -> None:
+    def __init__(
+        self,
+        options: NodeOptions,
+        home: paths.Home,
+        chosen: settings.Settings,
+        stopping: Callable[[], None],
+    ) -> None:
         self.home, self.settings = home, chosen
         self.events = Events(self.snapshot)
         self.control = Control(self)
-        self._options = options
+        self._options, self._stopping = options, stopping
         self._household = Household()
         self._stop = asyncio.Event()
         self._status_news = asyncio.Event()
         self._memory = MemoryRules(chosen.lend_bytes)
         self._threads = options.threads or devices.usable_cores()
         self._device = devices.processor_name()
-        self._answers = StageAnswers()
-        self._stages = StageStore(home.stages, STAGES_BYTES)
+        self._answers, self._closings = StageAnswers(), Closings(self.link)
+        most_bytes, reserve_bytes = disk_limits(home.root)
+        self._stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         self._shelf = Shelf(home.models, paths.guide_file(), self._stages)
-        self.models = Models(self._shelf)
+        self.models = Models(self._shelf, self._stages, self._model_in_use)
         self.network: Network
         self.hosting: Hosting
         self._lending: Lending
+        self._instances: dict[MachineId, str] = {}  # which start of each machine was met last
 
     async def run(self, ready: Callable[[Json], None]) -> None:
         """Serve until `stop`. Raises AppError when the node cannot start."""
@@ -75,19 +85,20 @@ class Node:
         port = self.settings.port if self._options.port is None else self._options.port
         sock = listening_socket(self._options.bind, port)
         async with AsyncExitStack() as stack:
-            lender = Lender(self._memory.lent_bytes, self.settings.name)
+            lender = Lender(self.lent_bytes, self.settings.name)
             await stack.enter_async_context(lender)
             group = await stack.enter_async_context(asyncio.TaskGroup())
             self._lending = Lending(
-                lender, self._shelf, self._stages, self._memory.lent_bytes, self._threads,
-                group, self.changed,
+                lender, self._shelf, self._stages, self.lent_bytes, self._threads, group,
+                self.changed,
             )  # fmt: skip
-            self.network = Network(self.home, me, sock, self, self)
-            await stack.enter_async_context(self.network)
+            stack.callback(self._lending.end)
             self.hosting = Hosting(
                 self._shelf, self._stages, self, self._candidates, self._threads, group,
                 self.changed,
             )  # fmt: skip
+            self.network = Network(self.home, me, sock, self, self)
+            await stack.enter_async_context(self.network)
             await self._serve(ready, group)
 
     async def _serve(self, ready: Callable[[Json], None], group: asyncio.TaskGroup) -> None:
@@ -111,9 +122,11 @@ class Node:
             )
             await self._stop.wait()
         finally:
+            self._stopping()
             self.home.runtime_file.unlink(missing_ok=True)
-            await self.hosting.unload()
+            self.hosting.close()
             await self.control.stop()
+            await self.hosting.unload()
             for task in own:
                 task.cancel()
 
@@ -127,7 +140,7 @@ class Node:
 
     def lent_bytes(self) -> int:
         """What others may use here in all."""
-        return self._memory.lent_bytes()
+        return self._memory.lent_bytes(*self._uses())
 
     def changed(self) -> None:
         """Something that a face shows, or another machine must know, may be another now."""
@@ -138,15 +151,16 @@ class Node:
 
     def snapshot(self) -> Json:
         me = self.network.id
-        lending, running = self._lending, self.hosting.running
-        self.models.in_use = running.entry.model.id if running else None
+        lending = self._lending
         return {
             "node": {
                 "id": me,
                 "name": self.settings.name,
                 "version": __version__,
                 "peer_address": str(self.network.address),
-                "lending": self._memory.json(lending.used_bytes, self._lends_to()),
+                "lending": self._memory.json(
+                    self.lent_bytes(), lending.used_bytes, self._lends_to()
+                ),
             },
             "machines": {
                 key: machine_json(machine, key == me)
@@ -158,7 +172,7 @@ class Node:
             },
             "loaded": self.hosting.loaded_json(),
             "pairing": pairings.window_json(self.network.window),
-            "answers": running.answers() if running else {"running": 0, "waiting": 0},
+            "answers": self.hosting.answers(),
         }
 
     async def open_pairing(self, role: str) -> Json:
@@ -187,8 +201,7 @@ class Node:
     # Local: what the network asks
 
     def offer(self) -> Offer:
-        lent = self._memory.lent_bytes()
-        free = max(0, lent - self._lending.used_bytes)
+        free = max(0, self.lent_bytes() - self._lending.used_bytes)
         total = devices.memory().total_bytes
         return Offer(self.settings.name, self._device[:200], ("llamacpp",), total, free)
 
@@ -198,13 +211,17 @@ class Node:
     # Handlers: what happens on the network
 
     async def connected(self, link: PeerLink) -> None:
+        await self._closings.linked(link.peer, link)
         self._tell(facts.Came(link.peer, str(link.address)))
         hello = link.hello
+        device = _clean(hello.device)
         self._tell(
-            facts.Told(
-                link.peer, link.name, hello.device, hello.total_bytes, hello.lendable_bytes, 0
-            )
+            facts.Told(link.peer, link.name, device, hello.total_bytes, hello.lendable_bytes, 0)
         )
+        before = self._instances.get(link.peer, hello.instance)
+        self._instances[link.peer] = hello.instance
+        if before != hello.instance and (ending := self._lending.close_soon(link.peer)):
+            await asyncio.wait(ending)  # it started anew, and needs these layers no more
         await link.send(self._status())
 
     async def message(self, link: PeerLink, message: messages.Message) -> None:
@@ -212,8 +229,8 @@ class Node:
             case messages.Status():
                 self._tell(_told(link, message))
             case messages.OpenStage():
-                member = self.network.members[link.peer]
-                self._lending.open(member, message, link.send)
+                if member := self.network.members.get(link.peer):
+                    await self._lending.open(member, message, link.send)
             case messages.CloseStage(pipeline=pipeline):
                 await self._lending.close(link.peer, pipeline_id(pipeline))
             case messages.StageReady() | messages.StageFailed() | messages.StageLost():
@@ -258,13 +275,17 @@ class Node:
     def link(self, machine: MachineId) -> PeerLink:
         return self.network.link(machine)
 
-    def expect(self, machine: MachineId, pipeline: PipelineId) -> None:
-        self._answers.expect(machine, pipeline)
+    def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
+        return self._answers.expect(machine, pipeline)
 
-    async def ready(self, machine: MachineId, pipeline: PipelineId) -> messages.StageReady:
-        return await self._answers.wait(machine, pipeline)
+    async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
+        await self._closings.close(machine, pipeline)
 
     # inside
+
+    def _model_in_use(self) -> str | None:
+        running = self.hosting.running
+        return running.entry.model.id if running else None
 
     def _tell(self, event: facts.Event) -> None:
         self._household = apply(self._household, event)
@@ -273,14 +294,20 @@ class Node:
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
         """This machine and the lenders here; `released`: bytes of ours they are giving back now."""
         me = self.network.id
-        here = self._memory.own_bytes() - self._lending.used_bytes
-        host = Candidate(me, self.settings.name, max(0, here))
+        host = Candidate(me, self.settings.name, self._memory.own_bytes(*self._uses()))
         lenders = [
             Candidate(key, machine.name, machine.could_lend(released.get(key, 0)))
             for key, machine in self._household.machines.items()
             if key != me and machine.online and "lender" in machine.roles
         ]
         return host, sorted(lenders, key=lambda lender: (lender.name, lender.id))
+
+    def _uses(self) -> tuple[int, int, int]:
+        """Bytes here: promised to others; of these, not loaded yet; held by this machine's own model."""
+        running = self.hosting.running
+        here = running.planned_stages if running and not running.ended.is_set() else ()
+        own = sum(stage.total_bytes for stage in here if stage.machine == self.network.id)
+        return self._lending.used_bytes, self._lending.unloaded_bytes, own
 
     def _with_layers(self) -> Household:
         me = self._household.machines[self.network.id]
@@ -319,7 +346,9 @@ class Node:
         """Tell the others what this machine lends, when that is another than they know."""
         told = None
         while True:
-            await self._status_news.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FREE_SECONDS):
+                    await self._status_news.wait()
             self._status_news.clear()
             now = self._status()
             if now != told:
@@ -331,9 +360,14 @@ class Node:
 def _told(link: PeerLink, status: messages.Status) -> facts.Told:
     return facts.Told(
         link.peer,
-        link.name if status.name == link.hello.name else status.name,
-        status.device,
+        clean_name(status.name),
+        _clean(status.device),
         status.total_bytes,
         status.lendable_bytes,
         status.used_bytes,
     )
+
+
+def _clean(device: str) -> str:
+    """What another machine says of its processor, fit to be shown."""
+    return clean_name(device) if device else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -21,7 +21,7 @@ from app.inference.stage_client import FrameChannel, StageClient
 from app.inference.step import Run
 from app.inference.worker import Worker
 from app.lan import messages
-from app.lan.client import ANSWER_SECONDS
+from app.lan.client import ANSWER_BYTES_PER_SECOND, ANSWER_SECONDS
 from app.node.answers import Ready
 from app.node.ndjson import Progress
 from app.node.stoppable import in_thread
@@ -35,9 +35,9 @@ NUMBER_NAMES = {Number.F32: "f32", Number.F16: "f16", Number.Q8: "q8"}
 class LenderLink(Protocol):
     """What a placement asks of the link to a lender; lan/peer.py has it."""
 
-    async def offer_stage(self, pipeline: PipelineId, body: bytes) -> bytes: ...
+    async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int) -> bytes: ...
     async def upload_pieces(
-        self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None]
+        self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int
     ) -> bytes: ...
     async def open_data(self, pipeline: PipelineId) -> FrameChannel: ...
     async def send(self, message: messages.Message) -> None: ...
@@ -128,12 +128,9 @@ class Placing:
             done += n_bytes
             self._tell(stage, "cutting", done, total, "bytes")
 
-        await in_thread(lambda report: self._stages.fill(cut, report), tell)
-        path = self._stages.hold(stage_id)  # on the loop: nothing comes between it and its release
-        if path is None:
-            raise StageLost("stage_gone")
+        self._stages.keep(stage_id)  # on the loop: nothing comes between it and its release
         self._stack.callback(self._stages.release, stage_id)
-        return str(path)
+        return str(await in_thread(lambda report: self._stages.fill(cut, report), tell))
 
     async def _open_there(self, stage: PlannedStage) -> StageClient:
         run = self._run(stage)
@@ -159,18 +156,19 @@ class Placing:
 
         Raises StageLost when it answers heartbeats, but takes no bytes.
         """
+        whole = cut.manifest.total_bytes
         try:
-            async with asyncio.timeout(TAKEN_SECONDS + ANSWER_SECONDS) as limit:
-                answer = await link.offer_stage(pipeline, to_json(cut.manifest))
+            async with asyncio.timeout(_answer_seconds(whole)) as limit:
+                answer = await link.offer_stage(pipeline, to_json(cut.manifest), whole)
                 if wants := wants_from_json(answer, cut.manifest):
                     chunks = self._chunks(stage, cut, wants, limit)
-                    await link.upload_pieces(pipeline, chunks)
+                    await link.upload_pieces(pipeline, chunks, whole)
         except TimeoutError:
             seconds = TAKEN_SECONDS
             raise StageLost("stage_not_taken", machine=stage.name, seconds=seconds) from None
 
     async def _chunks(
-        self, stage: PlannedStage, cut: Cut, wants: Sequence[Want], limit: asyncio.Timeout
+        self, stage: PlannedStage, cut: Cut, wants: tuple[Want, ...], limit: asyncio.Timeout
     ) -> AsyncGenerator[bytes, None]:
         """The bytes of the pieces, as the lender takes them; each chunk that is taken moves `limit`."""
         clock = asyncio.get_running_loop().time
@@ -181,7 +179,7 @@ class Placing:
             sent += len(chunk)
             self.fetched.bytes += len(chunk)
             self._tell(stage, "sending", sent, total, "bytes")
-        limit.reschedule(clock() + TAKEN_SECONDS + ANSWER_SECONDS)  # it hashes and writes the rest
+        limit.reschedule(clock() + _answer_seconds(cut.manifest.total_bytes))
 
     def _run(self, stage: PlannedStage) -> Run:
         number = self._sizes.number
@@ -228,6 +226,11 @@ class Placing:
         self._report(
             {"step": step, "machine": stage.name, "done": done, "total": total, "unit": unit}
         )
+
+
+def _answer_seconds(total_bytes: int) -> float:
+    """For a lender to take the last bytes and answer; lan/client.py gives up the answer before that."""
+    return TAKEN_SECONDS + ANSWER_SECONDS + total_bytes / ANSWER_BYTES_PER_SECOND
 
 
 async def together(*work: Coroutine[Any, Any, StageClient]) -> list[StageClient]:

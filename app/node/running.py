@@ -162,7 +162,9 @@ class Running:
         self._progress.clear()
         self._outcome.set_result(None)
 
-    async def _opened(self, placing: Placing, stack: AsyncExitStack) -> tuple[list[StageClient], Text]:
+    async def _opened(
+        self, placing: Placing, stack: AsyncExitStack
+    ) -> tuple[list[StageClient], Text]:
         clients = await placing.open(self._plan)
         text = await Text.open(self.entry.path)
         await stack.enter_async_context(text)

@@ -7,12 +7,16 @@ import contextlib
 import json
 import logging
 import logging.handlers
+import os
 import signal
 import sys
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
 import msgspec
+import psutil
 
 from app.core.errors import AppError, Refused
 from app.machine import runtime_file, settings
@@ -24,27 +28,41 @@ log = logging.getLogger(__name__)
 
 LOG_BYTES, LOG_FILES = 2 << 20, 3
 ALIVE_SECONDS = 2.0
+END_SECONDS = 8.0  # from the wish to stop to the end; a system that shuts down waits ten
 
 
 def run(options: NodeOptions) -> None:
     """Serve until SIGINT or SIGTERM. Raises AppError when the node cannot start."""
     home = Home.at(options.home).create()
     _log_to(home)
+    late = threading.Timer(END_SECONDS, _end_now)
+    late.daemon = True
     try:
-        asyncio.run(_main(options, home))
+        asyncio.run(_main(options, home, late.start))
     except* AppError as errors:
         raise _first(errors) from None
+    finally:
+        late.cancel()
 
 
-async def _main(options: NodeOptions, home: Home) -> None:
+async def _main(options: NodeOptions, home: Home, stopping: Callable[[], None]) -> None:
     await _refuse_second(home)
-    node = Node(options, home, _settings(options, home))
+    node = Node(options, home, _settings(options, home), stopping)
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels this task instead
             asyncio.get_running_loop().add_signal_handler(number, node.stop)
     log.info("node %s starts in %s", node.settings.name, home.root)
     await node.run(_say_ready)
     log.info("node stopped")
+
+
+def _end_now() -> None:
+    """The orderly end takes too long: a disk, a driver or a bug holds a thread. Nothing may stay."""
+    log.error("the node does not end by itself; it is ended with all its workers")
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            child.kill()
+    os._exit(1)
 
 
 def _say_ready(facts: dict[str, Any]) -> None:

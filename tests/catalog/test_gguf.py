@@ -55,9 +55,14 @@ def test_the_facts_of_a_model(tmp_path: Path, tied: bool) -> None:
     assert found.file_bytes == path.stat().st_size
     assert found.kv_bytes_per_token == (2 * (64 + 64) * 2,) * 3  # kv heads, head dim twice, f16
     assert found.kv_bytes(Layers(1, 3), 100) == 100 * 2 * 512
-    assert found.quantisation == "Q4_K"  # of most bytes: the file names no mix
+    assert found.quantisation == "Q4_K_M"
     assert found.has_template
     assert (found.boundaries, found.whole_reason) == ((1, 2), None)
+
+
+def test_a_file_that_names_no_mix_is_named_by_most_of_its_bytes(tmp_path: Path) -> None:
+    path = tiny.llama(tmp_path / "t.gguf", layers=3, width=256, ffn=512, quant="Q4_K")
+    assert model(path).quantisation == "Q4_K"
 
 
 def test_what_a_file_says_of_itself(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ from typing import BinaryIO
 
 import pytest
 
+from app.catalog import stage_store
 from app.catalog.cut import Cut, read_pieces
 from app.catalog.files import Disk
 from app.catalog.manifest import Manifest, Want
@@ -407,3 +409,98 @@ def test_a_stage_of_no_valid_name_is_never_looked_for(lender: Home) -> None:
     for name in ("../x", "", "A" * 64, "a" * 63):
         assert lender.stages.path(name) is None
         assert lender.stages.hold(name) is None
+
+
+def cuts_of(home: Home, n_models: int) -> list[Cut]:
+    """The same layers of several models."""
+    entries = [home.add(f"m{seed}", layers=4, seed=seed) for seed in range(n_models)]
+    return [home.shelf.cut(entry, Layers(1, 3), Role.MIDDLE) for entry in entries]
+
+
+def bring(store: StageStore, cut: Cut, n_bytes: int | None = None) -> None:
+    """What a host does: offer, and send all of it or a part."""
+    with store.accept(cut.manifest) as receiver:
+        receiver.write(b"".join(read_pieces(cut, receiver.wants))[:n_bytes])
+        if n_bytes is None:
+            receiver.finish()
+
+
+def test_what_others_bring_never_goes_beyond_the_limit(home: Home, lender: Home) -> None:
+    """Not even when all claim to be of one model, whose stages are otherwise spared."""
+    store = lender.stages
+    claims = [replace(cut.manifest, model_id="0" * 64) for cut in cuts_of(home, 4)]
+    cuts = [Cut(claim, cut.sources) for claim, cut in zip(claims, cuts_of(home, 4), strict=True)]
+    store.limit_bytes = int(2.5 * claims[0].total_bytes)  # and their indexes
+    for cut in cuts:
+        bring(store, cut)
+        assert store.used_bytes() <= store.limit_bytes
+    assert store.path(claims[3].id)
+    assert not store.path(claims[0].id)
+
+
+def test_stages_in_use_and_coming_in_are_counted_in_full(home: Home, lender: Home) -> None:
+    store, (one, two, three) = lender.stages, cuts_of(home, 3)
+    store.limit_bytes = int(2.5 * one.manifest.total_bytes)
+    bring(store, one)
+    assert store.hold(one.manifest.id)
+    with store.accept(two.manifest), pytest.raises(DoesNotFit) as error:
+        store.accept(three.manifest)
+    assert error.value.reason.code == "stages_full"
+    assert said(error.value)
+    store.release(one.manifest.id)
+    bring(store, three)
+    store.limit_bytes = three.manifest.total_bytes - 1
+    with pytest.raises(DoesNotFit):
+        store.accept(two.manifest)
+
+
+def test_an_offer_takes_no_room_before_its_bytes_come(cut: Cut, lender: Home) -> None:
+    part = lender.folder / "stages" / f"{cut.manifest.id}.part"
+    with lender.stages.accept(cut.manifest) as receiver:
+        assert part.stat().st_size == len(cut.manifest.header)
+        for chunk in sent(cut, receiver.wants):
+            receiver.write(chunk)
+        assert receiver.finish().read_bytes() == expected(cut)
+
+
+def test_stages_that_broke_off_do_not_pile_up(
+    home: Home, lender: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_store, "MAX_PARTS", 2)
+    for turn, cut in enumerate(cuts_of(home, 4)):
+        bring(lender.stages, cut, 1000)
+        os.utime(lender.folder / "stages" / f"{cut.manifest.id}.part", ns=(turn, turn))
+        os.utime(lender.folder / "stages" / f"{cut.manifest.id}.have", ns=(turn, turn))
+        assert files(lender).count(".part") == min(turn + 1, 2)
+    assert cut.manifest.id in {path.stem for path in (lender.folder / "stages").glob("*.part")}
+
+
+def test_others_leave_more_of_the_disk_free_than_its_owner(cut: Cut, lender: Home) -> None:
+    disk = BadDisk(free=cut.manifest.total_bytes + RESERVE_BYTES)
+    store = StageStore(lender.folder / "stages", LIMIT_BYTES, disk, reserve_bytes=RESERVE_BYTES + 1)
+    with pytest.raises(DoesNotFit):
+        store.accept(cut.manifest)
+    assert store.fill(cut).exists()
+
+
+@pytest.mark.parametrize(
+    ("total_gib", "most_gib", "left_gib"),
+    [(4, 1, 1), (64, 16, 5), (400, 100, 20), (4000, 200, 200)],
+)
+def test_limits_follow_the_size_of_the_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, total_gib: int, most_gib: int, left_gib: int
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(total=total_gib << 30)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    assert stage_store.disk_limits(tmp_path) == (most_gib << 30, left_gib << 30)
+
+
+def test_a_stage_is_kept_before_it_is_there(cut: Cut, lender: Home) -> None:
+    lender.stages.keep(cut.manifest.id)
+    lender.stages.fill(cut)
+    lender.stages.limit_bytes = 0
+    lender.stages.trim()
+    assert files(lender) == [".gguf", ".json"]
+    lender.stages.release(cut.manifest.id)
+    lender.stages.trim()
+    assert files(lender) == []

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import os
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import psutil
 import pytest
@@ -14,6 +15,7 @@ from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
 from app.core.reasons import said
 from app.inference import lend
 from app.inference.lend import Lender, Wanted
+from app.inference.links import open_run
 from app.inference.step import Run
 from app.lan.channel import MemoryChannel
 from backends.contract import Layers, Number, Role, Segment
@@ -214,3 +216,77 @@ async def test_layers_wait_for_a_host_s_return_but_not_for_ever(
         async with asyncio.timeout(3):
             while lender.used_bytes:  # noqa: ASYNC110  seen from outside
                 await asyncio.sleep(0.05)
+
+
+async def test_those_who_ask_at_once_do_not_get_the_same_memory() -> None:
+    async with Lender(lambda: 150 * MIB, "den-pc") as lender:
+        asked = [lender.open(wanted()) for _ in range(3)]
+        ends = await asyncio.gather(*asked, return_exceptions=True)
+        assert sum(isinstance(end, DoesNotFit) for end in ends) == 2
+        assert lender.used_bytes == 100 * MIB
+        assert len(children()) == 1
+
+
+async def test_a_run_that_is_asked_for_20_times_at_once_has_one_worker() -> None:
+    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+        what = wanted()
+        ends = await asyncio.gather(*(lender.open(what) for _ in range(20)), return_exceptions=True)
+        assert sum(isinstance(end, Refused) for end in ends) == 19
+        assert len(children()) == 1
+        with pytest.raises(Refused):
+            await lender.serve(wanted().run.pipeline, MemoryChannel.pair()[0])
+
+
+@pytest.mark.parametrize("turns", [1, 3, 300])
+async def test_what_is_still_opening_can_be_ended(turns: int) -> None:
+    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+        what, other = wanted(), wanted()
+        asked = asyncio.gather(lender.open(what), lender.open(other), return_exceptions=True)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        assert not lender.busy()
+        assert lender.unloaded_bytes > 0
+        await lender.close(what.run.pipeline)
+        await lender.stop_now(Reason("lend_stopped", {"machine": "den-pc"}))
+        assert lender.used_bytes == 0
+        assert children() == []
+        first, second = await asked
+        assert isinstance(first, StageLost)
+        assert isinstance(second, StageLost)
+        assert second.reason.code == "lend_stopped"
+
+
+async def test_the_end_of_a_run_is_told_whatever_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lend, "LOOK_S", 0.05)
+    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+        told: list[bytes] = []
+        lender.on_ended = told.append
+        killed, closed = wanted(), wanted()
+        await lender.open(killed)
+        children()[0].kill()
+        await lender.open(closed)
+        async with asyncio.timeout(3):
+            while not told:  # noqa: ASYNC110  seen from outside
+                await asyncio.sleep(0.05)
+        await lender.close(closed.run.pipeline)
+        await lender.close(closed.run.pipeline)
+        assert told == [killed.run.pipeline, closed.run.pipeline]
+
+
+async def test_a_run_ended_in_the_moment_it_was_loaded_is_not_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+        opened = open_run
+
+        async def loaded_and_ended(*args: Any) -> Any:
+            answer = await opened(*args)
+            for lent in lender._open.values():
+                lent.kill(Reason("lend_stopped", {"machine": "den-pc"}))
+            return answer
+
+        monkeypatch.setattr(lend, "open_run", loaded_and_ended)
+        with pytest.raises(StageLost) as told:
+            await lender.open(wanted())
+        assert told.value.reason.code == "lend_stopped"
+        assert lender.used_bytes == 0

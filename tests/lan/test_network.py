@@ -11,7 +11,9 @@ import pytest
 
 from app.core.errors import DoesNotFit, Reason, Refused, Unreachable
 from app.core.ids import PipelineId
+from app.core.membership import Member
 from app.core.operations import Role
+from app.lan import client
 from app.lan.messages import CloseStage, Leaving
 from tests.lan.nodes import Nodes, opened, pair, until
 
@@ -47,6 +49,23 @@ async def test_two_machines_pair_and_talk(nodes: Nodes) -> None:
     await channel.close()
     with pytest.raises(Unreachable):
         await channel.receive()
+
+
+async def test_a_lender_may_hash_large_layers_for_long(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    link = attic.network.link(den.network.id)
+
+    async def slowly(member: Member, pipeline: PipelineId, body: bytes) -> bytes:
+        await asyncio.sleep(0.6)
+        return b"[]"
+
+    monkeypatch.setattr(den, "stage_offer", slowly)
+    monkeypatch.setattr(client, "ANSWER_SECONDS", 0.2)
+    with pytest.raises(Unreachable):
+        await link.offer_stage(PIPELINE, b"x", 1 << 20)
+    assert await link.offer_stage(PIPELINE, b"x", 200 << 20) == b"[]"
 
 
 async def test_third_machine_is_known_to_all(nodes: Nodes) -> None:

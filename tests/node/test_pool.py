@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import signal
+import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -17,7 +19,7 @@ from app.client import NodeClient
 from app.core.errors import AppError, BadInput, StageLost
 from app.core.schedule import prompt_chunks
 from tests import tiny
-from tests.node.pool import TestNode, node, paired
+from tests.node.pool import TestNode, node, pair, paired
 
 Json = dict[str, Any]
 GUIDE = Path(__file__).parents[2] / "resources" / "guide.gguf"
@@ -60,7 +62,6 @@ async def test_three_nodes_say_what_the_whole_model_says(host: NodeClient) -> No
 
 def whole(prompt: str, n_tokens: int) -> tuple[list[int], list[int]]:
     """Prompt ids and greedy answer of the whole model in llama.cpp, in the chunks a pipeline uses."""
-    import sys
     import types
 
     sys.modules.setdefault("diskcache", types.ModuleType("diskcache"))
@@ -254,6 +255,31 @@ def test_a_small_lender_is_refused_with_both_numbers(tmp_path: Path) -> None:
         assert "MiB" in said.stderr
         assert len(said.stderr.strip().splitlines()) == 1
         assert nodes[0].run("status").returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="stops a node by SIGSTOP")
+async def test_a_lender_that_stood_still_gives_back_what_the_lost_link_held(tmp_path: Path) -> None:
+    """It has room for these layers once, and heard nothing of their end."""
+    order = {"model": "guide", "split": [3, 2, 3]}
+    with (
+        node(tmp_path / "host", "host", "2GiB") as den,
+        node(tmp_path / "attic", "attic", "110MiB") as attic,
+    ):
+        pair(den, attic)
+        async with den.client() as host:
+            await host.work("POST", "/load", order)
+            attic.process.send_signal(signal.SIGSTOP)
+            await until(den, lambda machines: not machines["attic"]["online"])
+            await host.post("/unload")
+            attic.process.send_signal(signal.SIGCONT)
+            await until(den, lambda machines: all_free(machines["attic"], 110 << 20))
+            loaded = (await host.work("POST", "/load", order))["loaded"]
+            assert loaded["state"] == "ready"
+
+
+def all_free(machine: Json, lent_bytes: int) -> bool:
+    return (machine["lent_bytes"], machine["used_bytes"]) == (lent_bytes, 0)
 
 
 async def test_a_node_that_is_killed_is_offline_and_returns(tmp_path: Path) -> None:

@@ -1,0 +1,132 @@
+"""The control API of a real node: who may pass on each route, what the routes answer, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from app.client import NodeClient
+from app.core.errors import BadInput
+from tests import tiny
+from tests.node.pool import TestNode, node
+
+Json = dict[str, Any]
+ROUTES = [
+    ("GET", "/status"), ("GET", "/events"), ("GET", "/machines"), ("GET", "/models"),
+    ("GET", "/doctor"), ("GET", "/pairing/wait"), ("POST", "/pairing"), ("POST", "/pairing/join"),
+    ("POST", "/models"), ("POST", "/plan"), ("POST", "/load"), ("POST", "/unload"),
+    ("POST", "/ask"), ("POST", "/shutdown"), ("DELETE", "/pairing"), ("DELETE", "/machines/x"),
+    ("DELETE", "/models/guide"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def den(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
+    with node(tmp_path_factory.mktemp("control"), "den") as one:
+        yield one
+
+
+@pytest.fixture
+async def client(den: TestNode) -> AsyncGenerator[NodeClient, None]:
+    async with den.client() as one:
+        yield one
+
+
+async def status_of(client: NodeClient, method: str, path: str, **headers: str) -> tuple[int, Json]:
+    """What a request with exactly these headers gets."""
+    url = f"http://127.0.0.1:{client.runtime.port}{path}"
+    body: Json | None = {} if method == "POST" else None
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, url, json=body, headers=headers) as answer,
+    ):
+        return answer.status, (await answer.json() if answer.status >= 400 else {})
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+async def test_no_route_opens_without_the_token(client: NodeClient, method: str, path: str) -> None:
+    right = {"Authorization": f"Bearer {client.runtime.token}"}
+    assert (await status_of(client, method, path))[0] == 401
+    assert (await status_of(client, method, path, Authorization="Bearer x"))[0] == 401
+    foreign = await status_of(client, method, path, **right, Host="evil.example")
+    assert foreign[0] == 421
+    assert foreign[1]["error"]["message"].endswith(".")
+    assert (await status_of(client, method, path, **right, Origin="http://evil.example"))[0] == 403
+
+
+async def test_a_route_that_is_not_there_is_none(client: NodeClient) -> None:
+    right = {"Authorization": f"Bearer {client.runtime.token}"}
+    url = f"http://127.0.0.1:{client.runtime.port}/nothing"
+    async with aiohttp.ClientSession() as session, session.get(url, headers=right) as answer:
+        assert answer.status == 404
+
+
+async def test_the_snapshot_has_what_faces_show(client: NodeClient) -> None:
+    status = await client.get("/status")
+    assert set(status) == {"node", "machines", "links", "loaded", "pairing", "answers"}
+    assert status["answers"] == {"running": 0, "waiting": 0}
+    (machine,) = (await client.get("/machines"))["machines"]
+    assert (machine["name"], machine["this"]) == ("den", True)
+    assert all(set(check) >= {"name", "ok"} for check in (await client.get("/doctor"))["checks"])
+
+
+async def test_a_model_comes_by_name_is_used_and_goes(client: NodeClient, tmp_path: Path) -> None:
+    path = tiny.llama(tmp_path / "file.gguf", layers=4)
+    steps: list[Json] = []
+    order = {"path": str(path), "name": "chosen"}
+    done = await client.work("POST", "/models", order, steps.append)
+    assert done["model"]["name"] == "chosen"
+    assert steps[-1]["done"] == steps[-1]["total"]
+    forecast = await client.post("/plan", {"model": "chosen", "split": [2, 2]})
+    assert [stage["last"] for stage in forecast["stages"]] == [2, 4]
+    await client.work("POST", "/load", {"model": "chosen", "split": [2, 2]})
+    with pytest.raises(BadInput) as caught:  # though nobody has asked for a snapshot
+        await client.delete("/models/chosen")
+    assert caught.value.reason.code == "model_in_use"
+    assert await client.post("/unload") == {"unloaded": "chosen"}
+    assert await client.post("/unload") == {"unloaded": None}
+    gone = await client.delete("/models/chosen")
+    assert gone["removed"] == "chosen"
+    assert gone["freed_bytes"] > 0  # the two stages that were cut
+
+
+async def test_several_questions_at_once_are_all_counted(client: NodeClient) -> None:
+    order = {"prompt": "?", "max_tokens": 40, "ignore_end": True, "sampling": {"temperature": 0}}
+    most = most_running = 0
+
+    async def look() -> None:
+        nonlocal most, most_running
+        while True:
+            answers = (await client.get("/status"))["answers"]
+            most = max(most, answers["running"] + answers["waiting"])
+            most_running = max(most_running, answers["running"])
+            await asyncio.sleep(0.02)
+
+    async with asyncio.TaskGroup() as group:
+        looking = group.create_task(look(), name="look")
+        async with asyncio.TaskGroup() as asking:
+            tasks = [
+                asking.create_task(client.work("POST", "/ask", order), name="ask") for _ in range(3)
+            ]
+        looking.cancel()
+    assert most == 3  # also those that wait for the model
+    assert most_running > 0
+    assert len({task.result()["text"] for task in tasks}) == 1
+    assert (await client.get("/status"))["answers"] == {"running": 0, "waiting": 0}
+
+
+def test_shutdown_ends_the_node(tmp_path: Path) -> None:
+    with node(tmp_path, "short") as one:
+
+        async def shut() -> None:
+            async with one.client() as client:
+                await client.post("/shutdown")
+
+        asyncio.run(shut())
+        one.process.wait(10)
+        assert not (tmp_path / "runtime.json").exists()

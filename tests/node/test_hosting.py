@@ -1,0 +1,291 @@
+"""Who gets which model when several people ask: loads in turn, swaps between answers, stops at once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from app.catalog.shelf import Shelf
+from app.catalog.stage_store import StageStore
+from app.core.errors import AppError, DoesNotFit, Refused, StageLost
+from app.core.ids import MachineId
+from app.core.plan import Candidate
+from app.inference.chats import Delta, Question
+from app.node import hosting as hosting_module
+from app.node import requests as asked
+from app.node import running as running_module
+from app.node.hosting import Hosting
+from app.node.running import Running
+from tests import tiny
+
+DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
+MIB = 1 << 20
+Json = dict[str, Any]
+
+
+class Scene:
+    """What the placements of one test do, and what was placed so far."""
+
+    def __init__(self) -> None:
+        self.placed: list[FakeRunning] = []
+        self.may_load, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.may_load.set()
+        self.may_answer.set()
+        self.answering = asyncio.Event()
+        self.errors: list[AppError] = []  # of the next loads
+        self.den = Candidate(DEN, "den", 1 << 40)
+        self.attic = Candidate(ATTIC, "attic", 1 << 40)
+        self.released: list[Mapping[MachineId, int]] = []
+
+    def candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
+        self.released.append(dict(released))
+        return self.den, [self.attic]
+
+    @property
+    def names(self) -> list[str]:
+        return [running.entry.name for running in self.placed]
+
+
+class FakeAnswerer:
+    def __init__(self, running: FakeRunning, scene: Scene) -> None:
+        self._running, self._scene = running, scene
+
+    async def answer(self, question: Question) -> AsyncGenerator[Delta, None]:
+        self._scene.answering.set()
+        yield Delta(self._running.entry.name, ())
+        await self._scene.may_answer.wait()
+        if self._running.ended.is_set():
+            raise StageLost("pipeline_closed")
+        yield Delta("!", ())
+
+
+class FakeRunning(Running):
+    """A placement without workers."""
+
+    scene: Scene
+
+    async def run(self, *_: Any) -> None:
+        self.scene.placed.append(self)
+        try:
+            if self.scene.errors:
+                raise self.scene.errors.pop(0)
+            await self._unless_stopped(self.scene.may_load.wait())
+            self.answerer = FakeAnswerer(self, self.scene)  # type: ignore[assignment]
+            self._outcome.set_result(None)
+            await self._stop.wait()
+        except AppError as error:
+            self._fail(error)
+        finally:
+            self._over()
+
+    def lose(self) -> None:
+        self._lost = StageLost("stage_unreachable", machine="attic").reason
+        self._over()
+
+    def _over(self) -> None:
+        self.answerer, self._ended_at = None, time.monotonic()
+        self.ended.set()
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    folder = tmp_path_factory.mktemp("shelf")
+    made = Shelf(folder / "models", folder / "none", StageStore(folder / "stages", 1 << 30))
+    for seed, name in enumerate(("one", "two")):
+        made.import_file(tiny.llama(folder / f"{name}.gguf", layers=4, seed=seed))
+    return made
+
+
+@pytest.fixture
+async def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    scene = Scene()
+    monkeypatch.setattr(FakeRunning, "scene", scene, raising=False)
+    monkeypatch.setattr(hosting_module, "Running", FakeRunning)
+    return scene
+
+
+@pytest.fixture
+async def hosting(shelf: Shelf, scene: Scene) -> AsyncGenerator[Hosting, None]:
+    nothing: Any = None  # its placements are not real
+    async with asyncio.TaskGroup() as group:
+        made = Hosting(shelf, nothing, nothing, scene.candidates, 1, group, lambda: None)
+        yield made
+        made.close()
+        await made.unload()
+
+
+async def ask(hosting: Hosting, model: str | None = None) -> str:
+    """The answer's text, or the code of its error."""
+    texts = []
+    try:
+        async with aclosing(hosting.ask(asked.Ask(prompt="?", model=model))) as lines:
+            async for line in lines:
+                texts += [line["delta"]["text"]] if "delta" in line else []
+    except AppError as error:
+        return error.reason.code
+    return "".join(texts)
+
+
+async def load(hosting: Hosting, model: str, **order: Any) -> str:
+    try:
+        await hosting.load(asked.LoadModel(model=model, **order), lambda _: None)
+    except AppError as error:
+        return error.reason.code
+    return "loaded"
+
+
+async def until(holds: Any) -> None:
+    for _ in range(400):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("it did not happen in time")
+
+
+async def test_two_questions_at_once_share_one_load(hosting: Hosting, scene: Scene) -> None:
+    assert await asyncio.gather(*(ask(hosting, "one") for _ in range(3))) == ["one!"] * 3
+    assert scene.names == ["one"]
+
+
+async def test_a_question_for_another_model_lets_answers_end(
+    hosting: Hosting, scene: Scene
+) -> None:
+    scene.may_answer.clear()
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(ask(hosting, "one"), name="first")
+        await scene.answering.wait()
+        second = group.create_task(ask(hosting, "two"), name="second")
+        await asyncio.sleep(0.1)
+        assert scene.names == ["one"]
+        assert hosting.answers() == {"running": 0, "waiting": 2}
+        scene.may_answer.set()
+    assert (first.result(), second.result()) == ("one!", "two!")
+    assert hosting.answers() == {"running": 0, "waiting": 0}
+
+
+async def test_a_question_without_a_name_takes_what_is_there(
+    hosting: Hosting, scene: Scene
+) -> None:
+    await load(hosting, "two")
+    assert await ask(hosting) == "two!"
+    assert scene.names == ["two"]
+
+
+async def test_a_lost_model_returns_as_it_was_loaded(hosting: Hosting, scene: Scene) -> None:
+    await load(hosting, "one", split=[1, 2, 1], context=300, users=2)
+    scene.placed[0].lose()
+    assert await ask(hosting) == "one!"
+    assert scene.placed[1].order == scene.placed[0].order
+    scene.placed[1].lose()
+    scene.candidates = lambda released: (scene.den, [])  # type: ignore[method-assign]
+    hosting._candidates = scene.candidates
+    assert await ask(hosting) == "one!"
+    order = scene.placed[2].order
+    assert (order.split, order.context, order.users) == (None, 300, 2)
+
+
+async def test_a_lost_model_that_cannot_return_is_not_replaced(
+    hosting: Hosting, scene: Scene
+) -> None:
+    await load(hosting, "one")
+    scene.placed[0].lose()
+    scene.errors.append(StageLost("stage_unreachable", machine="attic"))
+    assert await ask(hosting) == "stage_unreachable"
+    assert await ask(hosting) == "one!"
+
+
+@pytest.mark.parametrize("begun", [True, False])
+async def test_unload_ends_a_load_at_once(hosting: Hosting, scene: Scene, begun: bool) -> None:
+    scene.may_load.clear()
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(load(hosting, "one"), name="first")
+        second = group.create_task(load(hosting, "two"), name="second, in the queue")
+        if begun:
+            await until(lambda: scene.placed)
+        else:
+            await asyncio.sleep(0.01)
+            await until(lambda: len(hosting._stops) == 2)
+        async with asyncio.timeout(2):
+            await hosting.unload()
+    assert (first.result(), second.result()) == ("load_stopped", "load_stopped")
+    assert hosting.running is None
+    assert not hosting._stops
+
+
+async def test_unload_ends_a_load_that_hashes(
+    hosting: Hosting, shelf: Shelf, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashing = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(entry: Any, progress: Any) -> Any:
+        for done in range(2000):
+            loop.call_soon_threadsafe(hashing.set)
+            progress(done, 2000)
+            time.sleep(0.01)
+        return entry
+
+    monkeypatch.setattr(shelf, "verify", slow)
+    async with asyncio.TaskGroup() as group:
+        loading = group.create_task(load(hosting, "one"), name="load")
+        await hashing.wait()
+        async with asyncio.timeout(2):
+            await hosting.unload()
+    assert loading.result() == "load_stopped"
+    assert not scene.placed
+
+
+async def test_a_cancelled_load_leaves_nothing(hosting: Hosting, scene: Scene) -> None:
+    scene.may_load.clear()
+    async with asyncio.TaskGroup() as group:
+        loading = group.create_task(load(hosting, "one"), name="load")
+        await until(lambda: scene.placed)
+        loading.cancel()
+        await asyncio.sleep(0)
+        loading.cancel()
+        await asyncio.wait({loading})
+    assert hosting.running is None
+    assert scene.placed[0].ended.is_set()
+
+
+async def test_a_closed_host_loads_nothing(hosting: Hosting, scene: Scene) -> None:
+    await load(hosting, "one")
+    hosting.close()
+    assert await hosting.unload() == "one"
+    with pytest.raises(Refused) as caught:
+        await hosting.load(asked.LoadModel(model="one"), lambda _: None)
+    assert caught.value.reason.code == "node_stops"
+    assert await ask(hosting) == "node_stops"
+
+
+async def test_a_lender_with_less_than_it_said_is_planned_for_again(
+    hosting: Hosting, scene: Scene
+) -> None:
+    short = DoesNotFit("lender_said", machine="attic", what="No.", machine_id=ATTIC, free_bytes=MIB)
+    scene.errors.append(short)
+    assert await load(hosting, "one", split=[1, 2, 1]) == "machine_too_small"
+    assert len(scene.placed) == 1
+    scene.errors.append(short)
+    assert await load(hosting, "one") == "loaded"
+    assert len(scene.placed) == 3
+
+
+async def test_what_a_lost_placement_held_counts_only_while_that_is_news(
+    hosting: Hosting, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await load(hosting, "one", split=[1, 2, 1])
+    order = asked.PlanModel(model="one")
+    await hosting.plan(order)
+    scene.placed[0].lose()
+    await hosting.plan(order)
+    monkeypatch.setattr(running_module, "NEWS_SECONDS", -1.0)
+    await hosting.plan(order)
+    live, lately, later = scene.released[-3:]
+    assert live.keys() == {DEN, ATTIC}
+    assert lately == live
+    assert later == {}

@@ -1,0 +1,45 @@
+"""What is lent and what own models may take, as free memory and choices have it."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.machine.devices import Memory
+from app.node.memory import MemoryRules
+
+GIB = 1 << 30
+
+# chosen, free, used by others, of that not loaded, own model; lent, own (GiB)
+CASES = [
+    (None, 16, 0, 0, 0, 8, 12.8),  # half of what was free at start
+    (4, 16, 0, 0, 0, 4, 4),
+    (4, 3, 0, 0, 0, 2, 4),  # never more than is free now, less the reserve
+    (4, 0.5, 0, 0, 0, 0, 4),
+    (4, 2, 3, 0, 0, 4, 1),  # what others have, and what is free
+    (4, 1.5, 3, 0, 0, 3.5, 1),
+    (4, 3, 3, 3, 0, 3, 1),  # promised and not loaded: it is not free
+    (4, 16, 0, 0, 3, 1, 4),  # this machine's own model counts against what it lends
+    (4, 16, 0, 0, 5, 0, 4),
+    (0, 16, 0, 0, 0, 0, 12.8),  # lending nothing does not keep the owner from own models
+    (0, 10, 0, 0, 6, 0, 12.8),  # its own model gives back what it holds
+    (None, 10, 4, 1, 0, 8, 7.2),  # free memory is what others left: not subtracted again
+]
+
+
+@pytest.mark.parametrize(("chosen", "free", "used", "unloaded", "held", "lent", "own"), CASES)
+def test_what_is_lent(
+    chosen: float | None, free: float, used: float, unloaded: float, held: float, lent: float,
+    own: float,
+) -> None:  # fmt: skip
+    total = 32 * GIB
+    memory = [Memory(total, 16 * GIB)]
+    rules = MemoryRules(None if chosen is None else int(chosen * GIB), lambda: memory[0])
+    memory[0] = Memory(total, int(free * GIB))
+    uses = (int(used * GIB), int(unloaded * GIB), int(held * GIB))
+    assert rules.lent_bytes(*uses) == int(lent * GIB)
+    assert rules.own_bytes(*uses) == pytest.approx(own * GIB, abs=2)
+
+
+def test_a_small_machine_keeps_a_tenth() -> None:
+    rules = MemoryRules(1 << 40, lambda: Memory(2 * GIB, GIB))
+    assert rules.lent_bytes(0, 0, 0) == (GIB - 2 * GIB // 10) // (64 << 20) * (64 << 20)

@@ -1,0 +1,91 @@
+"""The shelf by the loopback API: names, what is in use, what is freed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.catalog.shelf import Shelf
+from app.catalog.stage_store import StageStore
+from app.core.errors import BadInput
+from app.node import requests as asked
+from app.node.models import Models
+from backends.contract import Layers, Role
+from tests import tiny
+
+
+class Place:
+    """A shelf of its own; `loaded` is the model in use."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.loaded = folder, ""
+        self.stages = StageStore(folder / "stages", 1 << 30)
+        self.shelf = Shelf(folder / "models", folder / "no-guide", self.stages)
+        self.models = Models(self.shelf, self.stages, lambda: self.loaded or None)
+
+    async def add(self, name: str | None = None, **shape: Any) -> dict[str, Any]:
+        path = tiny.llama(self.folder / "m.gguf", layers=4, **shape)
+        order = asked.Import(path=str(path), name=name)
+        return dict((await self.models.add(order, lambda _: None))["model"])
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+async def test_a_model_gets_the_name_that_was_asked_for(place: Place) -> None:
+    assert (await place.add("chosen"))["name"] == "chosen"
+    assert (await place.add())["name"] == "m"
+    with pytest.raises(BadInput) as caught:
+        await place.add("no/../name")
+    assert caught.value.reason.code == "model_name_odd"
+
+
+async def test_a_loaded_model_stays_though_nobody_looks_at_it(place: Place) -> None:
+    place.loaded = (await place.add())["id"]
+    with pytest.raises(BadInput) as caught:
+        await place.models.remove("m")
+    assert caught.value.reason.code == "model_in_use"
+    place.loaded = ""
+    assert (await place.models.remove("m"))["freed_bytes"] == 0
+
+
+async def test_what_a_removal_frees_is_told(place: Place) -> None:
+    await place.add()
+    entry = place.shelf.get("m")
+    stage = place.stages.fill(place.shelf.cut(entry, Layers(0, 2), Role.FIRST))
+    size = stage.stat().st_size
+    assert (await place.models.remove("m"))["freed_bytes"] >= size
+    assert not stage.exists()
+    assert place.shelf.import_file(place.folder / "m.gguf").path == entry.path  # it stayed
+
+
+async def test_a_cancelled_import_hashes_no_more(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashing = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    seen: list[int] = []
+
+    def slow(self: Shelf, path: Path, progress: Any, name: str | None = None) -> None:
+        for done in range(1000):
+            seen.append(done)
+            progress(done, 1000)
+            loop.call_soon_threadsafe(hashing.set)
+            time.sleep(0.01)
+
+    monkeypatch.setattr(Shelf, "import_file", slow)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(
+            place.models.add(asked.Import(path=os.devnull), lambda _: None), name="import"
+        )
+        await hashing.wait()
+        task.cancel()
+        await asyncio.wait({task})
+    assert len(seen) < 1000

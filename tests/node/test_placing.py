@@ -1,0 +1,182 @@
+"""How stages get to their machines: cut here, sent there, and nothing left behind when that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.catalog import stage_store
+from app.catalog.cut import read_pieces
+from app.catalog.shelf import Shelf
+from app.catalog.stage_store import StageStore
+from app.core.errors import StageLost, Unreachable
+from app.core.ids import MachineId, PipelineId
+from app.core.plan import Candidate, Plan, PlannedStage, Workload, plan
+from app.inference.stage_client import FrameChannel
+from app.lan import messages
+from app.node import placing
+from app.node.answers import StageAnswers
+from app.node.placing import Placing, Sizes
+from backends.contract import Number
+from tests import tiny
+
+DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
+SIZES = Sizes(Number.F16, 4, 512, 512, 64, 1)
+Json = dict[str, Any]
+
+
+class Lender:
+    """Links and answers of one lender, which may not read, or not be there."""
+
+    def __init__(self, reads: bool = True, hears: bool = True) -> None:
+        self.reads, self.hears = reads, hears
+        self.closed: list[PipelineId] = []
+        self.answers = StageAnswers()
+
+    def link(self, machine: MachineId) -> Lender:
+        return self
+
+    def expect(self, machine: MachineId, pipeline: PipelineId) -> Any:
+        return self.answers.expect(machine, pipeline)
+
+    async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
+        self.closed.append(pipeline)
+
+    async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int) -> bytes:
+        n_pieces = len(msgspec.json.decode(body)["pieces"])
+        return msgspec.json.encode([{"piece": n, "start": 0} for n in range(n_pieces)])
+
+    async def upload_pieces(
+        self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int
+    ) -> bytes:
+        async for _ in chunks:
+            if not self.reads:
+                await asyncio.sleep(60)
+        return b"{}"
+
+    async def open_data(self, pipeline: PipelineId) -> FrameChannel:
+        raise Unreachable("peer_hung_up", name="attic", address="")
+
+    async def send(self, message: messages.Message) -> None:
+        if not self.hears:
+            raise Unreachable("link_lost", name="attic")
+        assert isinstance(message, messages.OpenStage)
+        ready = messages.StageReady(
+            pipeline=message.pipeline, epoch=1, memory_bytes=1, fetched_bytes=0
+        )
+        self.answers.heard(ATTIC, "attic", ready)
+
+
+class Place:
+    """A model of four layers on the shelf of `den`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.stages = StageStore(folder / "stages", 1 << 30)
+        self.shelf = Shelf(folder / "models", folder / "no-guide", self.stages)
+        path = tiny.llama(folder / "m.gguf", layers=4, width=256, ffn=512)
+        self.entry = self.shelf.import_file(path)
+        self.told: list[tuple[Json, threading.Thread]] = []
+        self.begun = asyncio.Event()
+
+    def plan(self, *split: int) -> Plan:
+        room = Candidate(DEN, "den", 1 << 40), [Candidate(ATTIC, "attic", 1 << 40)]
+        return plan(*room, self.entry.model, Workload(512), split)
+
+    def placing(self, lender: Lender, stack: AsyncExitStack) -> Placing:
+        def tell(progress: Json) -> None:
+            self.told.append((progress, threading.current_thread()))
+            self.begun.set()
+
+        return Placing(self.entry, self.shelf, self.stages, lender, SIZES, stack, tell)
+
+    async def cut_out(self, stage: PlannedStage) -> str:
+        async with AsyncExitStack() as stack:
+            path = await self.placing(Lender(), stack)._cut_out(stage)
+            assert self.stages._held
+            return path
+
+    async def open_there(self, lender: Lender, stack: AsyncExitStack) -> None:
+        await self.placing(lender, stack)._open_there(self.plan(1, 2, 1).stages[1])
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def slow_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*wanted: Any) -> Iterator[bytes]:
+        for chunk in read_pieces(*wanted):
+            time.sleep(0.02)
+            yield chunk
+
+    monkeypatch.setattr(stage_store, "read_pieces", slow)
+
+
+@pytest.mark.usefixtures("slow_cuts")
+async def test_a_cancelled_cut_leaves_room_for_the_next(place: Place) -> None:
+    stage = place.plan(2, 2).stages[0]
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(place.cut_out(stage), name="cancelled")
+        await place.begun.wait()
+        task.cancel()
+        await asyncio.wait({task})
+    assert task.cancelled()
+    assert not place.stages._held
+    assert not place.stages._receiving  # else: "received already"
+    assert Path(await place.cut_out(stage)).exists()  # noqa: ASYNC240
+    assert not place.stages._held
+
+
+async def test_progress_of_a_cut_is_told_on_the_loop(place: Place) -> None:
+    stage = place.plan(2, 2).stages[0]
+    await place.cut_out(stage)
+    assert {thread for _, thread in place.told} == {threading.main_thread()}
+    last = place.told[-1][0]
+    assert last["step"] == "cutting"
+    assert 0 < last["done"] <= last["total"]
+
+
+async def test_a_lender_that_takes_nothing_ends_the_load(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placing, "TAKEN_SECONDS", 0.3)
+    monkeypatch.setattr(placing, "ANSWER_SECONDS", 0.1)
+    async with asyncio.timeout(5), AsyncExitStack() as stack:
+        with pytest.raises(StageLost) as caught:
+            await place.open_there(Lender(reads=False), stack)
+    assert caught.value.reason.code == "stage_not_taken"
+    assert caught.value.reason.facts["machine"] == "attic"
+
+
+async def test_an_order_that_may_have_arrived_is_taken_back(place: Place) -> None:
+    lender = Lender(hears=False)
+    async with AsyncExitStack() as stack:
+        with pytest.raises(Unreachable):
+            await place.open_there(lender, stack)
+    assert len(lender.closed) == 1
+    assert not lender.answers._waiting
+
+
+async def test_layers_that_were_opened_are_closed_when_their_channel_fails(place: Place) -> None:
+    lender = Lender()
+    async with AsyncExitStack() as stack:
+        with pytest.raises(Unreachable):
+            await place.open_there(lender, stack)
+        assert not lender.closed
+    assert len(lender.closed) == 1
+
+
+async def test_a_planned_stage_has_room_for_all_of_its_file(place: Place) -> None:
+    for stage in place.plan(1, 2, 1).stages:
+        cut = place.shelf.cut(place.entry, stage.layers, stage.role)
+        assert stage.weight_bytes >= cut.manifest.total_bytes  # what a lender counts
