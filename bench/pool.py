@@ -106,7 +106,7 @@ class PoolSide:
         return [{"split": list(split)} for split in splits]
 
     def many_settings(self) -> list[Setting]:
-        return [{}]
+        return self.settings()  # the output matrix weighs more in decoding than in a prompt
 
     def use(self, setting: Setting) -> None:
         if self.loaded and self.loaded["split"] == setting["split"]:
