@@ -12,12 +12,14 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 
 from app.client import NodeClient
 from app.core.errors import AppError, BadInput, StageLost
 from app.core.schedule import prompt_chunks
+from backends.llamacpp import binding
 from tests import tiny
 from tests.node.pool import TestNode, node, pair, paired
 
@@ -62,14 +64,9 @@ async def test_three_nodes_say_what_the_whole_model_says(host: NodeClient) -> No
 
 def whole(prompt: str, n_tokens: int) -> tuple[list[int], list[int]]:
     """Prompt ids and greedy answer of the whole model in llama.cpp, in the chunks a pipeline uses."""
-    import types
-
-    sys.modules.setdefault("diskcache", types.ModuleType("diskcache"))
-    import llama_cpp
-    import numpy as np
-
+    llama_cpp = binding.load()
     model = llama_cpp.Llama(
-        str(GUIDE), n_ctx=1024, n_threads=1, n_batch=64, n_ubatch=64, verbose=False
+        str(GUIDE), n_ctx=1024, n_threads=1, n_batch=64, n_ubatch=64, flash_attn=True, verbose=False
     )
     ids = model.tokenize(prompt.encode(), add_bos=True, special=False)
     start = 0
