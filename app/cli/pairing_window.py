@@ -53,7 +53,7 @@ async def keep_open(node: NodeClient, face: Face, window: Window) -> PairedWith:
         if face.is_live:
             return await _counting_down(node, face, window)
         if not face.as_json:
-            face.note(f"Code {_spaced(window.code)} at {safe_text.line(window.address)}, "
+            face.note(f"Code {safe_text.line(window.code)} at {safe_text.line(window.address)}, "
                       f"good for {int(window.seconds)} seconds.")  # fmt: skip
         return read(await node.work("GET", "/pairing/wait"), PairedWith)
     except asyncio.CancelledError:
@@ -83,8 +83,3 @@ async def _counting_down(node: NodeClient, face: Face, window: Window) -> Paired
         transient=True,
     ):
         return read(await node.work("GET", "/pairing/wait", progress=heard), PairedWith)
-
-
-def _spaced(code: str) -> str:
-    code = safe_text.line(code)
-    return f"{code[:3]} {code[3:]}"

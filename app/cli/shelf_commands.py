@@ -63,14 +63,15 @@ def rm(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a model off the shelf and free its space."""
+    """Take a model off the shelf; its file stays where it is."""
     from app.cli.amounts import size
     from app.client import segment
 
     face = Face(as_json)
     if face.is_live and not yes:
-        typer.confirm(f"Delete {safe_text.name(model)}?", abort=True)
+        typer.confirm(f"Take {safe_text.name(model)} off the shelf?", abort=True)
     answer = ask_node(home, lambda node: node.delete(f"/models/{segment(model)}"))
     freed = int(answer.get("freed_bytes") or 0)
     name = safe_text.name(str(answer.get("removed", model)))
-    face.result(answer, lambda: f"{name} is deleted; {size(freed)} are free again.")
+    cut = f" {size(freed)} of layers are freed." if freed else ""
+    face.result(answer, lambda: f"{name} is off the shelf; its file stays where it is.{cut}")

@@ -114,7 +114,7 @@ SENTENCES: dict[str, str] = {
     "pairing_broken": "The connection ended before pairing was done. Try again with the same code.",
     "pairing_busy": "Another machine is being paired there at this moment. "
     "Wait ten seconds and try again.",
-    "pairing_open": "A pairing code is shown already. Use it, or close pairing first.",
+    "pairing_open": "A pairing code is shown already. Use it, or wait until its two minutes are over.",
     "pairing_not_proved": "The other machine did not prove that it knows the code. "
     "Check the address, then pair again with a new code.",
     "pairing_odd_certificate": "What answers at {address} is no Poolhouse pairing. "

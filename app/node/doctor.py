@@ -57,6 +57,9 @@ def _lending(node: Node) -> Json:
 def _reached(machine: Machine) -> Json:
     if machine.online:
         return _check(machine.name, True, f"Reached at {machine.address}.")
+    if machine.address is None and machine.reason is None:
+        cause = "This machine has not met it yet, so its address is not known here."
+        return _check(machine.name, None, cause, "It is met when either side is given the address.")
     cause = sentence(machine.reason) or "It is off, or on another network."
     cure = "Start Poolhouse there; both machines must be on one network."
     return _check(machine.name, False, cause, cure)

@@ -193,11 +193,12 @@ class Hosting:
             self.running.stop()
 
     async def _load(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Running:
-        released = self._released()
-        await self._unload()
         entry = await in_thread(
             partial(self._shelf.verify, entry), lambda done, total: report(_hashing(done, total))
         )
+        released = self._released()
+        self._plan(entry.model, order, released)  # refused before what is loaded is given up
+        await self._unload()
         try:
             return await self._place(entry, order, released, report)
         except DoesNotFit as error:
@@ -270,7 +271,7 @@ class Hosting:
         return Sizes(
             number=NUMBERS[order.number],
             slots=max(work.users, SLOTS),
-            kv_cells=work.context * work.users,
+            kv_cells=max(work.context * work.users, work.batch_rows),  # one step always fits
             context=work.context,
             batch_rows=work.batch_rows,
             threads=self._threads,

@@ -44,7 +44,7 @@ class Models:
     async def remove(self, name: str) -> Json:
         """Take a model from the shelf; its file stays where it is, its stages are deleted."""
         entry = await asyncio.to_thread(self._shelf.get, name)
-        if entry.model.id == self._in_use():
+        if entry.model.id == self._in_use() and not entry.builtin:
             raise BadInput("model_in_use", name=entry.name)
         return await asyncio.to_thread(self._removed, entry.name)
 

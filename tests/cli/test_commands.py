@@ -124,7 +124,9 @@ def test_import_gives_the_whole_path_and_says_each_step_once(
 
 def test_rm_says_what_is_free_again(poolhouse: Any, answering: Any) -> None:
     answering({("DELETE", "/models/guide"): {"removed": "guide", "freed_bytes": 3 << 20}})
-    assert poolhouse("rm", "guide").out == "guide is deleted; 3.0 MiB are free again.\n"
+    assert poolhouse("rm", "guide").out == (
+        "guide is off the shelf; its file stays where it is. 3.0 MiB of layers are freed.\n"
+    )
 
 
 def test_plan(poolhouse: Any, answering: Any) -> None:

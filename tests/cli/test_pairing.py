@@ -34,7 +34,7 @@ def test_without_a_terminal_the_code_is_said_and_waited_for(poolhouse: Any, answ
     node = answering({("POST", "/pairing"): WINDOW, ("GET", "/pairing/wait"): wait})
     said = poolhouse("pair", "--open")
     assert said.code == 0
-    assert said.err == "Code 042 137 at 192.168.1.20:4243, good for 120 seconds.\n"
+    assert said.err == "Code 042137 at 192.168.1.20:4243, good for 120 seconds.\n"
     assert said.out.startswith("Paired with attic-pc. Machines of a household can")
     assert node.asked[0] == ("POST", "/pairing", {"role": "use_and_lend"})
 

@@ -123,6 +123,20 @@ async def test_a_second_turn_reuses_the_first(host: NodeClient) -> None:
     assert other["text"] == second["text"]
 
 
+async def test_a_refused_load_keeps_what_is_loaded(host: NodeClient) -> None:
+    await load(host, [2, 2, 2, 2])
+    with pytest.raises(BadInput, match="split_sum"):
+        await load(host, [3, 3, 3])
+    loaded = (await host.get("/status"))["loaded"]
+    assert (loaded["state"], len(loaded["stages"])) == ("ready", 4)
+
+
+async def test_a_context_shorter_than_a_step_works(host: NodeClient) -> None:
+    await host.work("POST", "/load", {"model": "guide", "split": [2, 2, 2, 2], "context": 32})
+    answer = await ask(host, prompt="Hi", raw=True, ignore_end=True, max_tokens=99)
+    assert answer["prompt_tokens"] + len(answer["token_ids"]) == 32
+
+
 async def test_an_answer_can_be_cancelled_and_leaves_nothing(host: NodeClient) -> None:
     await load(host, [2, 2, 2, 2])
     order = {"prompt": QUESTION, "raw": True, "max_tokens": 900, "ignore_end": True}
