@@ -30,7 +30,7 @@ class RoleName(StrEnum):
 
 
 def add_to(program: typer.Typer) -> None:
-    for command in (pair, machines, remove):
+    for command in (pair, machines, remove, reset):
         program.command(rich_help_panel=PANEL)(command)
 
 
@@ -115,7 +115,7 @@ def remove(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove a machine from the household. It can come back only by pairing again."""
+    """Remove a machine from the household. It comes back only after `reset` there and pairing again."""
     from app.client import segment
 
     face = Face(as_json)
@@ -124,3 +124,22 @@ def remove(
     answer = ask_node(home, lambda node: node.delete(f"/machines/{segment(machine)}"))
     name = safe_text.name(str(answer.get("removed", {}).get("name", machine)))
     face.result(answer, lambda: f"{name} is no longer part of the household.")
+
+
+def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Leave the household: this machine gets a new identity and must be paired again."""
+    import asyncio
+
+    from app.core.errors import Refused
+    from app.lan import identity
+    from app.machine import runtime_file
+    from app.machine.paths import Home
+
+    face, own = Face(as_json), Home.at(home)
+    if runtime_file.read(own.runtime_file) is not None:
+        raise Refused("reset_while_running", home=str(own.root))
+    if face.is_live and not yes:
+        typer.confirm("Give this machine a new identity? Every pairing is lost.", abort=True)
+    asyncio.run(identity.reset(own))
+    text = "This machine belongs to no household now. Its old identity is kept beside the new one."
+    face.result({"reset": str(own.root)}, lambda: text)

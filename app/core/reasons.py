@@ -124,14 +124,15 @@ SENTENCES: dict[str, str] = {
     "pairing_unreachable": "Nothing answers at {address}. Use the address shown beside the code, "
     "and check that both machines are on the same network.",
     "household_already": "This machine belongs to a household already. "
-    "Remove it there and reset its identity first.",
+    "Stop its node, run `poolhouse reset` there, then pair it again.",
     "household_damaged": "What was kept about the household in {path} is damaged. "
     "Put a copy back, or reset the household and pair again.",
     "household_unsaved": "The household could not be saved in {path}: {why}. "
     "Free some space and try again.",
     "removed_from_household": "This machine was removed from the household.",
     "removed_needs_reset": "This machine was removed from the household. "
-    "Reset its identity, then pair it again.",
+    "Stop its node, run `poolhouse reset` there, then pair it again.",
+    "reset_while_running": "The node of {home} runs. Stop it first, then reset.",
     "not_admin": "This machine may not change the household. Do it on a machine that may.",
     "role_missing": "{name} was not allowed to use other machines when it was paired. "
     "Remove it and pair it again with that right.",

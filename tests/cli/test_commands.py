@@ -210,7 +210,7 @@ def test_help_names_every_command(poolhouse: Any) -> None:
     said = poolhouse("--help", at_home=False)
     assert said.code == 0
     for command in (
-        "node", "status", "pair", "machines", "remove", "models", "import", "rm", "plan",
+        "node", "status", "pair", "machines", "remove", "reset", "models", "import", "rm", "plan",
         "load", "unload", "ask", "bench", "demo", "doctor",
     ):  # fmt: skip
         assert f" {command} " in said.out

@@ -309,6 +309,19 @@ async def test_a_removed_machine_is_gone_within_two_seconds(tmp_path: Path) -> N
         await until(nodes[0], lambda machines: "guest" not in machines, within_s=2)
 
 
+def test_a_removed_machine_comes_back_after_a_reset(tmp_path: Path) -> None:
+    with node(tmp_path / "host", "host") as host:
+        with node(tmp_path / "guest", "guest") as guest:
+            pair(host, guest)
+            assert host.run("remove", "guest", "--yes").returncode == 0
+            refused = guest.run("reset", "--yes")
+            assert refused.returncode == 1
+            assert "Stop it first" in refused.stderr
+        assert guest.run("reset", "--yes").returncode == 0
+        with node(tmp_path / "guest", "guest") as guest:
+            pair(host, guest)
+
+
 async def until(of: TestNode, holds: Any, within_s: float = 15) -> None:
     async with of.client() as client:
         for _ in range(int(within_s / 0.1)):
