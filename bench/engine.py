@@ -31,7 +31,7 @@ class Engine:
     def __init__(self, path: str, servers: Sequence[str], shares: Sequence[float]) -> None:
         params = lib.llama_model_default_params()
         params.n_gpu_layers = 0
-        params.use_mmap = False  # weights in huge pages, as in our workers
+        params.load_mode = lib.LLAMA_LOAD_MODE_NONE  # not mapped: huge pages, as in our workers
         if servers:
             self.devices = remote_devices(servers)
             params.devices = ctypes.cast(self.devices, ctypes.c_void_p)

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from bench.children import Child, ChildFailed, Children, Place, spending
@@ -148,7 +147,3 @@ def await_port(server: Child, endpoint: str, seconds: float = 30.0) -> None:
         else:
             return
     raise ChildFailed(f"{server.name} does not listen: {server.last_words()}")
-
-
-def log_folder(options: Options) -> Path:
-    return options.out / "logs"
