@@ -1,0 +1,26 @@
+"""What a machine was measured to need for the layers of one model. Pure facts, in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Seconds that one machine's engine takes for a model's layers, measured on layers of the model's
+    own shape and quantisation.
+
+    A decode step of n rows through k layers takes step_s + k * (layer_s + (n - 1) * layer_row_s), and on top
+    k * position_s for each position that its sequences hold already. A prefill chunk of the
+    workload's `batch_rows` rows takes step_s + k * chunk_s.
+    """
+
+    layer_s: float  # a layer, one row
+    layer_row_s: float  # a layer, each further row of a decode step
+    position_s: float  # a layer, for each earlier position of a row
+    chunk_s: float  # a layer, a whole prefill chunk
+    step_s: float  # of any step, whatever it computes: the engine's start, the pipe, the process
+    head_s: (
+        float  # the last norm, the output matrix and the sampler, one row; measured where it runs
+    )
+    head_row_s: float  # each further row of it
