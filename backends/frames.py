@@ -34,6 +34,9 @@ class Kind(IntEnum):
     NEED_FROM = 8  # the step left a gap; each segment's `pos` is the position expected
     LOST = 9  # the stage is gone; the payload is JSON: code and facts
     TEXT = 10  # an order or its answer, JSON, pipe only (backends/orders.py)
+    FOLLOW = (
+        11  # a STEP without rows: they are the tokens sampled by the STEP in its payload, pipe only
+    )
 
 
 class BadFrame(Exception):

@@ -6,13 +6,14 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import assert_never
 
 import msgspec
 
 from backends import orders, process
 from backends.contract import StageError
-from backends.frames import BadFrame, Frame, Kind
+from backends.frames import BadFrame, Frame, Kind, decode
 from backends.runs import Run
 from backends.sampling import GrammarRefused
 from backends.template import TemplateFailed, render
@@ -36,6 +37,8 @@ class Service:
                 yield from self._obey(frame)
             case Kind.STEP | Kind.FORGET:
                 yield from self._move(frame)
+            case Kind.FOLLOW:
+                yield from self._follow(frame)
             case _:
                 raise BadFrame(f"{frame.kind.name} is an answer")
 
@@ -60,6 +63,20 @@ class Service:
         except Exception as error:  # noqa: BLE001  the outer wall: an engine may raise anything
             complain(error)
             return self._give_up(frame, f"{type(error).__name__}: {error}")
+
+    def _follow(self, frame: Frame) -> tuple[Frame, ...]:
+        """A last run's step, and the first run's with the tokens that came of it: one trip for both.
+        Told together, so that the node's work on the token begins when this machine has nothing to compute."""
+        before = decode(frame.payload)
+        if before.kind is not Kind.STEP:
+            raise BadFrame(f"a {before.kind.name} frame to be followed")
+        told = self._move(before)
+        if told[-1].kind is not Kind.SAMPLED:
+            return told
+        if [s.slot for s in told[-1].segments] != [s.slot for s in frame.segments]:
+            return (*told, lost(frame, "stage_bad_step", "tokens of other slots were sampled"))
+        step = replace(frame, kind=Kind.STEP, payload=told[-1].payload)
+        return (*told, *self._move(step))
 
     def _give_up(self, frame: Frame, words: str) -> tuple[Frame, ...]:
         """A stage that failed may be half changed: it ends, and its host builds a new one."""

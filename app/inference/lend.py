@@ -143,6 +143,12 @@ class Lender:
         workers = (lent.worker for lent in self._open.values())
         return any(worker is not None and worker.busy_since is not None for worker in workers)
 
+    def computed_within(self, seconds: float) -> bool:
+        """Something is computed for a host now, or was lately: between two tokens nothing is."""
+        since = time.monotonic() - seconds
+        workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
+        return any(w.busy_since is not None or w.last_done_at > since for w in workers)
+
     async def open(self, wanted: Wanted, *, threads: int = 1) -> orders.Opened:
         """Load a run in a worker of its own. Raises DoesNotFit before a byte is loaded, or Refused, StageLost."""
         lent = self._admit(wanted)

@@ -14,8 +14,9 @@ from app.core.schedule import Limits
 from app.inference.measure import StageFigures
 from app.inference.sequences import Finish, Request, Token
 from app.inference.stage_client import StageClient
+from app.inference.step import Step
 from app.inference.turns import Turns
-from app.inference.work import Shape, Work
+from app.inference.work import Carried, Shape, Work
 
 log = logging.getLogger(__name__)
 
@@ -115,10 +116,26 @@ class Pipeline:
         """Carry one micro-batch after another."""
         while True:
             carried = await self._work.next_batch()
-            step = carried.step
-            for stage in self._stages:
-                step = await stage.forward(step)
-            self._work.deliver(carried, step)
+            step = await self._through(self._stages[:-1], carried.step)
+            while (following := self._following(carried)) is not None:
+                last, first = self._stages[-1], self._stages[0]
+                sampled, after = await last.forward_into(step, first, following.step)
+                self._work.deliver(carried, sampled)
+                if not self._work.goes_on(following):
+                    await self._work.take_back(following, first)
+                    break
+                carried, step = following, await self._through(self._stages[1:-1], after)
+            else:
+                self._work.deliver(carried, await self._stages[-1].forward(step))
+
+    def _following(self, carried: Carried) -> Carried | None:
+        """What the first run may compute in the same trip as the last: both are in one worker."""
+        return self._work.following(carried) if len(self._stages) > 1 else None
+
+    async def _through(self, stages: Sequence[StageClient], step: Step) -> Step:
+        for stage in stages:
+            step = await stage.forward(step)
+        return step
 
     async def _watch(self) -> None:
         while True:

@@ -124,6 +124,12 @@ class Sequence:
         return len(self.request.ids)
 
     @property
+    def lasts(self) -> bool:
+        """It goes on after its next token, as far as can be known before that is sampled."""
+        ends = self.answer_tokens + 1 >= self.request.max_tokens or self.known + 1 >= self.cells
+        return not (ends or self.leaving or len(self._unread) + 1 >= MAX_UNREAD)
+
+    @property
     def answer_tokens(self) -> int:
         return len(self.tokens) - len(self.request.ids)
 

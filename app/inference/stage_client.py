@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from app.core.errors import AppError, StageLost
 from app.inference.explain import lost_of
@@ -22,6 +22,7 @@ from backends import orders
 from backends.contract import Number, Sampling
 from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Kind, decode, read_head
 
+T = TypeVar("T")
 CREDIT = 2  # steps under way to one stage (SAFETY.md 5)
 
 
@@ -109,17 +110,30 @@ class StageClient:
 
         Raises StageLost when the run is gone or answers anything else.
         """
+        return self._answered(step, await self._in_turn(self._compute(step)))
+
+    async def forward_into(
+        self, step: Step, first: StageClient, following: Step
+    ) -> tuple[Step, Step]:
+        """The last run computes a step, and the first run, in the same worker, at once the one after it:
+        `following`, whose rows are the tokens sampled. Both steps' answers. Raises as `forward`.
+        """
+        data, data_after = await self._in_turn(self._compute_both(step, first, following))
+        return self._answered(step, data), first._answered(following, data_after)
+
+    async def _in_turn(self, computing: Coroutine[Any, Any, T]) -> T:
         if self._turns is None:
             async with self._credit:
-                data = await self._compute(step)
-        else:
-            asked_at = time.monotonic()
-            await self._turns.take(self._rank)
-            self._meter.wait_s += time.monotonic() - asked_at
-            try:
-                data = await self._compute(step)
-            finally:
-                self._turns.leave()
+                return await computing
+        asked_at = time.monotonic()
+        await self._turns.take(self._rank)
+        self._meter.wait_s += time.monotonic() - asked_at
+        try:
+            return await computing
+        finally:
+            self._turns.leave()
+
+    def _answered(self, step: Step, data: bytes) -> Step:
         start = HEADER.size + (len(step.due) if self.run.samples else len(step.table))
         rows = memoryview(data)[start:]
         return Step(step.table, step.due, step.n_segments, step.n_rows, step.prefill, rows)
@@ -130,12 +144,23 @@ class StageClient:
 
     async def _compute(self, step: Step) -> bytes:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        frame = self._announce(step, answer)
+        await self._put(self._announce(Kind.STEP, step, step.rows, answer))
+        return await answer
+
+    async def _compute_both(
+        self, step: Step, first: StageClient, following: Step
+    ) -> tuple[bytes, bytes]:
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        after: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        frame = self._announce(Kind.STEP, step, step.rows, answer)
+        await self._put(first._announce(Kind.FOLLOW, following, frame, after))
+        return await answer, await after
+
+    async def _put(self, frame: bytes) -> None:
         try:
             await self._link.send(frame)
         except (AppError, OSError) as error:
             raise self._fail_by(error) from None
-        return await answer
 
     async def forget(self, slot: int, keep: int = 0) -> None:
         """Keep only the first `keep` positions of a slot, after the steps sent so far and before later ones."""
@@ -143,10 +168,7 @@ class StageClient:
         table = SEGMENT.pack(slot, 0, keep)
         head = self._head(Kind.FORGET, seq, 1, Number.F32, 0)
         self._sent.append(Sent(seq, Kind.FORGET, None, b"", 0))
-        try:
-            await self._link.send(head + table)
-        except (AppError, OSError) as error:
-            raise self._fail_by(error) from None
+        await self._put(head + table)
 
     async def begin(
         self, slot: int, due_from: int, sampling: Sampling, history: Sequence[int], drawn: int = 0
@@ -223,16 +245,18 @@ class StageClient:
         self.fail(StageLost("pipeline_closed"))
         await self._link.close()
 
-    def _announce(self, step: Step, answer: asyncio.Future[bytes]) -> bytes:
+    def _announce(
+        self, kind: Kind, step: Step, rows: bytes | memoryview, answer: asyncio.Future[bytes]
+    ) -> bytes:
         """The frame of a step, after noting what the right answer looks like."""
         if self.lost is not None:
             raise self.lost
         run, seq = self.run, self._next_seq()
         frame = b"".join(
             (
-                self._head(Kind.STEP, seq, step.n_segments, run.takes, len(step.rows)),
+                self._head(kind, seq, step.n_segments, run.takes, len(rows)),
                 step.table,
-                step.rows,
+                rows,
             )
         )
         if run.samples:

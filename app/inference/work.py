@@ -146,6 +146,42 @@ class Work:
                 self._release(sequence)
         self.wake()
 
+    def following(self, carried: Carried) -> Carried | None:
+        """The step after this one, where all of it is known but the tokens: the same answers go on,
+        and nobody else is there to join them. Then it counts as under way."""
+        parts = carried.parts
+        if len(parts) != len(self._running) or not all(p.due and p.sequence.lasts for p in parts):
+            return None
+        self._number += 1
+        self._under_way += 1
+        segments = [Segment(p.segment.slot, 1, p.segment.end) for p in parts]
+        for part in parts:
+            part.sequence.entered += 1
+            part.sequence.since = self._number
+            part.sequence.under_way += 1
+        after = [
+            Part(part.sequence, segment, True)
+            for part, segment in zip(parts, segments, strict=True)
+        ]
+        return Carried(Step.of(segments, segments, b""), tuple(after))
+
+    def goes_on(self, following: Carried) -> bool:
+        """Whether no answer of it ended with the token that was not known."""
+        return not any(part.sequence.leaving for part in following.parts)
+
+    async def take_back(self, following: Carried, first: StageClient) -> None:
+        """It goes no further: the one run that has computed it forgets it."""
+        for part in following.parts:
+            await first.forget(part.segment.slot, part.segment.pos)
+        self._under_way -= 1
+        for part in following.parts:
+            sequence = part.sequence
+            sequence.entered -= 1
+            sequence.under_way -= 1
+            if sequence.leaving and not sequence.under_way:
+                self._release(sequence)
+        self.wake()
+
     def wake(self) -> None:
         """Something may be ready: let one lane look."""
         while self._lanes:

@@ -110,8 +110,9 @@ class Worker(asyncio.SubprocessProtocol):
         """Write one whole frame. How many are under way is bounded by the stages' credit."""
         if self.died or self._stdin is None:
             raise self.died or StageLost("worker_died", worker=self.name, how="closed", words="")
-        if data[3] == Kind.STEP:
-            self.under_way += 1
+        n_steps = _STEPS.get(data[3], 0)
+        if n_steps:
+            self.under_way += n_steps
             if self.busy_since is None:
                 self.busy_since = time.monotonic()
         self._stdin.write(data)
@@ -315,6 +316,7 @@ class Worker(asyncio.SubprocessProtocol):
             psutil.Process(self.pid).nice(low)
 
 
+_STEPS = {int(Kind.STEP): 1, int(Kind.FOLLOW): 2}
 _STEP_ANSWERS = frozenset((Kind.OUTPUT, Kind.SAMPLED, Kind.STALE, Kind.NEED_FROM, Kind.LOST))
 
 

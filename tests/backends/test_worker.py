@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -16,7 +18,7 @@ import pytest
 
 from backends import orders
 from backends.contract import GREEDY, Layers, Number, Role, Sampling, Segment, StageConfig
-from backends.frames import Frame, Kind
+from backends.frames import Frame, Kind, encode
 from backends.numbers import ids_from_wire, ids_to_wire
 from tests import tiny
 from tests.backends import cutting, worker_pipe
@@ -81,6 +83,48 @@ def test_a_segment_that_is_not_due_samples_nothing() -> None:
         early = prefill(pipe, 1, PROMPT[:3])
         assert (early.kind, early.segments, len(early.payload)) == (Kind.SAMPLED, (), 0)
         assert len(prefill(pipe, 2, PROMPT[3:], pos=3).segments) == 1
+
+
+@pytest.fixture
+def halves() -> Iterator[tuple[Pipe, Frame]]:
+    """A first and a last run in one worker, and the last run's step for the prompt."""
+    with worker() as pipe:
+        pipe.tell(opened(fake_config(Role.FIRST, Layers(0, 2))))
+        pipe.tell(opened(fake_config(Role.LAST, Layers(2, 4)), SECOND))
+        pipe.tell(begun(0, len(PROMPT), GREEDY, SECOND))
+        hidden = prefill(pipe)
+        rows = bytes(hidden.payload)
+        yield pipe, step(1, hidden.segments, rows, Number.F32, pipeline=SECOND)
+
+
+def following(before: Frame, slot: int = 0) -> Frame:
+    segments = (Segment(slot, 1, len(PROMPT)),)
+    return Frame(Kind.FOLLOW, PIPELINE, 1, 2, Number.IDS, segments, encode(before))
+
+
+def test_a_first_run_follows_with_the_sampled_token_in_the_same_trip(
+    halves: tuple[Pipe, Frame],
+) -> None:
+    pipe, last = halves
+    pipe.send(following(last))
+    sampled, hidden = pipe.receive(), pipe.receive()
+    assert (sampled.kind, sampled.pipeline) == (Kind.SAMPLED, SECOND)
+    assert (hidden.kind, hidden.pipeline, hidden.seq) == (Kind.OUTPUT, PIPELINE, 2)
+    pipe.send(Frame(Kind.FORGET, PIPELINE, 1, 3, segments=(Segment(0, 0, len(PROMPT)),)))
+    assert pipe.receive().kind is Kind.DONE
+    pipe.send(step(4, hidden.segments, bytes(sampled.payload)))
+    assert bytes(pipe.receive().payload) == bytes(hidden.payload)
+
+
+def test_nothing_follows_a_step_that_failed(halves: tuple[Pipe, Frame]) -> None:
+    pipe, last = halves
+    pipe.send(following(replace(last, epoch=7)))
+    assert facts(pipe.receive())["code"] == "stage_bad_step"
+    pipe.send(following(last, slot=1))
+    assert pipe.receive().kind is Kind.SAMPLED
+    assert facts(pipe.receive())["code"] == "stage_bad_step"
+    pipe.send(step(2, (Segment(0, 1, len(PROMPT)),), ids_to_wire([4])))
+    assert pipe.receive().kind is Kind.OUTPUT  # neither has changed the first run
 
 
 def test_forget_then_replay_gives_the_same_token() -> None:

@@ -16,6 +16,7 @@ from app.inference.pipeline import Pipeline
 from app.inference.sequences import Finish, Request, Token
 from app.inference.worker import Worker
 from backends.contract import Number, Sampling
+from backends.frames import Kind
 from tests.inference.pool import (
     N_LAYERS,
     N_VOCAB,
@@ -35,6 +36,19 @@ CUTS = [
     for n in (2, 3, 4)
     for edges in itertools.combinations(range(1, N_LAYERS), n - 1)
 ]
+
+
+def kinds_sent(worker: Worker) -> list[int]:
+    """The kinds of all frames that the worker is sent from now on."""
+    kinds: list[int] = []
+    send = worker.send
+
+    def note(data: bytes) -> None:
+        kinds.append(data[3])
+        send(data)
+
+    worker.send = note  # type: ignore[method-assign]
+    return kinds
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +117,46 @@ async def test_end_tokens_end_an_answer_and_are_not_told(
     async with pool(2, 4, 2) as built:
         ids, finish = await answer(built.pipeline, request("hello", 40, end=[end]))
     assert (ids, finish.reason) == (whole[: whole.index(end)], "stop")
+
+
+async def test_a_lone_answer_passes_last_and_first_run_in_one_trip(
+    undisturbed: dict[str, list[int]],
+) -> None:
+    async with pool(2, 4, 2) as built:
+        kinds = kinds_sent(built.host)
+        assert (await answer(built.pipeline, request("hello", 40)))[0] == undisturbed["hello"]
+    # all but the prompt's way in and the last token's way out
+    assert (kinds.count(Kind.FOLLOW), kinds.count(Kind.STEP)) == (39, 2)
+
+
+@pytest.mark.parametrize("cut_at", range(1, 8))
+async def test_a_conversation_goes_on_after_any_end(
+    cut_at: int, undisturbed: dict[str, list[int]]
+) -> None:
+    """The first run had begun with the token after the end: it forgets it."""
+    whole = undisturbed["hello"]
+    end = whole[cut_at]
+    known = [3 + byte for byte in b"hello"] + whole[: whole.index(end)]
+    async with pool(2, 4, 2) as built:
+        one = request("hello", 40, end=[end], conversation="c")
+        assert (await answer(built.pipeline, one))[0] == whole[: whole.index(end)]
+        again = request([*known, 7], 12, conversation="c")
+        ids, finish = await answer(built.pipeline, again)
+        assert finish.figures.reused_tokens >= len(known) - 1
+    async with pool(N_LAYERS) as alone:
+        assert ids == (await answer(alone.pipeline, request([*known, 7], 12)))[0]
+
+
+async def test_others_join_an_answer_that_was_alone(undisturbed: dict[str, list[int]]) -> None:
+    async with pool(2, 4, 2) as built:
+        first = asyncio.gather(answer(built.pipeline, request("hello", 40)))
+        await asyncio.sleep(0.05)
+        others = await asyncio.gather(
+            *(answer(built.pipeline, request(text, 40)) for text in (PROMPT, "x" * 200))
+        )
+        assert [ids for ids, _ in (*await first, *others)] == [
+            undisturbed["hello"], undisturbed[PROMPT], undisturbed["x" * 200],
+        ]  # fmt: skip
 
 
 async def test_the_context_ends_an_answer() -> None:
