@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from app.cli import safe_text
 from app.cli.asking import ask_node
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption
@@ -131,6 +132,6 @@ def _say_figures(face: Face, answer: Json) -> None:
     where = f" · {machines} machines" if machines > 1 else ""
     n_tokens = len(known.token_ids)
     face.dim(
-        f"{n_tokens} tokens · first after {seconds(known.ttft_s)} · "
+        f"{safe_text.name(known.model)} · {n_tokens} tokens · first after {seconds(known.ttft_s)} · "
         f"{rate(known.decode_tok_s)}{where}"
     )

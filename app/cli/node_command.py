@@ -6,10 +6,11 @@ import _thread
 import signal
 import sys
 import threading
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
+from app.cli import safe_text
 from app.cli.options import HomeOption, JsonOption, read_size
 
 NameOption = Annotated[
@@ -61,10 +62,10 @@ def node(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run this machine's node until Ctrl-C. One JSON line says when it is ready."""
+    """Run this machine's node until Ctrl-C. To a program, one JSON line says when it is ready."""
     lend_bytes = read_size(lend) if lend else None
 
-    from app.node import NodeOptions, run
+    from app.node import NodeOptions, run, say_ready
 
     options = NodeOptions(
         home=home,
@@ -77,9 +78,16 @@ def node(  # noqa: PLR0913  one for each option
     )
     if stop_with_stdin:
         _stop_when_stdin_ends()
-    elif not as_json and sys.stdout.isatty():
-        sys.stderr.write("Starting the node. Ctrl-C stops it.\n")
-    run(options)
+    to_a_person = not (stop_with_stdin or as_json) and sys.stdout.isatty()
+    run(options, _tell_ready if to_a_person else say_ready)
+
+
+def _tell_ready(facts: dict[str, Any]) -> None:
+    sys.stdout.write(
+        f"{safe_text.line(facts['name'])} is ready. In another terminal: `poolhouse status` shows it, "
+        "`poolhouse pair --open` adds a machine. Ctrl-C stops it.\n"
+    )
+    sys.stdout.flush()
 
 
 def _stop_when_stdin_ends() -> None:

@@ -161,6 +161,7 @@ class StageFigures(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """A finished answer and its figures."""
 
+    model: str = ""
     text: str = ""
     token_ids: list[int] = []
     prompt_tokens: int = 0

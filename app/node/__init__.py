@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from app.node.options import NodeOptions
-from app.node.start import run
+from app.node.start import run, say_ready
 
-__all__ = ["NodeOptions", "run"]
+__all__ = ["NodeOptions", "run", "say_ready"]

@@ -31,28 +31,39 @@ ALIVE_SECONDS = 2.0
 END_SECONDS = 8.0  # from the wish to stop to the end; a system that shuts down waits ten
 
 
-def run(options: NodeOptions) -> None:
+def say_ready(facts: dict[str, Any]) -> None:
+    """One JSON line, for whoever started this process."""
+    sys.stdout.write(json.dumps(facts) + "\n")
+    sys.stdout.flush()
+
+
+def run(options: NodeOptions, ready: Callable[[dict[str, Any]], None] = say_ready) -> None:
     """Serve until SIGINT or SIGTERM. Raises AppError when the node cannot start."""
     home = Home.at(options.home).create()
     _log_to(home)
     late = threading.Timer(END_SECONDS, _end_now)
     late.daemon = True
     try:
-        asyncio.run(_main(options, home, late.start))
+        asyncio.run(_main(options, home, late.start, ready))
     except* AppError as errors:
         raise _first(errors) from None
     finally:
         late.cancel()
 
 
-async def _main(options: NodeOptions, home: Home, stopping: Callable[[], None]) -> None:
+async def _main(
+    options: NodeOptions,
+    home: Home,
+    stopping: Callable[[], None],
+    ready: Callable[[dict[str, Any]], None],
+) -> None:
     await _refuse_second(home)
     node = Node(options, home, _settings(options, home), stopping)
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels this task instead
             asyncio.get_running_loop().add_signal_handler(number, node.stop)
     log.info("node %s starts in %s", node.settings.name, home.root)
-    await node.run(_say_ready)
+    await node.run(ready)
     log.info("node stopped")
 
 
@@ -63,11 +74,6 @@ def _end_now() -> None:
         with contextlib.suppress(psutil.Error):
             child.kill()
     os._exit(1)
-
-
-def _say_ready(facts: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(facts) + "\n")
-    sys.stdout.flush()
 
 
 def _settings(options: NodeOptions, home: Home) -> settings.Settings:

@@ -83,7 +83,7 @@ def pool(den: Run, attic: Run) -> Run:
     window = den("pair", "--open", "--json").json
     wrong = "111111" if window["code"] != "111111" else "222222"
     refused = attic("pair", window["address"], "--code", wrong)
-    assert (refused.code, refused.err) == (1, "That code does not match. 2 tries left.\n")
+    assert (refused.code, refused.err) == (1, "That code does not match. Tries left: 2.\n")
     paired = attic("pair", window["address"], "--code", window["code"])
     assert paired.code == 0
     assert paired.out.startswith("Paired with den-pc. ")
