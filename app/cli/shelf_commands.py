@@ -46,7 +46,7 @@ def import_file(
 
     path = file.expanduser().absolute()  # the node has another working directory
     if not path.is_file():
-        raise BadInput("file_missing", path=str(path))
+        raise BadInput("file_is_folder" if path.is_dir() else "file_missing", path=str(path))
     face, body = Face(as_json), {"path": str(path), "name": name}
     with shown(face) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/models", body, show))

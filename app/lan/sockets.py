@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 import socket
 import sys
@@ -61,6 +62,8 @@ def listening_socket(host: str | None, port: int) -> socket.socket:
             family = socket.AF_INET6 if host and ":" in host else socket.AF_INET
             made = socket.create_server((host or "", port), family=family, backlog=BACKLOG)
     except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise BadInput("address_not_ours", address=host or "") from error
         raise Unreachable("port_taken", port=port, why=error.strerror or str(error)) from error
     made.setblocking(False)
     return made

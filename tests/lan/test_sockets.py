@@ -66,6 +66,15 @@ def test_a_taken_port_is_said() -> None:
     with listening_socket("127.0.0.1", 0) as first, pytest.raises(Unreachable) as taken:
         listening_socket("127.0.0.1", first.getsockname()[1])
     assert taken.value.reason.code == "port_taken"
+
+
+@pytest.mark.parametrize("host", ["203.0.113.1", "no-such-name.invalid"])
+def test_an_address_of_another_machine_is_refused(host: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        listening_socket(host, 0)
+    assert (refused.value.reason.code, refused.value.reason.facts) == (
+        "address_not_ours", {"address": host},
+    )  # fmt: skip
     with pytest.raises(AppError):
         listening_socket("192.0.2.1", 0)
 
