@@ -62,7 +62,7 @@ def listening_socket(host: str | None, port: int) -> socket.socket:
             family = socket.AF_INET6 if host and ":" in host else socket.AF_INET
             made = socket.create_server((host or "", port), family=family, backlog=BACKLOG)
     except OSError as error:
-        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        if error.errno in (errno.EADDRNOTAVAIL, socket.EAI_NONAME):
             raise BadInput("address_not_ours", address=host or "") from error
         raise Unreachable("port_taken", port=port, why=error.strerror or str(error)) from error
     made.setblocking(False)
