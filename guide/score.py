@@ -105,9 +105,9 @@ def totals(results: Sequence[Result]) -> dict[str, Any]:
 
 def open_guide(path: Path, threads: int = 1) -> Ask:
     """The model behind its own chat template, greedy, one question at a time."""
-    from llama_cpp import Llama
+    from backends.llamacpp import binding
 
-    llama = Llama(str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, verbose=False)
+    llama = binding.load().Llama(str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, verbose=False)
 
     def ask(question: str) -> str:
         messages = [{"role": "user", "content": question}]
