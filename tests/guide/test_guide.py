@@ -97,7 +97,6 @@ def test_prompts_for_the_split_comparison_are_two_hundred() -> None:
 
 
 def test_the_shipped_guide_meets_the_bar() -> None:
-    pytest.importorskip("llama_cpp")
     results = score.score(score.load_key(), score.open_guide(score.MODEL))
     sums = score.totals(results)
     missed = [(result.question, result.answer) for result in results if not result.passed]
