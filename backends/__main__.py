@@ -16,17 +16,17 @@ GARBLED = 3  # exit code: what came in was no frame, so nothing after it can be 
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until standard input ends, or answer `probe`."""
-    if arguments == ["probe"]:
+    """Serve until standard input ends, or answer `probe`, of all engines or of those named after it."""
+    if arguments[:1] == ["probe"]:
         from backends.probe import probe
 
         out = os.dup(1)
         os.dup2(2, 1)  # native code may chat while it looks for devices
         with os.fdopen(out, "w", encoding="utf-8") as answer:
-            answer.write(json.dumps(probe()) + "\n")
+            answer.write(json.dumps(probe(arguments[1:])) + "\n")
         return 0
     if arguments:
-        sys.stderr.write("usage: python -m backends [probe]\n")
+        sys.stderr.write("usage: python -m backends [probe [ENGINE ...]]\n")
         return 2
     process.use_huge_pages()
     frames_in, frames_out = process.take_pipes()

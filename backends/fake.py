@@ -37,6 +37,7 @@ class Options:
     seconds_per_layer: float = 0.0  # of each step
     seconds_per_row: float = 0.0  # of each layer, beside it
     bytes_per_layer: int = 0  # memory really held
+    bytes_per_step: int = 0  # more that each step keeps
     length: int = 0  # answers end about here; 0: never by themselves
     error_at: int = 0  # the n-th step raises StageError; 0: none does
     die_at: int = 0  # the n-th step ends the process
@@ -139,6 +140,7 @@ class FakeStage:
 
     def _pretend(self, n_rows: int) -> None:
         self._steps += 1
+        self._held += b"\x01" * self.options.bytes_per_step
         if self._steps == self.options.error_at:
             raise StageError("the fake engine was asked to fail")
         if self._steps == self.options.die_at:

@@ -23,6 +23,7 @@ from bench.job import Bench, say
 from bench.losses import profile
 from bench.machine import model_facts, surroundings
 from bench.options import BUILD, Options, parse
+from bench.placements import placements
 from bench.pool import PoolSide
 from bench.rounds import Questions, Tuned, side_by_side, tune
 from bench.sides import EngineSide, RpcSide, Side
@@ -69,6 +70,7 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "transfer": transfer,
         "idle": idle,
         "profile": profile,
+        "placements": placements,
     }
     chosen = {name: part for name, part in parts.items() if name in options.parts}
     return {"side by side": side_parts, **chosen} if options.sides else chosen

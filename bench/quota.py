@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 PERIOD_US = 10_000  # short, so that a machine stands still for a few milliseconds only
@@ -38,17 +38,17 @@ def root() -> Path:
 
 
 @contextlib.contextmanager
-def quotas(n_groups: int, cores: float) -> Iterator[list[Path]]:
-    """`n_groups` control groups of `cores` each; gone afterwards. Raises NoQuota."""
+def quotas(cores: Sequence[float]) -> Iterator[list[Path]]:
+    """A control group for each share of a core; gone afterwards. Raises NoQuota."""
     base = root()
-    folders = [base / f"poolhouse-bench-{os.getpid()}-{n}" for n in range(n_groups)]
+    folders = [base / f"poolhouse-bench-{os.getpid()}-{n}" for n in range(len(cores))]
     try:
         with contextlib.suppress(OSError):
             if base == V2:
                 (base / "cgroup.subtree_control").write_text("+cpu")
-        for folder in folders:
+        for folder, share in zip(folders, cores, strict=True):
             folder.mkdir()
-            for name, value in quota_files(folder, cores).items():
+            for name, value in quota_files(folder, share).items():
                 (folder / name).write_text(value)
         yield folders
     except OSError as error:

@@ -24,7 +24,7 @@ def three(bench: Bench) -> None:
     )
     options = replace(options, output=min(options.output, OUTPUT))
     try:
-        with quotas(4, options.quota) as groups, bench.family() as family:
+        with quotas([options.quota] * 4) as groups, bench.family() as family:
             places = [Place(cpus=options.cores, cgroup=group) for group in groups]
             homes = bench.homes / "three"
             sides: list[Side] = [

@@ -27,7 +27,7 @@ def transfer(bench: Bench) -> None:
             there = Place(cpus=cores[-1:], netns=link.namespace)
             host = Node(family, "transfer-host", homes / "host", here, flags)
             lender = Node(family, "transfer-lender", homes / "lender", there, flags, talks=False)
-            join(host, lender, link)
+            join(host, lender, link.namespace, HERE)
             found = loads(bench, host, link)
     except NoLink as reason:
         bench.cannot("transfer", TITLE, str(reason))
@@ -35,11 +35,11 @@ def transfer(bench: Bench) -> None:
     bench.add("transfer", found, markdown(found))
 
 
-def join(host: Node, lender: Node, link: Link) -> None:
-    """Pair by the command line, which can run inside the namespace."""
+def join(host: Node, lender: Node, namespace: str, here: str) -> None:
+    """Pair by the command line, which can run inside the lender's namespace; `here`: where the host is from there."""
     opened = host.control.request("POST", "/pairing", {"role": "use_and_lend"})
-    launch = [sys.executable, "-m", "bench.launch", "--netns", link.namespace, "--"]
-    address = f"{HERE}:{opened['address'].rpartition(':')[2]}"
+    launch = [sys.executable, "-m", "bench.launch", "--netns", namespace, "--"]
+    address = f"{here}:{opened['address'].rpartition(':')[2]}"
     command = [sys.executable, "-m", "app", "pair", address, "--code", opened["code"]]
     done = subprocess.run(
         [*launch, *command, "--home", str(lender.home), "--json"],

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from app.catalog import families, ggml
 from app.catalog.files import CHUNK_BYTES, chunks
 from app.catalog.gguf import EMBEDDING, HEAD, architecture_of, layer_of
+from app.catalog.gguf_bytes import entry, header_bytes, text, u32, u32_entry
 from app.catalog.gguf_check import aligned
 from app.catalog.gguf_header import Header, Tensor, Value
 from app.catalog.manifest import Manifest, Piece, Want
@@ -69,7 +69,8 @@ def cut(model: Model, header: Header, hashes: Mapping[str, str], layers: Layers,
     _check(model, layers, role)
     parts = list(_parts(model, header, hashes, layers, role))
     alignment = header.alignment
-    head = _header_bytes(header, _entries(model, header, layers, role), parts)
+    listed = [(p.name, p.tensor.shape, p.tensor.kind, p.tensor.n_bytes) for p in parts]
+    head = header_bytes(alignment, _entries(model, header, layers, role), listed)
     pieces, offset = [], aligned(len(head), alignment)
     for part in parts:
         pieces.append(Piece(part.sha256, part.tensor.n_bytes, offset))
@@ -160,9 +161,9 @@ def _entries(model: Model, header: Header, layers: Layers, role: Role) -> list[b
             found.append(_sliced(header, key, value, model.n_layers, layers))
         else:
             found.append(header.raw[value.start : value.end])
-    found += [_u32_entry(key, number) for key, number in changed.items()]
-    found.append(_u32_entry("general.alignment", header.alignment))
-    found.append(_text(b"tokenizer.ggml.model") + _u32(ggml.STRING) + _text(b"no_vocab"))
+    found += [u32_entry(key, number) for key, number in changed.items()]
+    found.append(u32_entry("general.alignment", header.alignment))
+    found.append(entry("tokenizer.ggml.model", ggml.STRING, ("no_vocab",)))
     return found
 
 
@@ -172,29 +173,5 @@ def _sliced(header: Header, key: str, value: Value, n_layers: int, layers: Layer
         raise header.odd(key, f"{value.count} values for {n_layers} layers")
     _, size = ggml.SCALARS[value.kind]
     items = header.raw[value.data + layers.first * size : value.data + layers.last * size]
-    kinds = _u32(ggml.ARRAY) + _u32(value.kind)
-    return _text(key.encode()) + kinds + len(layers).to_bytes(8, "little") + items
-
-
-def _header_bytes(header: Header, entries: list[bytes], parts: list[_Part]) -> bytes:
-    counts = struct.pack("<4sIQQ", b"GGUF", 3, len(parts), len(entries))
-    listed, offset = [], 0
-    for part in parts:
-        shape = part.tensor.shape
-        dimensions = struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
-        place = struct.pack("<IQ", part.tensor.kind, offset)
-        listed.append(_text(part.name.encode()) + dimensions + place)
-        offset = aligned(offset + part.tensor.n_bytes, header.alignment)
-    return b"".join([counts, *entries, *listed])
-
-
-def _u32_entry(key: str, number: int) -> bytes:
-    return _text(key.encode()) + _u32(ggml.U32) + _u32(number)
-
-
-def _u32(number: int) -> bytes:
-    return number.to_bytes(4, "little")
-
-
-def _text(data: bytes) -> bytes:
-    return len(data).to_bytes(8, "little") + data
+    kinds = u32(ggml.ARRAY) + u32(value.kind)
+    return text(key.encode()) + kinds + len(layers).to_bytes(8, "little") + items

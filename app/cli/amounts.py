@@ -8,7 +8,7 @@ from app.core.reasons import size
 
 BAR_CELLS = 10
 
-__all__ = ["memory_bar", "milliseconds", "rate", "seconds", "size"]
+__all__ = ["duration", "memory_bar", "milliseconds", "rate", "seconds", "size"]
 
 
 def memory_bar(used: int, whole: int, colour: str = "blue") -> Text:
@@ -37,6 +37,15 @@ def seconds(value: float | None) -> str:
     if value >= 60:
         return f"{int(value) // 60} min {int(value) % 60} s"
     return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
+
+
+def duration(value: float) -> str:
+    """A time in its largest whole unit: `45 s`, `5 min`, `1.5 h`."""
+    if value < 60:
+        return f"{value:.0f} s"
+    if value < 3600:
+        return f"{value / 60:.0f} min"
+    return f"{value / 3600:.1f} h".replace(".0 h", " h")
 
 
 def milliseconds(value: float | None) -> str:

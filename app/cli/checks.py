@@ -6,24 +6,22 @@ import asyncio
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from app import __version__
-from app.cli import own_python
 from app.client import NodeClient
 from app.core.errors import AppError
 from app.core.reasons import GIB, said, size
-from app.machine.devices import memory
+from app.machine.devices import memory, processor_name
+from app.machine.engines import Engine, accelerators, probe_all
 from app.machine.keystore import open_keystore
 from app.machine.paths import Home
+from app.machine.senses import battery
 
 LOW_DISK_BYTES, LEAST_DISK_BYTES = 10 * GIB, 1 * GIB
 LOW_MEMORY_BYTES, LEAST_MEMORY_BYTES = 2 * GIB, GIB // 2
-CHILD_SECONDS = 60
-FOR_TESTS = "fake"  # an engine without weights that every worker has
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -38,28 +36,6 @@ class Check(msgspec.Struct, frozen=True):
         return {"name": self.name, "ok": self.ok, "cause": self.cause, "cure": self.cure}
 
 
-class Device(msgspec.Struct, frozen=True):
-    """What an engine computes on."""
-
-    name: str = ""
-    description: str = ""
-
-
-class Engine(msgspec.Struct, frozen=True):
-    """One engine as a worker found it."""
-
-    name: str
-    version: str = ""
-    missing: str = ""
-    devices: list[Device] = []
-
-
-class Probe(msgspec.Struct, frozen=True):
-    """The answer of `python -m backends probe`."""
-
-    engines: list[Engine] = []
-
-
 async def all_checks(home: Home) -> list[Check]:
     """All findings of this machine, then those of its node if one runs."""
     return [
@@ -67,6 +43,7 @@ async def all_checks(home: Home) -> list[Check]:
         *await engines(),
         disk(home),
         free_memory(),
+        *await asyncio.to_thread(power),
         writable(home),
         await key_store(home),
         *await node(home),
@@ -74,27 +51,39 @@ async def all_checks(home: Home) -> list[Check]:
 
 
 async def engines() -> list[Check]:
-    """Whether a worker starts, and what it can load. In a child: no engine runs in this process."""
-    code, out, err = await _child("-m", "backends", "probe")
-    try:
-        found = msgspec.json.decode(out, type=Probe) if code == 0 else None
-    except msgspec.DecodeError:
-        found, err = None, "its answer was not understood"
-    if found is None:
-        cause = f"A worker does not start: {_last(err)}."
-        return [Check("Worker", False, cause, "Install Poolhouse again.")]
-    shown = [engine(one) for one in found.engines if one.name != FOR_TESTS]
-    return [Check("Worker", True, "It starts."), *shown]
+    """What a worker can load, each engine asked in a child: no engine runs in this process."""
+    found = await probe_all()
+    processor = processor_name()
+    return [check for one in found for check in (engine(one, processor), *graphics(one))]
 
 
-def engine(found: Engine) -> Check:
-    """One engine: its version and what it computes on, or why it cannot be loaded."""
+def engine(found: Engine, processor: str) -> Check:
+    """One engine: its version and how it uses the processor, or why it cannot be loaded."""
     if found.missing:
         cure = "Run `make run` in the Poolhouse folder: it compiles the engine."
-        return Check("Engine", False, found.missing.rstrip(".") + ".", cure)
-    devices = ", ".join(device.description or device.name for device in found.devices)
-    where = f" on {devices}" if devices else ""
-    return Check("Engine", True, f"{found.name} {found.version}{where}.")
+        return Check("Engine", False, f"{found.name}: {found.missing.rstrip('.')}.", cure)
+    using = f" with {', '.join(found.features)}" if found.features else ""
+    return Check("Engine", True, f"{found.name} {found.version} on {processor}{using}.")
+
+
+def graphics(found: Engine) -> list[Check]:
+    """The accelerators that this build of an engine can use."""
+    return [
+        Check("Device", True, f"{device.description or device.name} by {device.api or found.name}: "
+              f"{size(device.free_bytes)} of {size(device.total_bytes)} are free.")
+        for device in accelerators(found)
+    ]  # fmt: skip
+
+
+def power() -> list[Check]:
+    """The battery, where there is one: a laptop on battery computes more slowly."""
+    found = battery()
+    if found is None:
+        return []
+    if found.plugged:
+        return [Check("Power", True, "Plugged in.")]
+    cure = "Plug it in: it is faster then."
+    return [Check("Power", None, f"On battery, {found.percent:.0f} % left.", cure)]
 
 
 def disk(home: Home) -> Check:
@@ -152,31 +141,6 @@ async def node(home: Home) -> list[Check]:
         ok = None if error.reason.code == "node_not_running" else False
         return [Check("Node", ok, said(error))]
     return [Check("Node", True, f"Running, version {runs}."), *msgspec.convert(found, list[Check])]
-
-
-async def _child(*arguments: str) -> tuple[int, str, str]:
-    """Exit code, output and errors of another Python with this very package."""
-    process = await asyncio.create_subprocess_exec(
-        *own_python.command(*arguments),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=own_python.environment(),
-    )  # fmt: skip
-    try:
-        async with asyncio.timeout(CHILD_SECONDS):
-            out, err = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        return 1, "", f"no answer within {CHILD_SECONDS} seconds"
-    assert process.returncode is not None
-    return process.returncode, out.decode(errors="replace"), err.decode(errors="replace")
-
-
-def _last(text: str) -> str:
-    lines: Sequence[str] = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1].rstrip(".") if lines else "it said nothing"
 
 
 def _existing(folder: Path) -> Path:

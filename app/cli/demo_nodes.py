@@ -17,9 +17,9 @@ from typing import Any, Self
 import msgspec
 import psutil
 
-from app.cli import own_python
 from app.cli.asking import together
 from app.core.errors import StageLost
+from app.machine import own_python
 
 Json = dict[str, Any]
 NAMES = ("den-pc", "attic-pc", "kitchen-laptop", "study-pc", "hall-pc", "garden-laptop")

@@ -11,10 +11,12 @@ import typer
 
 from app.cli import safe_text
 from app.cli.asking import ask_node
+from app.cli.consent import be_sure
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption, YesOption, read_code
 
 PANEL = "Household"
+MachineArgument = Annotated[str, typer.Argument(help="Its name, or the beginning of its id.")]
 TRUST = (
     "Machines of a household can in principle work out what is typed "
     "from the numbers they process: pair only machines you trust."
@@ -30,14 +32,17 @@ class RoleName(StrEnum):
 
 
 def add_to(program: typer.Typer) -> None:
-    for command in (pair, machines, remove, reset):
+    for command in (pair, machines, rename, roles, remove, reset):
         program.command(rich_help_panel=PANEL)(command)
 
 
 def pair(
     address: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Argument(help="The address the other machine shows.", show_default=False),
+        typer.Argument(
+            help="The address the other machine shows, or its name; nothing: the only one nearby.",
+            show_default=False,
+        ),
     ] = None,
     open_window: Annotated[
         bool, typer.Option("--open", help="Let one machine in: show a code and the address.")
@@ -56,14 +61,27 @@ def pair(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Pair two machines: `--open` on one of them, ADDRESS and the code on the other."""
-    if open_window == (address is not None):
+    """Pair two machines: `--open` on one; on the other its ADDRESS, or its name when it is near."""
+    if open_window and address is not None:
         raise typer.BadParameter("Give either --open, or the address another machine shows.")
     face = Face(as_json)
-    if address is None:
+    if open_window:
         _let_in(face, home, role.value.replace("-", "_"), wait or not as_json)
     else:
-        _join(face, home, address, read_code(code or _typed_code(face)))
+        place = address or _found_nearby(face, home)
+        _join(face, home, place, read_code(code or _typed_code(face)))
+
+
+def _found_nearby(face: Face, home: Path | None) -> str:
+    """The only machine nearby that lets others in."""
+    answer = ask_node(home, lambda node: node.get("/status"))
+
+    from app.cli.nearby import only_open
+    from app.cli.shapes import Snapshot, read
+
+    found = only_open(read(answer, Snapshot))
+    face.note(f"Pairing with {safe_text.name(found.name or found.id)} at {found.pairing_address}.")
+    return found.id
 
 
 def _typed_code(face: Face) -> str:
@@ -103,15 +121,73 @@ def machines(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the machines of the household."""
     answer = ask_node(home, lambda node: node.get("/machines"))
 
-    from app.cli.machines_view import machines_view
-    from app.cli.shapes import Machine, read
+    from rich.console import Group
 
-    Face(as_json).result(answer, lambda: machines_view(read(answer["machines"], list[Machine])))
+    from app.cli.machines_view import machines_view
+    from app.cli.nearby import nearby_view
+    from app.cli.shapes import Machine, Stranger, read
+
+    Face(as_json).result(
+        answer,
+        lambda: Group(
+            machines_view(read(answer["machines"], list[Machine])),
+            *nearby_view(read(answer.get("strangers", []), list[Stranger])),
+        ),
+    )
+
+
+def rename(
+    machine: MachineArgument,
+    name: Annotated[str, typer.Argument(help="What everybody shall call it.")],
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a machine another name."""
+    from app.client import segment
+
+    path = f"/machines/{segment(machine)}/name"
+    answer = ask_node(home, lambda node: node.post(path, {"name": name}))
+    done = answer.get("renamed", {})
+    was, now = (safe_text.name(str(done.get(key, ""))) for key in ("was", "name"))
+    Face(as_json).result(answer, lambda: f"{was} is called {now} now.")
+
+
+def roles(
+    machine: MachineArgument,
+    host: Annotated[bool, typer.Option("--host", help="May use others' memory.")] = False,
+    lender: Annotated[bool, typer.Option("--lender", help="May lend its own.")] = False,
+    admin: Annotated[
+        bool, typer.Option("--admin", help="May also change the household; ends by removal only.")
+    ] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a machine may do from now on: all that is given here, and nothing else."""
+    from app.client import segment
+
+    given = {"admin": admin, "host": host, "lender": lender}
+    chosen = [role for role, wanted in given.items() if wanted]
+    if not chosen:
+        raise typer.BadParameter("Give at least one of --host, --lender and --admin.")
+    path = f"/machines/{segment(machine)}/roles"
+    answer = ask_node(home, lambda node: node.post(path, {"roles": chosen}))
+    done = answer.get("machine", {})
+    name = safe_text.name(str(done.get("name", machine)))
+    now = " and ".join(safe_text.line(str(role)) for role in done.get("roles", chosen))
+    Face(as_json).result(answer, lambda: f"{name} is {now} now.")
 
 
 def remove(
-    machine: Annotated[str, typer.Argument(help="Its name, or the beginning of its id.")],
+    machine: MachineArgument,
     yes: YesOption = False,
+    keep_added: Annotated[
+        Optional[bool],  # noqa: UP045
+        typer.Option(
+            "--keep-added/--remove-added",
+            show_default=False,
+            help="What becomes of machines that it added.",
+        ),
+    ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -119,11 +195,13 @@ def remove(
     from app.client import segment
 
     face = Face(as_json)
-    if face.is_live and not yes:
-        typer.confirm(f"Remove {safe_text.name(machine)} from the household?", abort=True)
-    answer = ask_node(home, lambda node: node.delete(f"/machines/{segment(machine)}"))
+    be_sure(face, f"Remove {safe_text.name(machine)} from the household?", yes)
+    added = "" if keep_added is None else f"?added={'keep' if keep_added else 'remove'}"
+    answer = ask_node(home, lambda node: node.delete(f"/machines/{segment(machine)}{added}"))
     name = safe_text.name(str(answer.get("removed", {}).get("name", machine)))
-    face.result(answer, lambda: f"{name} is no longer part of the household.")
+    others = ", ".join(safe_text.name(str(other)) for other in answer.get("also_removed", []))
+    also = f" With it went {others}." if others else ""
+    face.result(answer, lambda: f"{name} is no longer part of the household.{also}")
 
 
 def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -138,8 +216,7 @@ def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
     face, own = Face(as_json), Home.at(home)
     if runtime_file.read(own.runtime_file) is not None:
         raise Refused("reset_while_running", home=str(own.root))
-    if face.is_live and not yes:
-        typer.confirm("Give this machine a new identity? Every pairing is lost.", abort=True)
+    be_sure(face, "Give this machine a new identity? Every pairing is lost.", yes)
     asyncio.run(identity.reset(own))
     text = "This machine belongs to no household now. Its old identity is kept beside the new one."
     face.result({"reset": str(own.root)}, lambda: text)

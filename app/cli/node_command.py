@@ -42,6 +42,15 @@ DiscoveryOption = Annotated[
     bool,
     typer.Option("--discovery/--no-discovery", help="Find machines of the household by itself."),
 ]
+InterfaceOption = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--interface",
+        metavar="NAME",
+        help="Use this network interface too, as of a VPN. May be repeated.",
+        show_default=False,
+    ),
+]
 
 
 def add_to(program: typer.Typer) -> None:
@@ -54,6 +63,7 @@ def node(  # noqa: PLR0913  one for each option
     lend: LendOption = None,
     bind: BindOption = None,
     discovery: DiscoveryOption = True,
+    interface: InterfaceOption = None,
     threads: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option("--threads", min=1, help="Of each worker; all cores.", show_default=False),
@@ -73,6 +83,7 @@ def node(  # noqa: PLR0913  one for each option
         port=port,
         lend_bytes=lend_bytes,
         discovery=discovery,
+        interfaces=tuple(interface or ()),
         threads=threads,
         **({"bind": bind} if bind else {}),
     )

@@ -21,6 +21,14 @@ def read_size(typed: str) -> int:
     return int(float(found[1]) * unit)
 
 
+def read_duration(typed: str) -> float:
+    """Seconds of a time as people type it: `90`, `90s`, `5m`, `1.5h`, `2d`."""
+    found = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,3})?)\s*([smhd]?)\s*", typed.lower())
+    if found is None:
+        raise typer.BadParameter(f"'{typed}' is not a time. Write it like 30s, 5m or 1h.")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+
+
 def read_counts(typed: str) -> list[int]:
     """Whole numbers above zero between commas: `5,6,5`."""
     try:

@@ -58,13 +58,17 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show where the layers would go, without loading anything."""
+    from app.cli.progress import shown
+
+    face = Face(as_json)
     body = placing(model, context, users, split)
-    answer = ask_node(home, lambda node: node.post("/plan", body))
+    with shown(face) as show:
+        answer = ask_node(home, lambda node: node.work("POST", "/plan", body, show))
 
     from app.cli.placement_view import plan_view
     from app.cli.shapes import Plan, read
 
-    Face(as_json).result(answer, lambda: plan_view(read(answer, Plan)))
+    face.result(answer, lambda: plan_view(read(answer, Plan)))
 
 
 def load(

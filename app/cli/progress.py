@@ -23,6 +23,7 @@ WORDS = {
     "copying": "Copying",
     "planning": "Planning",
     "cutting": "Cutting layers",
+    "measuring": "Measuring",
     "preparing": "Preparing layers",
     "sending": "Sending layers",
     "fetching": "Fetching layers",

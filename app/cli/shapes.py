@@ -61,6 +61,31 @@ class Need(msgspec.Struct, frozen=True):
         return self.id or self.machine
 
 
+class Bottleneck(msgspec.Struct, frozen=True):
+    """What sets the pace of a placement."""
+
+    part: str
+    machine: str
+    share: float = 0.0
+
+
+class Forecast(msgspec.Struct, frozen=True):
+    """How a placement will do."""
+
+    ttft_s: float
+    decode_tok_s: float
+    together_tok_s: float
+    request_s: float
+    bottleneck: Bottleneck
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A sentence of the planner."""
+
+    sentence: str
+    code: str = ""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """A placement, and for a loaded model its state."""
 
@@ -77,13 +102,31 @@ class Plan(msgspec.Struct, frozen=True):
     number: str | None = None
     loaded_seconds: float | None = None
     fetched_bytes: int | None = None
+    forecast: Forecast | None = None
+    advice: list[Said] = []
 
 
 class Link(msgspec.Struct, frozen=True):
-    """What is known of the path to a machine."""
+    """What is known of the path to a machine; the rest once it was measured."""
 
-    round_trip_seconds: float | None = None
+    name: str = ""
+    reason: str | None = None  # why it was not measured now
+    round_trip_seconds: float | None = None  # of heartbeats
     address: str | None = None
+    measured_round_trip_seconds: float | None = None
+    round_trip_p99_seconds: float | None = None
+    jitter_seconds: float | None = None
+    out_bytes_per_s: float | None = None
+    in_bytes_per_s: float | None = None
+    interface: str = ""
+    kind: str = ""
+    far_kind: str = ""
+
+
+class Links(msgspec.Struct, frozen=True):
+    """Links that were just measured."""
+
+    links: list[Link] = []
 
 
 class Lending(msgspec.Struct, frozen=True):
@@ -91,6 +134,49 @@ class Lending(msgspec.Struct, frozen=True):
 
     state: str = "off"
     reason: str | None = None
+    used_by: list[str] = []
+    lent_bytes: int = 0
+    used_bytes: int = 0
+    resumes_in_s: float | None = None
+    gives_back_in_s: float | None = None
+
+
+class LendRules(msgspec.Struct, frozen=True):
+    """What its owner chose."""
+
+    memory_bytes: int | None = None
+    devices: list[str] = []
+    idle_s: float = 0.0
+    hours: str = "always"
+    battery_percent: int = 0
+    programs: list[str] = []
+    gpu: bool = False
+    drain_s: float = 0.0
+
+
+class PowerReading(msgspec.Struct, frozen=True):
+    """What the battery says."""
+
+    percent: float
+    plugged: bool
+
+
+class LendReadings(msgspec.Struct, frozen=True):
+    """What the rules look at, now."""
+
+    idle_s: float | None = None
+    battery: PowerReading | None = None
+    programs: list[str] = []
+    gpu_percent: float | None = None
+
+
+class LendState(msgspec.Struct, frozen=True):
+    """Lending, its rules, and what they see."""
+
+    lending: Lending
+    rules: LendRules
+    most_bytes: int = 0
+    readings: LendReadings = LendReadings()
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -100,6 +186,7 @@ class Node(msgspec.Struct, frozen=True):
     name: str
     version: str = ""
     peer_address: str | None = None
+    reason: str | None = None  # why it is no part of its household any more
     lending: Lending = Lending()
 
 
@@ -118,11 +205,29 @@ class Answers(msgspec.Struct, frozen=True):
     waiting: int = 0
 
 
+class Stranger(msgspec.Struct, frozen=True):
+    """A Poolhouse nearby that is not of the household."""
+
+    id: str  # the beginning of it
+    name: str | None = None  # only while it lets a machine in
+    addresses: list[str] = []
+    pairing_address: str | None = None
+
+
+class Discovery(msgspec.Struct, frozen=True):
+    """Whether machines nearby are looked for, and what stands in the way."""
+
+    on: bool = False
+    reason: str | None = None
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """All a node knows."""
 
     node: Node
     machines: dict[str, Machine] = {}
+    strangers: dict[str, Stranger] = {}
+    discovery: Discovery = Discovery()
     links: dict[str, Link] = {}
     loaded: Plan | None = None
     pairing: Pairing | None = None

@@ -9,6 +9,7 @@ import typer
 
 from app.cli import safe_text
 from app.cli.asking import ask_node
+from app.cli.consent import be_sure
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption, ModelArgument, YesOption
 from app.core.errors import BadInput
@@ -68,8 +69,7 @@ def rm(
     from app.client import segment
 
     face = Face(as_json)
-    if face.is_live and not yes:
-        typer.confirm(f"Take {safe_text.name(model)} off the shelf?", abort=True)
+    be_sure(face, f"Take {safe_text.name(model)} off the shelf?", yes)
     answer = ask_node(home, lambda node: node.delete(f"/models/{segment(model)}"))
     freed = int(answer.get("freed_bytes") or 0)
     name = safe_text.name(str(answer.get("removed", model)))

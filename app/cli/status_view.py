@@ -7,7 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli import safe_text
-from app.cli.amounts import memory_bar, milliseconds, seconds
+from app.cli.amounts import memory_bar, seconds
+from app.cli.links_view import in_short
+from app.cli.nearby import nearby_view
 from app.cli.placement_view import by_machine, headline, placement_view
 from app.cli.shapes import Link, Machine, Plan, Snapshot
 
@@ -26,6 +28,9 @@ def status_view(snapshot: Snapshot) -> RenderableType:
     """All of `poolhouse status`, 80 columns wide."""
     rows: list[RenderableType] = [_head(snapshot), Text(), machines_view(snapshot)]
     rows += _reasons(snapshot)
+    if snapshot.discovery.reason:
+        rows.append(Text(safe_text.line(snapshot.discovery.reason), style="yellow"))
+    rows += nearby_view(list(snapshot.strangers.values()))
     if snapshot.loaded is not None and snapshot.loaded.stages:
         title = Text(headline(snapshot.loaded), style="bold")
         rows += [Text(), title, placement_view(snapshot.loaded)]
@@ -43,6 +48,8 @@ def _head(snapshot: Snapshot) -> RenderableType:
     if node.peer_address:
         parts.append(safe_text.line(node.peer_address))
     sentence = Text(pool_sentence(snapshot.loaded), style="bold")
+    if node.reason:
+        sentence = Text(safe_text.line(node.reason), style="bold red")
     answers = snapshot.answers
     if answers.running or answers.waiting:
         sentence.append(
@@ -113,4 +120,4 @@ def _link(machine: Machine, links: dict[str, Link]) -> Text:
     if machine.this:
         return Text("")
     link = links.get(machine.id, Link())
-    return Text(milliseconds(link.round_trip_seconds), style="dim")
+    return Text(in_short(link), style="dim")

@@ -10,6 +10,8 @@ from app.core.errors import Reason
 from app.core.ids import MachineId
 from backends.contract import Layers
 
+MOST_STRANGERS = 64  # a home has fewer; whoever announces more than that is no home
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -20,6 +22,9 @@ class Machine:
     online: bool = False
     device: str = ""
     total_bytes: int = 0
+    lending: str = ""  # what it says its lending does: `paused`, `draining` and so on
+    lending_reason: Reason | None = None  # and why
+    log_name: str = ""  # what the household's log calls it
     lends_bytes: int = 0  # what a new placement may take there now
     used_bytes: int = 0  # what placements hold there now
     roles: tuple[str, ...] = ()
@@ -39,6 +44,8 @@ class Machine:
         """One word for the map and the table."""
         if not self.online:
             return "offline"
+        if self.lending in ("paused", "draining"):
+            return self.lending
         if self.layers or self.used_bytes:
             return "working"
         return "ready" if self.lends_bytes else "off"
@@ -76,6 +83,8 @@ class Told:
     total_bytes: int
     lends_bytes: int
     used_bytes: int
+    lending: str = ""
+    lending_reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +108,50 @@ class Holds:
     layers: Mapping[MachineId, tuple[Layers, ...]]
 
 
-Event = Member | Removed | Came | Told | Doubted | Left | Holds
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Somebody announced a Poolhouse on this network. A hint: checked in form, proved in nothing."""
+
+    id16: str  # the first 16 hex digits of the id it claims
+    addresses: tuple[str, ...]  # IPv4 and IPv6, without port; all local
+    port: int  # for members
+    protocol: int
+    name: str | None = None  # fit to be shown; only while it lets somebody in
+    pairing_port: int | None = None
+
+    def is_of(self, machine: MachineId) -> bool:
+        """Whether this may be `machine`."""
+        return machine.startswith(self.id16)
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """It said goodbye, or was not heard for too long."""
+
+    id16: str
+
+
+Event = Member | Removed | Came | Told | Doubted | Left | Holds | Seen | Gone
 
 
 @dataclass(frozen=True, slots=True)
 class Household:
-    """All machines by id."""
+    """All machines by id, and who else is near: no members, by the beginning of the id they claim."""
 
     machines: Mapping[MachineId, Machine] = field(default_factory=dict)
+    strangers: Mapping[str, Seen] = field(default_factory=dict)  # heard last comes last
 
 
 def apply(household: Household, event: Event) -> Household:
     """The household after the event. News of a machine that is no member changes nothing."""
     machines = dict(household.machines)
+    strangers = household.strangers
     match event:
         case Member(id, name, roles):
-            known = machines.get(id, Machine(id, name))
-            machines[id] = replace(known, name=known.name or name, roles=roles)
+            known = machines.get(id, Machine(id, name, log_name=name))
+            shown = known.name if known.log_name == name else name  # else it was renamed
+            machines[id] = replace(known, name=shown, log_name=name, roles=roles)
+            strangers = {key: seen for key, seen in strangers.items() if not seen.is_of(id)}
         case Removed(id):
             machines.pop(id, None)
         case Holds(layers):
@@ -123,9 +159,20 @@ def apply(household: Household, event: Event) -> Household:
         case Came() | Told() | Doubted() | Left():
             if event.id in machines:
                 machines[event.id] = _after(machines[event.id], event)
+        case Seen():
+            if not any(map(event.is_of, machines)):
+                strangers = _with(strangers, event)
+        case Gone(id16):
+            strangers = {key: seen for key, seen in strangers.items() if key != id16}
         case _:
             assert_never(event)
-    return Household(machines)
+    return Household(machines, strangers)
+
+
+def _with(strangers: Mapping[str, Seen], seen: Seen) -> Mapping[str, Seen]:
+    """The stranger comes last; beyond the limit, whoever was heard first goes."""
+    others = [(key, other) for key, other in strangers.items() if key != seen.id16]
+    return dict([*others[-(MOST_STRANGERS - 1) :], (seen.id16, seen)])
 
 
 def _after(machine: Machine, event: Came | Told | Doubted | Left) -> Machine:
@@ -133,14 +180,16 @@ def _after(machine: Machine, event: Came | Told | Doubted | Left) -> Machine:
         case Came(_, address):
             address = address or machine.address
             return replace(machine, online=True, address=address, reason=None)
-        case Told(_, name, device, total_bytes, lends_bytes, used_bytes):
+        case Told():
             return replace(
                 machine,
-                name=name,
-                device=device,
-                total_bytes=total_bytes,
-                lends_bytes=lends_bytes,
-                used_bytes=used_bytes,
+                name=event.name,
+                device=event.device,
+                total_bytes=event.total_bytes,
+                lends_bytes=event.lends_bytes,
+                used_bytes=event.used_bytes,
+                lending=event.lending,
+                lending_reason=event.lending_reason,
             )
         case Doubted(_, reason):
             return replace(machine, reason=reason)

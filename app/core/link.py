@@ -31,3 +31,4 @@ class Link:
     kind: LinkKind
     mtu: int | None
     negotiated_bits_per_s: int | None  # what the card and the switch agreed on
+    far_kind: LinkKind = LinkKind.UNKNOWN  # at the other machine, by its own word

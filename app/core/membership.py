@@ -6,25 +6,32 @@ SAFETY.md 4. Nothing here verifies a signature: `Verify` is handed in.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from app.core.ids import MachineId
 from app.core.operations import (
+    MAX_TURN,
     NO_HOUSEHOLD,
     Add,
+    Body,
     HouseholdId,
     Operation,
     OperationId,
     Remove,
+    Rename,
     Role,
+    SetRoles,
     clean_name,
     household_of,
     signed_bytes,
 )
 
+C = TypeVar("C", SetRoles, Rename)
 Verify = Callable[[bytes, bytes, bytes], bool]  # (signer's DER, signed bytes, signature) -> good?
 
-MAX_ADDS, MAX_REMOVES = 3072, 1024  # 4,096 in all; removing stays possible when adds fill the log
+# 4,096 in all; removing stays possible when other lines fill the log
+MAX_ADDS, MAX_REMOVES, MAX_ROLES, MAX_RENAMES = 2048, 1024, 512, 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +40,9 @@ class Member:
 
     id: MachineId
     der: bytes
-    name: str  # as it was when it joined; what it calls itself now is in its HELLO
+    name: str  # as it joined, or was renamed last; what it calls itself now is in its HELLO
     roles: frozenset[Role]
+    renamed: OperationId | None = None  # the line that gave it this name, when it was renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,7 @@ def merge(log: Log, arrived: Iterable[Operation], verify: Verify) -> Log:
 
 
 def members(log: Log) -> Mapping[MachineId, Member]:
-    """Everyone who belongs to the household now, from the log alone, in three passes."""
+    """Everyone who belongs to the household now, from the log alone, in four passes."""
     admins = _ever_admins(log)
     removed = _removed(log, admins)
     found: dict[MachineId, Member] = {}
@@ -85,7 +93,34 @@ def members(log: Log) -> Mapping[MachineId, Member]:
                 member = _with_roles(found.get(operation.body.machine), operation.body)
                 if found.get(member.id) != member:
                     found[member.id], progress = member, True
-    return {machine: member for machine, member in found.items() if machine not in removed}
+    changes = [operation for operation in log.operations if _counts(operation, log, found, removed)]
+    roles, names = last_of(changes, SetRoles), last_of(changes, Rename)
+    return {
+        machine: _changed(member, roles.get(machine), names.get(machine))
+        for machine, member in found.items()
+        if machine not in removed
+    }
+
+
+def last_of(operations: Iterable[Operation], kind: type[C]) -> dict[MachineId, Operation]:
+    """Pass 4: for each machine the line of this kind that counts: the highest turn, then the id."""
+    last: dict[MachineId, tuple[int, OperationId, Operation]] = {}
+    for operation in operations:
+        body = operation.body
+        if isinstance(body, kind):
+            entry = (body.turn, operation.id, operation)
+            last[body.machine] = max(entry, last.get(body.machine, entry), key=lambda one: one[:2])
+    return {machine: operation for machine, (_, _, operation) in last.items()}
+
+
+def next_turn(log: Log, machine: MachineId) -> int:
+    """The turn with which a new line about `machine` counts before all that are known."""
+    turns = (
+        operation.body.turn
+        for operation in log.operations
+        if isinstance(operation.body, SetRoles | Rename) and operation.body.machine == machine
+    )
+    return min(max(turns, default=0) + 1, MAX_TURN)
 
 
 def removed_machines(log: Log) -> frozenset[MachineId]:
@@ -123,9 +158,11 @@ def _founds(operation: Operation, household: HouseholdId) -> bool:
     )
 
 
-def _room(known: Iterable[Operation]) -> dict[type[Add | Remove], int]:
+def _room(known: Iterable[Operation]) -> dict[type[Body], int]:
     """How many more operations of each kind the log may take."""
-    room: dict[type[Add | Remove], int] = {Add: MAX_ADDS, Remove: MAX_REMOVES}
+    room: dict[type[Body], int] = {
+        Add: MAX_ADDS, Remove: MAX_REMOVES, SetRoles: MAX_ROLES, Rename: MAX_RENAMES
+    }  # fmt: skip
     for operation in known:
         room[type(operation.body)] -= 1
     return room
@@ -172,7 +209,7 @@ def _counts(
     found: Mapping[MachineId, Member],
     removed: Mapping[MachineId, frozenset[OperationId]],
 ) -> bool:
-    """Pass 3: whether an `add` rests on a chain of counted `add`s from the first machine."""
+    """Pass 3: whether a line rests on a chain of counted `add`s from the first machine."""
     if _founds(operation, log.household):
         return True
     signer = found.get(operation.signer)
@@ -188,3 +225,13 @@ def _with_roles(member: Member | None, add: Add) -> Member:
     if member is None:
         return Member(add.machine, add.der, name, roles)
     return Member(member.id, member.der, min(member.name, name), member.roles | roles)
+
+
+def _changed(member: Member, roles: Operation | None, name: Operation | None) -> Member:
+    """The member as the last lines about it have it. The right to sign stays as it was added."""
+    if roles is not None and isinstance(roles.body, SetRoles):
+        admin = member.roles & {Role.ADMIN}
+        member = replace(member, roles=frozenset(roles.body.roles) | admin)
+    if name is not None and isinstance(name.body, Rename):
+        member = replace(member, name=clean_name(name.body.name), renamed=name.id)
+    return member

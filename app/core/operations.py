@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NewType
+from typing import NewType, assert_never
 
 from app.core.ids import MachineId, machine_id
 
@@ -35,6 +35,7 @@ class Role(StrEnum):
 
 
 FIRST_ROLES = (Role.ADMIN, Role.HOST, Role.LENDER)
+MAX_TURN = 1 << 53  # what every reader of JSON keeps exactly
 
 
 class BadOperation(ValueError):
@@ -62,10 +63,37 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True)
+class SetRoles:
+    """`machine` may do this and no more. Of several the highest turn counts.
+
+    Never ADMIN: that right comes with an `add`, and only a `remove` takes it away. So who may sign
+    does not depend on the order in which lines arrive.
+    """
+
+    household: HouseholdId
+    machine: MachineId
+    turn: int
+    roles: tuple[Role, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """`machine` shall call itself `name`. Of several the highest turn counts."""
+
+    household: HouseholdId
+    machine: MachineId
+    turn: int
+    name: str
+
+
+Body = Add | Remove | SetRoles | Rename
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One signed line of the log."""
 
-    body: Add | Remove
+    body: Body
     signer: MachineId
     signature: bytes
 
@@ -75,7 +103,7 @@ class Operation:
         return OperationId(hashlib.sha256(encode(self)).hexdigest())
 
 
-def signed_bytes(body: Add | Remove, signer: MachineId) -> bytes:
+def signed_bytes(body: Body, signer: MachineId) -> bytes:
     """What the signature of an operation is made over."""
     return CONTEXT + _canonical(_fields(body) | {"signer": signer})
 
@@ -114,33 +142,39 @@ def clean_name(text: str) -> str:
     return " ".join(shown.split())[:MAX_NAME_CHARACTERS].strip() or "unnamed"
 
 
-def _fields(body: Add | Remove) -> dict[str, object]:
-    if isinstance(body, Add):
-        return {
-            "op": "add",
-            "household": body.household,
-            "machine": body.machine,
-            "der": _base64(body.der),
-            "name": body.name,
-            "roles": [role.value for role in body.roles],
-        }
-    return {
-        "op": "remove",
-        "household": body.household,
-        "machine": body.machine,
-        "kept": list(body.kept),
-    }
+def _fields(body: Body) -> dict[str, object]:
+    own: dict[str, object]
+    match body:
+        case Add(der=der, name=name, roles=roles):
+            own = {"op": "add", "der": _base64(der), "name": name, "roles": [*map(str, roles)]}
+        case Remove(kept=kept):
+            own = {"op": "remove", "kept": list(kept)}
+        case SetRoles(turn=turn, roles=roles):
+            own = {"op": "roles", "turn": turn, "roles": [*map(str, roles)]}
+        case Rename(turn=turn, name=name):
+            own = {"op": "rename", "turn": turn, "name": name}
+        case _:
+            assert_never(body)
+    return {"household": body.household, "machine": body.machine, **own}
 
 
 def _parsed(fields: dict[str, object]) -> Operation:
     """Any wrong type or value ends in one of the errors that `decode` knows."""
-    body: Add | Remove
+    body: Body
     household = _household(_text(fields["household"]))
     machine = machine_id(_text(fields["machine"]))
     if fields["op"] == "add":
         body = _parsed_add(fields, household, machine)
     elif fields["op"] == "remove" and household:
         body = Remove(household, machine, _parsed_kept(fields["kept"]))
+    elif fields["op"] == "roles" and household:
+        roles = _parsed_roles(fields["roles"])
+        if Role.ADMIN in roles:
+            raise ValueError("the right to sign comes with an add")
+        body = SetRoles(household, machine, _parsed_turn(fields["turn"]), roles)
+    elif fields["op"] == "rename" and household:
+        name = _parsed_name(fields["name"])
+        body = Rename(household, machine, _parsed_turn(fields["turn"]), name)
     else:
         raise ValueError("unknown operation")
     signature = _unbase64(_text(fields["signature"]))
@@ -150,17 +184,33 @@ def _parsed(fields: dict[str, object]) -> Operation:
 
 
 def _parsed_add(fields: dict[str, object], household: HouseholdId, machine: MachineId) -> Add:
-    der, name = _unbase64(_text(fields["der"])), _text(fields["name"])
-    roles = fields["roles"]
-    if not isinstance(roles, list) or not roles or roles != sorted(set(roles)):
-        raise ValueError("roles are a sorted list without repeats")
+    der, name = _unbase64(_text(fields["der"])), _parsed_name(fields["name"])
     if len(der) > MAX_DER_BYTES or hashlib.sha256(der).hexdigest() != machine:
         raise ValueError("the id is the hash of the certificate")
-    if not 0 < len(name) <= MAX_NAME_CHARACTERS:  # cleaned where it is shown, as what counts as
-        raise ValueError(
-            "a name that is too long"
-        )  # a control character differs by Unicode version
-    return Add(household, machine, der, name, tuple(Role(role) for role in roles))
+    roles = _parsed_roles(fields["roles"])
+    if not roles:
+        raise ValueError("whoever is added may do something")
+    return Add(household, machine, der, name, roles)
+
+
+def _parsed_name(value: object) -> str:
+    """Cleaned where it is shown: what counts as a control character differs by Unicode version."""
+    name = _text(value)
+    if not 0 < len(name) <= MAX_NAME_CHARACTERS:
+        raise ValueError("a name that is too long")
+    return name
+
+
+def _parsed_roles(value: object) -> tuple[Role, ...]:
+    if not isinstance(value, list) or value != sorted(set(value)):
+        raise ValueError("roles are a sorted list without repeats")
+    return tuple(Role(role) for role in value)
+
+
+def _parsed_turn(value: object) -> int:
+    if type(value) is not int or not 0 < value <= MAX_TURN:  # a bool is an int too
+        raise ValueError("a turn is a whole number")
+    return value
 
 
 def _parsed_kept(value: object) -> tuple[OperationId, ...]:

@@ -1,71 +1,39 @@
 """Who holds which layers. Pure: same facts in, same answer out; no clock, no network.
 
-For now memory alone decides: one machine if the model fits there, otherwise the fewest lenders, filled
-evenly. The host holds the first and the last run, so that tokens, text and logits never leave it.
+Of all placements that fit, the one with the shortest typical request (core/forecast.py) is chosen: the host
+alone, or a split over some of the lenders. In a split the host holds the first and the last run, so that
+tokens, text and logits never leave it. Machines that were not measured are placed by memory alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
 
+from app.core.by_memory import plan_by_memory
 from app.core.errors import BadInput, DoesNotFit, Reason
-from app.core.ids import MachineId
+from app.core.forecast import forecast
 from app.core.model import Model
-from backends.contract import Layers, Role
+from app.core.placement import (
+    PLENTY_BYTES,
+    SERVED,
+    Alternative,
+    Bottleneck,
+    Candidate,
+    Part,
+    Plan,
+    PlannedStage,
+    Shape,
+    Workload,
+)
+from app.core.room import split_stages, work_bytes
+from app.core.shapes import Household, Option
+from app.core.why import reasons_for
 
-STAGE_HEADER_BYTES = 1 << 20  # metadata and names of tensors in a stage's file, with some to spare
-WORK_FLOOR_BYTES = 64 << 20  # an engine's own buffers and code, measured on small models
-WORK_ROW_VALUES = 24  # float32 values of a layer's width that live at once for each row of a step
+__all__ = ["SERVED", "Candidate", "Plan", "PlannedStage", "Shape", "Workload", "plan", "work_bytes"]
 
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A machine that could hold layers, and how many bytes it lends for that now."""
-
-    id: MachineId
-    name: str
-    lends_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """What the model is loaded for. `context`: positions of one sequence; `users`: sequences at once."""
-
-    context: int
-    users: int = 1
-    batch_rows: int = 64
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedStage:
-    """One run of layers on one machine, with the memory it takes there."""
-
-    machine: MachineId
-    name: str
-    role: Role
-    layers: Layers
-    weight_bytes: int
-    kv_bytes: int
-    work_bytes: int
-
-    @property
-    def total_bytes(self) -> int:
-        return self.weight_bytes + self.kv_bytes + self.work_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A placement of all layers, in the order a token travels, and why it is so."""
-
-    stages: tuple[PlannedStage, ...]
-    workload: Workload
-    reasons: tuple[Reason, ...]
-
-    @property
-    def shape(self) -> str:
-        return "one machine" if len({stage.machine for stage in self.stages}) == 1 else "split"
+MATTERS = 0.9  # memory sets the pace when more of it would make requests at least so much shorter
 
 
 def plan(
@@ -74,59 +42,71 @@ def plan(
     model: Model,
     workload: Workload,
     split: Sequence[int] | None = None,
+    *,
+    shapes: frozenset[Shape] = SERVED,
 ) -> Plan:
     """Place the model. `split` forces the layers of each run: host's first, lenders in order, host's last.
 
+    shapes: what may be chosen. The order of the lenders matters only to `split`.
     Raises DoesNotFit with the bytes that are missing, BadInput for a split that cannot be.
     """
     if split is not None:
         return _forced(host, lenders, model, workload, split)
-    alone = _stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
-    if alone.total_bytes <= host.lends_bytes:
-        fits = Reason("plan_fits_host", {"machine": host.name})
-        return Plan((alone,), workload, (fits, *_why_whole(model)))
-    if not model.boundaries:
-        raise DoesNotFit("whole_too_big", model=model.name, machine=host.name,
-                         need_bytes=alone.total_bytes, free_bytes=host.lends_bytes)  # fmt: skip
-    ranked = sorted(lenders, key=lambda lender: (-lender.lends_bytes, lender.name, lender.id))
-    for n_lenders in range(1, len(ranked) + 1):
-        stages = _balanced(host, ranked[:n_lenders], model, workload)
-        if stages:
-            reason = Reason("plan_split", {"machine": host.name, "machines": n_lenders + 1})
-            return Plan(stages, workload, (reason,))
-    lent = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
-    raise DoesNotFit("pool_too_small", model=model.name, need_bytes=alone.total_bytes,
-                     lent_bytes=lent, machines=1 + len(lenders))  # fmt: skip
+    lenders = sorted(lenders, key=lambda lender: (lender.name, lender.id))
+    best = _best(host, lenders, model, workload, shapes)
+    if best is None:
+        best = plan_by_memory(host, lenders, model, workload)
+        best = replace(best, reasons=(*best.reasons, *_unmeasured(host, lenders, best)))
+    reasons = (*best.reasons, *([model.whole_reason] if model.whole_reason else []))
+    return replace(best, reasons=reasons, machines=(host, *lenders))
 
 
-def work_bytes(width: int, batch_rows: int) -> int:
-    """What an engine needs beside weights and KV to compute steps of `batch_rows` rows."""
-    return WORK_FLOOR_BYTES + 4 * batch_rows * width * WORK_ROW_VALUES
+def _best(
+    host: Candidate,
+    lenders: Sequence[Candidate],
+    model: Model,
+    workload: Workload,
+    shapes: frozenset[Shape],
+) -> Plan | None:
+    """The best of what was measured; None when that is not enough to place the model."""
+    if host.speed is None:
+        return None
+    measured = [lender for lender in lenders if lender.speed and lender.link]
+    household = Household(host, measured, model, workload)
+    found = household.options()
+    allowed = [option for option in found if option.shape in shapes]
+    if not allowed:
+        return None
+    best = min(allowed, key=lambda option: option.forecast.request_s)
+    known = replace(best.forecast, bottleneck=_bottleneck(best, household))
+    best = replace(best, forecast=known)
+    reasons = reasons_for(best, found, household, lenders)
+    others = tuple(Alternative(one.shape, one.names, one.forecast) for one in found)
+    return Plan(best.stages, workload, reasons, known, others)
 
 
-def _stage(
-    machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload
-) -> PlannedStage:
-    cells = workload.context * workload.users
-    header = 0 if role is Role.WHOLE else STAGE_HEADER_BYTES
-    logits = workload.users * model.n_vocab if role in (Role.LAST, Role.WHOLE) else 0
-    return PlannedStage(
-        machine.id,
-        machine.name,
-        role,
-        layers,
-        weight_bytes=model.stage_bytes(layers, role) + header,
-        kv_bytes=model.kv_bytes(layers, cells),
-        work_bytes=work_bytes(model.width, workload.batch_rows) + 4 * logits,
-    )
+def _bottleneck(best: Option, household: Household) -> Bottleneck:
+    """What sets the pace: memory, when with plenty of it requests would be much shorter."""
+    known = best.forecast
+    if best.shape is Shape.REPLICAS:
+        return known.bottleneck
+    machines = (household.host, *household.lenders)
+    freer = [replace(machine, lends_bytes=PLENTY_BYTES) for machine in machines]
+    roomy = Household(freer[0], freer[1:], household.model, household.workload)
+    better = roomy.below(MATTERS * known.request_s)
+    if better is None:
+        return known.bottleneck
+    most = max(machines, key=lambda m: better.layers(m.id) - best.layers(m.id))
+    saved = 1 - better.forecast.request_s / known.request_s
+    return Bottleneck(Part.MEMORY, most.id, most.name, saved)
 
 
-def _runs(n_runs: int) -> list[Role]:
-    return [Role.WHOLE] if n_runs == 1 else [Role.FIRST, *[Role.MIDDLE] * (n_runs - 2), Role.LAST]
-
-
-def _why_whole(model: Model) -> tuple[Reason, ...]:
-    return (model.whole_reason,) if model.whole_reason else ()
+def _unmeasured(host: Candidate, lenders: Sequence[Candidate], placed: Plan) -> list[Reason]:
+    """Which machines of the placement were not measured, one sentence each."""
+    used = {stage.machine for stage in placed.stages}
+    missing = [host] if host.speed is None else []
+    missing += [m for m in lenders if m.id in used and (m.speed is None or m.link is None)]
+    return [Reason("plan_unmeasured", {"machine": machine.name}) for machine in missing]
 
 
 def _forced(
@@ -139,18 +119,15 @@ def _forced(
     _check_split(lenders, model, split)
     holders = [host] if len(split) == 1 else [host, *lenders[: len(split) - 2], host]
     edges = [sum(split[:n]) for n in range(len(split) + 1)]
-    stages = tuple(
-        _stage(holder, role, Layers(first, last), model, workload)
-        for holder, role, (first, last) in zip(
-            holders, _runs(len(split)), pairwise(edges), strict=True
-        )
-    )
+    stages = split_stages(holders, edges, model, workload)
     for machine in dict.fromkeys(holders):
         need = sum(stage.total_bytes for stage in stages if stage.machine == machine.id)
         if need > machine.lends_bytes:
             raise DoesNotFit("machine_too_small", machine=machine.name, need_bytes=need,
                              free_bytes=machine.lends_bytes)  # fmt: skip
-    return Plan(stages, workload, (Reason("plan_forced"),))
+    machines = (host, *lenders)
+    known = forecast(stages, {machine.id: machine for machine in machines}, model, workload)
+    return Plan(stages, workload, (Reason("plan_forced"),), known, (), machines)
 
 
 def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int]) -> None:
@@ -161,43 +138,6 @@ def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int
         raise BadInput("split_lenders", split=shown, need=len(split) - 2, have=len(lenders))
     if len(split) > 1 and not model.boundaries:
         raise BadInput("split_family", architecture=model.architecture)
-    edges = [sum(split[:n]) for n in range(1, len(split))]
-    for edge in edges:
+    for edge in (last for _, last in pairwise([sum(split[:n]) for n in range(len(split))])):
         if edge not in model.boundaries:
             raise BadInput("split_boundary", split=shown, layer=edge)
-
-
-def _balanced(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
-) -> tuple[PlannedStage, ...]:
-    """The legal cuts that fill the fullest machine least, or () when none fits. The host's first run
-    is as short as it may be: its last run carries the head, and one long run beats two short ones."""
-    start = min(model.boundaries)
-    first = _stage(host, Role.FIRST, Layers(0, start), model, workload)
-    best: dict[int, tuple[float, tuple[PlannedStage, ...]]] = {start: (0.0, (first,))}
-    for lender in lenders:
-        reached: dict[int, tuple[float, tuple[PlannedStage, ...]]] = {}
-        for begin, (fullest, stages) in best.items():
-            for end in (edge for edge in model.boundaries if edge > begin):
-                stage = _stage(lender, Role.MIDDLE, Layers(begin, end), model, workload)
-                fill = max(fullest, stage.total_bytes / max(lender.lends_bytes, 1))
-                if fill <= 1.0 and (end not in reached or fill < reached[end][0]):
-                    reached[end] = (fill, (*stages, stage))
-        best = reached
-    return _with_last(host, best, model, workload)
-
-
-def _with_last(
-    host: Candidate,
-    best: dict[int, tuple[float, tuple[PlannedStage, ...]]],
-    model: Model,
-    workload: Workload,
-) -> tuple[PlannedStage, ...]:
-    chosen: tuple[float, tuple[PlannedStage, ...]] = (1.0, ())
-    for end, (fullest, stages) in best.items():
-        last = _stage(host, Role.LAST, Layers(end, model.n_layers), model, workload)
-        on_host = stages[0].total_bytes + last.total_bytes
-        fill = max(fullest, on_host / max(host.lends_bytes, 1))
-        if fill <= 1.0 and (not chosen[1] or fill < chosen[0]):
-            chosen = (fill, (*stages, last))
-    return chosen[1]

@@ -8,6 +8,7 @@ GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 
 SENTENCES: dict[str, str] = {
     # model files
+    "file_is_folder": "{path} is a folder. Give the path of one GGUF file in it.",
     "file_missing": "There is no file {path}. Check the path and try again.",
     "file_unreadable": "{path} cannot be read: {why}. Check the disk and the file's permissions.",
     "gguf_not": "{path} is not a GGUF model file. Choose a file that ends in .gguf.",
@@ -67,11 +68,44 @@ SENTENCES: dict[str, str] = {
     # plans and loading
     "plan_fits_host": "One machine: {machine} holds it all, so nothing has to cross the network.",
     "plan_split": "Split over {machines} machines: {machine} alone cannot hold it.",
-    "plan_forced": "The layers are split as you asked.",
+    "plan_forced": "The split was given, not planned.",
+    "plan_split_faster": "Split over {machines} machines: a typical request takes {split_s:.1f} s, "
+    "on {machine} alone {alone_s:.1f} s.",
+    "plan_alone_faster": "One machine: on {machine} alone a typical request takes {alone_s:.1f} s, "
+    "split at best {split_s:.1f} s.",
+    "plan_replicas": "Whole on {machines} machines: with {users} people at once a typical request "
+    "takes {request_s:.1f} s.",
+    "plan_unmeasured": "{machine} has not been measured yet, so memory alone decided.",
+    "pace_machine": "{machine} sets the pace: it computes for {percent:.0f} % of the time.",
+    "pace_link": "The link to {machine} sets the pace: {percent:.0f} % of the time goes to the way there and back.",
+    "pace_memory": "Memory sets the pace: if machines lent enough, {machine} most of all, "
+    "requests would take {percent:.0f} % less time.",
+    "left_out_slower": "{machine} left out: with it {with_tok_s:.1f} tok/s, without it {without_tok_s:.1f}.",
+    "left_out_longer": "{machine} left out: with it a typical request takes {with_s:.1f} s, "
+    "without it {without_s:.1f} s.",
+    "left_out_same": "{machine} left out: it would make no difference.",
+    "left_out_room": "{machine} left out: it lends {lent_bytes}, and no split gives it a part that fits.",
+    "left_out_unmeasured": "{machine} left out: it has not been measured yet.",
+    "advice_wifi_rate": "{machine} is on Wi-Fi ({megabits:.0f} Mb/s, {milliseconds:.1f} ms). By cable this model "
+    "would run at {with_tok_s:.1f} instead of {now_tok_s:.1f} tok/s.",
+    "advice_wifi_time": "{machine} is on Wi-Fi ({megabits:.0f} Mb/s, {milliseconds:.1f} ms). By cable a typical "
+    "request would take {with_s:.1f} instead of {now_s:.1f} s.",
+    "advice_link_rate": "The link to {machine} is slow ({megabits:.0f} Mb/s, {milliseconds:.1f} ms). Over a gigabit "
+    "cable this model would run at {with_tok_s:.1f} instead of {now_tok_s:.1f} tok/s.",
+    "advice_link_time": "The link to {machine} is slow ({megabits:.0f} Mb/s, {milliseconds:.1f} ms). Over a gigabit "
+    "cable a typical request would take {with_s:.1f} instead of {now_s:.1f} s.",
+    "advice_memory_rate": "If {machine} lent {more_bytes} more, this model would run at {with_tok_s:.1f} "
+    "instead of {now_tok_s:.1f} tok/s.",
+    "advice_memory_time": "If {machine} lent {more_bytes} more, a typical request would take {with_s:.1f} "
+    "instead of {now_s:.1f} s.",
+    "helps_context": "A context of {context} tokens fits.",
+    "helps_machine": "One more machine that lends {more_bytes} would be enough.",
+    "helps_smaller": "A smaller quantisation fits: a file of at most {file_bytes}; this one has {now_bytes}.",
+    "helps_nothing": "Add machines, lend more, or choose a smaller model.",
     "whole_too_big": "{model} runs only whole on one machine and needs {need_bytes}, but {machine} lends "
-    "{free_bytes}. Choose a smaller model or a shorter context.",
+    "{free_bytes}. {what_helps}",
     "pool_too_small": "{model} needs {need_bytes} and the {machines} machines here lend {lent_bytes} in all. "
-    "Add a machine, lend more, or choose a shorter context.",
+    "{what_helps}",
     "machine_too_small": "{machine} would need {need_bytes} for its layers and lends {free_bytes}. "
     "Give it fewer layers, or choose a shorter context.",
     "split_sum": "The split {split} has {sum} layers, but the model has {layers}. "
@@ -95,14 +129,22 @@ SENTENCES: dict[str, str] = {
     "machine_heard_late": "{name} has not been heard for some seconds. If it does not return, its link is closed.",
     "machine_ambiguous": "{count} machines are called {name}. Use the beginning of the id instead.",
     "remove_itself": "This machine cannot remove itself. Remove it from another machine of the household.",
+    "measure_no_links": "There is no link to measure: no other machine of the household is reached now.",
+    "probe_busy_here": "Links are measured only while this machine rests: no answer, no loading, no other "
+    "measurement. Try again in a moment.",
+    "probe_busy": "{name} is at work, so the link to it was not measured. Try again in a moment.",
+    "probe_silent": "{name} did not finish measuring the link. Try again; if it stays so, restart Poolhouse there.",
+    "name_empty": "A machine needs a name that can be seen.",
     "no_pairing_window": "No pairing window is open. Open one first.",
     # the node
     "node_runs_already": "A node runs already for {home} (process {pid}). Stop it first, or use another --home.",
     "bug": "Poolhouse made a mistake. The log in the home folder has the details.",
     "bad_request": "The request cannot be used: {why}.",
+    "settings_unsaved": "The settings could not be saved in {path}: {why}. "
+    "Free some space and try again.",
     "settings_damaged": "The settings in {path} cannot be read ({why}). Delete the file to start with new ones.",
     # machines and pairing
-    "code_wrong": "That code does not match. {tries_left} tries left.",
+    "code_wrong": "That code does not match. Tries left: {tries_left}.",
     "code_form": "A pairing code has six digits. Type it as the other machine shows it.",
     "pairing_tries_used": "Someone entered a wrong code three times, so pairing was closed. "
     "Open it again and use the new code.",
@@ -121,6 +163,9 @@ SENTENCES: dict[str, str] = {
     "Use the address shown beside the code.",
     "pairing_odd_household": "The other machine sent a household that does not hold together. "
     "Pair with another machine of it.",
+    "pairing_nobody_near": "No machine nearby lets another one in. Run `poolhouse pair --open` on a machine "
+    "of the household, or give the address that it shows.",
+    "pairing_several_near": "Several machines nearby let another one in: {there}. Give the name or address of one.",
     "pairing_unreachable": "Nothing answers at {address}. Use the address shown beside the code, "
     "and check that both machines are on the same network.",
     "household_already": "This machine belongs to a household already. "
@@ -130,12 +175,17 @@ SENTENCES: dict[str, str] = {
     "household_unsaved": "The household could not be saved in {path}: {why}. "
     "Free some space and try again.",
     "removed_from_household": "This machine was removed from the household.",
+    "machine_removed": "{name} was removed from the household. Load the model again without it.",
     "removed_needs_reset": "This machine was removed from the household. "
     "Stop its node, run `poolhouse reset` there, then pair it again.",
     "reset_while_running": "The node of {home} runs. Stop it first, then reset.",
     "not_admin": "This machine may not change the household. Do it on a machine that may.",
-    "role_missing": "{name} was not allowed to use other machines when it was paired. "
-    "Remove it and pair it again with that right.",
+    "admin_stays": "{name} may change the household, and only a removal takes that right away. "
+    "Remove it, and pair it again after `poolhouse reset` there.",
+    "remove_added": "{name} added {added} to this household. "
+    "Say what becomes of that: add --keep-added, or --remove-added.",
+    "role_missing": "{name} may not use other machines. `poolhouse roles` changes that, "
+    "on a machine that may change the household.",
     "machine_unknown": "There is no machine {name} in this household. "
     "`poolhouse machines` lists them.",
     "identity_locked": "The keyring is locked. Unlock it to reach your household.",
@@ -149,7 +199,15 @@ SENTENCES: dict[str, str] = {
     "Reset the identity of one of them.",
     "keystore_unknown": "POOLHOUSE_KEYSTORE is {value}. Set it to keyring or file, or not at all.",
     "address_wrong": "{address} is no address. Write it like 10.0.0.2:4242.",
+    "address_not_ours": "This computer has no address {address}. Give one of its own, or leave it out.",
     "port_taken": "Port {port} cannot be used: {why}. Choose another, or stop what uses it.",
+    "discovery_no_network": "This computer is on no network that joins machines of a household; those of "
+    "virtual machines, containers and VPNs are not used unasked. Connect it, or start the node with --interface.",
+    "discovery_failed": "Machines nearby cannot be looked for: {why}. Pair and reach them by address.",
+    "discovery_no_multicast": "This machine does not hear its own announcement: multicast is blocked here. "
+    "Let Poolhouse use UDP port 5353 in the firewall, or pair and reach machines by address.",
+    "discovery_identity_copied": "Another machine, at {address}, announces itself with this machine's identity, "
+    "as after copying a disk or a home folder. Stop one of the two, and run `poolhouse reset` there.",
     "version_differs": "{older} runs {older_build}, {newer} runs {newer_build}. "
     "They cannot share a model. Update {older}.",
     "peer_offline": "{name} is not connected. Check that it is on and that Poolhouse runs there.",
@@ -189,6 +247,7 @@ SENTENCES: dict[str, str] = {
     "stopped": "Stopped.",
     "usage": "{sentence}",
     "system_error": "This computer refused a step: {detail}.",
+    "nobody_to_ask": "Nobody can be asked here whether that is meant. Add --yes to do it.",
     "prompt_missing": "There is nothing to ask. Give a prompt, or `-` and text on standard input.",
     "prompt_unreadable": "The text on standard input is not UTF-8. Convert it and try again.",
     "demo_without_model": "This installation holds no built-in model. "
@@ -253,6 +312,26 @@ SENTENCES: dict[str, str] = {
     "lend_twice": "These layers are open here already.",
     "lend_not_open": "These layers are not open here any more. Load the model again.",
     "lend_stopped": "{machine} takes its memory back. Load the model again without it.",
+    "program_unknown": "{name} is no program that lending pauses for. There are: {there}.",
+    "lend_taken_back": "{machine} takes its memory back. {why}",
+    "lend_off": "Its owner has turned lending off.",
+    "lend_no_role": "The household does not let it lend. `poolhouse roles` changes that.",
+    "pause_owner": "Paused by its owner.",
+    "pause_stopped": "Stopped by its owner.",
+    "pause_hours": "Paused: it lends at other hours.",
+    "pause_active": "Paused: its owner is using it. Resumes some time after that.",
+    "pause_battery": "Paused: it runs on battery. Resumes when it is plugged in.",
+    "pause_program": "Paused: a program runs beside which nothing is lent. Resumes when it closes.",
+    "pause_gpu": "Paused: another program keeps the graphics card busy. Resumes when that ends.",
+    "pause_memory": "Paused: its own programs need the memory. Resumes when enough is free.",
+    "pause_less": "Paused: its owner lends less memory than was in use.",
+    "hours_odd": "{typed} are no hours of a week. Write them like `mon-fri 18:00-08:00, sat, sun`, or `always`.",
+    "speed_busy": "Something is computed there at this moment, so its speed cannot be measured. "
+    "Try again when it is done.",
+    "speed_no_room": "Measuring the speed needs {needed_bytes} of memory, and {free_bytes} may be used. "
+    "Lend more, or close programs that are not needed.",
+    "speed_shape_odd": "The speed of this model cannot be measured: {what} cannot be. "
+    "Update the app on both machines.",
     "lend_host_gone": "The machine that used these layers is gone.",
 }
 

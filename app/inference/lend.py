@@ -101,7 +101,7 @@ class Lender:
         self, lent_bytes: Callable[[], int], machine: str, *, deadlines: Deadlines | None = None
     ) -> None:
         self._lent_bytes = lent_bytes  # what the owner lends, now
-        self._machine = machine  # this machine's name, for sentences the host reads
+        self.machine = machine  # this machine's name, for sentences the host reads
         self._deadlines = deadlines or Deadlines()
         self.on_ended: Callable[[bytes], None] = lambda _: None  # a run's memory was given back
         self._open: dict[bytes, Lent] = {}
@@ -121,7 +121,7 @@ class Lender:
     ) -> None:
         if self._watching is not None:
             self._watching.cancel()
-        await self.stop_now(Reason("lend_stopped", {"machine": self._machine}))
+        await self.stop_now(Reason("lend_stopped", {"machine": self.machine}))
         await self._group.__aexit__(None, None, None)
 
     @property
@@ -149,11 +149,18 @@ class Lender:
         workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
         return any(w.busy_since is not None or w.last_done_at > since for w in workers)
 
+    def quiet_s(self) -> float:
+        """For how long nothing was computed for any host; endless when nothing is open."""
+        now = time.monotonic()
+        workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
+        quiet = (0.0 if w.busy_since is not None else now - w.last_done_at for w in workers)
+        return min(quiet, default=float("inf"))
+
     async def open(self, wanted: Wanted, *, threads: int = 1) -> orders.Opened:
         """Load a run in a worker of its own. Raises DoesNotFit before a byte is loaded, or Refused, StageLost."""
         lent = self._admit(wanted)
         try:
-            name = f"{self._machine}'s layers"
+            name = f"{self.machine}'s layers"
             lent.worker = await Worker.start(name, threads=threads, low_priority=True)
             if lent.why is not None:
                 lent.worker.kill(lent.why)
@@ -232,7 +239,7 @@ class Lender:
             await lent.carried().close(grace_s)
             self._forget(lent)
         else:
-            lent.kill(Reason("worker_closed", {"worker": f"{self._machine}'s layers"}))
+            lent.kill(Reason("worker_closed", {"worker": f"{self.machine}'s layers"}))
             await lent.gone.wait()  # `open` gives back what it began
 
     async def stop_now(self, why: Reason) -> None:
@@ -269,7 +276,7 @@ class Lender:
             while True:
                 answer = await lent.answers.get()
                 if isinstance(answer, StageLost):
-                    await channel.send(_lost(lent.wanted.run, self._machine, answer))
+                    await channel.send(_lost(lent.wanted.run, self.machine, answer))
                     await asyncio.sleep(LINGER_S)
                     break
                 await channel.send(answer)

@@ -158,6 +158,10 @@ class Pipeline:
             log.exception("a bug in %s", name)
             self._end(StageLost("pipeline_fault"))
 
+    def end(self, why: StageLost) -> None:
+        """All answers end with this, and no later one begins."""
+        self._end(why)
+
     def _end(self, error: StageLost) -> None:
         if self.lost is not None:
             return

@@ -18,6 +18,7 @@ from app.core.membership import Member
 from app.lan.body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.lan.channel import MAX_FRAME_BYTES, FrameChannel, WebSocketChannel
 from app.lan.messages import MAX_MESSAGE_BYTES, Refuse, understood
+from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
 from app.lan.sockets import Address, tune
 from app.lan.tls import fingerprint, peer_der
 
@@ -76,6 +77,12 @@ class PeerClient:
         """A new data connection. Raises Unreachable or Refused."""
         link = await self._websocket(f"data/{pipeline.hex()}", MAX_FRAME_BYTES)
         return WebSocketChannel(link, self.member.name)
+
+    async def open_probe(self) -> tuple[FrameChannel, str]:
+        """A new connection for lan/probe.py, and our own address on it. Raises Unreachable or Refused."""
+        link = await self._websocket(PROBE_PATH, MAX_PROBE_BYTES)
+        own = link.get_extra_info("sockname", ("",))
+        return WebSocketChannel(link, self.member.name), str(own[0])
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
         """Send a manifest; the peer's answer. Raises the peer's AppError, or Unreachable.

@@ -9,6 +9,7 @@ from typing import Protocol
 from app import __version__
 from app.core import pairing
 from app.core.ids import MachineId
+from app.core.link import LinkKind
 from app.core.membership import Member
 from app.core.operations import clean_name
 from app.lan.listener import StageHandlers
@@ -44,10 +45,15 @@ def hello(offer: Offer, machine: MachineId, instance: str, peer_port: int) -> He
 
 
 class Local(Protocol):
-    """What the network asks of its own node; both are called often and must not wait."""
+    """What the network asks of its own node; they are called often and must not wait."""
 
     def offer(self) -> Offer: ...
     def work(self) -> Work: ...
+    def busy(self) -> bool:
+        """Whether an answer is made or layers are loaded here now: links are not measured then."""
+
+    def link_kind(self, own: str, other: str) -> LinkKind:
+        """The kind of the interface behind a connection between these addresses."""
 
 
 class Handlers(StageHandlers, Protocol):

@@ -105,7 +105,7 @@ class Links:
         try:
             theirs = await say_hello(socket, self._owner.hello(), member)
         except BaseException as error:
-            await client.close()
+            await asyncio.shield(client.close())
             if isinstance(error, OSError | aiohttp.ClientError):
                 raise Refused("peer_refused_us", name=member.name) from error
             raise
@@ -261,9 +261,13 @@ class Links:
                 runners = [tasks.create_task(run(c), name=f"dial {c.address}") for c in clients]
             keep = won[0][0] if won else None
         finally:
-            for client in clients:
-                if client is not keep:
-                    await client.close()
+            losers = [client.close() for client in clients if client is not keep]
+            try:
+                await asyncio.shield(asyncio.gather(*losers))
+            except asyncio.CancelledError:  # nobody takes the winner any more
+                if keep is not None:
+                    await asyncio.shield(keep.close())
+                raise
         if not won:
             raise next((error for error in errors if isinstance(error, Refused)), errors[0])
         return won[0]

@@ -29,6 +29,7 @@ from app.core.operations import Role
 from app.lan.body import ANSWER_BYTES, MAX_MANIFEST_BYTES, TooSlow, pieces_of, whole_body
 from app.lan.channel import MAX_FRAME_BYTES, FrameChannel, WebSocketChannel
 from app.lan.messages import MAX_MESSAGE_BYTES
+from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
 from app.lan.sockets import accepted, plain_host, tune
 from app.lan.tls import fingerprint, peer_der
 
@@ -38,6 +39,8 @@ SWEEP_SECONDS = 1.0
 STRANGERS, STRANGERS_OF_ONE_ADDRESS = 64, 8
 CONNECTIONS_OF_ONE_MEMBER = 64
 CLOSE_SECONDS = 1.0
+
+FOR_ALL_ROLES = ("/control", f"/{PROBE_PATH}")  # the rest is for hosts
 
 MEMBER = web.RequestKey("member", Member)
 
@@ -59,6 +62,9 @@ class StageHandlers(Protocol):
         """Serve frames until the channel ends. It is closed when this returns."""
 
 
+Probe = Callable[[Member, FrameChannel, tuple[str, str]], Awaitable[None]]
+"""Answers one member's measuring of the link (lan/probe.py): its channel, and both its addresses."""
+
 Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
 """Runs one accepted control link to its end: member, socket, the address it came from."""
 
@@ -79,15 +85,18 @@ class Listener:
         sock: socket.socket,
         control: Control,
         stages: StageHandlers,
+        probe: Probe,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.port: int = sock.getsockname()[1]
         self._sock = sock
-        self._control, self._stages, self._clock = control, stages, clock
+        self._control, self._stages, self._probe, self._clock = control, stages, probe, clock
+        self.transfers = 0  # layers that are being received now
         self._context: ssl.SSLContext | None = None
         self._members: Mapping[MachineId, Member] = {}
         self._connections: dict[asyncio.BaseTransport, _Connection] = {}
         self._strangers: Counter[str] = Counter()
+        self._handshakes: set[socket.socket] = set()
         self._runner = web.AppRunner(
             self._application(),
             access_log=None,
@@ -114,6 +123,8 @@ class Listener:
                 tasks.create_task(self._accept_all(tasks), name="accept")
         finally:
             self._sock.close()
+            for sock in self._handshakes:  # of tasks that ended before they began
+                sock.close()
             for connection in self._connections.values():
                 connection.transport.abort()
             await self._runner.cleanup()
@@ -134,6 +145,7 @@ class Listener:
             sock.close()
             return
         self._strangers[host] += 1
+        self._handshakes.add(sock)
         tasks.create_task(self._welcome(sock, host), name=f"handshake with {host}")
 
     async def _welcome(self, sock: socket.socket, host: str) -> None:
@@ -158,6 +170,7 @@ class Listener:
             log.exception("handshake with %s", host)
             sock.close()
         finally:
+            self._handshakes.discard(sock)
             self._strangers[host] -= 1
             self._strangers += Counter()  # drops the zeros
 
@@ -195,6 +208,7 @@ class Listener:
             [
                 web.get("/control", self._on_control),
                 web.get("/data/{pipeline}", self._on_data),
+                web.get(f"/{PROBE_PATH}", self._on_probe),
                 web.put("/stage/{pipeline}", self._on_offer),
                 web.post("/stage/{pipeline}/pieces", self._on_pieces),
             ]
@@ -213,7 +227,7 @@ class Listener:
         member = self._members.get(connection.machine) if connection else None
         if connection is None or member is None:
             raise web.HTTPForbidden  # into a closed connection
-        if request.path != "/control" and Role.HOST not in member.roles:
+        if request.path not in FOR_ALL_ROLES and Role.HOST not in member.roles:
             return _problem("Refused", "role_missing", {"name": member.name})
         request[MEMBER] = member
         connection.requests += 1
@@ -251,6 +265,20 @@ class Listener:
             await _close(link)
         return link
 
+    async def _on_probe(self, request: web.Request) -> web.StreamResponse:
+        link = _websocket(MAX_PROBE_BYTES)
+        await link.prepare(request)
+        member: Member = request[MEMBER]
+        try:
+            own = link.get_extra_info("sockname", ("",))[0]
+            ends = plain_host(own), plain_host(request.remote or "")
+            await self._probe(member, WebSocketChannel(link, member.name), ends)
+        except AppError as error:
+            log.info("the probe of %s ended: %s", member.name, error.reason.code)
+        finally:
+            await _close(link)
+        return link
+
     async def _on_offer(self, request: web.Request) -> web.StreamResponse:
         pipeline = pipeline_id(request.match_info["pipeline"])
         body = await whole_body(request.content, request.content_length, MAX_MANIFEST_BYTES)
@@ -259,8 +287,12 @@ class Listener:
 
     async def _on_pieces(self, request: web.Request) -> web.StreamResponse:
         pipeline = pipeline_id(request.match_info["pipeline"])
-        async with contextlib.aclosing(pieces_of(request.content)) as chunks:
-            answer = await self._stages.pieces(request[MEMBER], pipeline, chunks)
+        self.transfers += 1
+        try:
+            async with contextlib.aclosing(pieces_of(request.content)) as chunks:
+                answer = await self._stages.pieces(request[MEMBER], pipeline, chunks)
+        finally:
+            self.transfers -= 1
         return _json(answer)
 
 

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from app.core.errors import Refused
 from app.core.ids import MachineId
-from app.core.membership import Log, Member, members, merge, removed_machines
+from app.core.membership import (
+    Log,
+    Member,
+    last_of,
+    members,
+    merge,
+    next_turn,
+    removed_machines,
+)
 from app.core.operations import (
     Add,
     Operation,
     OperationId,
     Remove,
+    Rename,
     Role,
+    SetRoles,
     clean_name,
     encode,
 )
@@ -85,15 +96,42 @@ class LogKeeper:
             return ()
         return await self._extend(readable(lines))
 
-    async def remove(self, machine: MachineId, kept: Sequence[OperationId]) -> Operation:
-        """Sign the removal of `machine`. Of its own `add`s only `kept` go on counting."""
-        self.require_admin()
-        if self.log is None or machine not in self._members:
-            raise Refused("machine_unknown", name=machine[:16])
-        body = Remove(self.log.household, machine, tuple(sorted(set(kept))))
-        operation = signed(self._me, body)
-        await self._extend([operation])
-        return operation
+    async def remove(
+        self, machine: MachineId, kept: Sequence[OperationId]
+    ) -> tuple[Operation, ...]:
+        """Sign the removal of `machine`. Of its own `add`s only `kept` go on counting.
+
+        Names and roles that it gave to others stay as they are: this machine gives them now.
+        """
+        log = self._may_change(machine)
+        body = Remove(log.household, machine, tuple(sorted(set(kept))))
+        operations = (*self._confirming(machine), signed(self._me, body))
+        await self._extend(operations)
+        return operations
+
+    async def set_roles(self, machine: MachineId, roles: Sequence[Role]) -> tuple[Operation, ...]:
+        """What `machine` may do from now on; the lines that say so. Raises Refused.
+
+        The right to change the household can be given; only a removal takes it away.
+        """
+        log, member = self._may_change(machine), self._members[machine]
+        operations = []
+        if Role.ADMIN in roles and Role.ADMIN not in member.roles:
+            body = Add(log.household, machine, member.der, member.name, tuple(sorted(roles)))
+            operations.append(signed(self._me, body))
+        elif Role.ADMIN in member.roles and Role.ADMIN not in roles:
+            raise Refused("admin_stays", name=member.name)
+        plain = tuple(sorted(set(roles) - {Role.ADMIN}))
+        if set(plain) != member.roles - {Role.ADMIN}:
+            turn = next_turn(log, machine)
+            operations.append(signed(self._me, SetRoles(log.household, machine, turn, plain)))
+        return await self._extend(operations)
+
+    async def rename(self, machine: MachineId, name: str) -> tuple[Operation, ...]:
+        """What `machine` shall call itself; the line that says so. Raises Refused."""
+        log = self._may_change(machine)
+        body = Rename(log.household, machine, next_turn(log, machine), clean_name(name))
+        return await self._extend([signed(self._me, body)])
 
     # a newcomer, seen from the member with the window
 
@@ -173,6 +211,26 @@ class LogKeeper:
             self._addresses = known
             async with self._saving:
                 await self._store.save_addresses(known)
+
+    def _may_change(self, machine: MachineId) -> Log:
+        """The log, for a line about `machine`. Raises Refused."""
+        self.require_admin()
+        if self.log is None or machine not in self._members:
+            raise Refused("machine_unknown", name=machine[:16])
+        return self.log
+
+    def _confirming(self, leaving: MachineId) -> tuple[Operation, ...]:
+        """This machine's own lines in place of those about names and roles that `leaving` signed."""
+        assert self.log is not None
+        bodies: list[SetRoles | Rename] = []
+        operations = self.log.operations
+        lines = (*last_of(operations, SetRoles).values(), *last_of(operations, Rename).values())
+        for line in lines:
+            body = line.body
+            stays = body.machine != leaving and body.machine in self._members
+            if line.signer == leaving and stays and isinstance(body, SetRoles | Rename):
+                bodies.append(replace(body, turn=next_turn(self.log, body.machine)))
+        return tuple(signed(self._me, body) for body in bodies)
 
     async def _extend(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
         assert self.log is not None

@@ -15,9 +15,9 @@ from app.core.operations import (
     NO_HOUSEHOLD,
     Add,
     BadOperation,
+    Body,
     HouseholdId,
     Operation,
-    Remove,
     clean_name,
     decode,
     encode,
@@ -96,7 +96,7 @@ class LogStore:
             raise DoesNotFit("household_unsaved", path=str(path), why=why) from error
 
 
-def signed(identity: Identity, body: Add | Remove) -> Operation:
+def signed(identity: Identity, body: Body) -> Operation:
     """`body` as an operation of ours."""
     return Operation(body, identity.id, identity.sign(signed_bytes(body, identity.id)))
 

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from app.core.errors import Fact, Reason
+from app.core.model_shape import ModelShape
 from app.core.operations import MAX_OPERATION_BYTES
 from app.core.reasons import SENTENCES, said
 
@@ -20,6 +21,7 @@ PROTOCOL = 1
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # several Log messages carry a long log
+MOST_TOLD_MACHINES, MOST_TOLD_ADDRESSES = 64, 4
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
 
@@ -31,6 +33,8 @@ Pipeline = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+StepSeconds = Annotated[float, msgspec.Meta(ge=0, le=1e3)]  # of one step, or a part of it
+SomeSeconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e3)]
 ShortFact = Text | Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)] | float
 Facts = Annotated[dict[Code, ShortFact], msgspec.Meta(max_length=16)]
 
@@ -170,6 +174,49 @@ class StageLost(_Message, frozen=True, tag="stage_lost"):
     facts: Facts = {}
 
 
+class Whereabouts(_Message, frozen=True, tag="whereabouts"):
+    """Where the sender met other members: `address:port`, last place first. Hints."""
+
+    machines: Annotated[
+        dict[
+            Id,
+            Annotated[
+                list[Annotated[str, msgspec.Meta(max_length=64)]],
+                msgspec.Meta(max_length=MOST_TOLD_ADDRESSES),
+            ],
+        ],
+        msgspec.Meta(max_length=MOST_TOLD_MACHINES),
+    ]
+
+
+class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
+    """A host asks how fast a model of this shape is on this machine."""
+
+    request: Count
+    shape: ModelShape
+    batch_rows: Annotated[int, msgspec.Meta(ge=1, le=512)]
+    again: bool = False  # what is known was far off
+
+
+class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
+    """The answer: the fields of core/speed.py, without the head's, which runs on the host."""
+
+    request: Count
+    layer_s: SomeSeconds
+    layer_row_s: StepSeconds
+    position_s: StepSeconds
+    chunk_s: SomeSeconds
+    step_s: StepSeconds
+
+
+class SpeedRefused(_Message, frozen=True, tag="speed_refused"):
+    """The answer when nothing was measured: busy, no memory, a shape that cannot be."""
+
+    request: Count
+    code: Code
+    facts: Facts = {}
+
+
 class Leaving(_Message, frozen=True, tag="leaving"):
     """This machine goes away on purpose; it may come back."""
 
@@ -190,7 +237,11 @@ Message = (
     | StageFailed
     | CloseStage
     | StageLost
+    | MeasureSpeed
+    | SpeedMeasured
+    | SpeedRefused
     | Leaving
+    | Whereabouts
 )
 
 _DECODER: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
@@ -217,7 +268,7 @@ def decode(raw: bytes) -> Message:
         raise BadMessage(str(error)) from error
 
 
-def understood(message: Refuse | StageFailed | StageLost) -> Reason:
+def understood(message: Refuse | StageFailed | StageLost | SpeedRefused) -> Reason:
     """The reason a peer gave, if we have a sentence for it and it gave the facts for one."""
     facts: dict[str, Fact] = {name: _printable(fact) for name, fact in message.facts.items()}
     reason = Reason(message.code, facts)

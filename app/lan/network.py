@@ -35,8 +35,10 @@ from app.lan.messages import Hello, Leaving, Message, OpenStage, Refuse, log_bat
 from app.lan.pairing_window import JoinResult, PairingWindow, Speaker, join
 from app.lan.peer import Heartbeat, PeerLink, Work
 from app.lan.place import Place
+from app.lan.probe import Probes
 from app.lan.sockets import Address, listening_near, own_host
 from app.lan.tls import peer_context
+from app.lan.whereabouts import KnownPlaces
 
 GOODBYE_SECONDS = 1.0
 REMOVED_SECONDS = 1.5  # to tell a removed machine, and close its link
@@ -64,7 +66,10 @@ class Network:
         self._instance = secrets.token_hex(16)
         self._news = asyncio.Event()
         self._log = LogKeeper(identity, LogStore(home.household, home.write), self._news.set)
-        self._listener = Listener(sock, self._on_control, handlers, clock)
+        self.probes = Probes(
+            lambda: local.busy() or self._listener.transfers > 0, local.link_kind, clock
+        )
+        self._listener = Listener(sock, self._on_control, handlers, self.probes.serve, clock)
         self._contexts: dict[MachineId, ssl.SSLContext] = {}
         self._window: PairingWindow | None = None
         self._window_roles: tuple[Role, ...] = ()
@@ -78,6 +83,7 @@ class Network:
         self._tasks = asyncio.TaskGroup()
         await self._tasks.__aenter__()
         self._links = Links(self.id, self, self._tasks, self._heartbeat, self._clock)
+        self.places = KnownPlaces(lambda: self.members, self._log.addresses, self._links.hint)
         await self._reconcile()
         self._start(self._listener.run(), "the port for members")
         self._start(self._tend(), "follow the household log")
@@ -110,7 +116,7 @@ class Network:
     def address(self) -> Address:
         """Where other machines most probably reach this one."""
         anywhere = self._host in ("::", "0.0.0.0")  # noqa: S104  compared, not bound
-        return Address(own_host() if anywhere else self._host, self.port)
+        return Address((self.places.own or own_host()) if anywhere else self._host, self.port)
 
     @property
     def log(self) -> Log | None:
@@ -146,20 +152,14 @@ class Network:
         return link
 
     def addresses(self, machine: MachineId) -> Sequence[Address]:
-        """Where `machine` was met, last place first."""
-        return self._log.addresses(machine)
+        """Where `machine` may be, likeliest first."""
+        return self.places.of(machine)
 
     async def tell(self, message: Message, machines: Iterable[MachineId] | None = None) -> None:
         """Send to all links, or those to `machines`; whoever is lost meanwhile hears of it later."""
         chosen = None if machines is None else set(machines)
         links = [link for link in self._links.up.values() if chosen is None or link.peer in chosen]
         await asyncio.gather(*(self._quietly(link.send(message)) for link in links))
-
-    async def met(self, machine: MachineId, address: Address) -> None:
-        """Somebody says `machine` is at `address`: only a hint, and only for members."""
-        if machine in self.members and machine != self.id:
-            await self._log.remember(machine, address)
-            self._links.hint(machine)
 
     # the household
 
@@ -217,13 +217,23 @@ class Network:
         `kept`: which machines that it added may stay (`added_by`). Raises Refused.
         """
         member = self.members.get(machine)
-        operation = await self._log.remove(machine, kept)
+        operations = await self._log.remove(machine, kept)
         assert member is not None
         with suppress(TimeoutError):  # a machine that takes nothing hears of it when it returns
             async with asyncio.timeout(REMOVED_SECONDS / 2):
-                await self._spread((operation,), but=None)
+                await self._spread(operations, but=None)
         await self._reconcile()
         return member
+
+    async def set_roles(self, machine: MachineId, roles: Sequence[Role]) -> Member:
+        """What `machine` may do from now on, everywhere. Raises Refused."""
+        await self._spread(await self._log.set_roles(machine, roles), but=None)
+        return self.members[machine]
+
+    async def rename(self, machine: MachineId, name: str) -> Member:
+        """What `machine` shall call itself; it takes the name over when it hears of it. Raises Refused."""
+        await self._spread(await self._log.rename(machine, name), but=None)
+        return self.members[machine]
 
     def added_by(self, machine: MachineId) -> Sequence[Operation]:
         """The `add`s that `machine` signed, for the question which of them are kept."""
@@ -264,6 +274,7 @@ class Network:
         await self._log.remember(link.peer, link.address)
         for batch in log_batches(self._log.lines()):
             await self._quietly(link.send(batch))
+        self._start(self.places.introduce(link.peer, self._links.up, self.tell), "introduce")
         await self._handlers.connected(link)
 
     async def message(self, link: PeerLink, message: Message) -> None:
@@ -273,6 +284,8 @@ class Network:
             case OpenStage() if not self._is_host(link.peer):
                 refuse = Refuse(code="role_missing", facts={"name": link.name})
                 await self._quietly(link.send(refuse))
+            case messages.Whereabouts():
+                self.places.told(message, link.address)
             case _:
                 await self._handlers.message(link, message)
 
@@ -319,6 +332,9 @@ class Network:
             members = {} if self._log.dismissed else self._log.confirmed
             gone = {machine for machine in self._told or {} if machine not in members}
             strangers = {peer for peer in self._links.up if peer not in self._let_in()}
+            if members != self._told:  # first: who is removed shall not look like one who was lost
+                self._told = dict(members)
+                self._handlers.members_changed(members)
             for machine in (gone | strangers) - {self.id}:
                 self._contexts.pop(machine, None)
                 await self._part_from(machine)
@@ -326,9 +342,6 @@ class Network:
             for machine, member in members.items():
                 if machine != self.id:
                     self._links.pursue(member)
-            if members != self._told:
-                self._told = dict(members)
-                self._handlers.members_changed(members)
             await self._log.forget_strangers()
 
     async def _part_from(self, machine: MachineId) -> None:
@@ -371,8 +384,7 @@ class Network:
         await self._links.close(Reason("shutting_down"))
 
     def _is_host(self, machine: MachineId) -> bool:
-        member = self.members.get(machine)
-        return member is not None and Role.HOST in member.roles
+        return machine in self.members and Role.HOST in self.members[machine].roles
 
     def _context(self, purpose: ssl.Purpose, pins: Sequence[bytes]) -> ssl.SSLContext:
         return peer_context(purpose, self._identity.pem, self._identity.passphrase, pins)

@@ -99,6 +99,7 @@ class PeerLink:
         self.announced = False  # the owner was told of it
         self.finished = asyncio.Event()  # `run` is over
         self._socket, self._client, self._clock = socket, client, clock
+        self._retired: list[PeerClient] = []  # of other paths; the first is the control link's
         self._heard_seconds = clock()
         self._heard = asyncio.Event()
         self._pings: tuple[int, float] = (0, clock())
@@ -119,6 +120,11 @@ class PeerLink:
         """Where its port is."""
         return self._client.address
 
+    def use(self, client: PeerClient) -> None:
+        """Open data connections and stages over another path from now on. Those that are open stay."""
+        self._retired.append(self._client)
+        self._client = client
+
     @property
     def round_trip_seconds(self) -> float | None:
         """The best of the last PINGs, as the others met a busy moment; None before the first."""
@@ -134,10 +140,20 @@ class PeerLink:
 
     async def open_data(self, pipeline: PipelineId) -> FrameChannel:
         """A data connection of its own for `pipeline`. Raises Unreachable or Refused."""
+        try:
+            return await self._client.open_data(pipeline)
+        except Unreachable:
+            if not self._back_to_first_path():
+                raise
         return await self._client.open_data(pipeline)
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
         """Send a manifest (JSON) of so many bytes; the answer (JSON). Raises the peer's AppError, or Unreachable."""
+        try:
+            return await self._client.offer_stage(pipeline, body, total_bytes)
+        except Unreachable:
+            if not self._back_to_first_path():
+                raise
         return await self._client.offer_stage(pipeline, body, total_bytes)
 
     async def upload_pieces(
@@ -149,12 +165,23 @@ class PeerLink:
     async def close(self, why: Reason) -> None:
         """End the link and all that was opened with it. Repeating is harmless."""
         self.ended = self.ended or why
-        await self._socket.close()  # waits a second at most for the other side's goodbye
-        await self._client.close()
+        try:
+            await self._socket.close()  # waits a second at most for the other side's goodbye
+        finally:  # all of it, also when cancelled meanwhile
+            clients = {self._client, *self._retired}
+            await asyncio.shield(asyncio.gather(*(client.close() for client in clients)))
+
+    def _back_to_first_path(self) -> bool:
+        """Whether there is one: the chosen path may be gone while this link is not."""
+        if self._retired and self._client.address != self._retired[0].address:
+            self.use(self._retired[0])
+            return True
+        return False
 
     async def answers_within(self, seconds: float) -> bool:
         """Whether anything comes from the peer within `seconds` from now."""
         self._heard.clear()
+        await self._ask(0, seconds / 4)
         try:
             async with asyncio.timeout(seconds):
                 await self._heard.wait()
@@ -231,6 +258,12 @@ class PeerLink:
             finally:
                 self._inbox.task_done()
 
+    async def _ask(self, n: int, within_seconds: float) -> None:
+        """A PING; number 0 is not timed."""
+        with suppress(TimeoutError, Unreachable):  # the silence is what counts
+            async with asyncio.timeout(within_seconds):
+                await self.send(Ping(n=n))
+
     async def _beat(self, owner: Owner, beat: Heartbeat) -> None:
         doubted = False
         while True:
@@ -241,12 +274,11 @@ class PeerLink:
             if doubted != (silent_seconds > beat.suspect_after_seconds):
                 doubted = not doubted
                 owner.suspect(self, doubted)
-            self._pings = (self._pings[0] + 1) % (1 << 31), self._clock()
-            try:
-                async with asyncio.timeout(beat.every_seconds / 4):
-                    await self.send(Ping(n=self._pings[0]))
-            except (TimeoutError, Unreachable):
-                pass  # the silence is what counts
+            # Whatever the other side sent proves that it lives: so mostly one side asks, in turns,
+            # and an idle household is quiet.
+            if silent_seconds >= beat.every_seconds or not self._round_trips:
+                self._pings = self._pings[0] % (1 << 30) + 1, self._clock()
+                await self._ask(self._pings[0], beat.every_seconds / 4)
             asleep_seconds = self._clock()
             await asyncio.sleep(beat.every_seconds)
             held_up_seconds = self._clock() - asleep_seconds - beat.every_seconds

@@ -125,13 +125,19 @@ def tune(sock: socket.socket) -> None:
 
 def own_host() -> str:
     """The address other machines of the network most probably reach us at; sends nothing."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+    return own_host_towards("192.0.2.1") or "127.0.0.1"  # TEST-NET-1 (RFC 5737)
+
+
+def own_host_towards(host: str) -> str | None:
+    """Our address on the way to the address `host`, or None without a way; sends nothing."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # TEST-NET-1 (RFC 5737): only the route is looked up
+            probe.connect((host, 9))  # of UDP only the route is looked up
         except OSError:
-            return "127.0.0.1"
-        host: str = probe.getsockname()[0]
-        return host
+            return None
+        own: str = probe.getsockname()[0]
+        return own
 
 
 def _is_scoped(host: str) -> bool:

@@ -2,23 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from app.core.errors import Damaged
+from app.core.errors import Damaged, DoesNotFit
+from app.core.policy import Rules
 from app.machine.paths import write_atomically
 
 ANIMALS = ("otter", "heron", "badger", "finch", "hare", "newt", "robin", "vole", "wren", "lynx")
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """Lending is paused by hand; it outlives a restart of the node."""
+
+    until: float | None = None  # seconds since 1970; None: until somebody resumes it
+    stopped: bool = False  # it was stopped at once
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     """One node's settings. The name is never the login or host name: those are private."""
 
     name: str
-    lend_bytes: int | None = None  # None: half of the memory that is free at start
+    lending: Rules = Rules()
+    pause: Pause | None = None
+    renamed: str = ""  # the household's last renaming of this machine that was taken over
     port: int = 0
+    discovery: bool = True  # find machines nearby, and be found
+    interfaces: tuple[str, ...] = ()  # by name: VPNs and the like, which are left out unasked
+
+
+class Choices:
+    """The settings in force, and those of the next start. They differ by what this start was told."""
+
+    def __init__(self, path: Path, now: Settings) -> None:
+        self._path, self.now = path, now
+        self._saving = asyncio.Lock()
+
+    async def change(self, how: Callable[[Settings], Settings]) -> None:
+        """Change both the same way. Raises Damaged, or DoesNotFit when the disk does not take it."""
+        async with self._saving:
+            await asyncio.to_thread(self._save, how)
+            self.now = how(self.now)
+
+    def _save(self, how: Callable[[Settings], Settings]) -> None:
+        try:
+            save(self._path, how(load(self._path)))
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise DoesNotFit("settings_unsaved", path=str(self._path), why=why) from error
 
 
 def load(path: Path) -> Settings:

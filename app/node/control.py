@@ -13,6 +13,8 @@ from aiohttp import web
 
 from app.node import requests as asked
 from app.node.guard import MAX_BODY_BYTES, guard
+from app.node.hosting import BATCH_ROWS
+from app.node.naming import set_roles
 from app.node.ndjson import Progress, stream, with_progress
 
 if TYPE_CHECKING:
@@ -57,10 +59,18 @@ class Control:
             web.post("/pairing/join", self._join),
             web.get("/machines", self._machines),
             web.delete("/machines/{ref}", self._remove),
+            web.post("/machines/{ref}/name", self._rename),
+            web.post("/machines/{ref}/roles", self._set_roles),
+            web.get("/lending", self._lending),
+            web.post("/lending", self._change_lending),
+            web.post("/lending/pause", self._pause_lending),
+            web.post("/lending/resume", self._resume_lending),
             web.get("/models", self._models),
             web.post("/models", self._import),
             web.delete("/models/{name}", self._delete_model),
+            web.post("/measure", self._measure),
             web.post("/plan", self._plan),
+            web.post("/speeds", self._speeds),
             web.post("/load", self._load),
             web.post("/unload", self._unload),
             web.post("/ask", self._ask),
@@ -95,10 +105,38 @@ class Control:
         return web.json_response(await self._node.join(order.address, order.code))
 
     async def _machines(self, request: web.Request) -> web.Response:
-        return web.json_response({"machines": list(self._node.snapshot()["machines"].values())})
+        now = self._node.snapshot()
+        return web.json_response(
+            {key: list(now[key].values()) for key in ("machines", "strangers")}
+        )
 
     async def _remove(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._node.remove(request.match_info["ref"]))
+        added = request.query.get("added")
+        return web.json_response(await self._node.remove(request.match_info["ref"], added))
+
+    async def _rename(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.RenameMachine)
+        node, machine = self._node, self._node.machine(request.match_info["ref"])
+        return web.json_response(await node.naming.rename(node.network, machine, order.name))
+
+    async def _set_roles(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.SetRoles)
+        machine = self._node.machine(request.match_info["ref"])
+        return web.json_response(await set_roles(self._node.network, machine, order.roles))
+
+    async def _lending(self, request: web.Request) -> web.Response:
+        return web.json_response(self._node.lending.all_json())
+
+    async def _change_lending(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ChangeLending)
+        return web.json_response(await self._node.lending.change(order))
+
+    async def _pause_lending(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.PauseLending)
+        return web.json_response(await self._node.lending.pause(order.seconds, order.at_once))
+
+    async def _resume_lending(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._node.lending.resume())
 
     async def _models(self, request: web.Request) -> web.Response:
         return web.json_response({"models": await self._node.models.listed()})
@@ -110,9 +148,22 @@ class Control:
     async def _delete_model(self, request: web.Request) -> web.Response:
         return web.json_response(await self._node.models.remove(request.match_info["name"]))
 
-    async def _plan(self, request: web.Request) -> web.Response:
+    async def _measure(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._node.links.measure_now())
+
+    async def _plan(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.PlanModel)
-        return web.json_response(await self._node.hosting.plan(order))
+        return await _long(request, lambda report: self._node.hosting.plan(order, report))
+
+    async def _speeds(self, request: web.Request) -> web.StreamResponse:
+        order = await asked.body(request, asked.MeasureModel)
+        node = self._node
+
+        async def work(report: Progress) -> Json:
+            me = node.network.id
+            return await node.measuring.table(order, BATCH_ROWS, node.household, me, report)
+
+        return await _long(request, work)
 
     async def _load(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.LoadModel)

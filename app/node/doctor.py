@@ -18,7 +18,8 @@ async def checks(node: Node) -> list[Json]:
     """In the order a person would ask."""
     network = node.network
     port = f"Other machines reach this one at {network.address}."
-    found = [_check("Listening", True, port), _household(node), _lending(node)]
+    found = [_check("Listening", True, port), node.finding.check()]
+    found += [_household(node), _lending(node)]
     found += [
         _reached(machine)
         for machine in node.household.machines.values()
@@ -46,12 +47,11 @@ def _household(node: Node) -> Json:
 
 
 def _lending(node: Node) -> Json:
-    lent = node.lent_bytes()
-    if lent:
+    lent, why = node.lending.lent_bytes(), sentence(node.lending.reason())
+    if why is None and lent:
         return _check("Lending", True, f"Up to {size(lent)} for others.")
-    return _check(
-        "Lending", None, "This machine lends nothing.", "Start the node with --lend 2GiB."
-    )
+    cure = "`poolhouse lend` shows the rules, and --memory 2GiB lends."
+    return _check("Lending", None, why or "No memory is free for others.", cure)
 
 
 def _reached(machine: Machine) -> Json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
@@ -14,14 +13,21 @@ import msgspec
 
 from app.catalog.shelf import GUIDE, Entry, Shelf
 from app.catalog.stage_store import StageStore
+from app.core.advice import advise
 from app.core.errors import AppError, BadInput, DoesNotFit, Refused, StageLost
+from app.core.household import Told
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.plan import Candidate, Plan, Workload, plan
+from app.core.plan import Plan, Workload, plan
+from app.core.reasons import said
 from app.inference.chats import Delta, Question, Summary
 from app.node import requests as asked
 from app.node.answers import short_lender
+from app.node.asking import answer_json, question_of
+from app.node.company import Company
+from app.node.lessons import predicted
 from app.node.ndjson import Progress, with_progress
+from app.node.outlook import Outlook, Speeds
 from app.node.placing import Lenders, Sizes
 from app.node.running import Running
 from app.node.snapshot import plan_json
@@ -45,25 +51,42 @@ class Hosting:
         shelf: Shelf,
         stages: StageStore,
         lenders: Lenders,
-        candidates: Callable[[Mapping[MachineId, int]], tuple[Candidate, list[Candidate]]],
+        outlook: Outlook,
         threads: int,
         group: asyncio.TaskGroup,
         changed: Callable[[], None],
     ) -> None:
         self._shelf, self._stages, self._lenders = shelf, stages, lenders
-        self._candidates, self._threads = candidates, threads
+        self._outlook, self._threads = outlook, threads
         self._group, self._changed = group, changed
         self._turn = asyncio.Lock()  # one load or unload at a time
         self._stops: set[asyncio.Event] = set()  # of the loads that wait or are under way
         self._closed = False
         self._n_asks = 0
+        self._company = Company()
+        self._measures = False  # speeds and links, before a plan
         self.running: Running | None = None
 
-    async def plan(self, order: asked.PlanModel) -> Json:
-        """The placement a load would choose now. Raises DoesNotFit or BadInput."""
+    def busy(self) -> bool:
+        """Whether an answer is made or wanted, or a model comes or goes; a load that only measures yet
+        is no reason not to measure."""
+        return not self._measures and (self._n_asks > 0 or self._turn.locked())
+
+    @property
+    def answering(self) -> bool:
+        """Whether an answer is computed now."""
+        return self.running is not None and self.running.n_answering > 0
+
+    async def plan(self, order: asked.PlanModel, report: Progress) -> Json:
+        """The placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
-        chosen, lends = self._plan(entry.model, order, self._released())
-        return plan_json(chosen, entry.model, lends)
+        speeds = await self._speeds(entry, order, report, measure=True)
+        chosen = self._plan(entry.model, order, self._released(), speeds)
+        host, *lenders = chosen.machines
+        help_most = await asyncio.to_thread(
+            advise, host, lenders, entry.model, chosen.workload, chosen
+        )
+        return plan_json(chosen, entry.model, lends(chosen), help_most)
 
     async def load(self, order: asked.LoadModel, report: Progress) -> Json:
         """Place the model and wait until it answers. Cancelling it leaves nothing loaded."""
@@ -78,6 +101,21 @@ class Hosting:
         async with self._turn:
             return await self._unload() or was
 
+    def without(self, machine: MachineId, why: StageLost) -> None:
+        """That machine is no longer there for us: what it holds of the placement is lost."""
+        if self.running is not None and self.running.uses(machine):
+            self.running.give_up(why)
+
+    def lender_told(self, told: Told) -> None:
+        """A lender that drains gets its memory back as soon as no answer needs it."""
+        if self.running is None or not self.running.uses(told.id):
+            return
+        why = None
+        if told.lending == "draining":
+            sentence = said(told.lending_reason) if told.lending_reason else ""
+            why = StageLost("lend_taken_back", machine=told.name, why=sentence)
+        self.running.give_up_when_unused(why)
+
     def close(self) -> None:
         """End what is under way and load nothing any more; `unload` then waits for the end."""
         self._closed = True
@@ -85,7 +123,7 @@ class Hosting:
 
     async def ask(self, order: asked.Ask) -> AsyncGenerator[Json, None]:
         """One answer as lines: progress while a model loads first, deltas, and what it cost."""
-        question = _question(order)
+        question = question_of(order)
         self._n_asks += 1
         try:
             with ExitStack() as use:
@@ -117,12 +155,27 @@ class Hosting:
         if running.answerer is None:
             raise BadInput("nothing_loaded")
         self._changed()
-        async with aclosing(running.answerer.answer(question)) as answer:
-            async for part in answer:
-                if isinstance(part, Delta):
-                    yield {"delta": {"text": part.text, "token_ids": list(part.token_ids)}}
-                else:
-                    yield {"done": _answer_json(part, running)}
+        with self._company.joined() as guest:
+            async with aclosing(running.answerer.answer(question)) as answer:
+                async for part in answer:
+                    if isinstance(part, Delta):
+                        yield {"delta": {"text": part.text, "token_ids": list(part.token_ids)}}
+                    else:
+                        yield {"done": await self._ended(part, running, guest.alone)}
+
+    async def _ended(self, summary: Summary, running: Running, alone: bool) -> Json:
+        """The end of an answer; what came of its forecast is kept, when it had the pool to itself."""
+        model, chosen = running.entry.model, running.plan
+        computed = summary.prompt_tokens - summary.reused_tokens
+        expected = predicted(chosen, model, computed, len(summary.token_ids))
+        if alone:
+            outcome = self._outlook.lessons.learn(chosen, model, summary)
+            if outcome is not None:
+                await asyncio.to_thread(self._outlook.lessons.save)
+                if outcome.is_far_off:
+                    others = {stage.machine for stage in chosen.stages[1:-1]}
+                    await self._outlook.doubt(running.entry, BATCH_ROWS, others)
+        return answer_json(summary, running.entry.name, chosen.stages, expected)
 
     def _at_hand(self, wanted: str | None, use: ExitStack) -> Running | None:
         """What is ready, for a question that names no model, unless somebody waits for another."""
@@ -165,7 +218,7 @@ class Hosting:
     def _again(self, lost: Running) -> asked.LoadModel:
         """How a lost model was loaded; without its split when the machines for that are gone."""
         try:
-            self._plan(lost.entry.model, lost.order, self._released())
+            self._plan(lost.entry.model, lost.order, self._released(), {})
         except AppError:
             return msgspec.structs.replace(lost.order, split=None)
         return lost.order
@@ -196,27 +249,30 @@ class Hosting:
         entry = await in_thread(
             partial(self._shelf.verify, entry), lambda done, total: report(_hashing(done, total))
         )
+        self._plan(entry.model, order, self._released(), {})  # refused before anything is measured
+        speeds = await self._speeds(entry, order, report, measure=order.split is None)
         released = self._released()
-        self._plan(entry.model, order, released)  # refused before what is loaded is given up
+        self._plan(entry.model, order, released, speeds)  # and before what is loaded is given up
         await self._unload()
         try:
-            return await self._place(entry, order, released, report)
+            return await self._place(entry, order, released, speeds, report)
         except DoesNotFit as error:
             short = short_lender(error)
             if short is None:
                 raise
-        return await self._place(entry, order, released, report, dict([short]))
+        return await self._place(entry, order, released, speeds, report, dict([short]))
 
     async def _place(
         self,
         entry: Entry,
         order: asked.LoadModel,
         released: Mapping[MachineId, int],
+        speeds: Speeds,
         report: Progress,
         limits: Mapping[MachineId, int] | None = None,
     ) -> Running:
-        chosen, lends = self._plan(entry.model, order, released, limits)
-        described = plan_json(chosen, entry.model, lends)
+        chosen = self._plan(entry.model, order, released, speeds, limits)
+        described = plan_json(chosen, entry.model, lends(chosen))
         running = Running(entry, order, chosen, described, self._sizes(chosen, order))
         self.running = running
         self._changed()
@@ -247,15 +303,27 @@ class Hosting:
     def _released(self) -> Mapping[MachineId, int]:
         return self.running.releases() if self.running else {}
 
+    async def _speeds(
+        self, entry: Entry, order: asked.PlanModel, report: Progress, *, measure: bool
+    ) -> Speeds:
+        """How fast each machine is; where nothing is to be chosen, only as far as that is known."""
+        measure = measure if order.measure is None else order.measure
+        self._measures = measure and not self.answering
+        try:
+            return await self._outlook.speeds(entry, BATCH_ROWS, report, known_only=not measure)
+        finally:
+            self._measures = False
+
     def _plan(
         self,
         model: Model,
         order: asked.PlanModel,
         released: Mapping[MachineId, int],
+        speeds: Speeds,
         limits: Mapping[MachineId, int] | None = None,
-    ) -> tuple[Plan, dict[MachineId, int]]:
-        """The placement, and what each machine lends. `limits`: what a lender said it has."""
-        host, lenders = self._candidates(released)
+    ) -> Plan:
+        """The placement. `limits`: what a lender said it has. Raises DoesNotFit or BadInput."""
+        host, lenders = self._outlook.machines(released, speeds)
         for place, lender in enumerate(lenders):
             most = (limits or {}).get(lender.id, lender.lends_bytes)
             lenders[place] = replace(lender, lends_bytes=min(most, lender.lends_bytes))
@@ -263,8 +331,7 @@ class Hosting:
         if order.context and order.context > model.context_length:
             raise BadInput("context_too_long", asked=order.context, most=model.context_length)
         work = Workload(context, order.users or USERS, BATCH_ROWS)
-        chosen = plan(host, lenders, model, work, order.split)
-        return chosen, {machine.id: machine.lends_bytes for machine in [host, *lenders]}
+        return plan(host, lenders, model, work, order.split)
 
     def _sizes(self, chosen: Plan, order: asked.LoadModel) -> Sizes:
         work = chosen.workload
@@ -278,56 +345,10 @@ class Hosting:
         )
 
 
+def lends(chosen: Plan) -> dict[MachineId, int]:
+    """What each machine that was considered lends."""
+    return {machine.id: machine.lends_bytes for machine in chosen.machines}
+
+
 def _hashing(done: int, total: int) -> Json:
     return {"step": "hashing", "machine": None, "done": done, "total": total, "unit": "bytes"}
-
-
-def _question(order: asked.Ask) -> Question:
-    given = [order.prompt is not None, order.prompt_ids is not None, order.messages is not None]
-    if sum(given) != 1:
-        raise BadInput("prompt_unclear")
-    messages = None
-    if order.messages is not None:
-        messages = [{"role": m.role, "content": m.content} for m in order.messages]
-    elif order.prompt is not None and not order.raw:
-        messages = [{"role": "user", "content": order.prompt}]
-    return Question(
-        messages=messages,
-        prompt=order.prompt if order.raw else None,
-        prompt_ids=tuple(order.prompt_ids) if order.prompt_ids is not None else None,
-        sampling=order.sampling.sampling(chance=secrets.randbelow(1 << 31)),
-        stop=tuple(order.stop),
-        conversation=order.conversation,
-        ignore_end=order.ignore_end,
-        **({"max_tokens": order.max_tokens} if order.max_tokens else {}),
-    )
-
-
-def _answer_json(summary: Summary, running: Running) -> Json:
-    return {
-        "text": summary.text,
-        "token_ids": list(summary.token_ids),
-        "prompt_tokens": summary.prompt_tokens,
-        "reused_tokens": summary.reused_tokens,
-        "queued_s": summary.queued_s,
-        "ttft_s": summary.ttft_s,
-        "decode_tok_s": summary.decode_tok_s,
-        "finish_reason": summary.finish_reason,
-        "model": running.entry.name,
-        "placement": running.described["stages"],
-        "predicted": None,
-        "recoveries": 0,
-        "stages": [
-            {
-                "machine": stage.name,
-                "first": stage.layers.first,
-                "last": stage.layers.last,
-                "busy_s": figures.busy_s,
-                "wait_s": figures.wait_s,
-                "bytes_out": figures.bytes_out,
-                "bytes_in": figures.bytes_in,
-                "steps": figures.steps,
-            }
-            for stage, figures in zip(running.planned_stages, summary.stages, strict=True)
-        ],
-    }

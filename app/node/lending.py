@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from app.catalog import families
 from app.catalog.gguf import model_of
@@ -14,11 +15,12 @@ from app.catalog.gguf_check import read_header
 from app.catalog.manifest import Manifest
 from app.catalog.shelf import Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import AppError, BadInput, Busy, Refused, StageLost, Unreachable
+from app.core.errors import AppError, BadInput, Busy, Reason, Refused, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.membership import Member
 from app.core.operations import Role as HouseholdRole
 from app.core.plan import work_bytes
+from app.core.reasons import said
 from app.inference.lend import Lender, Wanted
 from app.inference.stage_client import FrameChannel
 from app.inference.step import Run
@@ -31,6 +33,7 @@ log = logging.getLogger(__name__)
 
 MAX_OPENINGS = 4  # runs of one member that are being loaded at once
 THREADS_FOR_OTHERS = 2  # hash, copy and write what members send
+ANSWER_GAP_SECONDS = 1.0  # most that lies between two tokens of an answer that still runs
 MAX_SLOTS, MAX_CELLS = 512, 1 << 24
 NUMBERS = {"f32": Number.F32, "f16": Number.F16, "q8": Number.Q8}
 
@@ -53,6 +56,15 @@ class _Run:
         return self.opening is None or not self.opening.done()
 
 
+class Terms(Protocol):
+    """What the owner allows at this moment; node/lend_rules.py has it."""
+
+    def lent_bytes(self) -> int: ...
+    def require(self) -> None:
+        """Raises Refused, with the reason, when nothing new may begin here."""
+        ...
+
+
 class Lending:
     """Carries out what hosts ask, within what the owner lends. One worker for each run."""
 
@@ -61,7 +73,7 @@ class Lending:
         lender: Lender,
         shelf: Shelf,
         stages: StageStore,
-        lent_bytes: Callable[[], int],
+        terms: Terms,
         threads: int,
         group: asyncio.TaskGroup,
         changed: Callable[[], None],
@@ -69,7 +81,8 @@ class Lending:
         self._lender, self._stages, self._threads = lender, stages, threads
         self._group, self._changed = group, changed
         self._few_threads = FewThreads(THREADS_FOR_OTHERS, "lending")
-        self._offers = Offers(shelf, stages, lent_bytes, self._few_threads)
+        self._terms = terms
+        self._offers = Offers(shelf, stages, terms.lent_bytes, self._few_threads)
         self._runs: dict[PipelineId, _Run] = {}
         lender.on_ended = self._ended
 
@@ -78,9 +91,23 @@ class Lending:
         return self._lender.used_bytes
 
     @property
+    def machine(self) -> str:
+        """This machine's name, in the sentences that hosts read."""
+        return self._lender.machine
+
+    @machine.setter
+    def machine(self, name: str) -> None:
+        self._lender.machine = name
+
+    @property
     def unloaded_bytes(self) -> int:
         """Promised, and still among what the system calls free."""
         return self._lender.unloaded_bytes
+
+    def busy(self) -> bool:
+        """Whether layers are being loaded here for somebody, or an answer passes through them."""
+        loading = any(run.is_opening for run in self._runs.values())
+        return loading or self._lender.computed_within(ANSWER_GAP_SECONDS)
 
     def layers(self) -> tuple[Layers, ...]:
         return tuple(wanted.config.layers for wanted in self._lender.runs)
@@ -93,6 +120,7 @@ class Lending:
         _must_host(member)
         if pipeline in self._runs:
             raise Refused("lend_twice")
+        self._require()
         with no_paths_leave(self._stages.folder):
             return await self._offers.offer(member.id, pipeline, body)
 
@@ -101,7 +129,7 @@ class Lending:
     ) -> bytes:
         """Tensor bytes come, in the order they were asked for."""
         with no_paths_leave(self._stages.folder):
-            return await self._offers.pieces(member.id, pipeline, chunks)
+            return await self._offers.pieces(member.id, pipeline, self._while_lending(chunks))
 
     async def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
         """Begin to load what was offered. The answer is StageReady or StageFailed."""
@@ -137,6 +165,23 @@ class Lending:
         runs = [(key, run) for key, run in self._runs.items() if run.member == member]
         return {self._give_back_soon(pipeline, run) for pipeline, run in runs}
 
+    def follow(self, members: Mapping[MachineId, Member]) -> None:
+        """Who may use other machines no more, keeps nothing here."""
+        for member in members.values():
+            if HouseholdRole.HOST not in member.roles:
+                self.close_soon(member.id)
+
+    def quiet_s(self) -> float:
+        """For how long nothing was computed for any host."""
+        return self._lender.quiet_s()
+
+    async def stop_now(self, why: Reason) -> None:
+        """Give all memory back, by kill; each host is told why. Returns when it is free."""
+        machine = self._lender.machine
+        self._offers.close()
+        reason = Reason("lend_taken_back", {"machine": machine, "why": said(why)})
+        await self._lender.stop_now(reason)
+
     def end(self) -> None:
         """The node stops: what is being loaded or received is left there."""
         self._offers.close()
@@ -150,6 +195,7 @@ class Lending:
         _must_host(member)
         if pipeline in self._runs:
             raise Refused("lend_twice")
+        self._terms.require()
         theirs = [run for run in self._runs.values() if run.member == member.id]
         count = sum(run.is_opening for run in theirs)
         if count >= MAX_OPENINGS:
@@ -181,6 +227,7 @@ class Lending:
         if path is None:
             raise StageLost("stage_gone")
         wanted = await self._few_threads.run(_wanted, order, path, offer.manifest, self._threads)
+        self._terms.require()  # reading and hashing took a while
         opened = await self._lender.open(wanted, threads=self._threads)
         return messages.StageReady(
             pipeline=order.pipeline,
@@ -195,6 +242,20 @@ class Lending:
         log.info("a stage for %s was refused: %s", member.name, error.reason)
         facts = without_paths(error.reason, self._stages.folder)
         return messages.StageFailed(pipeline=order.pipeline, code=error.reason.code, facts=facts)
+
+    def _require(self) -> None:
+        """As `Terms.require`, for an answer that does not say of itself who gives it."""
+        try:
+            self._terms.require()
+        except Refused as error:
+            machine, what = self._lender.machine, said(error)
+            raise Refused("lender_said", machine=machine, what=what) from None
+
+    async def _while_lending(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """What comes for layers, until nothing is lent any more."""
+        async for chunk in chunks:
+            self._require()
+            yield chunk
 
     def _give_back_soon(self, pipeline: PipelineId, run: _Run) -> asyncio.Task[None]:
         return self._group.create_task(self._give_back(pipeline, run), name="give layers back")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, AsyncExitStack, suppress
+from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Any
 
 from app import __version__
@@ -13,11 +13,12 @@ from app.catalog.shelf import Shelf
 from app.catalog.stage_store import StageStore, disk_limits
 from app.core import household as facts
 from app.core import pairing
-from app.core.errors import BadInput, Reason
+from app.core.errors import Reason, StageLost
 from app.core.household import Household, Machine, apply
 from app.core.ids import MachineId, PipelineId, pipeline_id
+from app.core.link import LinkKind
 from app.core.membership import Member
-from app.core.operations import clean_name
+from app.core.operations import Role
 from app.core.plan import Candidate
 from app.inference.lend import Lender
 from app.lan import identity, messages
@@ -25,25 +26,32 @@ from app.lan.channel import FrameChannel
 from app.lan.handlers import Offer
 from app.lan.network import Network
 from app.lan.peer import PeerLink, Work
-from app.lan.sockets import listening_socket
-from app.machine import devices, keystore, paths, runtime_file, settings
-from app.node import doctor, pairings
+from app.machine import devices, keystore, paths, runtime_file
+from app.machine.settings import Choices, Settings
+from app.node import doctor, naming, pairings
 from app.node.answers import Ready, StageAnswers
 from app.node.closings import Closings
 from app.node.control import Control
 from app.node.events import Events
+from app.node.finding import Finding, choice_of, listening
+from app.node.hardware import Hardware
 from app.node.hosting import Hosting
+from app.node.lend_rules import LendRules
 from app.node.lending import Lending
-from app.node.memory import MemoryRules
+from app.node.lessons import Lessons
+from app.node.link_book import LinkBook
+from app.node.measuring import Measuring
 from app.node.models import Models
+from app.node.naming import Naming
 from app.node.options import NodeOptions
-from app.node.snapshot import machine_json
+from app.node.outlook import Outlook
+from app.node.own_speed import Here, OwnSpeed
+from app.node.snapshot import machine_json, sentence
+from app.node.telling import Telling, cleaned, status_of, told
 
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-STATUS_SECONDS = 0.25  # changes closer together are told as one
-FREE_SECONDS = 5.0  # between looks at the free memory, which changes without news of ours
 
 
 class Node:
@@ -53,27 +61,34 @@ class Node:
         self,
         options: NodeOptions,
         home: paths.Home,
-        chosen: settings.Settings,
+        chosen: Settings,
         stopping: Callable[[], None],
     ) -> None:
-        self.home, self.settings = home, chosen
+        self.home, self.choices = home, Choices(home.settings_file, chosen)
         self.events = Events(self.snapshot)
         self.control = Control(self)
         self._options, self._stopping = options, stopping
         self._household = Household()
         self._stop = asyncio.Event()
-        self._status_news = asyncio.Event()
-        self._memory = MemoryRules(chosen.lend_bytes)
+        self.lending = LendRules(
+            self.choices, self._uses, self._is_lender, self._lends_to, self.changed
+        )
+        self.naming = Naming(self.choices, self._named)
+        self._telling = Telling(self._status, lambda status: self.network.tell(status))  # noqa: PLW0108  made later
         self._threads = options.threads or devices.usable_cores()
-        self._device = devices.processor_name()
+        self._hardware = Hardware(self._threads, self.changed)
         self._answers, self._closings = StageAnswers(), Closings(self.link)
         most_bytes, reserve_bytes = disk_limits(home.root)
         self._stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         self._shelf = Shelf(home.models, paths.guide_file(), self._stages)
         self.models = Models(self._shelf, self._stages, self._model_in_use)
         self.network: Network
+        self.links: LinkBook
+        self.finding: Finding
         self.hosting: Hosting
+        self.measuring: Measuring
         self._lending: Lending
+        self._lessons = Lessons(home.household / "forecasts.json")
         self._instances: dict[MachineId, str] = {}  # which start of each machine was met last
 
     async def run(self, ready: Callable[[Json], None]) -> None:
@@ -82,29 +97,43 @@ class Node:
         me = await identity.load_or_create(self.home, keys)
         self._tell(facts.Member(me.id, self.settings.name, ()))
         self._tell(facts.Came(me.id, None))
-        port = self.settings.port if self._options.port is None else self._options.port
-        sock = listening_socket(self._options.bind, port)
+        sock = listening(self._options, self.home.settings_file)
         async with AsyncExitStack() as stack:
-            lender = Lender(self.lent_bytes, self.settings.name)
+            lender = Lender(self.lending.lent_bytes, self.settings.name)
             await stack.enter_async_context(lender)
             group = await stack.enter_async_context(asyncio.TaskGroup())
             self._lending = Lending(
-                lender, self._shelf, self._stages, self.lent_bytes, self._threads, group,
+                lender, self._shelf, self._stages, self.lending, self._threads, group,
                 self.changed,
             )  # fmt: skip
             stack.callback(self._lending.end)
+            outlook = Outlook(
+                self._candidates, lambda: self.measuring, lambda: self.links, self._lessons
+            )
             self.hosting = Hosting(
-                self._shelf, self._stages, self, self._candidates, self._threads, group,
-                self.changed,
-            )  # fmt: skip
+                self._shelf, self._stages, self, outlook, self._threads, group, self.changed
+            )
+            here = Here(self._hardware, self._lending, self.hosting, self.lending)
+            own = OwnSpeed(here, self.home.root)
+            self.measuring = Measuring(own, self._shelf, self.link, group)
             self.network = Network(self.home, me, sock, self, self)
+            choice = choice_of(self._options, self.settings)
+            file = self.home.household / "links.json"
+            self.links = LinkBook(self.network, file, self.changed, choice.interfaces)
+            self.finding = Finding(self.network, lambda: self.settings.name, choice, self._tell)
+            await self.lending.begin(self._lending)
             await stack.enter_async_context(self.network)
             await self._serve(ready, group)
 
     async def _serve(self, ready: Callable[[Json], None], group: asyncio.TaskGroup) -> None:
         own = [
             group.create_task(self.events.run(), name="events"),
-            group.create_task(self._share_status(), name="tell the others"),
+            group.create_task(self._telling.run(), name="tell the others"),
+            group.create_task(self.lending.run(), name="lend by the rules"),
+            group.create_task(self.naming.run(), name="take over names"),
+            group.create_task(self._hardware.run(), name="look at devices"),
+            group.create_task(self.links.run(), name="measure links"),
+            group.create_task(self.finding.run(), name="find others"),
         ]
         await self.control.start()
         port = self.control.port
@@ -138,39 +167,39 @@ class Node:
     def household(self) -> Household:
         return self._household
 
-    def lent_bytes(self) -> int:
-        """What others may use here in all."""
-        return self._memory.lent_bytes(*self._uses())
+    @property
+    def settings(self) -> Settings:
+        """What the owner chose, as it is in force now."""
+        return self.choices.now
 
     def changed(self) -> None:
         """Something that a face shows, or another machine must know, may be another now."""
         self.events.changed()
-        self._status_news.set()
+        self._telling.changed()
+        self.lending.look_soon()
 
     # what faces ask (control.py); pairing and removal are in pairings.py
 
     def snapshot(self) -> Json:
         me = self.network.id
-        lending = self._lending
+        dismissed = Reason("removed_needs_reset") if self.network.dismissed else None
         return {
             "node": {
                 "id": me,
                 "name": self.settings.name,
                 "version": __version__,
                 "peer_address": str(self.network.address),
-                "lending": self._memory.json(
-                    self.lent_bytes(), lending.used_bytes, self._lends_to()
-                ),
+                "reason": sentence(dismissed),
+                "lending": self.lending.json(),
             },
             "machines": {
                 key: machine_json(machine, key == me)
                 for key, machine in self._with_layers().machines.items()
             },
-            "links": {
-                key: {"round_trip_seconds": link.round_trip_seconds, "address": str(link.address)}
-                for key, link in self.network.links.items()
-            },
+            **self.finding.json(self._household.strangers),
+            "links": self.links.json(),
             "loaded": self.hosting.loaded_json(),
+            "forecasts": self._lessons.json(),
             "pairing": pairings.window_json(self.network.window),
             "answers": self.hosting.answers(),
         }
@@ -186,14 +215,16 @@ class Node:
         return await pairings.wait(self.network, report)
 
     async def join(self, address: str, code: str) -> Json:
-        return await pairings.join(self.network, address, code)
+        near = self._household.strangers.values()
+        return await pairings.join(self.network, address, code, near)
 
-    async def remove(self, ref: str) -> Json:
-        machine = pairings.named(ref, self._household.machines)
-        if machine.id == self.network.id:
-            raise BadInput("remove_itself")
-        await self.network.remove(machine.id)
-        return {"removed": {"id": machine.id, "name": machine.name}}
+    def machine(self, ref: str) -> Machine:
+        """The machine a person means. Raises BadInput."""
+        return pairings.named(ref, self._household.machines)
+
+    async def remove(self, ref: str, added: str | None) -> Json:
+        machines = self._household.machines
+        return await naming.remove(self.network, self.machine(ref), added, machines)
 
     async def doctor(self) -> list[Json]:
         return await doctor.checks(self)
@@ -201,12 +232,18 @@ class Node:
     # Local: what the network asks
 
     def offer(self) -> Offer:
-        free = max(0, self.lent_bytes() - self._lending.used_bytes)
+        free = max(0, self.lending.lent_bytes() - self._lending.used_bytes)
         total = devices.memory().total_bytes
-        return Offer(self.settings.name, self._device[:200], ("llamacpp",), total, free)
+        return Offer(self.settings.name, self._hardware.device, ("llamacpp",), total, free)
 
     def work(self) -> Work:
         return Work()
+
+    def busy(self) -> bool:
+        return self.hosting.busy() or self._lending.busy()
+
+    def link_kind(self, own: str, other: str) -> LinkKind:
+        return self.links.kind(own, other)
 
     # Handlers: what happens on the network
 
@@ -214,7 +251,7 @@ class Node:
         await self._closings.linked(link.peer, link)
         self._tell(facts.Came(link.peer, str(link.address)))
         hello = link.hello
-        device = _clean(hello.device)
+        device = cleaned(hello.device)
         self._tell(
             facts.Told(link.peer, link.name, device, hello.total_bytes, hello.lendable_bytes, 0)
         )
@@ -222,12 +259,14 @@ class Node:
         self._instances[link.peer] = hello.instance
         if before != hello.instance and (ending := self._lending.close_soon(link.peer)):
             await asyncio.wait(ending)  # it started anew, and needs these layers no more
+        self.links.connected(link.peer)
         await link.send(self._status())
 
     async def message(self, link: PeerLink, message: messages.Message) -> None:
         match message:
             case messages.Status():
-                self._tell(_told(link, message))
+                self._tell(news := told(link, message))
+                self.hosting.lender_told(news)
             case messages.OpenStage():
                 if member := self.network.members.get(link.peer):
                     await self._lending.open(member, message, link.send)
@@ -235,11 +274,17 @@ class Node:
                 await self._lending.close(link.peer, pipeline_id(pipeline))
             case messages.StageReady() | messages.StageFailed() | messages.StageLost():
                 self._answers.heard(link.peer, link.name, message)
+            case messages.MeasureSpeed():
+                if member := self.network.members.get(link.peer):
+                    await self.measuring.asked(member, message, link.send)
+            case messages.SpeedMeasured() | messages.SpeedRefused():
+                self.measuring.heard(link.peer, message)
             case _:
                 log.debug("%s from %s needs nothing done", type(message).__name__, link.name)
 
     async def disconnected(self, link: PeerLink) -> None:
         self._answers.gone(link.peer, link.name)
+        self.measuring.gone(link.peer, link.name)
         self._tell(facts.Left(link.peer, link.ended))
 
     def suspected(self, link: PeerLink, doubted: bool) -> None:
@@ -248,15 +293,24 @@ class Node:
             self._tell(facts.Doubted(link.peer, reason))
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
-        gone = self._household.machines.keys() - members.keys() - {self.network.id}
-        for machine in gone:
+        self.links.keep_only(members)
+        self._lessons.keep_only(members)
+        me = self.network.id
+        for machine in self._household.machines.keys() - members.keys() - {me}:
+            code = "removed_from_household" if self.network.dismissed else "machine_removed"
+            self.hosting.without(machine, StageLost(code, name=self._name(machine)))
             self._tell(facts.Removed(machine))
             self._lending.close_soon(machine)
         for member in members.values():
             roles = tuple(sorted(map(str, member.roles)))
-            self._tell(facts.Member(member.id, member.name, roles))
+            name = self.settings.name if member.id == me else member.name
+            self._tell(facts.Member(member.id, name, roles))
+        self._lending.follow(members)
+        self.naming.members_changed(members.get(me))
+        self.finding.members_changed()
 
     def pairing_changed(self, state: pairing.State) -> None:
+        self.finding.pairing_changed()
         self.changed()
 
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
@@ -294,7 +348,7 @@ class Node:
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
         """This machine and the lenders here; `released`: bytes of ours they are giving back now."""
         me = self.network.id
-        host = Candidate(me, self.settings.name, self._memory.own_bytes(*self._uses()))
+        host = Candidate(me, self.settings.name, self.lending.memory.own_bytes(*self._uses()))
         lenders = [
             Candidate(key, machine.name, machine.could_lend(released.get(key, 0)))
             for key, machine in self._household.machines.items()
@@ -312,8 +366,9 @@ class Node:
     def _with_layers(self) -> Household:
         me = self._household.machines[self.network.id]
         own = facts.Told(
-            me.id, self.settings.name, self._device, devices.memory().total_bytes,
-            self.offer().lendable_bytes, self._lending.used_bytes,
+            me.id, self.settings.name, self._hardware.device, devices.memory().total_bytes,
+            self.offer().lendable_bytes, self._lending.used_bytes, self.lending.state_word(),
+            self.lending.reason(),
         )  # fmt: skip
         household = apply(self._household, own)
         running = self.hosting.running
@@ -324,50 +379,21 @@ class Node:
         return apply(household, facts.Holds(held))
 
     def _lends_to(self) -> list[str]:
-        names = (self._name(machine) for machine in self._lending.borrowers())
-        return sorted(names)
+        return sorted(self._name(machine) for machine in self._lending.borrowers())
 
     def _name(self, machine: MachineId) -> str:
         return self._household.machines.get(machine, Machine(machine, machine[:8])).name
 
     def _status(self) -> messages.Status:
-        offer = self.offer()
-        used = self._lending.used_bytes
-        return messages.Status(
-            name=offer.name[:64],
-            device=offer.device,
-            total_bytes=offer.total_bytes,
-            lendable_bytes=offer.lendable_bytes,
-            used_bytes=used,
-            state="lending" if used else "ready" if offer.lendable_bytes else "off",
-        )
+        return status_of(self.offer(), self._lending.used_bytes, self.lending)
 
-    async def _share_status(self) -> None:
-        """Tell the others what this machine lends, when that is another than they know."""
-        told = None
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(FREE_SECONDS):
-                    await self._status_news.wait()
-            self._status_news.clear()
-            now = self._status()
-            if now != told:
-                told = now
-                await self.network.tell(now)
-            await asyncio.sleep(STATUS_SECONDS)
+    def _is_lender(self) -> bool:
+        """A machine without a household lends to nobody anyway."""
+        me = self.network.members.get(self.network.id)
+        return me is None or Role.LENDER in me.roles
 
-
-def _told(link: PeerLink, status: messages.Status) -> facts.Told:
-    return facts.Told(
-        link.peer,
-        clean_name(status.name),
-        _clean(status.device),
-        status.total_bytes,
-        status.lendable_bytes,
-        status.used_bytes,
-    )
-
-
-def _clean(device: str) -> str:
-    """What another machine says of its processor, fit to be shown."""
-    return clean_name(device) if device else ""
+    def _named(self, name: str) -> None:
+        """This machine has a new name."""
+        me = self._household.machines[self.network.id]
+        self._tell(facts.Member(me.id, name, me.roles))
+        self._lending.machine = name

@@ -16,4 +16,5 @@ class NodeOptions:
     lend_bytes: int | None = None
     bind: str = "0.0.0.0"  # noqa: S104  the household reaches it from other machines
     discovery: bool = True
+    interfaces: tuple[str, ...] = ()  # to use besides those that join a household anyway
     threads: int | None = None  # of each worker; None: every core this process may use

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from app.core.errors import BadInput, Refused
-from app.core.household import Machine
+from app.core.errors import BadInput, Refused, Unreachable
+from app.core.household import Machine, Seen
 from app.core.ids import MachineId
+from app.core.membership import Member
 from app.core.operations import Role
 from app.lan.network import Network
 from app.lan.pairing_window import PairingWindow
@@ -68,10 +69,46 @@ async def _settled(window: PairingWindow) -> MachineId | Refused:
         return error
 
 
-async def join(network: Network, address: str, code: str) -> Json:
-    """Join the household whose member shows `code` at `address`."""
-    member = await network.join(Address.parse(address), code)
+async def join(network: Network, ref: str, code: str, near: Iterable[Seen]) -> Json:
+    """Join the household whose member shows `code`: at an address, or `near` under a name."""
+    *others, last = _places(ref, near)
+    for place in others:  # several ways to one machine: the first that answers
+        try:
+            return _joined(await network.join(place, code))
+        except Unreachable as error:
+            if error.reason.code != "pairing_unreachable":
+                raise
+    return _joined(await network.join(last, code))
+
+
+def _joined(member: Member) -> Json:
     return {"machine": {"id": member.id, "name": member.name}}
+
+
+def _places(ref: str, near: Iterable[Seen]) -> list[Address]:
+    """Where to knock: at the machine nearby that is called `ref` or "", else at the address `ref`.
+
+    Raises BadInput.
+    """
+    is_open = [seen for seen in near if seen.name and seen.pairing_port]
+    found = [seen for seen in is_open if not ref or _is_called(seen, ref)]
+    if not found and ref:
+        return [Address.parse(ref)]
+    if not found:
+        raise BadInput("pairing_nobody_near")
+    if len(found) > 1:
+        there = ", ".join(f"{seen.name} ({_door(seen)[0]})" for seen in found)
+        raise BadInput("pairing_several_near", there=there)
+    return _door(found[0])
+
+
+def _is_called(seen: Seen, ref: str) -> bool:
+    by_id = len(ref) >= MIN_PREFIX and seen.id16.startswith(ref)
+    return by_id or (seen.name or "").casefold() == ref.casefold()
+
+
+def _door(seen: Seen) -> list[Address]:
+    return [Address(host, seen.pairing_port or 0) for host in seen.addresses]
 
 
 def window_json(window: PairingWindow | None) -> Json | None:

@@ -26,8 +26,34 @@ class OpenPairing(Request, frozen=True):
 
 
 class Join(Request, frozen=True):
-    address: Annotated[str, Meta(min_length=1, max_length=260)]
+    address: Annotated[str, Meta(max_length=260)]  # or a name; "": the only one that is open
     code: Annotated[str, Meta(max_length=32)]
+
+
+class ChangeLending(Request, frozen=True):
+    """Rules to change; what is not given stays. The fields are those of core/policy.py's Rules."""
+
+    memory_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] | msgspec.UnsetType | None = msgspec.UNSET
+    devices: Annotated[list[Name], Meta(max_length=16)] | msgspec.UnsetType = msgspec.UNSET
+    idle_s: Annotated[float, Meta(ge=0, le=7 * 86400)] | msgspec.UnsetType = msgspec.UNSET
+    hours: Annotated[str, Meta(max_length=400)] | msgspec.UnsetType = msgspec.UNSET
+    battery_percent: Annotated[int, Meta(ge=0, le=100)] | msgspec.UnsetType = msgspec.UNSET
+    programs: Annotated[list[Name], Meta(max_length=64)] | msgspec.UnsetType = msgspec.UNSET
+    gpu: bool | msgspec.UnsetType = msgspec.UNSET
+    drain_s: Annotated[float, Meta(ge=0, le=600)] | msgspec.UnsetType = msgspec.UNSET
+
+
+class PauseLending(Request, frozen=True):
+    seconds: Annotated[float, Meta(gt=0, le=366 * 86400)] | None = None  # None: until resumed
+    at_once: bool = False
+
+
+class RenameMachine(Request, frozen=True):
+    name: Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class SetRoles(Request, frozen=True):
+    roles: Annotated[list[Literal["admin", "host", "lender"]], Meta(max_length=3)]
 
 
 class Import(Request, frozen=True):
@@ -35,11 +61,19 @@ class Import(Request, frozen=True):
     name: Name | None = None
 
 
+class MeasureModel(Request, frozen=True):
+    model: Name
+    one_by_one: bool = False  # for nodes that share one computer
+
+
 class PlanModel(Request, frozen=True):
     model: Name
     context: Count | None = None
     users: Annotated[int, Meta(ge=1, le=64)] | None = None
     split: Annotated[list[int], Meta(min_length=1, max_length=64)] | None = None
+    measure: bool | None = (
+        None  # the machines first; None: a load does unless it was told the split
+    )
 
 
 class LoadModel(PlanModel, frozen=True):

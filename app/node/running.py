@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 Json = dict[str, Any]
 T = TypeVar("T")
 PROOF_TOKENS = 2  # a placement is ready when it has answered once, and not before
+BLAME_SECONDS = 5.0  # after a loss, for news of its true cause
 NEWS_SECONDS = 10.0  # within them its lenders have given back what it held, and said so
 
 
@@ -53,9 +54,16 @@ class Running:
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
         self._lost: Reason | None = None
+        self._blamed: Reason | None = None  # why it will be lost
+        self._wanted_back: StageLost | None = None
         self._progress: dict[str, Json] = {}
         self._seconds = 0.0
         self._fetched_bytes = 0
+
+    @property
+    def plan(self) -> Plan:
+        """Who holds what, and what that was decided from."""
+        return self._plan
 
     @property
     def planned_stages(self) -> tuple[PlannedStage, ...]:
@@ -73,6 +81,29 @@ class Running:
         """Have `run` end; `ended` is set when all memory is given back."""
         self._stop.set()
 
+    def uses(self, machine: MachineId) -> bool:
+        """Whether that machine holds, or shall hold, some of its layers."""
+        return any(stage.machine == machine for stage in self._plan.stages)
+
+    def give_up(self, why: StageLost) -> None:
+        """A machine of it is gone, and why is known before, or better than, the network shows it."""
+        just_ended = self.ended.is_set() and time.monotonic() - self._ended_at < BLAME_SECONDS
+        if self._lost is not None and (just_ended or not self.ended.is_set()):
+            self._lost = why.reason
+        elif not self.ended.is_set():
+            self._blamed = why.reason
+            self._fail(why)
+            if self._pipeline is not None:
+                self._pipeline.end(why)
+            else:
+                self.stop()
+
+    def give_up_when_unused(self, why: StageLost | None) -> None:
+        """A machine of it wants its memory back, when no answer needs it. None: no more."""
+        self._wanted_back = why
+        if why is not None and not self._askers:
+            self.give_up(why)
+
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Somebody asks it: a question about another model waits."""
@@ -84,6 +115,7 @@ class Running:
             self._askers -= 1
             if not self._askers:
                 self.unused.set()
+                self.give_up_when_unused(self._wanted_back)
 
     def releases(self) -> dict[MachineId, int]:
         """Bytes that each machine still gives back, beside what it says is free."""
@@ -181,7 +213,7 @@ class Running:
             lost = group.create_task(self._pipeline.wait_lost(), name="lose a placement")
             await asyncio.wait({stopped, lost}, return_when=asyncio.FIRST_COMPLETED)
             if lost.done() and not stopped.done():
-                self._lost = lost.result().reason
+                self._lost = self._blamed or lost.result().reason
                 log.warning("the placement of %s is lost: %s", self.entry.name, self._lost)
                 changed()
             stopped.cancel()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from app.core.errors import Reason
 from app.core.household import Machine
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.plan import Plan, PlannedStage
+from app.core.placement import Forecast, Plan, PlannedStage
 from app.core.reasons import said
 from backends.contract import Layers
 
@@ -22,7 +24,7 @@ def machine_json(machine: Machine, this: bool) -> Json:
         "this": this,
         "online": machine.online,
         "state": machine.state,
-        "reason": sentence(machine.reason),
+        "reason": sentence(machine.reason or (machine.lending_reason if machine.online else None)),
         "device": machine.device,
         "total_bytes": machine.total_bytes,
         "lent_bytes": machine.lends_bytes + machine.used_bytes,
@@ -54,7 +56,9 @@ def stage_json(stage: PlannedStage) -> Json:
     }
 
 
-def plan_json(plan: Plan, model: Model, lends: dict[MachineId, int]) -> Json:
+def plan_json(
+    plan: Plan, model: Model, lends: dict[MachineId, int], advice: Sequence[Reason] = ()
+) -> Json:
     """A plan with every number behind it. `lends`: bytes each machine lends, by id."""
     needs: dict[MachineId, int] = {}
     for stage in plan.stages:
@@ -72,6 +76,67 @@ def plan_json(plan: Plan, model: Model, lends: dict[MachineId, int]) -> Json:
         ],
         "reasons": [said(reason) for reason in plan.reasons],
         "fits": True,
+        "forecast": forecast_json(plan.forecast) if plan.forecast else None,
+        "alternatives": [
+            {"shape": one.shape, "machines": list(one.machines), **forecast_json(one.forecast)}
+            for one in plan.alternatives
+        ],
+        "why": [reason_json(reason) for reason in plan.reasons],
+        "advice": [reason_json(reason) for reason in advice],
+        "from": facts_json(plan),
+    }
+
+
+def forecast_json(known: Forecast) -> Json:
+    """How a placement will do. Times in seconds; `share` is of the time of a request."""
+    slowest = known.bottleneck
+    return {
+        "ttft_s": known.ttft_s,
+        "decode_tok_s": known.decode_tok_s,
+        "together_tok_s": known.together_tok_s,
+        "request_s": known.request_s,
+        "bottleneck": {
+            "part": slowest.part,
+            "machine": slowest.name,
+            "id": slowest.machine,
+            "share": slowest.share,
+        },
+        "shares": [
+            {
+                "part": share.part,
+                "machine": share.name,
+                "id": share.machine,
+                "busy_s": share.busy_s,
+                "share": share.share,
+            }
+            for share in known.shares
+        ],
+    }
+
+
+def reason_json(reason: Reason) -> Json:
+    """A sentence, and the numbers in it as they are."""
+    return {"code": reason.code, "facts": dict(reason.facts), "sentence": said(reason)}
+
+
+def facts_json(plan: Plan) -> Json:
+    """What a plan was made from: the typical request, and every machine and link as it was measured."""
+    work = plan.workload
+    return {
+        "prompt_tokens": work.prompt,
+        "output_tokens": work.output,
+        "batch_rows": work.batch_rows,
+        "value_bytes": work.value_bytes,
+        "machines": [
+            {
+                "machine": one.name,
+                "id": one.id,
+                "lends_bytes": one.lends_bytes,
+                "speed": asdict(one.speed) if one.speed else None,
+                "link": asdict(one.link) if one.link else None,
+            }
+            for one in plan.machines
+        ],
     }
 
 

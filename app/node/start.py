@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import logging
 import logging.handlers
@@ -83,7 +84,8 @@ def _settings(options: NodeOptions, home: Home) -> settings.Settings:
         saved = msgspec.structs.replace(saved, name=options.name)
     settings.save(home.settings_file, saved)
     if options.lend_bytes is not None:
-        saved = msgspec.structs.replace(saved, lend_bytes=options.lend_bytes)
+        lending = dataclasses.replace(saved.lending, memory_bytes=options.lend_bytes)
+        saved = msgspec.structs.replace(saved, lending=lending)
     return saved
 
 

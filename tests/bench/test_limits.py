@@ -65,7 +65,7 @@ def send_once(server: socket.socket) -> None:
 
 def test_a_quota_limits_and_goes(tmp_path: Path) -> None:
     try:
-        with quotas(1, 0.25) as (group,), Children(tmp_path) as family:
+        with quotas([0.25]) as (group,), Children(tmp_path) as family:
             child = family.start("spin", [sys.executable, "-c", SPIN], Place(cgroup=group))
             assert child.hear(30.0)["cpu"] < 0.5
     except NoQuota as why:

@@ -83,7 +83,7 @@ def test_machines(poolhouse: Any, answering: Any) -> None:
 def test_remove_takes_names_with_any_sign(poolhouse: Any, answering: Any) -> None:
     removed = {"removed": {"id": ATTIC, "name": "a/b ?"}}
     node = answering({("DELETE", "/machines/a%2Fb%20%3F"): removed})
-    said = poolhouse("remove", "a/b ?")
+    said = poolhouse("remove", "a/b ?", "--yes")
     assert (said.code, said.out) == (0, "a/b ? is no longer part of the household.\n")
     assert node.asked == [("DELETE", "/machines/a%2Fb%20%3F", {})]
 
@@ -124,13 +124,13 @@ def test_import_gives_the_whole_path_and_says_each_step_once(
 
 def test_rm_says_what_is_free_again(poolhouse: Any, answering: Any) -> None:
     answering({("DELETE", "/models/guide"): {"removed": "guide", "freed_bytes": 3 << 20}})
-    assert poolhouse("rm", "guide").out == (
+    assert poolhouse("rm", "guide", "--yes").out == (
         "guide is off the shelf; its file stays where it is. 3.0 MiB of layers are freed.\n"
     )
 
 
 def test_plan(poolhouse: Any, answering: Any) -> None:
-    node = answering({("POST", "/plan"): PLAN})
+    node = answering({("POST", "/plan"): Lines([{"done": PLAN}])})
     said = poolhouse("plan", "guide", "--context", "2048", "--users", "8", "--split", "4,4,4")
     assert said.out.splitlines()[0] == "guide · split over 2 machines · context 2,048 · 8 at once"
     assert said.out.splitlines()[-1] == "Split as asked."
@@ -210,7 +210,7 @@ def test_help_names_every_command(poolhouse: Any) -> None:
     said = poolhouse("--help", at_home=False)
     assert said.code == 0
     for command in (
-        "node", "status", "pair", "machines", "remove", "reset", "models", "import", "rm", "plan",
-        "load", "unload", "ask", "bench", "demo", "doctor",
+        "node", "status", "lend", "pair", "machines", "rename", "roles", "remove", "reset", "models",
+        "import", "rm", "plan", "load", "unload", "ask", "bench", "demo", "doctor",
     ):  # fmt: skip
         assert f" {command} " in said.out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,8 @@ import pytest
 
 from app.cli import checks
 from app.cli.checks import Check
+from app.core.policy import Battery
+from app.machine.engines import Device, Engine
 
 ENGINES = checks.engines
 FINE = Check("Engine", True, "llama.cpp.")
@@ -54,50 +55,62 @@ def test_another_version_is_a_problem(poolhouse: Any, answering: Any) -> None:
     assert not known["ok"]
 
 
-PROBED = {"engines": [
-    {"name": "llamacpp", "version": "0.3", "devices": [{"name": "CPU", "description": "A CPU"}]},
-    {"name": "llamacpp", "missing": "llama.cpp cannot be loaded: no libgomp"},
-    {"name": "fake", "version": "1", "devices": []},
-]}  # fmt: skip
+GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
 
 
 @pytest.mark.parametrize(
-    ("child", "expected"),
+    ("found", "expected"),
     [
         (
-            (0, json.dumps(PROBED), ""),
+            Engine(
+                "llamacpp", "0.3", features=["AVX2", "FMA"], devices=[Device("CPU", kind="cpu")]
+            ),
+            [(True, "llamacpp 0.3 on A CPU with AVX2, FMA.")],
+        ),
+        (
+            Engine("llamacpp", "0.3", devices=[GPU]),
             [
-                (True, "It starts."),
                 (True, "llamacpp 0.3 on A CPU."),
-                (False, "llama.cpp cannot be loaded: no libgomp."),
+                (True, "NVIDIA RTX 3060 by CUDA: 8.0 GiB of 12.0 GiB are free."),
             ],
         ),
         (
-            (1, "", "Traceback\nMemoryError: no."),
-            [(False, "A worker does not start: MemoryError: no.")],
+            Engine("llamacpp", missing="llama.cpp cannot be loaded: no libgomp"),
+            [(False, "llamacpp: llama.cpp cannot be loaded: no libgomp.")],
         ),
-        ((0, "hello", ""), [(False, "A worker does not start: its answer was not understood.")]),
-        ((-11, "", ""), [(False, "A worker does not start: it said nothing.")]),
+        (
+            Engine("llamacpp", missing="no answer within 30 seconds"),
+            [(False, "llamacpp: no answer within 30 seconds.")],
+        ),
     ],
 )
 async def test_what_a_worker_says_of_its_engines(
-    monkeypatch: pytest.MonkeyPatch, child: Any, expected: Any
+    monkeypatch: pytest.MonkeyPatch, found: Engine, expected: Any
 ) -> None:
-    async def answer(*arguments: str) -> Any:
-        assert arguments == ("-m", "backends", "probe")
-        return child
+    async def answer() -> list[Engine]:
+        return [found]
 
-    monkeypatch.setattr(checks, "_child", answer)
+    monkeypatch.setattr(checks, "probe_all", answer)
+    monkeypatch.setattr(checks, "processor_name", lambda: "A CPU")
     assert [(check.ok, check.cause) for check in await ENGINES()] == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (None, []),
+        (Battery(43, plugged=False), [(None, "On battery, 43 % left.")]),
+        (Battery(43, plugged=True), [(True, "Plugged in.")]),
+    ],
+)
+def test_power_is_told_where_there_is_a_battery(
+    monkeypatch: pytest.MonkeyPatch, found: Battery | None, expected: Any
+) -> None:
+    monkeypatch.setattr(checks, "battery", lambda: found)
+    assert [(check.ok, check.cause) for check in checks.power()] == expected
 
 
 def test_too_little_room_is_a_problem_and_some_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     assert checks._enough(5, 1, 4) is True
     assert checks._enough(3, 1, 4) is None
     assert checks._enough(0, 1, 4) is False
-
-
-async def test_a_child_that_fails_says_its_last_line() -> None:
-    code, _, err = await checks._child("-c", "import sys; sys.exit('no\\nlibgomp is missing.')")
-    assert code == 1
-    assert checks._last(err) == "libgomp is missing"

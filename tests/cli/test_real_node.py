@@ -146,9 +146,9 @@ def test_ctrl_c_frees_the_pool(pool: Run, homes: tuple[Path, Path]) -> None:
         (("load", "guide", "--split", "3,2,4"), "add up to 8"),
         (("load", "guide", "--context", "999999"), "999999"),
         (("plan", "nothing-like-it"), "nothing-like-it"),
-        (("rm", "guide"), "belongs to the app"),
-        (("remove", "den-pc"), ""),
-        (("remove", "nobody"), "nobody"),
+        (("rm", "guide", "--yes"), "belongs to the app"),
+        (("remove", "den-pc", "--yes"), ""),
+        (("remove", "nobody", "--yes"), "nobody"),
         (("ask", "x " * 9000, "--raw", "--model", "guide"), ""),
         (("pair", "127.0.0.1:1", "--code", "123456"), ""),
         (("node",), "already"),
@@ -178,7 +178,7 @@ def test_import_use_and_delete_a_file(pool: Run, tmp_path: Path) -> None:
     asked = pool("ask", "abc", "--raw", "--model", "small", "-n", "4", "--json")
     assert asked.json["model"] == "small"
     assert pool("unload").out == "small is unloaded.\n"
-    assert pool("rm", "small").code == 0
+    assert pool("rm", "small", "--yes").code == 0
     assert "small" not in [model["name"] for model in pool("models", "--json").json["models"]]
 
 

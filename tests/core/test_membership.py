@@ -13,16 +13,19 @@ from hypothesis import strategies as st
 
 from app.core import membership
 from app.core.ids import MachineId
-from app.core.membership import Log, added_by, members, merge, removed_machines
+from app.core.membership import Log, added_by, members, merge, next_turn, removed_machines
 from app.core.operations import (
     FIRST_ROLES,
     NO_HOUSEHOLD,
     Add,
     BadOperation,
+    Body,
     Operation,
     OperationId,
     Remove,
+    Rename,
     Role,
+    SetRoles,
     clean_name,
     decode,
     encode,
@@ -43,7 +46,7 @@ def verify(der: bytes, payload: bytes, given: bytes) -> bool:
     return signature(der, payload) == given
 
 
-def sign(signer: int, body: Add | Remove) -> Operation:
+def sign(signer: int, body: Body) -> Operation:
     payload = signed_bytes(body, IDS[signer])
     return Operation(body, IDS[signer], signature(DERS[signer], payload))
 
@@ -61,6 +64,14 @@ def remove(signer: int, machine: int, kept: Sequence[OperationId] = ()) -> Opera
     return sign(signer, Remove(HOUSEHOLD, IDS[machine], tuple(sorted(kept))))
 
 
+def roles(signer: int, machine: int, turn: int, chosen: tuple[Role, ...] = LENDER) -> Operation:
+    return sign(signer, SetRoles(HOUSEHOLD, IDS[machine], turn, chosen))
+
+
+def rename(signer: int, machine: int, turn: int, name: str = "new") -> Operation:
+    return sign(signer, Rename(HOUSEHOLD, IDS[machine], turn, name))
+
+
 def names(log: Log) -> set[int]:
     return {IDS.index(machine) for machine in members(log)}
 
@@ -72,7 +83,8 @@ def test_the_first_machine_is_admin_host_and_lender() -> None:
 
 
 def test_an_operation_survives_being_written() -> None:
-    for operation in (FIRST, add(0, 1, ADMIN), remove(0, 1, [add(1, 2).id])):
+    some = (roles(0, 1, 1), roles(0, 1, 9, ()), rename(0, 1, 1 << 53, "Küche"))
+    for operation in (FIRST, add(0, 1, ADMIN), remove(0, 1, [add(1, 2).id]), *some):
         assert decode(encode(operation)) == operation
         assert decode(encode(operation).decode()) == operation
 
@@ -101,6 +113,19 @@ def test_an_operation_survives_being_written() -> None:
         lambda raw: encode(remove(0, 1)).replace(b'"kept":[]', b'"kept":["1"]'),
         lambda raw: encode(remove(0, 1)).replace(b'"kept":[]', b'"kept":1'),
         lambda raw: encode(remove(0, 1)).replace(HOUSEHOLD.encode(), b""),
+        lambda raw: encode(roles(0, 1, 1)).replace(HOUSEHOLD.encode(), b""),
+        lambda raw: encode(roles(0, 1, 1)).replace(b'["lender"]', b'["admin"]'),
+        lambda raw: encode(roles(0, 1, 1)).replace(b'["lender"]', b"null"),
+        lambda raw: encode(roles(0, 1, 1)).replace(b'"turn":1', b'"turn":0'),
+        lambda raw: encode(roles(0, 1, 1)).replace(b'"turn":1', b'"turn":true'),
+        lambda raw: encode(roles(0, 1, 1)).replace(b'"turn":1', b'"turn":1.0'),
+        lambda raw: encode(roles(0, 1, 1)).replace(b'"turn":1', b'"turn":"1"'),
+        lambda raw: encode(rename(0, 1, 1 << 53)).replace(
+            b'"turn":9007199254740992', b'"turn":9007199254740993'
+        ),
+        lambda raw: encode(rename(0, 1, 1)).replace(b'"new"', b'""'),
+        lambda raw: encode(rename(0, 1, 1)).replace(b'"new"', b'"' + b"x" * 65 + b'"'),
+        lambda raw: encode(rename(0, 1, 1)).replace(b'"new"', b"7"),
     ],
 )
 def test_only_the_one_spelling_is_read(damage) -> None:  # type: ignore[no-untyped-def]
@@ -125,6 +150,47 @@ def test_roles_add_up_and_the_name_does_not_depend_on_order() -> None:
         member = members(merge(EMPTY, [FIRST, *operations], verify))[IDS[1]]
         assert member.roles == {Role.HOST, Role.LENDER}
         assert member.name == "alpha"
+
+
+def test_the_last_line_about_a_machine_counts() -> None:
+    lines = [roles(0, 1, 1, HOST), roles(0, 1, 2, LENDER), rename(0, 1, 3, "b"), rename(0, 1, 2)]
+    log = merge(EMPTY, [FIRST, add(0, 1, (Role.HOST, Role.LENDER)), *lines], verify)
+    member = members(log)[IDS[1]]
+    assert (set(member.roles), member.name, member.renamed) == ({Role.LENDER}, "b", lines[2].id)
+    assert members(log)[IDS[0]].renamed is None
+    assert next_turn(log, IDS[1]) == 4
+    assert next_turn(log, IDS[2]) == 1
+    log = merge(log, [roles(0, 1, 1 << 53, ())], verify)
+    assert members(log)[IDS[1]].roles == set()
+    assert next_turn(log, IDS[1]) == 1 << 53
+
+
+def test_lines_of_those_who_may_not_sign_change_nothing() -> None:
+    lines = [roles(1, 1, 9, HOST), rename(1, 2, 9), rename(5, 1, 9), roles(0, 6, 1, HOST)]
+    log = merge(EMPTY, [FIRST, add(0, 1), add(0, 2), *lines], verify)
+    assert members(log)[IDS[1]].roles == {Role.LENDER}
+    assert members(log)[IDS[2]].name == "x"
+    assert names(log) == {0, 1, 2}
+    forged = dataclasses.replace(rename(0, 1, 9), signature=bytes(64))
+    assert merge(log, [forged], verify) == log
+
+
+def test_the_right_to_sign_is_neither_given_nor_taken_by_roles() -> None:
+    log = merge(EMPTY, [FIRST, add(0, 1, (Role.ADMIN, Role.HOST)), roles(0, 1, 5, LENDER)], verify)
+    assert members(log)[IDS[1]].roles == {Role.ADMIN, Role.LENDER}
+    log = merge(log, [add(1, 2), roles(1, 0, 1, HOST)], verify)
+    assert names(log) == {0, 1, 2}
+    assert members(log)[IDS[0]].roles == {Role.ADMIN, Role.HOST}
+
+
+def test_what_a_removed_admin_changed_counts_only_if_it_is_kept() -> None:
+    narrowed, named = roles(1, 2, 1, LENDER), rename(1, 2, 1)
+    start = [FIRST, add(0, 1, ADMIN), add(0, 2, HOST), narrowed, named]
+    assert members(merge(EMPTY, start, verify))[IDS[2]].name == "new"
+    member = members(merge(EMPTY, [*start, remove(0, 1)], verify))[IDS[2]]
+    assert (set(member.roles), member.name) == ({Role.HOST}, "x")
+    member = members(merge(EMPTY, [*start, remove(0, 1, [narrowed.id])], verify))[IDS[2]]
+    assert (set(member.roles), member.name) == ({Role.LENDER}, "x")
 
 
 def test_a_removed_machine_never_returns() -> None:
@@ -163,6 +229,9 @@ def test_a_full_log_still_takes_removals(monkeypatch: pytest.MonkeyPatch) -> Non
     log = merge(EMPTY, [FIRST, add(0, 1), add(0, 2), add(0, 3), add(0, 4)], verify)
     assert len(log.operations) == 3
     assert names(merge(log, [remove(0, 1)], verify)) == {0, 2}
+    monkeypatch.setattr(membership, "MAX_RENAMES", 1)
+    log = merge(log, [rename(0, 1, 1), rename(0, 1, 2), roles(0, 1, 1)], verify)
+    assert len(log.operations) == 5
 
 
 def test_names_are_fit_to_be_shown() -> None:
@@ -173,27 +242,30 @@ def test_names_are_fit_to_be_shown() -> None:
 
 MACHINES = st.integers(0, len(IDS) - 1)
 ROLES = st.sets(st.sampled_from(list(Role)), min_size=1).map(lambda found: tuple(sorted(found)))
-STEPS = st.lists(
-    st.tuples(MACHINES, MACHINES, st.one_of(st.none(), ROLES), st.integers(0, 2**20)), max_size=14
-)
+KINDS = st.sampled_from(("add", "add", "remove", "roles", "rename"))
+STEPS = st.lists(st.tuples(KINDS, MACHINES, MACHINES, ROLES, st.integers(0, 2**20)), max_size=14)
+Steps = list[tuple[str, int, int, tuple[Role, ...], int]]
 
 
-def history(steps: list[tuple[int, int, tuple[Role, ...] | None, int]]) -> list[Operation]:
+def history(steps: Steps) -> list[Operation]:
     """Operations of honest and dishonest machines; removals keep some of what was before."""
     operations = [FIRST]
-    for signer, machine, roles, pick in steps:
-        if roles is not None:
-            operations.append(add(signer, machine, roles))
-            continue
-        kept = [op.id for n, op in enumerate(operations) if pick >> n & 1]
-        operations.append(remove(signer, machine, kept))
+    for kind, signer, machine, chosen, pick in steps:
+        if kind == "add":
+            operations.append(add(signer, machine, chosen))
+        elif kind == "roles":
+            plain = tuple(role for role in chosen if role is not Role.ADMIN)
+            operations.append(roles(signer, machine, 1 + pick % 4, plain))
+        elif kind == "rename":
+            operations.append(rename(signer, machine, 1 + pick % 4, f"name {pick % 3}"))
+        else:
+            kept = [op.id for n, op in enumerate(operations) if pick >> n & 1]
+            operations.append(remove(signer, machine, kept))
     return operations
 
 
 @given(STEPS, st.randoms(use_true_random=False))
-def test_any_order_of_arrival_gives_the_same_members(
-    steps: list[tuple[int, int, tuple[Role, ...] | None, int]], chance: random.Random
-) -> None:
+def test_any_order_of_arrival_gives_the_same_members(steps: Steps, chance: random.Random) -> None:
     operations = history(steps)
     whole = merge(EMPTY, operations, verify)
     shuffled = chance.sample(operations, len(operations))
@@ -215,7 +287,7 @@ def test_any_order_of_arrival_gives_the_same_members(
 
 @given(STEPS)
 def test_no_removed_machine_is_a_member(
-    steps: list[tuple[int, int, tuple[Role, ...] | None, int]],
+    steps: Steps,
 ) -> None:
     log = merge(EMPTY, history(steps), verify)
     assert not removed_machines(log) & set(members(log))
@@ -224,8 +296,8 @@ def test_no_removed_machine_is_a_member(
 @settings(max_examples=200)
 @given(STEPS, STEPS, st.integers(1, 6))
 def test_a_stolen_admin_brings_nobody_in_once_its_removal_is_known(
-    before: list[tuple[int, int, tuple[Role, ...] | None, int]],
-    after: list[tuple[int, int, tuple[Role, ...] | None, int]],
+    before: Steps,
+    after: Steps,
     thief: int,
 ) -> None:
     log = merge(EMPTY, [*history(before), add(0, thief, ADMIN), remove(0, thief)], verify)

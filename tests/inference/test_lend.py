@@ -14,6 +14,7 @@ import pytest
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
 from app.core.reasons import said
 from app.inference import lend
+from app.inference.explain import lost_of
 from app.inference.lend import Lender, Wanted
 from app.inference.links import open_run
 from app.inference.step import Run
@@ -75,6 +76,32 @@ async def test_more_memory_than_asked_for_is_refused() -> None:
             await lender.open(wanted("fake:bytes_per_layer=40000000"))
         assert told.value.reason.code == "memory_short"
         assert lender.used_bytes == 0
+
+
+async def test_a_worker_that_grows_past_what_is_lent_is_ended_and_the_host_told_why() -> None:
+    """Loaded within its limit; then each step keeps 40 MiB more."""
+    async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+        what = wanted(f"fake:bytes_per_step={40 * MIB}", needs_bytes=60 * MIB)
+        await lender.open(what)
+        [child] = children()
+        allowed = int(60 * MIB * lend.GROWTH) + lend.PROCESS_BYTES
+        near, far = MemoryChannel.pair()
+        group.create_task(lender.serve(what.run.pipeline, far), name="serve")
+        most, answer = 0, Kind.OUTPUT
+        for seq in range(1, 200):
+            await near.send(step(what, seq, pos=seq - 1))
+            frame = decode(await near.receive())
+            answer = frame.kind
+            if answer is Kind.LOST:
+                break
+            most = max(most, child.memory_info().rss)
+            await asyncio.sleep(0.05)
+        assert answer is Kind.LOST
+        assert lost_of(frame.payload, "den-pc").reason.code == "worker_grew"
+        psutil.wait_procs([child], timeout=2)
+        assert not child.is_running()
+        assert most < allowed + 14 * 40 * MIB  # seen within half a second, and some
+        await near.close()
 
 
 async def test_a_run_is_open_once_and_closed_once() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.core import pairing
 from app.core.ids import MachineId, PipelineId
+from app.core.link import LinkKind
 from app.core.membership import Member
 from app.core.operations import Role
 from app.lan.channel import FrameChannel
@@ -36,6 +37,7 @@ class Node:
         self.members: list[Mapping[MachineId, Member]] = []
         self.windows: list[pairing.State] = []
         self.doubts: list[bool] = []
+        self.at_work = False
         self.network: Network
 
     def offer(self) -> Offer:
@@ -43,6 +45,12 @@ class Node:
 
     def work(self) -> Work:
         return Work(steps_done=7, busy_seconds=0.5)
+
+    def busy(self) -> bool:
+        return self.at_work
+
+    def link_kind(self, own: str, other: str) -> LinkKind:
+        return LinkKind.LOOPBACK
 
     async def connected(self, link: PeerLink) -> None:
         self.linked.append(link.peer)

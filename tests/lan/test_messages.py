@@ -11,6 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.errors import Reason
+from app.core.model_shape import (
+    MAX_KINDS,
+    MAX_SETTINGS,
+    MAX_TENSORS,
+    LayerKind,
+    ModelShape,
+    Setting,
+    Tensor,
+)
 from app.lan import messages
 from app.lan.messages import (
     MAX_MESSAGE_BYTES,
@@ -19,11 +28,14 @@ from app.lan.messages import (
     HelloAck,
     Leaving,
     Log,
+    MeasureSpeed,
     Message,
     OpenStage,
     Ping,
     Pong,
     Refuse,
+    SpeedMeasured,
+    SpeedRefused,
     StageFailed,
     Status,
     decode,
@@ -61,6 +73,14 @@ OPEN = OpenStage(
     batch_rows=64,
     engine="llama.cpp",
 )
+SHAPE = ModelShape(
+    "llama",
+    256,
+    (Setting("llama.rope.freq_base", 6, (10000.0,), is_list=False),),
+    (LayerKind(8, (Tensor("attn_q.weight", 12, (256, 256)),)),),
+    (Tensor("output_norm.weight", 0, (256,)),),
+    Tensor("token_embd.weight", 14, (256, 300)),
+)
 SOME: list[Message] = [
     Hello(**HELLO),  # type: ignore[arg-type]
     HelloAck(**HELLO),  # type: ignore[arg-type]
@@ -79,6 +99,11 @@ SOME: list[Message] = [
     ),
     OPEN,
     StageFailed(pipeline="0" * 32, code="memory_short", facts={"worker": "x", "cause": "y"}),
+    MeasureSpeed(request=3, shape=SHAPE, batch_rows=64, again=True),
+    SpeedMeasured(
+        request=3, layer_s=2e-3, layer_row_s=0.0, position_s=1e-6, chunk_s=0.05, step_s=2e-4
+    ),
+    SpeedRefused(request=3, code="speed_busy"),
     Leaving(reason="shutting_down"),
 ]
 
@@ -131,6 +156,83 @@ def changed(field: str, value: object) -> bytes:
 def test_anything_else_is_a_bad_message(raw: bytes) -> None:
     with pytest.raises(BadMessage):
         decode(raw)
+
+
+def measured(field: str, value: object) -> bytes:
+    sound = {"layer_s": 1, "layer_row_s": 0, "position_s": 0, "chunk_s": 1, "step_s": 0}
+    return json.dumps({"type": "speed_measured", "request": 1, **sound, field: value}).encode()
+
+
+@pytest.mark.parametrize("field", ["layer_s", "layer_row_s", "position_s", "chunk_s", "step_s"])
+@pytest.mark.parametrize("value", [-1e-9, 1e4, float("nan"), float("inf"), "1", None, True])
+def test_a_speed_that_cannot_be_is_a_bad_message(field: str, value: object) -> None:
+    assert isinstance(decode(measured(field, 0.5)), SpeedMeasured)
+    with pytest.raises(BadMessage):
+        decode(measured(field, value))
+
+
+@pytest.mark.parametrize("field", ["layer_s", "chunk_s"])
+def test_a_layer_takes_some_time(field: str) -> None:
+    with pytest.raises(BadMessage):
+        decode(measured(field, 0))
+
+
+def asked(**changes: object) -> bytes:
+    shape = msgspec.to_builtins(SHAPE) | changes
+    return json.dumps(
+        {"type": "measure_speed", "request": 1, "shape": shape, "batch_rows": 64}
+    ).encode()
+
+
+TENSOR = {"name": "x", "kind": 1, "dims": [32, 32]}
+SETTING = {"key": "llama.x", "kind": 4, "values": [1], "is_list": False}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"architecture": "LLAMA"},
+        {"width": 0},
+        {"width": 1 << 18},
+        {"more": 1},
+        {"layers": []},
+        {"layers": [{"count": 0, "tensors": [TENSOR]}]},
+        {"layers": [{"count": 1, "tensors": []}]},
+        {"layers": [{"count": 1, "tensors": [TENSOR]}] * (MAX_KINDS + 1)},
+        {"layers": [{"count": 1, "tensors": [TENSOR] * (MAX_TENSORS + 1)}]},
+        {"layers": [{"count": 1, "tensors": [TENSOR | {"dims": []}]}]},
+        {"layers": [{"count": 1, "tensors": [TENSOR | {"dims": [1] * 5}]}]},
+        {"layers": [{"count": 1, "tensors": [TENSOR | {"dims": [-1]}]}]},
+        {"layers": [{"count": 1, "tensors": [TENSOR | {"dims": [1 << 33]}]}]},
+        {"layers": [{"count": 1, "tensors": [TENSOR | {"name": "../x"}]}]},
+        {"layers": [{"count": 1, "tensors": [TENSOR | {"name": "x" * 49}]}]},
+        {"settings": [SETTING] * (MAX_SETTINGS + 1)},
+        {"settings": [SETTING | {"key": "x"}]},
+        {"settings": [SETTING | {"values": []}]},
+        {"settings": [SETTING | {"values": [1] * 65}]},
+        {"settings": [SETTING | {"values": ["x" * 65]}]},
+        {"settings": [SETTING | {"values": [[1]]}]},
+        {"settings": [SETTING | {"values": [1 << 70]}]},
+        {"settings": [SETTING | {"kind": 13}]},
+    ],
+)
+def test_a_shape_out_of_bounds_is_a_bad_message(changes: dict[str, object]) -> None:
+    assert isinstance(decode(asked()), MeasureSpeed)
+    with pytest.raises(BadMessage):
+        decode(asked(**changes))
+
+
+def test_the_largest_shape_of_a_real_kind_fits_a_message() -> None:
+    """Eight kinds of layers of 24 tensors each, and sixty settings."""
+    tensors = tuple(
+        Tensor(f"ffn_gate_up_exps_{n}.weight", 12, (8192, 28_672, 8)) for n in range(24)
+    )
+    settings = tuple(
+        Setting(f"llama.attention.sliding_window_pattern_{n}", 4, (1 << 31,), is_list=False)
+        for n in range(60)
+    )
+    large = ModelShape("llama", 8192, settings, (LayerKind(9, tensors),) * 8, tensors, tensors[0])
+    encode(MeasureSpeed(request=1, shape=large, batch_rows=64))
 
 
 def test_depth_is_measured_outside_strings() -> None:

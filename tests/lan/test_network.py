@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import DoesNotFit, Reason, Refused, Unreachable
+from app.core.household import Seen
 from app.core.ids import PipelineId
 from app.core.membership import Member
 from app.core.operations import Role
@@ -119,7 +120,9 @@ async def test_both_dial_at_once_and_one_link_remains(nodes: Nodes) -> None:
     for _ in range(5):
         await until(lambda: den.network.links and attic.network.links)
         first, second = den.network.link(attic.network.id), attic.network.link(den.network.id)
-        await den.network.met(attic.network.id, attic.network.address)
+        den.network.places.heard(
+            Seen(attic.network.id[:16], ("127.0.0.1",), attic.network.port, protocol=1)
+        )
         for link in (first, second):  # both ends lose it at once, without a word
             writer = link._socket._writer
             assert writer is not None

@@ -21,7 +21,9 @@ ROUTES = [
     ("GET", "/doctor"), ("GET", "/pairing/wait"), ("POST", "/pairing"), ("POST", "/pairing/join"),
     ("POST", "/models"), ("POST", "/plan"), ("POST", "/load"), ("POST", "/unload"),
     ("POST", "/ask"), ("POST", "/shutdown"), ("DELETE", "/pairing"), ("DELETE", "/machines/x"),
-    ("DELETE", "/models/guide"),
+    ("DELETE", "/models/guide"), ("POST", "/machines/x/name"), ("POST", "/machines/x/roles"),
+    ("GET", "/lending"), ("POST", "/lending"), ("POST", "/lending/pause"),
+    ("POST", "/lending/resume"),
 ]  # fmt: skip
 
 
@@ -82,7 +84,7 @@ async def test_a_model_comes_by_name_is_used_and_goes(client: NodeClient, tmp_pa
     done = await client.work("POST", "/models", order, steps.append)
     assert done["model"]["name"] == "chosen"
     assert steps[-1]["done"] == steps[-1]["total"]
-    forecast = await client.post("/plan", {"model": "chosen", "split": [2, 2]})
+    forecast = await client.work("POST", "/plan", {"model": "chosen", "split": [2, 2]})
     assert [stage["last"] for stage in forecast["stages"]] == [2, 4]
     await client.work("POST", "/load", {"model": "chosen", "split": [2, 2]})
     with pytest.raises(BadInput) as caught:  # though nobody has asked for a snapshot

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.catalog.shelf import Shelf
+from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, DoesNotFit, Refused, StageLost
 from app.core.ids import MachineId
@@ -20,6 +21,8 @@ from app.node import hosting as hosting_module
 from app.node import requests as asked
 from app.node import running as running_module
 from app.node.hosting import Hosting
+from app.node.lessons import Lessons
+from app.node.outlook import Outlook
 from app.node.running import Running
 from tests import tiny
 
@@ -62,6 +65,26 @@ class FakeAnswerer:
         if self._running.ended.is_set():
             raise StageLost("pipeline_closed")
         yield Delta("!", ())
+
+
+class NoSpeeds:
+    """No machine was measured."""
+
+    async def speeds(self, entry: Entry, me: Any, lenders: Any, *_: Any, **__: Any) -> Any:
+        return dict.fromkeys((me[0], *lenders))
+
+    async def doubt(self, *_: Any) -> None: ...
+
+
+class NoLinks:
+    """No link was measured."""
+
+    async def known(self, machines: Iterable[MachineId]) -> None: ...
+
+    def link(self, machine: MachineId) -> None:
+        return None
+
+    def doubt(self, machine: MachineId) -> None: ...
 
 
 class FakeRunning(Running):
@@ -110,10 +133,16 @@ async def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 @pytest.fixture
-async def hosting(shelf: Shelf, scene: Scene) -> AsyncGenerator[Hosting, None]:
+async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[Hosting, None]:
     nothing: Any = None  # its placements are not real
     async with asyncio.TaskGroup() as group:
-        made = Hosting(shelf, nothing, nothing, scene.candidates, 1, group, lambda: None)
+        outlook = Outlook(
+            lambda *released: scene.candidates(*released),  # noqa: PLW0108  a test may change it
+            NoSpeeds,
+            NoLinks,
+            Lessons(tmp_path / "forecasts.json"),
+        )
+        made = Hosting(shelf, nothing, nothing, outlook, 1, group, lambda: None)
         yield made
         made.close()
         await made.unload()
@@ -183,7 +212,6 @@ async def test_a_lost_model_returns_as_it_was_loaded(hosting: Hosting, scene: Sc
     assert scene.placed[1].order == scene.placed[0].order
     scene.placed[1].lose()
     scene.candidates = lambda released: (scene.den, [])  # type: ignore[method-assign]
-    hosting._candidates = scene.candidates
     assert await ask(hosting) == "one!"
     order = scene.placed[2].order
     assert (order.split, order.context, order.users) == (None, 300, 2)
@@ -280,12 +308,12 @@ async def test_what_a_lost_placement_held_counts_only_while_that_is_news(
 ) -> None:
     await load(hosting, "one", split=[1, 2, 1])
     order = asked.PlanModel(model="one")
-    await hosting.plan(order)
+    await hosting.plan(order, lambda _: None)
     scene.placed[0].lose()
-    await hosting.plan(order)
+    await hosting.plan(order, lambda _: None)
     monkeypatch.setattr(running_module, "NEWS_SECONDS", -1.0)
-    await hosting.plan(order)
-    live, lately, later = scene.released[-3:]
+    await hosting.plan(order, lambda _: None)
+    live, lately, later = scene.released[-5::2]  # each plan first asks who can be measured
     assert live.keys() == {DEN, ATTIC}
     assert lately == live
     assert later == {}

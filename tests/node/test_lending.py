@@ -26,8 +26,7 @@ from app.inference.lend import Lender, Wanted
 from app.lan import messages
 from app.lan.channel import MemoryChannel
 from app.node import lending as lending_module
-from app.node import node as node_module
-from app.node import offers
+from app.node import offers, telling
 from app.node.lending import Lending
 from backends import orders
 from backends.contract import Layers, Role
@@ -66,6 +65,23 @@ class StandIn(Lender):
             self.on_ended(pipeline)
 
 
+class Terms:
+    """What an owner allows: everything, unless a test says for which reason not."""
+
+    def __init__(self) -> None:
+        self.why: str | None = None
+
+    def lent_bytes(self) -> int:
+        return 0 if self.why else 1 << 40
+
+    def require(self) -> None:
+        if self.why:
+            raise Refused(self.why)
+
+
+OPEN = Terms()
+
+
 def member(digit: str = "a") -> Member:
     return Member(MachineId(digit * 64), b"", f"host-{digit}", frozenset({HouseholdRole.HOST}))
 
@@ -78,6 +94,7 @@ class Bench:
     lender: StandIn
     home: Home
     cut: Cut
+    terms: Terms = OPEN
     said: list[messages.Message] = field(default_factory=list)
     changes: list[int] = field(default_factory=list)
 
@@ -138,13 +155,13 @@ def cut(tmp_path: Path) -> Cut:
 
 @pytest.fixture
 async def bench(tmp_path: Path, cut: Cut) -> AsyncGenerator[Bench, None]:
-    home, lender = new_home(tmp_path / "lender"), StandIn()
+    home, lender, terms = new_home(tmp_path / "lender"), StandIn(), Terms()
     changes: list[int] = []
     async with asyncio.TaskGroup() as group:
         lending = Lending(
-            lender, home.shelf, home.stages, lambda: 1 << 40, 3, group, lambda: changes.append(1)
+            lender, home.shelf, home.stages, terms, 3, group, lambda: changes.append(1)
         )
-        yield Bench(lending, lender, home, cut, changes=changes)
+        yield Bench(lending, lender, home, cut, terms, changes=changes)
         lending.end()
 
 
@@ -156,9 +173,7 @@ async def test_layers_come_compute_and_are_given_back(tmp_path: Path, bench: Ben
     """With a real worker and the real engine."""
     async with Lender(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
         home = bench.home
-        bench.lending = Lending(
-            lender, home.shelf, home.stages, lambda: 1 << 30, 3, group, bench.changed
-        )
+        bench.lending = Lending(lender, home.shelf, home.stages, OPEN, 3, group, bench.changed)
         pipeline = new()
         await bench.bring(pipeline)
         await bench.open(pipeline)
@@ -215,6 +230,61 @@ async def test_no_offer_under_the_name_of_an_open_run(bench: Bench) -> None:
     assert bench.codes()[1] == "stage_not_offered"
     await bench.open(other, manifest="0" * 64)
     assert bench.codes()[2] == "manifest_odd"
+
+
+async def test_what_the_owner_does_not_allow_no_host_gets(bench: Bench) -> None:
+    wants = await bench.offer(pipeline := new())
+    bench.terms.why = "pause_battery"
+    for asked in (
+        bench.offer(new()),
+        bench.lending.pieces(member(), pipeline, bench.chunks(wants)),
+    ):
+        with pytest.raises(Refused) as refused:
+            await asked
+        assert (
+            said(refused.value)
+            == "attic: Paused: it runs on battery. Resumes when it is plugged in."
+        )
+    bench.terms.why = None
+    await bench.bring(pipeline := new())
+    bench.terms.why = "pause_battery"
+    await bench.open(pipeline)
+    assert bench.codes() == ["pause_battery"]
+    assert bench.lender.n_opened == 0
+    bench.terms.why = None
+    await bench.open(pipeline)
+    bench.terms.why = "pause_hours"  # while the stage file is read
+    await bench.answered(2)
+    assert bench.codes() == ["pause_battery", "pause_hours"]
+    assert (bench.lender.n_opened, bench.is_kept()) == (0, False)
+
+
+async def test_a_pause_in_the_middle_of_a_transfer_ends_it(bench: Bench) -> None:
+    wants = await bench.offer(pipeline := new())
+
+    async def chunks() -> AsyncIterator[bytes]:
+        async for chunk in bench.chunks(wants):
+            yield chunk[:1000]
+            bench.terms.why = "pause_owner"
+            yield chunk[1000:]
+
+    with pytest.raises(Refused):
+        await bench.lending.pieces(member(), pipeline, chunks())
+    bench.terms.why = None
+    await bench.bring(new())  # it goes on where it broke off
+
+
+async def test_who_may_use_others_no_more_keeps_nothing(bench: Bench) -> None:
+    await bench.bring(pipeline := new())
+    bench.lender.may_open.set()
+    await bench.open(pipeline)
+    await bench.answered(1)
+    bench.lending.follow({member().id: member()})
+    await asyncio.sleep(0.05)
+    assert bench.lending.borrowers() == {member().id}
+    bench.lending.follow({member().id: replace(member(), roles=frozenset({HouseholdRole.LENDER}))})
+    await asyncio.sleep(0.05)
+    assert (bench.lending.borrowers(), bench.is_kept()) == (set(), False)
 
 
 async def test_a_member_loads_only_a_few_runs_at_once(bench: Bench) -> None:
@@ -449,7 +519,7 @@ def test_what_others_call_themselves_is_fit_to_be_shown() -> None:
         state="ready",
     )  # fmt: skip
     link = SimpleNamespace(peer=member().id, name="den", hello=SimpleNamespace(name="den"))
-    told = node_module._told(link, status)  # type: ignore[arg-type]
+    told = telling.told(link, status)  # type: ignore[arg-type]
     assert (told.name, told.device) == ("den[31m", "CPU 2")
 
 

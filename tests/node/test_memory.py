@@ -36,10 +36,10 @@ def test_what_is_lent(
     rules = MemoryRules(None if chosen is None else int(chosen * GIB), lambda: memory[0])
     memory[0] = Memory(total, int(free * GIB))
     uses = (int(used * GIB), int(unloaded * GIB), int(held * GIB))
-    assert rules.lent_bytes(*uses) == int(lent * GIB)
+    assert rules.room(*uses).lent_bytes == int(lent * GIB)
     assert rules.own_bytes(*uses) == pytest.approx(own * GIB, abs=2)
 
 
 def test_a_small_machine_keeps_a_tenth() -> None:
     rules = MemoryRules(1 << 40, lambda: Memory(2 * GIB, GIB))
-    assert rules.lent_bytes(0, 0, 0) == (GIB - 2 * GIB // 10) // (64 << 20) * (64 << 20)
+    assert rules.room(0, 0, 0).lent_bytes == (GIB - 2 * GIB // 10) // (64 << 20) * (64 << 20)

@@ -1,0 +1,83 @@
+"""What this machine lends, each rule with its present reading."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from app.cli import safe_text
+from app.cli.amounts import duration, size
+from app.cli.shapes import LendState, PowerReading
+from app.cli.status_view import COLOUR_OF_STATE
+
+
+def lend_view(shown: LendState) -> RenderableType:
+    """All of `poolhouse lend`, 80 columns wide."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, words in _rows(shown):
+        table.add_row(name, words)
+    lending = shown.lending
+    colour = COLOUR_OF_STATE.get(lending.state, "default")
+    return Group(Text(headline(shown), style=f"bold {colour}"), Text(), table)
+
+
+def headline(shown: LendState, now: dt.datetime | None = None) -> str:
+    """What lending does now and why, in one sentence (UX.md 4)."""
+    lending = shown.lending
+    users = ", ".join(map(safe_text.name, lending.used_by))
+    why = safe_text.line(lending.reason or "")
+    match lending.state:
+        case "working":
+            return f"Lending {size(lending.used_bytes)} to {users or 'another machine'}."
+        case "ready":
+            return f"Ready: others may use {size(lending.lent_bytes)}."
+        case "draining":
+            left = duration(lending.gives_back_in_s or 0)
+            return f"Finishing what runs for {users or 'others'}, at most {left}. {why}"
+        case "paused" if lending.resumes_in_s is not None:
+            local = now or dt.datetime.now().astimezone()
+            until = local + dt.timedelta(seconds=lending.resumes_in_s)
+            return f"{why.rstrip('.')} until {until:%H:%M}."
+        case _:
+            return why or "Lends nothing."
+
+
+def _rows(shown: LendState) -> list[tuple[str, str]]:
+    rules, reads = shown.rules, shown.readings
+    half = "" if rules.memory_bytes is not None else " (half of what was free at start)"
+    memory = f"at most {size(shown.most_bytes)}{half}" if shown.most_bytes else "nothing"
+    rows = [("Memory", memory), ("Devices", ", ".join(rules.devices) or "all")]
+    away = "while it is used, too"
+    if rules.idle_s:
+        seen = "nobody sits here, as far as it can tell"
+        if reads.idle_s is not None:
+            seen = f"now: {duration(reads.idle_s)}"
+        away = f"after {duration(rules.idle_s)} unused ({seen})"
+    rows += [("Owner", away), ("Hours", rules.hours)]
+    rows += [("Battery", _battery(rules.battery_percent, reads.battery))]
+    running = f" (running: {', '.join(reads.programs)})" if reads.programs else ""
+    rows += [("Not with", (", ".join(rules.programs) or "no program named") + running)]
+    card = "lends beside other programs"
+    if rules.gpu:
+        busy = "not told" if reads.gpu_percent is None else f"{reads.gpu_percent:.0f} %"
+        card = f"pauses while another program keeps it busy (now: {busy})"
+    rows += [("Graphics", card)]
+    rows += [("Answers", f"may take {duration(rules.drain_s)} to end when it pauses")]
+    return [(name, safe_text.line(words)) for name, words in rows]
+
+
+def _battery(percent: int, reading: PowerReading | None) -> str:
+    rule = f"on battery only above {percent} %"
+    if percent == 0:
+        return "at any level"
+    if percent == 100:
+        rule = "only while it is plugged in"
+    if reading is None:
+        return f"{rule} (now: no battery)"
+    power = "plugged in" if reading.plugged else "on battery"
+    return f"{rule} (now: {reading.percent:.0f} %, {power})"

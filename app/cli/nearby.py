@@ -1,0 +1,56 @@
+"""Machines nearby that are not of the household: shown, and chosen from to pair with."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from app.cli import safe_text
+from app.cli.shapes import Snapshot, Stranger
+from app.core.errors import BadInput
+
+ID_SHOWN = 8
+MOST_SHOWN = 8  # whoever announces more wants the screen
+
+
+def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
+    """Whoever lets a machine in first, with what to type; nothing where nobody is near."""
+    if not strangers:
+        return []
+    ranked = sorted(strangers, key=lambda one: (not one.pairing_address, one.id))
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("Nearby", overflow="ellipsis", no_wrap=True, max_width=24)
+    table.add_column("Address", overflow="ellipsis", no_wrap=True)
+    table.add_column("", overflow="ellipsis", no_wrap=True)
+    for one in ranked[:MOST_SHOWN]:
+        what = "not of this household"
+        if one.pairing_address:
+            what = f"lets a machine in: poolhouse pair {shlex.quote(_typed(one))}"
+        address = one.addresses[0] if one.addresses else ""
+        table.add_row(_shown(one), safe_text.line(address), Text(what, style="dim"))
+    rest = len(ranked) - MOST_SHOWN
+    return [Text(), table, *([Text(f"and {rest} more", style="dim")] if rest > 0 else [])]
+
+
+def only_open(snapshot: Snapshot) -> Stranger:
+    """The one machine nearby that lets others in. Raises BadInput for none, or for several."""
+    found = [one for one in snapshot.strangers.values() if one.pairing_address]
+    if not found:
+        raise BadInput("pairing_nobody_near")
+    if len(found) > 1:
+        there = ", ".join(f"{_shown(one)} ({one.pairing_address})" for one in found[:MOST_SHOWN])
+        raise BadInput("pairing_several_near", there=there)
+    return found[0]
+
+
+def _shown(one: Stranger) -> str:
+    return safe_text.name(one.name) if one.name else safe_text.line(one.id[:ID_SHOWN])
+
+
+def _typed(one: Stranger) -> str:
+    """What `pair` understands: the name, unless it could be taken for an option or an address."""
+    name = safe_text.name(one.name or "")
+    return one.id[:ID_SHOWN] if not name or name.startswith("-") or ":" in name else name

@@ -1,0 +1,123 @@
+"""The hours of a week in which something is allowed, as people write them: `mon-fri 18:00-08:00`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.core.errors import BadInput
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+DAY_MINUTES = 24 * 60
+MAX_SPANS = 28
+MAX_CHARACTERS = 400
+
+_SPAN = re.compile(
+    r"(?:(?P<days>[a-z]{3}(?:-[a-z]{3})?))?\s*"
+    r"(?:(?P<from>\d{1,2}:\d\d)\s*-\s*(?P<to>\d{1,2}:\d\d))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From one minute of these days to another; past midnight when it ends before it begins.
+
+    days: 0 is Monday. A span belongs to the day on which it begins.
+    """
+
+    days: tuple[int, ...]
+    from_minute: int = 0
+    to_minute: int = DAY_MINUTES
+
+    def __post_init__(self) -> None:
+        sound = (
+            self.days == tuple(sorted(set(self.days)))
+            and self.days
+            and set(self.days) <= set(range(len(DAYS)))
+            and 0 <= self.from_minute < DAY_MINUTES
+            and 0 < self.to_minute <= DAY_MINUTES
+        )
+        if not sound:
+            raise ValueError("hours that no week has")
+
+    def holds(self, weekday: int, minute: int) -> bool:
+        """Whether this minute of this weekday is inside."""
+        if self.from_minute < self.to_minute:
+            return weekday in self.days and self.from_minute <= minute < self.to_minute
+        today = weekday in self.days and minute >= self.from_minute
+        return today or ((weekday - 1) % len(DAYS) in self.days and minute < self.to_minute)
+
+
+def within(spans: Sequence[Span], weekday: int, minute: int) -> bool:
+    """Whether any span holds this moment. No spans: always."""
+    return not spans or any(span.holds(weekday, minute) for span in spans)
+
+
+def read_hours(text: str) -> tuple[Span, ...]:
+    """The spans in `mon-fri 18:00-08:00, sat, sun 9:00-12:00`; `always` is none at all.
+
+    Raises BadInput for anything else.
+    """
+    typed = text.strip().lower()
+    if typed == "always":
+        return ()
+    parts = typed.split(",") if len(typed) <= MAX_CHARACTERS else []
+    if not 0 < len(parts) <= MAX_SPANS:
+        raise _odd(text)
+    try:
+        return tuple(_span(part.strip()) for part in parts)
+    except ValueError:
+        raise _odd(text) from None
+
+
+def hours_text(spans: Sequence[Span]) -> str:
+    """What `read_hours` reads back: `mon-fri 18:00-08:00, sat`, or `always`."""
+    return ", ".join(_written(span) for span in spans) or "always"
+
+
+def _span(part: str) -> Span:
+    found = _SPAN.fullmatch(part)
+    if not part or found is None:
+        raise ValueError("neither days nor hours")
+    days = _days(found["days"]) if found["days"] else tuple(range(len(DAYS)))
+    if not found["from"]:
+        return Span(days)
+    return Span(days, _minute(found["from"]), _minute(found["to"]) or DAY_MINUTES)
+
+
+def _days(text: str) -> tuple[int, ...]:
+    """`sat-mon` goes over the end of the week."""
+    first, _, last = text.partition("-")
+    start = DAYS.index(first)
+    count = (DAYS.index(last or first) - start) % len(DAYS)
+    return tuple(sorted((start + n) % len(DAYS) for n in range(count + 1)))
+
+
+def _minute(text: str) -> int:
+    hours, _, minutes = text.partition(":")
+    if int(minutes) >= 60:
+        raise ValueError("an hour has 60 minutes")
+    return int(hours) * 60 + int(minutes)
+
+
+def _written(span: Span) -> str:
+    runs: list[list[int]] = []
+    for day in span.days:
+        if runs and runs[-1][-1] == day - 1:
+            runs[-1].append(day)
+        else:
+            runs.append([day])
+    hours = ""
+    if (span.from_minute, span.to_minute) != (0, DAY_MINUTES):
+        hours = f" {_clock(span.from_minute)}-{_clock(span.to_minute % DAY_MINUTES)}"
+    names = (DAYS[run[0]] if len(run) == 1 else f"{DAYS[run[0]]}-{DAYS[run[-1]]}" for run in runs)
+    return ", ".join(f"{name}{hours}" for name in names)
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def _odd(text: str) -> BadInput:
+    return BadInput("hours_odd", typed=text[:64])

@@ -1,0 +1,153 @@
+"""What a plan is made of: who could hold layers, what for, and who holds which. Pure facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.core.errors import Reason
+from app.core.ids import MachineId
+from app.core.link import Link
+from app.core.speed import Speed
+from backends.contract import Layers, Role
+
+
+class Shape(StrEnum):
+    """How a model stands in the household."""
+
+    ONE_MACHINE = "one machine"
+    SPLIT = "split"  # host's first run, lenders, host's last run
+    REPLICAS = "replicas"  # whole on several machines, each request to one of them
+
+
+SERVED = frozenset(
+    {Shape.ONE_MACHINE, Shape.SPLIT}
+)  # what a node can load; replicas are forecast only
+PLENTY_BYTES = 1 << 62  # memory that is no limit
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A machine that could hold layers, how many bytes it lends for that now, and what was measured.
+
+    speed: of the model in question there. link: from the host to this machine; the host has none.
+    None: not measured.
+    """
+
+    id: MachineId
+    name: str
+    lends_bytes: int
+    speed: Speed | None = None
+    link: Link | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What the model is loaded for.
+
+    `context`: positions of one sequence; `users`: sequences at once. A typical request has
+    `prompt_tokens` and is answered with `output_tokens`, as far as the context holds them.
+    """
+
+    context: int
+    users: int = 1
+    batch_rows: int = 64  # rows of a step with prompt in it, at most
+    prompt_tokens: int = 512
+    output_tokens: int = 256
+    value_bytes: int = 2  # of one hidden value on the wire
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of the prompt of a typical request: at most two thirds of the context, at least 1."""
+        return max(1, min(self.prompt_tokens, 2 * self.context // 3))
+
+    @property
+    def output(self) -> int:
+        """Tokens of its answer, at least 1."""
+        return max(1, min(self.output_tokens, self.context - self.prompt))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStage:
+    """One run of layers on one machine, with the memory it takes there."""
+
+    machine: MachineId
+    name: str
+    role: Role
+    layers: Layers
+    weight_bytes: int
+    kv_bytes: int
+    work_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        return self.weight_bytes + self.kv_bytes + self.work_bytes
+
+
+class Part(StrEnum):
+    """What can set the pace of a placement."""
+
+    MACHINE = "machine"
+    LINK = "link"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one machine, or the link to it, does for a request."""
+
+    part: Part
+    machine: MachineId
+    name: str
+    busy_s: float  # of one typical request: computing, or on the way
+    share: float  # of the time of a request at `users` at once, 0 to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """What sets the pace."""
+
+    part: Part
+    machine: MachineId
+    name: str
+    share: float  # as in Share; for memory: of the time that more of it would save
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """How a placement will do, as far as it was measured."""
+
+    ttft_s: float  # of the typical prompt, in an idle pool
+    decode_tok_s: float  # one answer alone
+    together_tok_s: float  # all answers, while `users` of them decode
+    request_s: float  # a typical request while `users` ask at once: what plans are compared by
+    shares: tuple[Share, ...]  # of each machine and link that takes part
+    bottleneck: Bottleneck
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A shape that was considered, at its best."""
+
+    shape: Shape
+    machines: tuple[str, ...]  # their names
+    forecast: Forecast
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A placement of all layers, in the order a token travels, and why it is so."""
+
+    stages: tuple[PlannedStage, ...]
+    workload: Workload
+    reasons: tuple[Reason, ...]
+    forecast: Forecast | None = None  # None: not all of it was measured
+    alternatives: tuple[Alternative, ...] = ()  # the chosen one among them
+    machines: tuple[Candidate, ...] = ()  # the host and all lenders that were considered
+
+    @property
+    def shape(self) -> Shape:
+        if len({stage.machine for stage in self.stages}) == 1:
+            return Shape.ONE_MACHINE
+        whole = all(stage.role is Role.WHOLE for stage in self.stages)
+        return Shape.REPLICAS if whole else Shape.SPLIT

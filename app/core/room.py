@@ -1,0 +1,111 @@
+"""The memory that runs of layers take, and which runs fit where. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import gcd
+
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.placement import Candidate, PlannedStage, Workload
+from backends.contract import Layers, Role
+
+STAGE_HEADER_BYTES = 1 << 20  # metadata and names of tensors in a stage's file, with some to spare
+WORK_FLOOR_BYTES = 64 << 20  # an engine's own buffers and code, measured on small models
+WORK_ROW_VALUES = 24  # float32 values of a layer's width that live at once for each row of a step
+
+
+def work_bytes(width: int, batch_rows: int) -> int:
+    """What an engine needs beside weights and KV to compute steps of `batch_rows` rows."""
+    return WORK_FLOOR_BYTES + 4 * batch_rows * width * WORK_ROW_VALUES
+
+
+def stage(
+    machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload
+) -> PlannedStage:
+    """A run of layers on a machine, with all that it takes there."""
+    cells = workload.context * workload.users
+    header = 0 if role is Role.WHOLE else STAGE_HEADER_BYTES
+    logits = workload.users * model.n_vocab if role in (Role.LAST, Role.WHOLE) else 0
+    return PlannedStage(
+        machine.id,
+        machine.name,
+        role,
+        layers,
+        weight_bytes=model.stage_bytes(layers, role) + header,
+        kv_bytes=model.kv_bytes(layers, cells),
+        work_bytes=work_bytes(model.width, workload.batch_rows) + 4 * logits,
+    )
+
+
+def split_stages(
+    holders: Sequence[Candidate], edges: Sequence[int], model: Model, workload: Workload
+) -> tuple[PlannedStage, ...]:
+    """The stages of host, lenders, host; stage n holds the layers from edges[n] to edges[n + 1]."""
+    roles = [Role.FIRST, *[Role.MIDDLE] * (len(holders) - 2), Role.LAST]
+    if len(holders) == 1:
+        roles = [Role.WHOLE]
+    return tuple(
+        stage(holder, role, Layers(edges[n], edges[n + 1]), model, workload)
+        for n, (holder, role) in enumerate(zip(holders, roles, strict=True))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A model's layers in blocks that no cut divides, with the bytes up to each edge between them."""
+
+    unit: int  # layers of a block
+    n_blocks: int
+    bytes_to: tuple[int, ...]  # weights and KV of the blocks before an edge; n_blocks + 1 of them
+    legal: int  # bit n: the model may be cut before block n
+
+    @classmethod
+    def of(cls, model: Model, workload: Workload) -> Grid:
+        """Of a model that may be cut somewhere."""
+        unit = gcd(model.n_layers, *model.boundaries)
+        cells = workload.context * workload.users
+        layers = zip(model.layer_bytes, model.kv_bytes_per_token, strict=True)
+        to = (0, *accumulate(weights + cells * kv for weights, kv in layers))
+        legal = sum(1 << edge // unit for edge in model.boundaries)
+        return cls(unit, model.n_layers // unit, to[::unit], legal)
+
+    @property
+    def edges(self) -> list[int]:
+        return [edge for edge in range(1, self.n_blocks) if self.legal >> edge & 1]
+
+
+def beside_layers(role: Role, model: Model, workload: Workload) -> int:
+    """Bytes a stage of this role takes whatever layers it holds."""
+    nobody = Candidate(MachineId(""), "", 0)
+    one = stage(nobody, role, Layers(0, 1), model, workload)
+    cells = workload.context * workload.users
+    return one.total_bytes - model.layer_bytes[0] - cells * model.kv_bytes_per_token[0]
+
+
+def lender_starts(grid: Grid, room_bytes: int) -> list[int]:
+    """For each number of blocks, where a run of so many fits: bit n for a start at edge n."""
+    by_span = [0] * (grid.n_blocks + 1)
+    for start in grid.edges:
+        furthest = bisect_right(grid.bytes_to, grid.bytes_to[start] + room_bytes) - 1
+        by_span[max(0, furthest - start)] |= 1 << start
+    starts, fitting = [0] * (grid.n_blocks + 1), 0
+    for n_blocks in range(grid.n_blocks, 0, -1):
+        fitting |= by_span[n_blocks]
+        starts[n_blocks] = fitting & grid.legal & grid.legal >> n_blocks
+    return starts
+
+
+def host_starts(grid: Grid, room_bytes: int) -> list[int]:
+    """For each number of blocks in the host's two runs together, which first runs fit: bit n for n blocks."""
+    starts, whole = [0] * (grid.n_blocks + 1), grid.bytes_to[-1]
+    for first in grid.edges:
+        left = room_bytes - grid.bytes_to[first]
+        begin = max(bisect_left(grid.bytes_to, whole - left), first + 1)
+        for last_begins in range(begin, grid.n_blocks):
+            if grid.legal >> last_begins & 1:
+                starts[first + grid.n_blocks - last_begins] |= 1 << first
+    return starts

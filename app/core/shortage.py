@@ -1,0 +1,120 @@
+"""What a model that does not fit lacks, and what would help: each number found by trying it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from app.core.errors import DoesNotFit, Reason
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.order import furthest
+from app.core.placement import Candidate, Workload
+from app.core.reasons import said
+from app.core.room import Grid, beside_layers, host_starts, lender_starts, stage
+from backends.contract import Layers, Role
+
+LEAST_CONTEXT = 256  # positions; with fewer a model is of no use
+CONTEXT_STEP = 256  # proposed contexts are multiples of it
+NEW_STEP_BYTES = 1 << 26  # proposed machines lend a multiple of it
+SHARES = 64  # file sizes are tried in steps of one 64th
+
+
+def does_not_fit(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> DoesNotFit:
+    """The error that says by how much, and what would help."""
+    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    helps = " ".join(said(reason) for reason in what_helps(host, lenders, model, workload))
+    if not model.boundaries:
+        return DoesNotFit("whole_too_big", model=model.name, machine=host.name, what_helps=helps,
+                          need_bytes=alone.total_bytes, free_bytes=host.lends_bytes)  # fmt: skip
+    lent = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
+    return DoesNotFit("pool_too_small", model=model.name, need_bytes=alone.total_bytes,
+                      lent_bytes=lent, machines=1 + len(lenders), what_helps=helps)  # fmt: skip
+
+
+def what_helps(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> list[Reason]:
+    """A shorter context, one more machine, a smaller file: whichever alone is enough."""
+    found = []
+    steps = (workload.context - 1) // CONTEXT_STEP
+    n = _most(steps, lambda n: can_hold(host, lenders, model,
+                                        replace(workload, context=n * CONTEXT_STEP)))  # fmt: skip
+    if n * CONTEXT_STEP >= LEAST_CONTEXT:
+        found.append(Reason("helps_context", {"context": n * CONTEXT_STEP}))
+    if model.boundaries:
+        bytes_needed = _new_machine(host, lenders, model, workload)
+        if bytes_needed is not None:
+            found.append(Reason("helps_machine", {"more_bytes": bytes_needed}))
+    n = _most(SHARES - 1, lambda n: can_hold(host, lenders, _smaller(model, n), workload))
+    if n:
+        size = _smaller(model, n).file_bytes
+        found.append(Reason("helps_smaller", {"file_bytes": size, "now_bytes": model.file_bytes}))
+    return found or [Reason("helps_nothing")]
+
+
+def can_hold(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> bool:
+    """Whether there is room for all layers: on the host alone, or with lenders behind the host's shortest first run."""
+    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    if alone.total_bytes <= host.lends_bytes:
+        return True
+    if not model.boundaries:
+        return False
+    grid = Grid.of(model, workload)
+    beside = {role: beside_layers(role, model, workload) for role in Role}
+    room = host.lends_bytes - beside[Role.FIRST] - beside[Role.LAST]
+    first = grid.edges[0]
+    ends = sum(
+        1 << first + grid.n_blocks - n
+        for n, firsts in enumerate(host_starts(grid, room))
+        if firsts >> first & 1
+    )
+    reach = 1 << first
+    for lender in _largest_first(lenders):
+        starts = lender_starts(grid, lender.lends_bytes - beside[Role.MIDDLE])
+        runs = [(n, mask) for n, mask in enumerate(starts) if mask]
+        reach |= furthest(reach, [runs])
+    return bool(reach & ends)
+
+
+def _largest_first(lenders: Sequence[Candidate]) -> list[Candidate]:
+    return sorted(lenders, key=lambda lender: (-lender.lends_bytes, lender.name, lender.id))
+
+
+def _new_machine(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> int | None:
+    """Bytes that one more machine would have to lend; None when even a large one is not enough."""
+    all_bytes = Grid.of(model, workload).bytes_to[-1] + beside_layers(Role.MIDDLE, model, workload)
+    steps = 1 + all_bytes // NEW_STEP_BYTES
+
+    def enough(n: int) -> bool:
+        new = Candidate(MachineId(""), "", n * NEW_STEP_BYTES)
+        return can_hold(host, [*lenders, new], model, workload)
+
+    n_too_few = _most(steps, lambda n: not enough(n))
+    return (n_too_few + 1) * NEW_STEP_BYTES if n_too_few < steps else None
+
+
+def _smaller(model: Model, n: int) -> Model:
+    """The model as a file of n / SHARES of its size: of another quantisation."""
+    return replace(
+        model,
+        layer_bytes=tuple(size * n // SHARES for size in model.layer_bytes),
+        embedding_bytes=model.embedding_bytes * n // SHARES,
+        head_bytes=model.head_bytes * n // SHARES,
+        file_bytes=model.file_bytes * n // SHARES,
+    )
+
+
+def _most(limit: int, holds: Callable[[int], bool]) -> int:
+    """The largest n up to the limit for which it holds, when it holds for all smaller ones; 0 for none."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle - 1)
+    return low

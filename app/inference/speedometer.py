@@ -1,0 +1,281 @@
+"""Seconds a layer, measured: a worker computes layers of random weights in a model's own shape."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import struct
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import disk_usage, rmtree
+
+from app.catalog import synthetic
+from app.catalog.shape import layer_bytes, mean_layer_bytes, tensor_bytes
+from app.core.errors import DoesNotFit, StageLost
+from app.core.model import Model
+from app.core.model_shape import LayerKind, ModelShape
+from app.core.plan import work_bytes
+from app.core.speed import Speed
+from app.inference.links import close_run, open_run, own_stage
+from app.inference.step import Run
+from app.inference.trial_run import Report, TrialRun, Watched, silent
+from app.inference.worker import Worker
+from backends.contract import Layers, Number, Role, StageConfig
+
+# A few layers lie in the processor's cache and look faster than they are in a whole stage.
+LEAST_WEIGHTS_BYTES = 96 << 20
+LEAST_LAYERS, MOST_LAYERS = 3, 16
+SLOTS = 8  # rows of the wide decode step
+CELLS = 1280  # the depth, or two chunks of the largest kind, and some steps
+OTHER_BYTES = 8 << 20  # of a stage's file: header, shared tensors, the embedding that nobody reads
+
+SINGLE_S, WIDE_S = 0.5, 0.6  # for the steps of one kind, beyond their least number
+DISK_SHARE = 0.5  # of what is free, for a file of seconds
+MOST_S = 90.0  # in all, on the slowest machine; then the worker is ended
+WORKER = "the measurement"
+
+_VALUES = struct.pack(
+    "<4e", 0.5, -1.0, 1.5, -0.25
+)  # of a hidden state; their size changes no speed
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """How the node would run such layers."""
+
+    threads: int
+    batch_rows: int
+    allowed_bytes: int  # memory that the trial may take
+    head: bool  # also the output matrix: on the host
+    low_priority: bool = True  # as for lent layers
+
+
+@dataclass(frozen=True, slots=True)
+class _Many:
+    """What a run of several layers took, in seconds."""
+
+    n_bytes: int
+    single_s: float
+    deep_s: float
+    depth: int
+    wide_s: float
+    chunk_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _One:
+    """What a run of one layer took, in seconds."""
+
+    single_s: float
+    wide_s: float
+
+
+def needed_bytes(shape: ModelShape, n_layers: int, gauge: Gauge) -> int:
+    """Memory for the largest run that is open at a time; its KV and head are those of usual models."""
+    weights = sum(map(layer_bytes, synthetic.mixed(shape, n_layers)))
+    if gauge.head:
+        weights = max(weights, layer_bytes(shape.layers[0]) + tensor_bytes(shape.head))
+    kv = CELLS * n_layers * 4 * shape.width  # f16 keys and values, at most as wide as the model
+    return weights + OTHER_BYTES + kv + work_bytes(shape.width, gauge.batch_rows)
+
+
+def how_many_layers(shape: ModelShape, gauge: Gauge) -> int:
+    """Enough of them to be beyond the caches, as far as memory goes. Raises DoesNotFit for none."""
+    wanted = math.ceil(LEAST_WEIGHTS_BYTES / mean_layer_bytes(shape))
+    n_layers = min(max(wanted, LEAST_LAYERS), MOST_LAYERS, shape.n_layers)
+    while n_layers > 1 and needed_bytes(shape, n_layers, gauge) > gauge.allowed_bytes:
+        n_layers -= 1
+    needed = needed_bytes(shape, n_layers, gauge)
+    if needed > gauge.allowed_bytes:
+        raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=gauge.allowed_bytes)
+    return n_layers
+
+
+async def measure(
+    shape: ModelShape,
+    folder: Path,
+    gauge: Gauge,
+    *,
+    busy: Callable[[], bool] = lambda: False,
+    report: Report = silent,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Speed:
+    """What this machine needs for one layer of this model on average, measured in a worker of its own.
+
+    folder: made for this and deleted at the end. busy: asked before each step; when something else
+    computes here, Busy is raised at once. Without a head to measure its seconds are 0.
+    Raises BadInput for a shape that cannot be, DoesNotFit, StageLost, Busy.
+    """
+    synthetic.check(shape)
+    how_many_layers(shape, gauge)  # refused before anything is begun
+    try:
+        with _own_folder(folder):
+            async with asyncio.timeout(MOST_S):
+                return await _measured(shape, folder, gauge, Watched(busy, report, clock))
+    except TimeoutError:
+        raise StageLost("worker_hung", worker=WORKER, seconds=MOST_S) from None
+    except OSError as error:
+        raise DoesNotFit("disk_failed", folder=str(folder), why=str(error)) from None
+
+
+async def _measured(shape: ModelShape, folder: Path, gauge: Gauge, watched: Watched) -> Speed:
+    n_layers = how_many_layers(shape, gauge)
+    start = Worker.start(WORKER, threads=gauge.threads, low_priority=gauge.low_priority)
+    try:
+        async with await start as worker, asyncio.TaskGroup() as group:
+            trial = _Trial(shape, folder, gauge, worker, group, watched)
+            return await trial.speed(n_layers)
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from None
+
+
+def _first(error: BaseException) -> BaseException:
+    """The one error that ended everything else."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+class _Trial:
+    """One measurement: several runs of layers, one after another in one worker."""
+
+    def __init__(
+        self,
+        shape: ModelShape,
+        folder: Path,
+        gauge: Gauge,
+        worker: Worker,
+        group: asyncio.TaskGroup,
+        watched: Watched,
+    ) -> None:
+        self._shape, self._folder, self._gauge = shape, folder, gauge
+        self._worker, self._group, self._watched = worker, group, watched
+
+    async def speed(self, n_layers: int) -> Speed:
+        """The numbers of all runs as seconds a layer."""
+        many = await self._many(n_layers)
+        floor_s = await self._nothing()
+        one = await self._one(Role.MIDDLE)
+        head_s, head_row_s = await self._head(one) if self._gauge.head else (0.0, 0.0)
+        step_s = floor_s
+        if n_layers > 1:
+            part = layer_bytes(self._shape.layers[0]) / many.n_bytes
+            # One small layer may come from a cache: then the difference says too much of a layer, and
+            # too little of the step; less than a step without an engine is never true.
+            step_s = max(floor_s, (one.single_s - part * many.single_s) / (1 - part))
+        step_s = min(step_s, 0.9 * many.single_s)
+        each = mean_layer_bytes(self._shape) / many.n_bytes  # a layer's share of the run
+        layer_s = each * (many.single_s - step_s)
+        wide_s = max(each * (many.wide_s - step_s), layer_s)
+        return Speed(
+            layer_s=layer_s,
+            layer_row_s=(wide_s - layer_s) / (SLOTS - 1),
+            position_s=each * max(0.0, many.deep_s - many.single_s) / many.depth,
+            chunk_s=max(each * (many.chunk_s - step_s), layer_s),
+            step_s=step_s,
+            head_s=head_s,
+            head_row_s=head_row_s,
+        )
+
+    async def _many(self, n_layers: int) -> _Many:
+        """A mix of layers: single, wide and deep steps, and chunks up to the depth."""
+        layers = synthetic.mixed(self._shape, n_layers)
+        async with self._open(layers, Role.MIDDLE) as run:
+            self._watched.phase()
+            before_s = await run.repeated(1, SINGLE_S)
+            self._watched.phase()
+            wide_s = await run.repeated(SLOTS, WIDE_S)
+            self._watched.phase()
+            chunk_s, depth = await run.chunks(self._gauge.batch_rows)
+            self._watched.phase()
+            deep_s = await run.repeated(1, SINGLE_S, depth)
+            await run.forget()
+            after_s = await run.repeated(1, SINGLE_S)  # on both sides of what it is compared with
+        n_bytes = sum(layer_bytes(layer) for layer in layers)
+        return _Many(n_bytes, (before_s + after_s) / 2, deep_s, depth, wide_s, chunk_s)
+
+    async def _one(self, role: Role) -> _One:
+        """One layer, of the most frequent kind."""
+        self._watched.phase()
+        async with self._open(self._shape.layers[:1], role) as run:
+            single_s = await run.repeated(1, SINGLE_S / 2)
+            return _One(single_s, await run.repeated(SLOTS, WIDE_S / 2))
+
+    async def _head(self, without: _One) -> tuple[float, float]:
+        """What the output matrix adds to a layer: for one row, and for each further one."""
+        both = await self._one(Role.LAST)
+        one_s = max(0.0, both.single_s - without.single_s)
+        all_s = max(0.0, both.wide_s - without.wide_s)
+        return one_s, max(0.0, all_s - one_s) / (SLOTS - 1)
+
+    async def _nothing(self) -> float:
+        """A step that computes nothing: the pipe, the worker's own work, ours."""
+        self._watched.phase()
+        config = self._config("fake", "fake:", Role.MIDDLE, 1)
+        async with self._opened(config) as run:
+            return await run.repeated(1, SINGLE_S / 4)
+
+    @asynccontextmanager
+    async def _open(self, layers: Sequence[LayerKind], role: Role) -> AsyncIterator[TrialRun]:
+        """Layers of random weights, loaded; their file lives no longer than the loading."""
+        self._watched.look()
+        # another name each time: a cancelled trial's thread may still be writing
+        path = self._folder / f"{os.urandom(8).hex()}.gguf"
+        model = await asyncio.to_thread(self._write, path, layers, role)
+        kv = model.kv_bytes(model.layers, CELLS)
+        needed = model.file_bytes + kv + work_bytes(model.width, self._gauge.batch_rows)
+        self._must_fit(needed)
+        config = self._config("llamacpp", str(path), role, len(layers))
+        async with self._opened(config, lambda: path.unlink(missing_ok=True)) as run:
+            yield run
+
+    def _write(self, path: Path, layers: Sequence[LayerKind], role: Role) -> Model:
+        """Runs in a thread. Raises DoesNotFit when the disk has no room, or BadInput."""
+        needed, free = synthetic.file_bytes(self._shape, layers, role), disk_usage(path.parent).free
+        if needed > DISK_SHARE * free:
+            raise DoesNotFit(
+                "disk_full", folder=str(path.parent), needed_bytes=needed, free_bytes=free
+            )
+        return synthetic.write(path, self._shape, layers, role)
+
+    def _must_fit(self, needed: int) -> None:
+        """What a file says of its own KV cache may be far from usual."""
+        free = self._gauge.allowed_bytes
+        if needed > free:
+            raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=free)
+
+    @asynccontextmanager
+    async def _opened(
+        self, config: StageConfig, loaded: Callable[[], None] = lambda: None
+    ) -> AsyncIterator[TrialRun]:
+        run = Run(os.urandom(16), config.role, self._shape.width, Number.F16)
+        limit = self._gauge.allowed_bytes
+        await open_run(self._worker, run, CELLS, config, limit)
+        loaded()
+        client = own_stage(self._worker, run, "a trial", "a trial")
+        listening = self._group.create_task(client.listen(), name="listen to a trial")
+        yield TrialRun(client, run, self._watched)
+        listening.cancel()
+        await close_run(self._worker, run)
+
+    def _config(self, engine: str, path: str, role: Role, n_layers: int) -> StageConfig:
+        return StageConfig(
+            engine=engine, path=path, embedding_path="", role=role, layers=Layers(0, n_layers),
+            width=self._shape.width, slots=SLOTS, kv_cells=CELLS,
+            batch_rows=self._gauge.batch_rows, threads=self._gauge.threads,
+        )  # fmt: skip
+
+
+@contextmanager
+def _own_folder(folder: Path) -> Iterator[None]:
+    """An empty folder, and none afterwards; what an earlier trial left when it was killed goes too."""
+    rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield
+    finally:
+        rmtree(folder, ignore_errors=True)

@@ -1,0 +1,94 @@
+"""A run of layers on trial: the same step again and again, and the median of its seconds."""
+
+from __future__ import annotations
+
+import statistics
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.core.errors import Busy
+from app.inference.stage_client import StageClient
+from app.inference.step import Run, Step
+from backends.contract import GREEDY, Segment
+
+DEPTH = 512  # positions before the deep steps: the prompt of the benchmark
+CHUNKS_S = 2.5  # for the chunks, beyond their least number
+LEAST_CHUNKS = 3
+LEAST_STEPS, MOST_STEPS = 4, 24
+N_PHASES = 7  # of a whole measurement
+
+Report = Callable[[int, int], None]  # phases done, phases in all
+_VALUES = struct.pack("<4e", 0.5, -1.0, 1.5, -0.25)  # of a hidden state: ordinary numbers
+
+
+def silent(_done: int, _total: int) -> None:
+    """For callers that show no progress."""
+
+
+@dataclass(slots=True)
+class Watched:
+    """Stops the trial when somebody needs the machine; says how far it is; knows the time."""
+
+    busy: Callable[[], bool]
+    report: Report
+    clock: Callable[[], float]
+    phases: int = 0
+
+    def phase(self) -> None:
+        self.report(self.phases, N_PHASES)
+        self.phases += 1
+
+    def look(self) -> None:
+        if self.busy():
+            raise Busy("speed_busy")
+
+
+class TrialRun:
+    """An open run, asked one step after another."""
+
+    def __init__(self, client: StageClient, run: Run, watched: Watched) -> None:
+        self._client, self._run, self._watched = client, run, watched
+
+    async def repeated(self, n_rows: int, within_s: float, pos: int = 0) -> float:
+        """The median of single-token steps of so many sequences, from position `pos` on, in seconds.
+
+        What the steps leave behind is forgotten; `pos` positions stay.
+        """
+        if self._run.samples:
+            for slot in range(n_rows):
+                await self._client.begin(slot, 0, GREEDY, ())
+        taken = []
+        for number in range(1 + MOST_STEPS):
+            segments = [Segment(slot, 1, pos + number) for slot in range(n_rows)]
+            seconds = await self._step(segments)
+            if number:  # the first one builds the graph
+                taken.append(seconds)
+            if len(taken) >= LEAST_STEPS and sum(taken) > within_s:
+                break
+        for slot in range(n_rows):
+            await self._client.forget(slot, pos)
+        return statistics.median(taken)
+
+    async def chunks(self, n_rows: int) -> tuple[float, int]:
+        """The median of a prompt's chunks, and the position they reached. They stay."""
+        taken: list[float] = []
+        while len(taken) * n_rows < DEPTH and (len(taken) < LEAST_CHUNKS or sum(taken) < CHUNKS_S):
+            segment = Segment(0, n_rows, len(taken) * n_rows)
+            taken.append(await self._step([segment]))
+        return statistics.median(taken), len(taken) * n_rows
+
+    async def forget(self) -> None:
+        """Nothing of the chunks stays."""
+        await self._client.forget(0)
+
+    async def _step(self, segments: list[Segment]) -> float:
+        self._watched.look()
+        n_rows = sum(segment.n_tokens for segment in segments)
+        n_bytes = n_rows * self._run.number.row_bytes(self._run.width)
+        rows = (_VALUES * (n_bytes // len(_VALUES) + 1))[:n_bytes]
+        due = segments if self._run.samples else ()
+        step = Step.of(segments, due, rows)
+        began = self._watched.clock()
+        await self._client.forward(step)
+        return self._watched.clock() - began

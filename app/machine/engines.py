@@ -1,0 +1,131 @@
+"""What the engines of this machine say they can compute on; each is asked in a child that may hang or die."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from app.core.reasons import size
+from app.machine import own_python
+
+ENGINES = ("llamacpp",)  # one child for each: a broken driver silences no other engine
+PROBE_SECONDS = 30.0  # an engine that looks for graphics cards may first compile for them
+MOST_BYTES = 1 << 20  # of an answer
+TELLING = ("AVX512", "AVX2", "AVX", "SVE", "NEON", "VSX", "RVV")  # of all features, best first
+
+Name = Annotated[str, Meta(max_length=200)]
+Bytes = Annotated[int, Meta(ge=0, le=1 << 60)]
+
+
+class Device(msgspec.Struct, frozen=True):
+    """What an engine computes on: the processor, or an accelerator with memory of its own or shared."""
+
+    name: Name = ""
+    description: Name = ""
+    kind: Name = "other"  # cpu, gpu, igpu, accelerator, other
+    api: Name = ""  # CUDA, ROCm, Vulkan, Metal, CPU: how the engine reaches it
+    free_bytes: Bytes = 0
+    total_bytes: Bytes = 0
+
+
+class Engine(msgspec.Struct, frozen=True):
+    """One engine as it described itself, or why it cannot be used."""
+
+    name: Name
+    version: Name = ""
+    missing: str = ""
+    features: Annotated[list[Name], Meta(max_length=200)] = []  # of the processor, that it uses
+    devices: Annotated[list[Device], Meta(max_length=64)] = []
+
+    @property
+    def build(self) -> str:
+        """What its speed depends on beside the hardware's own."""
+        return f"{self.name} {self.version} {' '.join(sorted(self.features))}"
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    engines: list[Engine] = []
+
+
+async def probe_all(within_s: float = PROBE_SECONDS) -> list[Engine]:
+    """All engines of this machine, each from a child of its own. Never raises for a bad one."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(probe(name, within_s), name=f"probe {name}") for name in ENGINES]
+    return [task.result() for task in tasks]
+
+
+async def probe(name: str, within_s: float = PROBE_SECONDS) -> Engine:
+    """One engine. A child that hangs is killed; what is missing then says so."""
+    command = own_python.command("-m", "backends", "probe", name)
+    code, out, err = await child(command, within_s)
+    return engine_of(name, code, out, err)
+
+
+def engine_of(name: str, code: int, out: str, err: str) -> Engine:
+    """The engine in the answer of its child, whatever the child wrote."""
+    if code:
+        return Engine(name, missing=last_line(err))
+    try:
+        found = msgspec.json.decode(out, type=_Answer).engines
+    except (msgspec.DecodeError, UnicodeError):
+        found = []
+    one = next((engine for engine in found if engine.name == name), None)
+    return one or Engine(name, missing="its answer was not understood")
+
+
+def described(processor: str, engines: Sequence[Engine]) -> str:
+    """This machine in one line: its processor, how well the engine uses it, and its accelerators."""
+    parts = [processor]
+    features = {feature for engine in engines for feature in engine.features}
+    parts += [name for name in TELLING if name in features][:1]
+    parts += sorted({shown(device) for engine in engines for device in accelerators(engine)})
+    return " · ".join(parts)
+
+
+def accelerators(engine: Engine) -> list[Device]:
+    """Its devices beside the processor."""
+    return [device for device in engine.devices if device.kind != "cpu"]
+
+
+def shown(device: Device) -> str:
+    """A device with its memory, as people read it."""
+    name = device.description or device.name
+    return f"{name} ({size(device.total_bytes)})" if device.total_bytes else name
+
+
+async def child(command: Sequence[str], within_s: float) -> tuple[int, str, str]:
+    """Exit code, output and errors of a process; one that does not end in time is killed."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=own_python.environment(),
+    )
+    try:
+        async with asyncio.timeout(within_s):
+            out, err = await process.communicate()
+    except TimeoutError:
+        return 1, "", f"no answer within {within_s:g} seconds"
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return process.returncode, _text(out), _text(err)
+
+
+def last_line(text: str) -> str:
+    """The last line that says something, without its full stop."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1].rstrip(".") if lines else "it said nothing"
+
+
+def _text(data: bytes) -> str:
+    return data[:MOST_BYTES].decode(errors="replace")

@@ -1,0 +1,260 @@
+"""The network interfaces of this computer: kind, addresses, and what may be used unasked."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+import platform
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import psutil
+
+from app.core.link import LinkKind
+from app.machine.interface_kinds import (
+    LinuxFacts,
+    WindowsFacts,
+    hardware_ports,
+    is_software,
+    linux_kind,
+    mac_kind,
+    windows_kind,
+)
+
+UNASKED = frozenset(
+    [LinkKind.ETHERNET, LinkKind.WIFI, LinkKind.THUNDERBOLT, LinkKind.UNKNOWN]
+)  # what joins computers of one household, as far as we can tell
+SYS_NET = Path("/sys/class/net")
+MOST_BITS_PER_S = 10**12  # some drivers answer 2^32-1 Mb/s for "unknown"
+LISTING_SECONDS = 5.0
+SIOCETHTOOL, ETHTOOL_GDRVINFO, DRIVER_INFO_BYTES = 0x8946, 3, 196  # linux/sockios.h, ethtool.h
+MOST_LAYERS = 4  # a VLAN on a bridge on a bond on a card
+ARPHRD_LOOPBACK = 772  # linux/if_arp.h
+# Windows: the class of network adapters, and what their Characteristics mean
+ADAPTERS = r"SYSTEM\CurrentControlSet\Control\Class\{4D36E972-E325-11CE-BFC1-08002BE10318}"
+CONNECTIONS = r"SYSTEM\CurrentControlSet\Control\Network\{4D36E972-E325-11CE-BFC1-08002BE10318}"
+NCF_VIRTUAL, NCF_PHYSICAL = 0x1, 0x4
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One interface, now. `addresses`: IPv4 and IPv6, link-local ones with their scope (`fe80::1%eth0`)."""
+
+    name: str
+    kind: LinkKind
+    is_up: bool
+    addresses: tuple[str, ...]
+    mtu: int | None = None
+    negotiated_bits_per_s: int | None = None  # of a real card that tells; never of a virtual one
+
+
+def interfaces() -> tuple[Interface, ...]:
+    """All interfaces of this computer, by name. Blocks: some milliseconds, on macOS up to 5 s."""
+    names = tuple(sorted(psutil.net_if_addrs()))
+    kind_of, is_card = _classifier(names)
+    stats = psutil.net_if_stats()
+    return tuple(
+        Interface(
+            name,
+            kind_of(name),
+            name in stats and stats[name].isup,
+            tuple(_addresses(name, entries)),
+            (stats[name].mtu or None) if name in stats else None,
+            _negotiated(stats[name].speed) if name in stats and is_card(name) else None,
+        )
+        for name, entries in sorted(psutil.net_if_addrs().items())
+    )
+
+
+def usable(all_of_them: Iterable[Interface], chosen: frozenset[str]) -> tuple[Interface, ...]:
+    """Those that are up, have an address, and join a household; others only when `chosen` by name.
+
+    Left out unless chosen: loopback, docker and virtual machines, VPNs.
+    """
+    return tuple(
+        one
+        for one in all_of_them
+        if one.is_up and one.addresses and (one.kind in UNASKED or one.name in chosen)
+    )
+
+
+def carrying(
+    all_of_them: Iterable[Interface], local: str, remote: str | None = None
+) -> Interface | None:
+    """The interface behind a connection between these two addresses; None where nobody has `local`.
+
+    A connection to an address of this computer itself never leaves it: that is its loopback.
+    """
+    every = tuple(all_of_them)
+    if remote is not None and _holder(every, remote) is not None:
+        return next((one for one in every if one.kind is LinkKind.LOOPBACK), None)
+    return _holder(every, local)
+
+
+def _holder(every: tuple[Interface, ...], address: str) -> Interface | None:
+    wanted = _plain(address)
+    if wanted is not None and wanted.is_loopback:  # 127.0.0.53 too
+        return next((one for one in every if one.kind is LinkKind.LOOPBACK), None)
+    for one in every:
+        if wanted is not None and wanted in map(_plain, one.addresses):
+            return one
+    return None
+
+
+def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Without a scope, and as IPv4 when it came through a dual-stack socket; None for no address."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(parsed, "ipv4_mapped", None) or parsed
+
+
+def _addresses(name: str, entries: Iterable[object]) -> Iterable[str]:
+    for entry in entries:
+        family, address = getattr(entry, "family", None), str(getattr(entry, "address", ""))
+        if family == socket.AF_INET:
+            yield address
+        elif family == socket.AF_INET6:
+            scoped = "%" in address or not ipaddress.IPv6Address(address).is_link_local
+            yield address if scoped else f"{address}%{name}"
+
+
+def _negotiated(megabits_per_s: int) -> int | None:
+    bits = megabits_per_s * 1_000_000
+    return bits if 0 < bits < MOST_BITS_PER_S else None
+
+
+def _classifier(
+    names: tuple[str, ...],
+) -> tuple[Callable[[str], LinkKind], Callable[[str], bool]]:
+    """For names of interfaces: their kind, and whether a real card is behind them."""
+    match platform.system():
+        case "Linux":
+            return (
+                lambda name: linux_kind(_linux_facts(name)),
+                lambda name: not is_software(_driver(name)),
+            )
+        case "Darwin":
+            ports = _mac_ports(names)
+            return lambda name: mac_kind(name, ports), lambda name: name in ports
+    adapters = _windows_adapters(names)
+    return (
+        lambda name: windows_kind(adapters.get(name, WindowsFacts(name))),
+        lambda name: name in adapters and not adapters[name].virtual,
+    )
+
+
+def _linux_facts(name: str, depth: int = 0) -> LinuxFacts:
+    """What /sys and the driver say. /sys is of the network namespace that mounted it: others' is ignored."""
+    folder = SYS_NET / name
+    try:
+        known = int(_read(folder / "ifindex") or 0) == socket.if_nametoindex(name)
+    except (OSError, ValueError):
+        known = False
+    if not known:
+        return LinuxFacts(name, _driver(name), loopback=name == "lo")
+    lower = sorted(path.name.removeprefix("lower_") for path in folder.glob("lower_*"))
+    tun = _read(folder / "tun_flags")
+    return LinuxFacts(
+        name,
+        _driver(name),
+        loopback=_read(folder / "type") == str(ARPHRD_LOOPBACK),
+        wireless=(folder / "wireless").exists() or (folder / "phy80211").exists(),
+        tun_flags=int(tun, 16) if tun else None,
+        lower=tuple(_linux_facts(part, depth + 1) for part in lower) if depth < MOST_LAYERS else (),
+        is_port=(folder / "brport").exists(),
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _driver(name: str) -> str:
+    """The driver's name by ethtool's ioctl, which any user may ask; "" where there is none."""
+    if sys.platform == "linux":
+        import array
+        import fcntl
+
+        info = struct.pack("I", ETHTOOL_GDRVINFO).ljust(DRIVER_INFO_BYTES, b"\0")
+        answer = array.array("B", info)
+        request = struct.pack("16sP8x", name.encode()[:15], answer.buffer_info()[0])
+        with (
+            contextlib.suppress(OSError),
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked,
+        ):
+            fcntl.ioctl(asked, SIOCETHTOOL, request)
+            return bytes(answer[4:36]).partition(b"\0")[0].decode("ascii", "replace")
+    return ""
+
+
+@lru_cache(maxsize=1)
+def _mac_ports(names: tuple[str, ...]) -> Mapping[str, str]:
+    """What Apple calls the ports of this Mac, asked anew when other interfaces are there; or nothing."""
+    try:
+        listing = subprocess.run(
+            ["/usr/sbin/networksetup", "-listallhardwareports"],
+            capture_output=True, text=True, timeout=LISTING_SECONDS, check=True,
+        ).stdout  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        log.warning("the hardware ports of this Mac are not known: %s", error)
+        return {}
+    return hardware_ports(listing)
+
+
+@lru_cache(maxsize=1)
+def _windows_adapters(names: tuple[str, ...]) -> Mapping[str, WindowsFacts]:
+    """The adapters in the registry, by the name that people see; read anew when others are there."""
+    found: dict[str, WindowsFacts] = {}
+    for key in _registry_keys(ADAPTERS):
+        adapter = _registry_values(rf"{ADAPTERS}\{key}")
+        connection = rf"{CONNECTIONS}\{adapter.get('NetCfgInstanceId', '')}\Connection"
+        if name := _registry_values(connection).get("Name"):
+            found[str(name)] = windows_facts(str(name), adapter)
+    return found
+
+
+def _registry_keys(path: str) -> list[str]:
+    """The keys below a key of the machine; none where it is not there or closed to us."""
+    if sys.platform == "win32":
+        import winreg
+
+        with contextlib.suppress(OSError), winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, path) as key:
+            return [winreg.EnumKey(key, n) for n in range(winreg.QueryInfoKey(key)[0])]
+    return []
+
+
+def _registry_values(path: str) -> dict[str, object]:
+    """The values of a key of the machine; none where it is not there or closed to us."""
+    if sys.platform == "win32":
+        import winreg
+
+        with contextlib.suppress(OSError), winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, path) as key:
+            entries = [winreg.EnumValue(key, n) for n in range(winreg.QueryInfoKey(key)[1])]
+            return {name: value for name, value, _ in entries}
+    return {}
+
+
+def windows_facts(name: str, adapter: Mapping[str, object]) -> WindowsFacts:
+    """The facts in an adapter's registry values, as people call it `name`."""
+    if_type, marks = adapter.get("*IfType"), adapter.get("Characteristics")
+    marks = marks if isinstance(marks, int) else NCF_PHYSICAL
+    return WindowsFacts(
+        name,
+        str(adapter.get("DriverDesc", "")),
+        if_type if isinstance(if_type, int) else None,
+        virtual=bool(marks & NCF_VIRTUAL) and not marks & NCF_PHYSICAL,
+    )

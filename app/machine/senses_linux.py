@@ -1,0 +1,67 @@
+"""Linux: how long nobody touched this computer, from whichever part of the desktop tells it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from app.machine import senses_x11
+
+Run = Callable[[Sequence[str]], str | None]
+
+MUTTER = (
+    "gdbus", "call", "--session", "--timeout", "2", "--dest", "org.gnome.Mutter.IdleMonitor",
+    "--object-path", "/org/gnome/Mutter/IdleMonitor/Core",
+    "--method", "org.gnome.Mutter.IdleMonitor.GetIdletime",
+)  # fmt: skip
+X11 = (sys.executable, "-I", "-S", str(Path(senses_x11.__file__ or "")))
+SEAT = (
+    "loginctl", "show-seat", "seat0", "--property=ActiveSession",
+    "--property=IdleHint", "--property=IdleSinceHintMonotonic",
+)  # fmt: skip
+
+
+def idle_seconds(run: Run, environment: Mapping[str, str]) -> float | None:
+    """The first source that answers: GNOME's own, X11's, the login manager's. None: none does.
+
+    Under Wayland X11 knows only of its own windows, and is not asked.
+    """
+    desktop = environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
+    if desktop and "GNOME" in environment.get("XDG_CURRENT_DESKTOP", "").upper():
+        seconds = mutter_seconds(run(MUTTER) or "")
+        if seconds is not None:
+            return seconds
+    if environment.get("DISPLAY") and not environment.get("WAYLAND_DISPLAY"):
+        seconds = x11_seconds(run(X11) or "")  # a process of its own: Xlib ends whoever loses it
+        if seconds is not None:
+            return seconds
+    return seat_seconds(run(SEAT) or "", time.monotonic())
+
+
+def mutter_seconds(text: str) -> float | None:
+    """From `(uint64 12345,)`, milliseconds."""
+    found = re.fullmatch(r"\(uint64 (\d{1,18}),\)", text.strip())
+    return int(found[1]) / 1000 if found else None
+
+
+def x11_seconds(text: str) -> float | None:
+    """From what senses_x11.py prints, milliseconds."""
+    typed = text.strip()
+    return int(typed) / 1000 if re.fullmatch(r"\d{1,18}", typed) else None
+
+
+def seat_seconds(text: str, now_s: float) -> float | None:
+    """From `loginctl show-seat`: the hint that the desktop gave. None when nobody is logged in there.
+
+    now_s: of the same clock as the hint, which is CLOCK_MONOTONIC.
+    """
+    fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    if not fields.get("ActiveSession"):
+        return None
+    if fields.get("IdleHint") != "yes":
+        return 0.0
+    since = fields.get("IdleSinceHintMonotonic", "")
+    return max(0.0, now_s - int(since) / 1e6) if re.fullmatch(r"\d{1,18}", since) else 0.0

@@ -1,0 +1,70 @@
+"""A question as it was posted, and an answer as it is told: their JSON, and our values."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from app.core.errors import BadInput
+from app.core.placement import Forecast
+from app.core.plan import PlannedStage
+from app.inference.chats import Question, Summary
+from app.node import requests as asked
+from app.node.snapshot import Json, stage_json
+
+
+def question_of(order: asked.Ask) -> Question:
+    """Raises BadInput unless it asks exactly one thing."""
+    given = [order.prompt is not None, order.prompt_ids is not None, order.messages is not None]
+    if sum(given) != 1:
+        raise BadInput("prompt_unclear")
+    messages = None
+    if order.messages is not None:
+        messages = [{"role": m.role, "content": m.content} for m in order.messages]
+    elif order.prompt is not None and not order.raw:
+        messages = [{"role": "user", "content": order.prompt}]
+    return Question(
+        messages=messages,
+        prompt=order.prompt if order.raw else None,
+        prompt_ids=tuple(order.prompt_ids) if order.prompt_ids is not None else None,
+        sampling=order.sampling.sampling(chance=secrets.randbelow(1 << 31)),
+        stop=tuple(order.stop),
+        conversation=order.conversation,
+        ignore_end=order.ignore_end,
+        **({"max_tokens": order.max_tokens} if order.max_tokens else {}),
+    )
+
+
+def answer_json(
+    summary: Summary, model: str, stages: Sequence[PlannedStage], expected: Forecast | None
+) -> Json:
+    """The end of an answer, with all its figures beside what was forecast for just these tokens."""
+    return {
+        "text": summary.text,
+        "token_ids": list(summary.token_ids),
+        "prompt_tokens": summary.prompt_tokens,
+        "reused_tokens": summary.reused_tokens,
+        "queued_s": summary.queued_s,
+        "ttft_s": summary.ttft_s,
+        "decode_tok_s": summary.decode_tok_s,
+        "finish_reason": summary.finish_reason,
+        "model": model,
+        "placement": [stage_json(stage) for stage in stages],
+        "predicted": {"ttft_s": expected.ttft_s, "decode_tok_s": expected.decode_tok_s}
+        if expected
+        else None,
+        "recoveries": 0,
+        "stages": [
+            {
+                "machine": stage.name,
+                "first": stage.layers.first,
+                "last": stage.layers.last,
+                "busy_s": figures.busy_s,
+                "wait_s": figures.wait_s,
+                "bytes_out": figures.bytes_out,
+                "bytes_in": figures.bytes_in,
+                "steps": figures.steps,
+            }
+            for stage, figures in zip(stages, summary.stages, strict=True)
+        ],
+    }

@@ -1,0 +1,214 @@
+"""Finding others and being found: on which networks, who is near, and what stands in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+
+from app.core import household as facts
+from app.core.errors import Reason
+from app.core.household import Gone, Seen
+from app.core.operations import clean_name
+from app.lan.announcement import ID_DIGITS, MOST_ADDRESSES
+from app.lan.discovery import Discovery
+from app.lan.network import Network
+from app.lan.sockets import Address, listening_near, listening_socket, own_host
+from app.machine.interfaces import Interface, interfaces, usable
+from app.machine.settings import Settings, load, save
+from app.node.options import NodeOptions
+from app.node.snapshot import sentence
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+WATCH_SECONDS = 3.0  # between looks for new addresses
+AGAIN_SECONDS = 10.0
+EVERY_IPV4, EVERY_ADDRESS = "0.0.0.0", "::"  # noqa: S104  compared, not bound
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the owner chose: where the node listens, and which other interfaces to use too."""
+
+    on: bool
+    bind: str
+    interfaces: frozenset[str] = (
+        frozenset()
+    )  # by name: VPNs and the like, which are left out unasked
+
+
+def choice_of(options: NodeOptions, saved: Settings) -> Choice:
+    """Saved and said on the command line: turned off by either, interfaces of both."""
+    extra = frozenset([*options.interfaces, *saved.interfaces])
+    return Choice(options.discovery and saved.discovery, options.bind, extra)
+
+
+def listening(options: NodeOptions, settings_file: Path) -> socket.socket:
+    """The port for members: the one asked for, or that of the last start: others look there first.
+
+    Raises Unreachable or BadInput.
+    """
+    if options.port is not None:
+        return listening_socket(options.bind, options.port)
+    saved = load(settings_file)
+    sock = listening_near(options.bind, saved.port)
+    port = sock.getsockname()[1]
+    if port != saved.port:
+        save(settings_file, msgspec.structs.replace(saved, port=port))
+    return sock
+
+
+class Finding:
+    """Runs discovery for one node. `tell` takes news of strangers."""
+
+    def __init__(
+        self,
+        network: Network,
+        name: Callable[[], str],
+        choice: Choice,
+        tell: Callable[[facts.Event], None],
+    ) -> None:
+        self._network, self._name, self._choice, self._tell = network, name, choice, tell
+        self._near: dict[str, Seen] = {}
+        self._looked = False  # at the interfaces, once at least
+        self._discovery = Discovery(
+            network.id[:ID_DIGITS], network.port, self._heard, self._is_member
+        )
+
+    async def run(self) -> None:
+        """Until cancelled. Turned off, it only knows where this machine is."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_always(self._watch), name="watch the network interfaces")
+            if self._choice.on:
+                tasks.create_task(_always(self._discovery.run), name="discovery")
+
+    def pairing_changed(self) -> None:
+        """The pairing window opened or closed: only while it is open is the name announced."""
+        window = self._network.window
+        if window is not None and not window.ended and window.seconds_left:
+            self._discovery.window(clean_name(self._name()), window.address.port)
+        else:
+            self._discovery.window(None, None)
+
+    def members_changed(self) -> None:
+        """Strangers may be members now, and the other way round."""
+        for seen in self._near.values():
+            self._tell(seen)
+
+    @property
+    def trouble(self) -> Reason | None:
+        """Why others cannot be found, or not well."""
+        return self._discovery.trouble if self._choice.on and self._looked else None
+
+    def json(self, strangers: Mapping[str, Seen]) -> Json:
+        """For the snapshot: who is near and no member, and whether that can be known."""
+        return {
+            "strangers": {key: _stranger_json(seen) for key, seen in strangers.items()},
+            "discovery": {"on": self._choice.on, "reason": sentence(self.trouble)},
+        }
+
+    def check(self) -> Json:
+        """For doctor."""
+        if not self._choice.on:
+            cause = "Machines nearby are not looked for, as chosen. They are reached by address."
+            return {"name": "Discovery", "ok": None, "cause": cause, "cure": ""}
+        if (trouble := self.trouble) is not None:
+            return {"name": "Discovery", "ok": False, "cause": sentence(trouble), "cure": ""}
+        if not self._near:
+            cause = "This machine announces itself, and hears no other one."
+            cure = (
+                "Where others run, the network keeps them apart, as a guest Wi-Fi does: "
+                "use another one, or pair by address."
+            )
+            return {"name": "Discovery", "ok": None, "cause": cause, "cure": cure}
+        count = "one other" if len(self._near) == 1 else f"{len(self._near)} others"
+        cause = f"Machines nearby find this one, and it hears {count}."
+        return {"name": "Discovery", "ok": True, "cause": cause, "cure": ""}
+
+    # inside
+
+    def _heard(self, news: Seen | Gone) -> None:
+        if isinstance(news, Seen):
+            self._near[news.id16] = news
+        else:
+            self._near.pop(news.id16, None)
+        self._network.places.heard(news)
+        self._tell(news)
+
+    def _is_member(self, id16: str) -> bool:
+        return any(machine.startswith(id16) for machine in self._network.members)
+
+    async def _watch(self) -> None:
+        """Follow the addresses of this computer; the full look only when something moved."""
+        before = None
+        while True:
+            now = await asyncio.to_thread(_glance)
+            if now != before:
+                before = now
+                found = usable(await asyncio.to_thread(interfaces), self._choice.interfaces)
+                addresses, speak_at = served(found, self._choice.bind)
+                self._network.places.own = likeliest(addresses)
+                self._discovery.use(addresses, speak_at)
+                self._looked = True
+            await asyncio.sleep(WATCH_SECONDS)
+
+
+async def _always(work: Callable[[], Awaitable[None]]) -> None:
+    """A node goes on without discovery, whatever the system or a packet makes of it; and it tries again."""
+    while True:
+        try:
+            await work()
+        except Exception:  # top of a task
+            log.exception("discovery starts anew")
+        await asyncio.sleep(AGAIN_SECONDS)
+
+
+def served(found: Iterable[Interface], bind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Addresses where a node that listens at `bind` is reached, and one of them an interface."""
+    if bind not in (EVERY_IPV4, EVERY_ADDRESS):
+        return (bind,), (bind,)
+    addresses: list[str] = []
+    speak_at: list[str] = []
+    for one in found:
+        four = [address for address in one.addresses if ":" not in address]
+        six = [address for address in one.addresses if ":" in address and "%" not in address]
+        link_local = [address for address in one.addresses if "%" in address]
+        reached = four if bind == EVERY_IPV4 else (four + six) or link_local
+        addresses += reached
+        speak_at += reached[:1]
+    return tuple(addresses)[:MOST_ADDRESSES], tuple(speak_at)[:MOST_ADDRESSES]
+
+
+def likeliest(addresses: Sequence[str]) -> str | None:
+    """Of the addresses of this machine, that on the way out; where that is a VPN's, the first."""
+    on_the_way = own_host()
+    return on_the_way if on_the_way in addresses else next(iter(addresses), None)
+
+
+def _stranger_json(seen: Seen) -> Json:
+    pairing = seen.pairing_port
+    return {
+        "id": seen.id16,
+        "name": seen.name,
+        "addresses": list(seen.addresses),
+        "pairing_address": str(Address(seen.addresses[0], pairing)) if pairing else None,
+        "protocol": seen.protocol,
+    }
+
+
+def _glance() -> object:
+    """Which addresses there are and which interfaces are up: cheap, to compare with the last one."""
+    addresses = psutil.net_if_addrs().items()
+    stats = psutil.net_if_stats().items()
+    return (
+        sorted((name, one.address) for name, entries in addresses for one in entries),
+        sorted(name for name, one in stats if one.isup),
+    )

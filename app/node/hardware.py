@@ -1,0 +1,50 @@
+"""What this machine computes with, as its engines told it; asked once, in the background of the start."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from app.machine import devices, engines
+from app.machine.engines import Engine
+from app.node.speed_book import Setup
+
+log = logging.getLogger(__name__)
+
+ENGINE = "llamacpp"  # the one that runs layers
+MAX_DEVICE_TEXT = 200  # as other machines take it
+
+
+class Hardware:
+    """One line for faces and other machines, and what a measured speed depends on."""
+
+    def __init__(self, threads: int, changed: Callable[[], None]) -> None:
+        self._threads, self._changed = threads, changed
+        self._processor = devices.processor_name()
+        self._engines: list[Engine] = []
+        self._asking = asyncio.Lock()
+
+    @property
+    def device(self) -> str:
+        """The processor's name; with what else the engines found once they were asked."""
+        return engines.described(self._processor, self._engines)[:MAX_DEVICE_TEXT]
+
+    async def run(self) -> None:
+        """Ask the engines. A failure is logged, and asked again by whoever needs the answer."""
+        for engine in await self.engines():
+            if engine.missing:
+                log.warning("the engine %s cannot be used: %s", engine.name, engine.missing)
+        self._changed()
+
+    async def engines(self) -> list[Engine]:
+        """All engines; the same answer for everybody."""
+        async with self._asking:
+            if not any(not engine.missing for engine in self._engines):
+                self._engines = await engines.probe_all()
+            return self._engines
+
+    async def setup(self, batch_rows: int) -> Setup:
+        """What a speed measured now would hold for."""
+        build = "".join(one.build for one in await self.engines() if one.name == ENGINE)
+        return Setup(build, self._processor, self._threads, batch_rows)

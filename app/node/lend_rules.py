@@ -1,0 +1,274 @@
+"""The owner's side of lending: the rules, pauses by hand, and the watch that carries both out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Set
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol
+
+import msgspec
+
+from app.core.errors import Reason, Refused
+from app.core.hours import hours_text, read_hours
+from app.core.ids import MachineId
+from app.core.lending import (
+    OFF,
+    OWNER,
+    STOPPED,
+    Draining,
+    Event,
+    GiveBack,
+    Judged,
+    Looked,
+    Off,
+    Pause,
+    Paused,
+    Ready,
+    Resume,
+    State,
+    Word,
+    Working,
+    reason_of,
+    step,
+    word,
+)
+from app.core.policy import PROCESSOR, Allowed, Denied, Rules, Senses, Verdict, may_lend
+from app.machine import settings
+from app.machine.senses import Senser
+from app.machine.settings import Choices
+from app.node import requests as asked
+from app.node.memory import MemoryRules
+from app.node.snapshot import sentence
+
+Json = dict[str, Any]
+
+SENSE_SECONDS = 5.0  # between looks at the machine
+LOOK_SECONDS, DRAIN_LOOK_SECONDS = 1.0, 0.25  # between looks at what is lent
+STOPPED_SECONDS = 3.0  # for an owner who waits until all is given back
+
+
+class Borrowed(Protocol):
+    """What others have here; node/lending.py keeps it."""
+
+    def borrowers(self) -> Set[MachineId]: ...
+    def quiet_s(self) -> float: ...
+    async def stop_now(self, why: Reason) -> None: ...
+
+
+class LendRules:
+    """Says what may be lent at this moment, and takes back what may not be. Off until `begin`.
+
+    uses: bytes promised to others, of these not loaded yet, and held by this machine's own model.
+    is_lender: whether the household lets this machine lend; used_by: names of those who have
+    layers here.
+    """
+
+    def __init__(
+        self,
+        choices: Choices,
+        uses: Callable[[], tuple[int, int, int]],
+        is_lender: Callable[[], bool],
+        used_by: Callable[[], list[str]],
+        changed: Callable[[], None],
+        senser: Senser | None = None,
+    ) -> None:
+        self._choices, self._uses, self._is_lender = choices, uses, is_lender
+        self._used_by, self._changed = used_by, changed
+        self._senser = senser or Senser()
+        self.memory = MemoryRules(choices.now.lending.memory_bytes)
+        self.state: State = Off()
+        self._senses = Senses(time.monotonic())
+        self._verdict: Verdict | None = None
+        self._borrowed: Borrowed
+        self._news = asyncio.Event()
+
+    @property
+    def rules(self) -> Rules:
+        return self._choices.now.lending
+
+    async def begin(self, borrowed: Borrowed) -> None:
+        """Take up a pause of before, and look for the first time."""
+        self._borrowed = borrowed
+        pause, now_s = self._choices.now.pause, time.monotonic()
+        if pause is not None and (pause.until is None or pause.until > time.time()):
+            until_s = None if pause.until is None else now_s + pause.until - time.time()
+            self._step(Pause(now_s, until_s, STOPPED if pause.stopped else OWNER))
+        await self._sense()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep_sensing(), name="sense the owner")
+            tasks.create_task(self._keep_looking(), name="watch what is lent")
+
+    def lent_bytes(self) -> int:
+        """What others may use here in all, with the memory of this moment."""
+        verdict = self._verdict_now()
+        lends = isinstance(self.state, Ready | Working) and self._is_lender()
+        if lends and isinstance(verdict, Allowed) and verdict.has(PROCESSOR):
+            return verdict.bytes
+        return 0
+
+    def require(self) -> None:
+        """Raises Refused when nothing new may begin here, and says why."""
+        why = self.reason()
+        if why is not None:
+            raise Refused(why.code, **why.facts)
+
+    def reason(self) -> Reason | None:
+        """Why nothing is lent now, or soon nothing will be."""
+        return reason_of(self.state) or self._denial(self._verdict_now())
+
+    def look_soon(self) -> None:
+        """What is lent, or who belongs to the household, may be another now."""
+        self._news.set()
+
+    # what the owner asks
+
+    async def change(self, order: asked.ChangeLending) -> Json:
+        """Change the rules; they hold at once. Raises BadInput, or DoesNotFit without a disk."""
+        given = {
+            field: value
+            for field in order.__struct_fields__
+            if (value := getattr(order, field)) is not msgspec.UNSET
+        }
+        if "hours" in given:
+            given["hours"] = read_hours(given["hours"])
+        if not given:
+            return self.all_json()
+        await self._choices.change(
+            lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **given))
+        )
+        self.memory.chosen_bytes = self.rules.memory_bytes
+        await self._afresh()
+        return self.all_json()
+
+    async def pause(self, seconds: float | None, at_once: bool) -> Json:
+        """Pause until resumed, or for so long. At once: by kill, and this waits for the end."""
+        now_s = time.monotonic()
+        until_s = None if seconds is None else now_s + seconds
+        why, deadline_s = (STOPPED, now_s) if at_once else (OWNER, now_s + self.rules.drain_s)
+        self._step(Pause(deadline_s, until_s, why))
+        self._news.set()
+        until = None if seconds is None else time.time() + seconds
+        await self._keep_pause(settings.Pause(until, at_once))
+        if at_once:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STOPPED_SECONDS):
+                    while self._borrowed.borrowers():  # noqa: ASYNC110  ends in other tasks
+                        await asyncio.sleep(0.02)
+        return self.all_json()
+
+    async def resume(self) -> Json:
+        """End a pause by hand; the rules decide again."""
+        self._step(Resume())
+        await self._keep_pause(None)
+        await self._afresh()
+        return self.all_json()
+
+    def json(self) -> Json:
+        """What faces show of lending."""
+        lent, (used, _, _) = self.lent_bytes(), self._uses()
+        room, now_s = self.memory.room(*self._uses()), time.monotonic()
+        until_s = self.state.until_s if isinstance(self.state, Paused) else None
+        deadline_s = self.state.deadline_s if isinstance(self.state, Draining) else None
+        return {
+            "state": self.state_word(),
+            "reason": sentence(self.reason()),
+            "used_by": self._used_by(),
+            "lent_bytes": lent,
+            "used_bytes": used,
+            "total_bytes": room.total_bytes,
+            "free_bytes": room.free_bytes,
+            "resumes_in_s": None if until_s is None else max(0, round(until_s - now_s)),
+            "gives_back_in_s": None if deadline_s is None else max(0, round(deadline_s - now_s)),
+        }
+
+    def state_word(self) -> Word:
+        """One word for faces and for the other machines."""
+        if isinstance(self.state, Ready | Working) and self._uses()[0]:
+            return word(Working(frozenset()))
+        return word(self.state)
+
+    def all_json(self) -> Json:
+        """The rules with what they see now: `poolhouse lend`."""
+        senses, rules = self._senses, msgspec.to_builtins(self.rules)
+        power = senses.battery
+        return {
+            "lending": self.json(),
+            "rules": {**rules, "hours": hours_text(self.rules.hours)},
+            "most_bytes": self.memory.room(0, 0, 0).most_bytes,
+            "readings": {
+                "idle_s": senses.idle_s,
+                "battery": power and {"percent": power.percent, "plugged": power.plugged},
+                "programs": sorted(senses.programs),
+                "gpu_percent": senses.gpu_percent,
+            },
+        }
+
+    # inside
+
+    async def _keep_sensing(self) -> None:
+        while True:
+            await asyncio.sleep(SENSE_SECONDS)
+            await self._sense()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            self._judge()  # memory changes faster than what is sensed
+            was_paused = isinstance(self.state, Paused)
+            hosts = frozenset(self._borrowed.borrowers())
+            seen = Looked(time.monotonic(), hosts, self._borrowed.quiet_s())
+            for command in self._step(seen):
+                await self._borrowed.stop_now(command.why)
+                self._news.set()  # what was given back is seen at once
+            if was_paused and isinstance(self.state, Ready):
+                self._judge()
+            pace = DRAIN_LOOK_SECONDS if isinstance(self.state, Draining) else LOOK_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pace):
+                    await self._news.wait()
+            self._news.clear()
+
+    async def _sense(self) -> None:
+        rules = self.rules
+        senses = await asyncio.to_thread(self._senser.look, rules)
+        if rules is self.rules:  # else whoever changed them looks again
+            self._senses = senses
+            self._judge()
+
+    async def _afresh(self) -> None:
+        """Judge without what was before: the owner has just decided."""
+        self._verdict = None
+        await self._sense()
+        self._news.set()
+
+    def _judge(self) -> None:
+        self._verdict = verdict = self._verdict_now()
+        now_s = time.monotonic()
+        in_need = isinstance(verdict, Denied) and verdict.at_once
+        self._step(Judged(verdict, now_s if in_need else now_s + self.rules.drain_s))
+
+    def _verdict_now(self) -> Verdict:
+        senses = replace(self._senses, now_s=time.monotonic())
+        if not self._is_lender():
+            return Denied(Reason("lend_no_role"), senses.now_s)
+        return may_lend(self.rules, senses, self.memory.room(*self._uses()), self._verdict)
+
+    def _denial(self, verdict: Verdict) -> Reason | None:
+        if isinstance(verdict, Denied):
+            return verdict.why
+        return None if isinstance(verdict, Allowed) else OFF
+
+    def _step(self, event: Event) -> tuple[GiveBack, ...]:
+        before = self.state
+        self.state, commands = step(before, event)
+        if self.state != before:
+            self._changed()
+        return commands
+
+    async def _keep_pause(self, pause: settings.Pause | None) -> None:
+        await self._choices.change(lambda now: msgspec.structs.replace(now, pause=pause))

@@ -1,0 +1,193 @@
+"""What came of each forecast: kept, shown, and learned from."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from app.core.correction import MOST_FACTOR, Corrections, Factor
+from app.core.forecast import forecast
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.placement import Candidate, Forecast, Part, Plan
+from app.inference.chats import Summary
+from app.machine.paths import write_atomically
+from app.node.speed_book import far_off
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+MOST_KEPT = 200  # outcomes; of a household's usual day
+MOST_FILE_BYTES = 1 << 20
+FEWEST_TOKENS = 8  # a shorter answer says little of the speed of decoding
+
+Seconds = Annotated[float, Meta(ge=0, le=1e7)]
+
+
+class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One answer that had the pool to itself: how it was forecast, and how it was."""
+
+    at: float  # Unix time
+    model: str
+    machines: int
+    prompt_tokens: int  # that were computed
+    output_tokens: int
+    forecast_ttft_s: Seconds
+    ttft_s: Seconds
+    forecast_tok_s: Seconds
+    tok_s: Seconds
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """How far the forecast was off, as shares of what was measured: first token, decoding."""
+        first = self.forecast_ttft_s / self.ttft_s - 1 if self.ttft_s else 0.0
+        return first, self.forecast_tok_s / self.tok_s - 1 if self.tok_s else 0.0
+
+    @property
+    def is_far_off(self) -> bool:
+        """What the forecast was made from cannot hold any more."""
+        return far_off(self.forecast_ttft_s, self.ttft_s) or far_off(
+            self.forecast_tok_s, self.tok_s
+        )
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    outcomes: list[Outcome] = []
+    machines: dict[MachineId, Factor] = {}
+    links: dict[MachineId, Factor] = {}
+
+
+class Lessons:
+    """A small JSON file. What cannot be read is as if nothing had been learned."""
+
+    def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
+        self._file, self._now = file, now
+        read = load(file)
+        self._outcomes = deque(read.outcomes, MOST_KEPT)
+        self._corrections = Corrections(read.machines, read.links)
+
+    def corrected(self, machine: Candidate) -> Candidate:
+        """The machine as forecasts should see it."""
+        return self._corrections.corrected(machine)
+
+    def learn(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
+        """Compare an answer that had the pool to itself with its forecast; None where there is none."""
+        computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
+        known = predicted(plan, model, computed, n_tokens)
+        if known is None or n_tokens < FEWEST_TOKENS:
+            return None
+        self._correct(plan, known, summary)
+        outcome = Outcome(
+            at=round(self._now(), 3),
+            model=model.name,
+            machines=len({stage.machine for stage in plan.stages}),
+            prompt_tokens=computed,
+            output_tokens=n_tokens,
+            forecast_ttft_s=known.ttft_s,
+            ttft_s=summary.ttft_s,
+            forecast_tok_s=known.decode_tok_s,
+            tok_s=summary.decode_tok_s,
+        )
+        self._outcomes.append(outcome)
+        return outcome
+
+    def keep_only(self, members: Mapping[MachineId, object]) -> None:
+        """Nothing is kept of machines that were removed."""
+        machines = _only(self._corrections.machines, members)
+        self._corrections = Corrections(machines, _only(self._corrections.links, members))
+
+    def json(self) -> Json:
+        """The last outcome, and how far the forecasts were off at the median; for `status`."""
+        errors = [outcome.errors for outcome in self._outcomes]
+        middle = [
+            statistics.median(abs(each[n]) for each in errors) if errors else None for n in (0, 1)
+        ]
+        return {
+            "answers": len(self._outcomes),
+            "ttft_error": middle[0],
+            "decode_error": middle[1],
+            "last": msgspec.to_builtins(self._outcomes[-1]) if self._outcomes else None,
+            "factors": {
+                key: {
+                    "machine": asdict(self._corrections.of(Part.MACHINE, key)),
+                    "link": asdict(self._corrections.of(Part.LINK, key)),
+                }
+                for key in self._corrections.machines
+            },
+        }
+
+    def _correct(self, plan: Plan, known: Forecast, summary: Summary) -> None:
+        """Each machine, and the way to it, learns from what its stages took together."""
+        measured: dict[MachineId, float] = {}
+        for stage, figures in zip(plan.stages, summary.stages, strict=True):
+            measured[stage.machine] = measured.get(stage.machine, 0.0) + figures.busy_s
+        for machine, measured_s in measured.items():
+            times = {one.part: one.busy_s for one in known.shares if one.machine == machine}
+            self._corrections = self._corrections.learned(
+                machine, times.get(Part.MACHINE, 0.0), times.get(Part.LINK, 0.0), measured_s
+            )
+
+    def save(self) -> None:
+        """Write it down; for a thread."""
+        kept = _File(
+            list(self._outcomes),
+            dict(self._corrections.machines),
+            dict(self._corrections.links),
+        )
+        try:
+            write_atomically(self._file, msgspec.json.encode(kept))
+        except OSError as error:
+            log.warning("what came of forecasts cannot be kept: %s", error)
+
+
+def predicted(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
+    """How an answer of so many tokens will do alone; None where not all of the plan was measured."""
+    prompt, output = max(1, prompt), max(1, output)
+    work = replace(
+        plan.workload,
+        context=2
+        * (prompt + output),  # the forecast of a request asks how long it is, not if it fits
+        users=1,
+        prompt_tokens=prompt,
+        output_tokens=output,
+    )
+    return forecast(plan.stages, {one.id: one for one in plan.machines}, model, work)
+
+
+def load(file: Path) -> _File:
+    """What was kept. A damaged file is no loss."""
+    try:
+        with file.open("rb") as source:
+            data = source.read(MOST_FILE_BYTES + 1)
+        if len(data) > MOST_FILE_BYTES:
+            raise msgspec.ValidationError("longer than it can be")
+        read = msgspec.json.decode(data, type=_File)
+    except FileNotFoundError:
+        return _File()
+    except (OSError, msgspec.DecodeError, UnicodeError) as error:
+        log.warning("what came of forecasts, in %s, is passed over: %s", file, error)
+        return _File()
+    return _File(read.outcomes[-MOST_KEPT:], _sound(read.machines), _sound(read.links))
+
+
+def _sound(factors: Mapping[MachineId, Factor]) -> dict[MachineId, Factor]:
+    low, high = 1 / MOST_FACTOR, MOST_FACTOR
+    return {
+        key: one for key, one in factors.items() if low <= one.value <= high and one.answers > 0
+    }
+
+
+def _only(
+    factors: Mapping[MachineId, Factor], members: Mapping[MachineId, object]
+) -> dict[MachineId, Factor]:
+    return {key: one for key, one in factors.items() if key in members}

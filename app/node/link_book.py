@@ -1,0 +1,365 @@
+"""What the links were measured to do, and when they are measured again. Kept across restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from app.core.errors import AppError, BadInput, Busy
+from app.core.ids import MachineId
+from app.core.link import Link, LinkKind
+from app.core.reasons import said
+from app.lan import paths
+from app.lan.network import Network
+from app.lan.sockets import Address, own_host_towards
+from app.machine.interfaces import UNASKED, Interface, carrying, interfaces
+from app.machine.paths import write_atomically
+
+LOOK_SECONDS = 10.0  # between looks at the interfaces, and at what is due
+SETTLE_SECONDS = 2.0  # after a link came up; spread, so that not all measure at once
+EVERY_SECONDS = 1800.0  # the round trips of a link at rest: some kilobytes
+AGAIN_SECONDS = (5.0, 60.0)  # while there is work at either end: at first, and at most
+FAILED_SECONDS = (60.0, EVERY_SECONDS)
+DOUBT_SECONDS = 120.0  # a forecast that was wrong makes for no more measurements than this
+FRESH_SECONDS = 60.0  # a link that came back so soon by the same way is not measured anew
+CHANGED_FACTOR, CHANGED_SECONDS = 2.0, 0.002  # of the round trip: then the rest has changed too
+WAYS = 4  # to one machine, measured in one go
+MOST_WAYS_KEPT = 1000
+TRIES_BY_HAND, BY_HAND_SECONDS = 4, 0.7
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+
+class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One link as it was measured: to which address, and when (Unix time)."""
+
+    link: Link
+    address: str
+    measured_at: float
+
+
+class LinkBook:
+    """Measures the links of one node while nothing else is done. `run` keeps at it."""
+
+    def __init__(
+        self,
+        network: Network,
+        file: Path,
+        changed: Callable[[], None],
+        chosen: frozenset[str] = frozenset(),
+        chance: random.Random | None = None,
+    ) -> None:
+        self._network, self._file, self._changed = network, file, changed
+        self._chosen = chosen  # interfaces to use too, by name: VPNs and the like
+        self._chance = chance or random.Random()  # noqa: S311  spreads, protects nothing
+        self._known: dict[MachineId, Known] = load(file)
+        self._due: dict[MachineId, float] = {}  # by the monotonic clock
+        self._patience: dict[MachineId, float] = {}  # before the next try
+        self._whole: set[MachineId] = set()  # whose throughput is wanted too
+        self._ways: dict[tuple[MachineId, Address], bool] = {}  # tried, and whether they led there
+        self._doubted_at: dict[MachineId, float] = {}
+        self._interfaces: tuple[Interface, ...] = ()
+        self._one_at_a_time = asyncio.Lock()
+        self._news = asyncio.Event()
+
+    def link(self, machine: MachineId) -> Link | None:
+        """What is known of the link to `machine`; None before the first measurement."""
+        known = self._known.get(machine)
+        return known.link if known else None
+
+    async def known(self, machines: Iterable[MachineId]) -> None:
+        """Measure now what was never measured of these links; what cannot be stays unknown."""
+        for machine in machines:
+            if machine not in self._known and machine in self._network.links:
+                with suppress(AppError):
+                    await self._insistently(machine)
+
+    def json(self) -> Json:
+        """The links that are up, for the snapshot; what was not measured yet is left out."""
+        return {
+            machine: {
+                "round_trip_seconds": link.round_trip_seconds,
+                "address": str(link.address),
+                **(known_json(self._known[machine]) if machine in self._known else {}),
+            }
+            for machine, link in self._network.links.items()
+        }
+
+    def kind(self, own: str, other: str) -> LinkKind:
+        """The kind of our interface behind a connection between these addresses."""
+        found = carrying(self._interfaces, own, other)
+        return found.kind if found else LinkKind.UNKNOWN
+
+    # news
+
+    def connected(self, machine: MachineId) -> None:
+        """A link came up. It is measured soon, unless it was only away for a moment."""
+        known, link = self._known.get(machine), self._network.links.get(machine)
+        same_way = known and link and known.address == str(link.address)
+        if known and same_way and abs(time.time() - known.measured_at) < FRESH_SECONDS:
+            self._plan(machine, EVERY_SECONDS)
+        else:
+            self._measure_soon(machine)
+
+    def doubt(self, machine: MachineId) -> None:
+        """A forecast that rests on this link was wrong: measure it again when there is time."""
+        now = time.monotonic()
+        if now - self._doubted_at.get(machine, -math.inf) >= DOUBT_SECONDS:
+            self._doubted_at[machine] = now
+            self._measure_soon(machine)
+
+    def keep_only(self, members: Iterable[MachineId]) -> None:
+        """Nothing is kept of machines that were removed."""
+        gone = self._known.keys() - set(members)
+        for machine in gone:
+            del self._known[machine]
+        if gone:
+            self._save()
+
+    # measuring
+
+    async def run(self) -> None:
+        """Measure what is due, one link at a time, until cancelled."""
+        while True:
+            await self._look()
+            await self._try_new_ways()
+            now = time.monotonic()
+            due = sorted((at, machine) for machine, at in self._due.items() if at <= now)
+            for _, machine in due:
+                await self._tend(machine)
+            waits = min((at - time.monotonic() for at in self._due.values()), default=LOOK_SECONDS)
+            self._news.clear()
+            try:
+                async with asyncio.timeout(max(0.0, min(waits, LOOK_SECONDS))):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+
+    async def measure_now(self) -> Json:
+        """By hand: every link that is up, all of it. Links that could not be measured say why.
+
+        Raises BadInput when there is no link.
+        """
+        if not self._network.links:
+            raise BadInput("measure_no_links")
+        found: list[Json] = []
+        for machine, link in list(self._network.links.items()):
+            about: Json = {"id": machine, "name": link.name, "reason": None}
+            try:
+                await self._insistently(machine)
+                about |= known_json(self._known[machine])
+            except AppError as error:
+                about["reason"] = said(error)
+            found.append(about)
+        return {"links": found}
+
+    async def _insistently(self, machine: MachineId) -> None:
+        """Try again for a moment when another measurement is in the way. Raises AppError."""
+        for tried in range(TRIES_BY_HAND):
+            try:
+                async with self._one_at_a_time:
+                    await self._measure(machine)
+                return
+            except Busy:
+                if tried == TRIES_BY_HAND - 1 or self._network.probes.is_barred:
+                    raise
+            await asyncio.sleep(BY_HAND_SECONDS * (1 + self._chance.random()))
+
+    async def _tend(self, machine: MachineId) -> None:
+        """Measure one link that is due, and say when next."""
+        try:
+            async with self._one_at_a_time:
+                if machine in self._whole or await self._has_changed(machine):
+                    await self._measure(machine)
+            self._patience.pop(machine, None)
+            self._plan(machine, EVERY_SECONDS)
+        except Busy:
+            self._later(machine, AGAIN_SECONDS)
+        except AppError as error:
+            log.info("the link to %s was not measured: %s", machine[:8], error.reason)
+            self._whole.add(machine)  # the way in use may be gone: then another one is taken
+            self._later(machine, FAILED_SECONDS)
+        except Exception:  # top of a task: one link must not keep the others from being measured
+            log.exception("measuring the link to %s", machine[:8])
+            self._later(machine, FAILED_SECONDS)
+
+    async def _has_changed(self, machine: MachineId) -> bool:
+        """Whether the round trips are quite other than they were. Raises AppError."""
+        known = self._known.get(machine)
+        if known is None:
+            return True
+        now = await paths.round_trips(self._network, machine, self._network.link(machine).address)
+        low, high = sorted((now.median_s, known.link.round_trip_s))
+        return high > CHANGED_FACTOR * low and high - low > CHANGED_SECONDS
+
+    async def _measure(self, machine: MachineId) -> None:
+        """Measure the ways there are, and take the best from now on. Raises AppError."""
+        present = self._network.link(machine).address
+        others = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
+        measured, refusal = [], None
+        for way in list(dict.fromkeys((present, *others)))[:WAYS]:
+            try:
+                measured.append(await paths.measured(self._network, machine, way))
+            except Busy:
+                if not measured:
+                    raise
+                break  # what is known by now must do
+            except AppError as error:
+                refusal = refusal or error
+            self._ways[machine, way] = bool(measured) and measured[-1].address == way
+        if not measured:
+            assert refusal is not None
+            raise refusal
+        best = paths.chosen(measured, present)
+        if best.address != present:
+            paths.change_to(self._network, machine, best.address)
+            log.info("frames for %s go by %s from now on", machine[:8], best.address)
+        self._note(machine, best)
+
+    def _may_use(self, machine: MachineId, way: Address) -> bool:
+        """Whether a way is worth a try, and leads over nothing that is used only when chosen."""
+        own = own_host_towards(way.host)
+        if own is None or not self._ways.get((machine, way), True):
+            return False
+        by = carrying(self._interfaces, own, way.host)
+        allowed = UNASKED | {LinkKind.LOOPBACK}
+        return by is None or by.kind in allowed or by.name in self._chosen
+
+    def _note(self, machine: MachineId, path: paths.Path) -> None:
+        if machine not in self._network.members:
+            return
+        by = carrying(self._interfaces, path.own_host, path.address.host)
+        self._known[machine] = Known(link_of(path, by), str(path.address), time.time())
+        self._whole.discard(machine)
+        self._save()
+        self._changed()
+
+    async def _look(self) -> None:
+        """Notice links that are gone, and interfaces that came or went: then all is measured anew."""
+        found = await asyncio.to_thread(interfaces)
+        if found != self._interfaces:
+            first = not self._interfaces
+            self._interfaces = found
+            self._ways.clear()
+            for machine in () if first else self._network.links:
+                self._measure_soon(machine)
+        for machine in self._due.keys() - self._network.links.keys():
+            del self._due[machine]
+
+    async def _try_new_ways(self) -> None:
+        """An address that is heard of is tried with some kilobytes; if it leads there, all is measured."""
+        if len(self._ways) > MOST_WAYS_KEPT:  # forged announcements may name many
+            self._ways.clear()
+        for machine, link in list(self._network.links.items()):
+            known = self._known.get(machine)
+            if known is None or machine in self._whole:
+                continue  # measured soon, with all its ways
+            if known.address != str(link.address):
+                self._measure_soon(machine)
+            ways = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
+            new = [way for way in ways if way != link.address and (machine, way) not in self._ways]
+            for way in new[:WAYS]:
+                await self._try(machine, way)
+
+    async def _try(self, machine: MachineId, way: Address) -> None:
+        try:
+            async with self._one_at_a_time:
+                await paths.round_trips(self._network, machine, way)
+        except Busy:
+            return  # at the next look
+        except AppError:
+            self._ways[machine, way] = False
+            return
+        self._ways[machine, way] = True
+        self._measure_soon(machine)
+
+    def _measure_soon(self, machine: MachineId) -> None:
+        self._whole.add(machine)
+        self._plan(machine, SETTLE_SECONDS)
+
+    def _later(self, machine: MachineId, patience: tuple[float, float]) -> None:
+        least, most = patience
+        waits = max(least, min(most, 2 * self._patience.get(machine, 0.0)))
+        self._patience[machine] = waits
+        self._plan(machine, waits)
+
+    def _plan(self, machine: MachineId, seconds: float) -> None:
+        """Due after that long, and up to as long again for a short wait, a tenth for a long one."""
+        spread = min(seconds, 0.1 * seconds + 1.0) * self._chance.random()
+        self._due[machine] = time.monotonic() + seconds + spread
+        self._news.set()
+
+    def _save(self) -> None:
+        try:
+            write_atomically(self._file, msgspec.json.encode(self._known))
+        except OSError as error:  # they are measured again after the next start
+            log.warning("the measured links cannot be kept: %s", error)
+
+
+def link_of(path: paths.Path, by: Interface | None) -> Link:
+    """A measured path and the interface that carries it, as the planner takes it."""
+    found = path.measured
+    return Link(
+        round_trip_s=found.round_trips.median_s,
+        round_trip_p99_s=found.round_trips.p99_s,
+        jitter_s=found.round_trips.jitter_s,
+        out_bytes_per_s=found.out_bytes_per_s,
+        in_bytes_per_s=found.in_bytes_per_s,
+        interface=by.name if by else "",
+        kind=by.kind if by else LinkKind.UNKNOWN,
+        mtu=by.mtu if by else None,
+        negotiated_bits_per_s=by.negotiated_bits_per_s if by else None,
+        far_kind=found.far_kind,
+    )
+
+
+def known_json(known: Known) -> Json:
+    """Every figure of a measured link, and when it was measured."""
+    link = known.link
+    return {
+        "measured_at": round(known.measured_at, 3),
+        "measured_address": known.address,
+        "measured_round_trip_seconds": link.round_trip_s,
+        "round_trip_p99_seconds": link.round_trip_p99_s,
+        "jitter_seconds": link.jitter_s,
+        "out_bytes_per_s": link.out_bytes_per_s,
+        "in_bytes_per_s": link.in_bytes_per_s,
+        "interface": link.interface,
+        "kind": str(link.kind),
+        "far_kind": str(link.far_kind),
+        "mtu": link.mtu,
+        "negotiated_bits_per_s": link.negotiated_bits_per_s,
+    }
+
+
+def load(file: Path) -> dict[MachineId, Known]:
+    """What an earlier start measured. A damaged file is no loss: links are measured again."""
+    try:
+        read = msgspec.json.decode(file.read_bytes(), type=dict[str, Known])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.MsgspecError) as error:
+        log.warning("the measured links in %s are passed over: %s", file, error)
+        return {}
+    return {MachineId(machine): known for machine, known in read.items() if is_sound(known)}
+
+
+def is_sound(known: Known) -> bool:
+    """Whether these figures can have been measured."""
+    link = known.link
+    rates = link.out_bytes_per_s, link.in_bytes_per_s
+    times = link.round_trip_s, link.round_trip_p99_s, link.jitter_s, known.measured_at
+    return all(math.isfinite(x) and x > 0 for x in rates) and all(
+        math.isfinite(x) and x >= 0 for x in times
+    )

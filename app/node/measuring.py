@@ -1,0 +1,280 @@
+"""How fast each machine is with a model: this one measured, lenders asked, hosts answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from app.catalog.shape import shape_of
+from app.catalog.shelf import Entry, Shelf
+from app.core.errors import AppError, Reason, Refused, StageLost
+from app.core.household import Household
+from app.core.ids import MachineId
+from app.core.membership import Member
+from app.core.model_shape import ModelShape
+from app.core.operations import Role
+from app.core.speed import Speed
+from app.lan import messages
+from app.node.ndjson import Progress
+from app.node.offers import without_paths
+from app.node.own_speed import OwnSpeed
+from app.node.requests import MeasureModel
+
+log = logging.getLogger(__name__)
+
+WITHIN_S = 60.0  # a plan is made without those that take longer
+RETRY_S = 1.0  # after "busy"
+MOST_REQUEST = 1 << 30  # then their numbers begin anew
+
+Json = dict[str, Any]
+Send = Callable[[messages.Message], Awaitable[None]]
+Answer = messages.SpeedMeasured | messages.SpeedRefused
+
+
+class LenderLink(Protocol):
+    """What is needed of a link to a lender."""
+
+    async def send(self, message: messages.Message) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is measured, and for whom progress is shown."""
+
+    shape: ModelShape
+    batch_rows: int
+    report: Progress
+
+    def tell(self, machine: str | None, done: int, total: int) -> None:
+        step = {"step": "measuring", "machine": machine, "done": done, "total": total}
+        self.report({**step, "unit": "steps"})
+
+
+class Measuring:
+    """Speeds by machine, as the planner wants them. What was measured before costs nothing."""
+
+    def __init__(
+        self,
+        own: OwnSpeed,
+        shelf: Shelf,
+        link: Callable[[MachineId], LenderLink],
+        group: asyncio.TaskGroup,
+    ) -> None:
+        self._own, self._shelf, self._link, self._group = own, shelf, link, group
+        self._request = 0
+        self._waiting: dict[tuple[MachineId, int], asyncio.Future[Answer]] = {}
+        self._theirs: dict[tuple[MachineId, ModelShape, int], Speed] = {}
+        self._doubted: set[tuple[MachineId, ModelShape, int]] = set()
+        self._answering: set[MachineId] = set()
+
+    async def speeds(
+        self,
+        entry: Entry,
+        me: tuple[MachineId, str],
+        lenders: Mapping[MachineId, str],
+        batch_rows: int,
+        report: Progress,
+        within_s: float = WITHIN_S,
+        one_by_one: bool = False,
+        known_only: bool = False,
+    ) -> dict[MachineId, Speed | None]:
+        """How fast this machine and the lenders (names by id) are with this model, all asked at once.
+
+        one_by_one: for nodes that share one computer, which would slow each other down. known_only: nobody
+        is asked, and nothing is measured.
+        None: it did not answer in time, is busy, or cannot measure this model. Never raises for a
+        machine or a model that cannot be measured.
+        """
+        try:
+            shape = await asyncio.to_thread(self._shape, entry)
+        except AppError as error:
+            log.info("%s cannot be measured: %s", entry.name, error.reason)
+            return dict.fromkeys((me[0], *lenders))
+        if known_only:
+            own = await self._own.known(shape, batch_rows)
+            theirs = {key: self._theirs.get((key, shape, batch_rows)) for key in lenders}
+            return {me[0]: own, **theirs}
+        question = Question(shape, batch_rows, report)
+        one_at_a_time = asyncio.Semaphore(1 if one_by_one else len(lenders) + 1)
+
+        async def known(machine: MachineId, name: str) -> Speed | None:
+            async with one_at_a_time:
+                here = machine == me[0]
+                work = self._here(name, question) if here else self._of(machine, name, question)
+                return await _or_none(work, within_s)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = {
+                key: group.create_task(known(key, name), name=f"measure {name}")
+                for key, name in {me[0]: me[1], **lenders}.items()
+            }
+        return {key: task.result() for key, task in tasks.items()}
+
+    async def table(
+        self,
+        order: MeasureModel,
+        batch_rows: int,
+        household: Household,
+        me: MachineId,
+        report: Progress,
+    ) -> Json:
+        """The speeds of all machines here, with their numbers, for a person or a script."""
+        entry = await asyncio.to_thread(self._shelf.get, order.model)
+        names = {
+            key: machine.name
+            for key, machine in household.machines.items()
+            if key != me and machine.online and "lender" in machine.roles
+        }
+        own = household.machines[me].name
+        speeds = await self.speeds(
+            entry, (me, own), names, batch_rows, report, one_by_one=order.one_by_one
+        )
+        numbers = {key: speed and asdict(speed) for key, speed in speeds.items()}
+        return {"model": entry.name, "speeds": numbers}
+
+    async def doubt(self, entry: Entry, batch_rows: int) -> None:
+        """Forecast and fact are far apart (speed_book.far_off): measure anew when next asked."""
+        try:
+            shape = await asyncio.to_thread(self._shape, entry)
+        except AppError:
+            return
+        await self._own.forget(shape, batch_rows)
+        self._doubted |= {key for key in self._theirs if key[1] == shape}
+        self._theirs = {key: speed for key, speed in self._theirs.items() if key[1] != shape}
+
+    # what comes by the network
+
+    async def asked(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
+        """A host asks; the answer is sent when it is known. One question of a member at a time."""
+        if member.id in self._answering:
+            reason = Reason("speed_busy")
+        elif Role.HOST not in member.roles:
+            reason = Reason("role_missing", {"name": member.name})
+        else:
+            self._answering.add(member.id)
+            work = self._answer(member, order, send)
+            self._group.create_task(work, name=f"measure for {member.name}")
+            return
+        await _send(send, self._refused(order, reason))
+
+    def heard(self, machine: MachineId, answer: Answer) -> None:
+        """A lender answered. What nobody waits for changes nothing."""
+        future = self._waiting.get((machine, answer.request))
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def gone(self, machine: MachineId, name: str) -> None:
+        """The link is down: it will not answer, and may come back as another build."""
+        for (of, _), future in self._waiting.items():
+            if of == machine and not future.done():
+                future.set_exception(StageLost("stage_unreachable", machine=name))
+        self._theirs = {key: speed for key, speed in self._theirs.items() if key[0] != machine}
+
+    # inside
+
+    def _shape(self, entry: Entry) -> ModelShape:
+        return shape_of(self._shelf.header(entry), entry.model)
+
+    async def _here(self, name: str, question: Question) -> Speed:
+        def tell(done: int, total: int) -> None:
+            question.tell(name, done, total)
+
+        return await self._own.for_user(question.shape, question.batch_rows, tell)
+
+    async def _of(self, machine: MachineId, name: str, question: Question) -> Speed:
+        """What a lender says. Raises what it refused with, or StageLost."""
+        key = (machine, question.shape, question.batch_rows)
+        if known := self._theirs.get(key):
+            return known
+        question.tell(name, 0, 1)
+        while True:
+            answer = await self._asked(machine, question, again=key in self._doubted)
+            if isinstance(answer, messages.SpeedMeasured):
+                break
+            reason = messages.understood(answer)
+            if reason.code != "speed_busy":
+                raise Refused(reason.code, **reason.facts)
+            await asyncio.sleep(RETRY_S)
+        self._doubted.discard(key)
+        speed = self._theirs[key] = _speed(answer)
+        question.tell(name, 1, 1)
+        return speed
+
+    async def _asked(self, machine: MachineId, question: Question, *, again: bool) -> Answer:
+        self._request = (self._request + 1) % MOST_REQUEST
+        waiting = (machine, self._request)
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[waiting] = future
+        try:
+            order = messages.MeasureSpeed(
+                request=self._request, shape=question.shape, batch_rows=question.batch_rows,
+                again=again,
+            )  # fmt: skip
+            await self._link(machine).send(order)
+            return await future
+        finally:
+            del self._waiting[waiting]
+
+    async def _answer(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
+        answer: Answer
+        try:
+            speed = await self._own.for_member(order.shape, order.batch_rows, again=order.again)
+            answer = _measured(order, speed)
+        except AppError as error:
+            log.info("nothing was measured for %s: %s", member.name, error.reason)
+            answer = self._refused(order, error.reason)
+        except Exception:  # the outer wall of this task
+            log.exception("a measurement for %s", member.name)
+            answer = self._refused(order, Reason("bug"))
+        finally:
+            self._answering.discard(member.id)
+        await _send(send, answer)
+
+    def _refused(self, order: messages.MeasureSpeed, reason: Reason) -> messages.SpeedRefused:
+        facts = without_paths(reason, self._own.root)
+        return messages.SpeedRefused(request=order.request, code=reason.code, facts=facts)
+
+
+def _measured(order: messages.MeasureSpeed, speed: Speed) -> messages.SpeedMeasured:
+    return messages.SpeedMeasured(
+        request=order.request,
+        layer_s=speed.layer_s,
+        layer_row_s=speed.layer_row_s,
+        position_s=speed.position_s,
+        chunk_s=speed.chunk_s,
+        step_s=speed.step_s,
+    )
+
+
+def _speed(answer: messages.SpeedMeasured) -> Speed:
+    """Its numbers as they came: their bounds are those of the message, and what they forecast is
+    compared with what happens."""
+    return Speed(
+        layer_s=answer.layer_s,
+        layer_row_s=answer.layer_row_s,
+        position_s=answer.position_s,
+        chunk_s=answer.chunk_s,
+        step_s=answer.step_s,
+        head_s=0.0,  # it runs on the host
+        head_row_s=0.0,
+    )
+
+
+async def _send(send: Send, answer: Answer) -> None:
+    with suppress(AppError):  # the host is gone
+        await send(answer)
+
+
+async def _or_none(work: Coroutine[Any, Any, Speed], within_s: float) -> Speed | None:
+    try:
+        async with asyncio.timeout(within_s):
+            return await work
+    except TimeoutError:
+        log.info("a machine was not measured within %.0f s", within_s)
+    except AppError as error:
+        log.info("a machine was not measured: %s", error.reason)
+    return None

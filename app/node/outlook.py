@@ -1,0 +1,85 @@
+"""What plans are made from: who is there, how fast each is with the model, how good each link is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from app.catalog.shelf import Entry
+from app.core.ids import MachineId
+from app.core.link import Link, LinkKind
+from app.core.placement import Candidate
+from app.core.speed import Speed
+from app.node.lessons import Lessons
+from app.node.ndjson import Progress
+
+Speeds = Mapping[MachineId, Speed | None]
+Released = Mapping[MachineId, int]
+
+
+class Measures(Protocol):
+    """Where speeds come from: node/measuring.py."""
+
+    async def speeds(
+        self, entry: Entry, me: tuple[MachineId, str], lenders: Mapping[MachineId, str],
+        batch_rows: int, report: Progress, *, one_by_one: bool = False, known_only: bool = False,
+    ) -> dict[MachineId, Speed | None]: ...  # fmt: skip
+    async def doubt(self, entry: Entry, batch_rows: int) -> None: ...
+
+
+class Links(Protocol):
+    """Where links come from: node/link_book.py."""
+
+    def link(self, machine: MachineId) -> Link | None: ...
+    async def known(self, machines: Iterable[MachineId]) -> None: ...
+    def doubt(self, machine: MachineId) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The household as the planner sees it. The callables give what is wired later or changes."""
+
+    candidates: Callable[[Released], tuple[Candidate, list[Candidate]]]
+    measures: Callable[[], Measures]
+    links: Callable[[], Links]
+    lessons: Lessons
+
+    async def speeds(
+        self, entry: Entry, batch_rows: int, report: Progress, *, known_only: bool = False
+    ) -> Speeds:
+        """How fast each machine is with a model, measured now where that is not known.
+
+        known_only: nothing is measured. None: a machine that cannot say.
+        """
+        host, lenders = self.candidates({})
+        if not known_only:
+            await self.links().known(lender.id for lender in lenders)
+        # nodes that share one computer would slow each other down
+        shared = any(_kind(self.links().link(lender.id)) is LinkKind.LOOPBACK for lender in lenders)
+        names = {lender.id: lender.name for lender in lenders}
+        return await self.measures().speeds(
+            entry, (host.id, host.name), names, batch_rows, report,
+            one_by_one=shared, known_only=known_only,
+        )  # fmt: skip
+
+    def machines(self, released: Released, speeds: Speeds) -> tuple[Candidate, list[Candidate]]:
+        """Host and lenders with all that was measured of them. `released`: as in node.py."""
+        host, lenders = self.candidates(released)
+        seen = [
+            self.lessons.corrected(
+                replace(one, speed=speeds.get(one.id), link=self.links().link(one.id))
+            )
+            for one in lenders
+        ]
+        return self.lessons.corrected(replace(host, speed=speeds.get(host.id))), seen
+
+    async def doubt(self, entry: Entry, batch_rows: int, machines: Iterable[MachineId]) -> None:
+        """A forecast was far off: what it was made from is measured again when there is time."""
+        await self.measures().doubt(entry, batch_rows)
+        for machine in machines:
+            self.links().doubt(machine)
+
+
+def _kind(link: Link | None) -> LinkKind | None:
+    return link.kind if link else None

@@ -1,0 +1,142 @@
+"""How fast this machine is with a model: known from its book, or measured now, one trial at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from app.core.errors import Busy
+from app.core.model_shape import ModelShape
+from app.core.speed import Speed
+from app.inference.speedometer import Gauge, measure
+from app.inference.trial_run import Report, silent
+from app.machine import devices
+from app.node.hardware import Hardware
+from app.node.speed_book import SpeedBook, key_of
+
+log = logging.getLogger(__name__)
+
+OWN_SHARE = 0.5  # of the free memory, for a trial of seconds
+AGAIN_S = 300.0  # what was measured so lately is not measured again, whoever doubts it
+
+
+class Borrowed(Protocol):
+    """What others have here."""
+
+    @property
+    def used_bytes(self) -> int: ...
+    def busy(self) -> bool: ...
+
+
+class Answering(Protocol):
+    """What this machine's own user does."""
+
+    @property
+    def answering(self) -> bool: ...
+
+
+class Terms(Protocol):
+    """The owner's rules."""
+
+    def require(self) -> None: ...
+    def lent_bytes(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Whom a trial could disturb on this machine; asked anew before each step of it."""
+
+    hardware: Hardware
+    borrowed: Borrowed
+    own: Answering
+    terms: Terms
+
+    def busy(self) -> bool:
+        """Whether an answer is computed here, for whomever, or layers are being loaded for others."""
+        return self.own.answering or self.borrowed.busy()
+
+    def lent_bytes(self) -> int:
+        """What a host may still use. Raises Refused when nothing new may begin."""
+        self.terms.require()
+        return max(0, self.terms.lent_bytes() - self.borrowed.used_bytes)
+
+
+class OwnSpeed:
+    """Trials of this machine. In `root` are the book and, during a trial, a folder for its files."""
+
+    def __init__(self, here: Here, root: Path) -> None:
+        self._here, self.root = here, root
+        self._book = SpeedBook(root / "speeds.json")
+        self._turn = asyncio.Lock()
+        self._rested_at = 0.0
+
+    async def known(self, shape: ModelShape, batch_rows: int) -> Speed | None:
+        """What `for_user` would say without measuring."""
+        setup = await self._here.hardware.setup(batch_rows)
+        return self._book.get(key_of(setup, shape, head=True))
+
+    async def for_user(self, shape: ModelShape, batch_rows: int, report: Report = silent) -> Speed:
+        """With the output matrix, for this machine's own user; waits for a trial that is under way.
+
+        Raises as `measure`, Busy among it.
+        """
+        setup = await self._here.hardware.setup(batch_rows)
+        key = key_of(setup, shape, head=True)
+        if known := self._book.get(key):
+            return known
+        async with self._turn:
+            if known := self._book.get(key):
+                return known
+            free = int(devices.memory().free_bytes * OWN_SHARE)
+            gauge = Gauge(setup.threads, batch_rows, free, head=True, low_priority=False)
+            return await self._tried(key, shape, gauge, self._here.busy, report)
+
+    async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
+        """Without the output matrix, within what is lent; at most half of the time goes to members' trials.
+
+        again: what is known is doubted. Raises as `measure`; Busy while any trial runs or rests.
+        """
+        setup = await self._here.hardware.setup(batch_rows)
+        key = key_of(setup, shape, head=False)
+        known = self._book.get(key)
+        if known and not (again and self._book.age_s(key) > AGAIN_S):
+            return known
+        if self._turn.locked() or time.monotonic() < self._rested_at:
+            raise Busy("speed_busy")
+        async with self._turn:
+            began = time.monotonic()
+            gauge = Gauge(setup.threads, batch_rows, self._here.lent_bytes(), head=False)
+            try:
+                return await self._tried(key, shape, gauge, self._unwelcome, silent)
+            finally:
+                now = time.monotonic()
+                self._rested_at = now + (now - began)
+
+    async def forget(self, shape: ModelShape, batch_rows: int) -> None:
+        """The next question for this machine's user measures anew."""
+        setup = await self._here.hardware.setup(batch_rows)
+        key = key_of(setup, shape, head=True)
+        if self._book.age_s(key) > AGAIN_S:
+            await asyncio.to_thread(self._book.forget, key)
+
+    def _unwelcome(self) -> bool:
+        """Whether a trial for another machine must end: work came, or the owner wants the machine."""
+        self._here.lent_bytes()
+        return self._here.busy()
+
+    async def _tried(
+        self, key: str, shape: ModelShape, gauge: Gauge, busy: Callable[[], bool], report: Report
+    ) -> Speed:
+        if busy():
+            raise Busy("speed_busy")
+        began = time.monotonic()
+        speed = await measure(shape, self.root / "measuring", gauge, busy=busy, report=report)
+        seconds = time.monotonic() - began
+        log.info("%s layers measured in %.1f s: %s", shape.architecture, seconds, speed)
+        await asyncio.to_thread(self._book.keep, key, speed)
+        return speed

@@ -1,0 +1,130 @@
+"""Measured speeds of this machine, kept by engine build, hardware and shape of the model."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from app.core.model_shape import ModelShape
+from app.core.speed import Speed
+from app.machine.paths import write_atomically
+
+log = logging.getLogger(__name__)
+
+FORMAT = 1  # higher when the measurement itself changes
+MOST_ENTRIES = 256
+MOST_FILE_BYTES = 1 << 20
+OLD_AFTER_S = 14 * 24 * 3600.0  # drivers, cooling and other programs change
+FAR_OFF = 2.0  # a forecast this many times too high or low was made with numbers that hold no more
+
+Key = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+Seconds = Annotated[float, Meta(ge=0, le=1e4)]
+SomeSeconds = Annotated[float, Meta(gt=0, le=1e4)]
+
+
+class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A Speed with the bounds of each number."""
+
+    measured_at: Annotated[float, Meta(ge=0)]  # seconds since 1970
+    layer_s: SomeSeconds
+    layer_row_s: Seconds
+    position_s: Seconds
+    chunk_s: SomeSeconds
+    step_s: Seconds
+    head_s: Seconds
+    head_row_s: Seconds
+
+    def speed(self) -> Speed:
+        return Speed(
+            self.layer_s, self.layer_row_s, self.position_s, self.chunk_s, self.step_s,
+            self.head_s, self.head_row_s,
+        )  # fmt: skip
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: int
+    entries: Annotated[dict[Key, _Kept], Meta(max_length=MOST_ENTRIES)]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a speed depends on beside the model."""
+
+    engine: str  # build and features, as machine/engines.py tells them
+    device: str
+    threads: int
+    batch_rows: int
+
+
+def key_of(setup: Setup, shape: ModelShape, *, head: bool) -> str:
+    """The name of one measurement: 64 hex digits, another one when anything in it is another."""
+    facts = (FORMAT, setup.engine, setup.device, setup.threads, setup.batch_rows, head, shape)
+    return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()
+
+
+def far_off(forecast_s: float, measured_s: float) -> bool:
+    """Whether a forecast missed by so much that the speeds behind it must be measured again."""
+    low, high = sorted((forecast_s, measured_s))
+    return high > FAR_OFF * low
+
+
+class SpeedBook:
+    """A small JSON file. What cannot be read, or is old, is as if it had never been measured."""
+
+    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+        self._path, self._now = path, now
+        self._entries = self._read()
+
+    def get(self, key: str) -> Speed | None:
+        """The speed that was measured, unless that is long ago."""
+        kept = self._entries.get(key)
+        if kept is None or not -OLD_AFTER_S < self._now() - kept.measured_at < OLD_AFTER_S:
+            return None
+        return kept.speed()
+
+    def age_s(self, key: str) -> float:
+        """How long ago it was measured; infinite when it never was."""
+        kept = self._entries.get(key)
+        return self._now() - kept.measured_at if kept else float("inf")
+
+    def keep(self, key: str, speed: Speed) -> None:
+        """Write it down. A disk that cannot take it costs another measurement, and nothing else."""
+        self._entries.pop(key, None)
+        fields = {name: getattr(speed, name) for name in Speed.__slots__}
+        self._entries[key] = _Kept(measured_at=self._now(), **fields)
+        for oldest in list(self._entries)[:-MOST_ENTRIES]:
+            del self._entries[oldest]
+        self._write()
+
+    def forget(self, key: str) -> None:
+        """It does not hold any more."""
+        if self._entries.pop(key, None) is not None:
+            self._write()
+
+    def _read(self) -> dict[str, _Kept]:
+        try:
+            with self._path.open("rb") as file:
+                data = file.read(MOST_FILE_BYTES + 1)
+            if len(data) > MOST_FILE_BYTES:
+                raise msgspec.ValidationError("longer than a book can be")
+            found = msgspec.json.decode(data, type=_File)
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.DecodeError, UnicodeError) as error:
+            log.warning("the speeds in %s are measured again: %s", self._path, error)
+            return {}
+        return dict(found.entries) if found.format == FORMAT else {}
+
+    def _write(self) -> None:
+        try:
+            write_atomically(self._path, msgspec.json.encode(_File(FORMAT, self._entries)))
+        except OSError as error:
+            log.warning("speeds could not be kept in %s: %s", self._path, error)

@@ -1,0 +1,92 @@
+"""What this machine tells the others of itself whenever it changes, and what they tell of themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from app.core.errors import Reason
+from app.core.household import Told
+from app.core.operations import clean_name
+from app.core.reasons import said
+from app.lan import messages
+from app.lan.handlers import Offer
+from app.lan.peer import PeerLink
+from app.node.lend_rules import LendRules
+
+STATUS_SECONDS = 0.25  # changes closer together are told as one
+FREE_SECONDS = 5.0  # between looks at the free memory, which changes without news of ours
+
+
+class Telling:
+    """Tells the others what this machine lends, when that is another than they know."""
+
+    def __init__(
+        self,
+        status: Callable[[], messages.Status],
+        tell: Callable[[messages.Message], Awaitable[None]],
+    ) -> None:
+        self._status, self._tell = status, tell
+        self._news = asyncio.Event()
+
+    def changed(self) -> None:
+        """What is told may be another now. Cheap; call it as often as you like."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        told = None
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FREE_SECONDS):
+                    await self._news.wait()
+            self._news.clear()
+            now = self._status()
+            if now != told:
+                told = now
+                await self._tell(now)
+            await asyncio.sleep(STATUS_SECONDS)
+
+
+def status_of(offer: Offer, used_bytes: int, rules: LendRules) -> messages.Status:
+    """What others hear of this machine now. Reasons go as codes: their facts stay here."""
+    why = rules.reason()
+    return messages.Status(
+        name=offer.name[:64],
+        device=offer.device,
+        total_bytes=offer.total_bytes,
+        lendable_bytes=offer.lendable_bytes,
+        used_bytes=used_bytes,
+        state=rules.state_word(),
+        reason=why.code if why else None,
+    )
+
+
+def told(link: PeerLink, status: messages.Status) -> Told:
+    """What another machine says of itself, fit to be shown."""
+    return Told(
+        link.peer,
+        clean_name(status.name),
+        cleaned(status.device),
+        status.total_bytes,
+        status.lendable_bytes,
+        status.used_bytes,
+        status.state,
+        _understood(status.reason),
+    )
+
+
+def cleaned(device: str) -> str:
+    """What another machine says of its processor, fit to be shown."""
+    return clean_name(device) if device else ""
+
+
+def _understood(code: str | None) -> Reason | None:
+    """The reason another machine gave, if this version has a sentence for it that needs no facts."""
+    reason = Reason(code or "")
+    try:
+        said(reason)
+    except (KeyError, IndexError):
+        return None
+    return reason

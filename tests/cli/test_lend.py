@@ -1,0 +1,206 @@
+"""`poolhouse lend`, `rename`, `roles` and `remove`: what is asked of the node, and what is read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from typing import Any
+
+import pytest
+
+from app.cli import lend_view
+from app.cli.face import Face
+from app.cli.shapes import LendState, read
+
+Json = dict[str, Any]
+GIB = 1 << 30
+RULES: Json = {
+    "memory_bytes": 4 * GIB, "devices": [], "idle_s": 0.0, "hours": "always", "battery_percent": 50,
+    "programs": ["game.exe"], "gpu": True, "drain_s": 30.0,
+}  # fmt: skip
+LENDING: Json = {
+    "state": "working", "reason": None, "used_by": ["den-pc"], "lent_bytes": 4 * GIB,
+    "used_bytes": GIB, "resumes_in_s": None, "gives_back_in_s": None,
+}  # fmt: skip
+READINGS: Json = {"idle_s": None, "battery": None, "programs": [], "gpu_percent": None}
+SHOWN: Json = {
+    "lending": LENDING, "rules": RULES, "most_bytes": 4 * GIB, "readings": READINGS
+}  # fmt: skip
+
+
+def test_lend_shows_each_rule_with_its_reading(poolhouse: Any, answering: Any) -> None:
+    readings = {"idle_s": 12.0, "battery": {"percent": 48.3, "plugged": False},
+                "programs": ["game"], "gpu_percent": 3.0}  # fmt: skip
+    rules = {**RULES, "idle_s": 300.0, "hours": "mon-fri 18:00-08:00"}
+    answering({("GET", "/lending"): {**SHOWN, "rules": rules, "readings": readings}})
+    assert poolhouse("lend").out == TABLE
+
+
+TABLE = """\
+Lending 1.0 GiB to den-pc.
+
+Memory    at most 4.0 GiB
+Devices   all
+Owner     after 5 min unused (now: 12 s)
+Hours     mon-fri 18:00-08:00
+Battery   on battery only above 50 % (now: 48 %, on battery)
+Not with  game.exe (running: game)
+Graphics  pauses while another program keeps it busy (now: 3 %)
+Answers   may take 30 s to end when it pauses
+"""
+
+
+def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
+    rules = {**RULES, "memory_bytes": None, "idle_s": 60.0, "battery_percent": 0, "programs": [],
+             "gpu": False, "devices": ["cpu"]}  # fmt: skip
+    answering({("GET", "/lending"): {**SHOWN, "rules": rules}})
+    lines = poolhouse("lend").out.splitlines()
+    assert lines[2:9] == [
+        "Memory    at most 4.0 GiB (half of what was free at start)",
+        "Devices   cpu",
+        "Owner     after 1 min unused (nobody sits here, as far as it can tell)",
+        "Hours     always",
+        "Battery   at any level",
+        "Not with  no program named",
+        "Graphics  lends beside other programs",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"state": "ready"}, "Ready: others may use 4.0 GiB."),
+        (
+            {"state": "draining", "reason": "Paused by its owner.", "gives_back_in_s": 12},
+            "Finishing what runs for den-pc, at most 12 s. Paused by its owner.",
+        ),
+        (
+            {"state": "paused", "reason": "Paused by its owner.", "resumes_in_s": 3600},
+            "Paused by its owner until 18:30.",
+        ),
+        (
+            {"state": "paused", "reason": "Paused: it runs on battery."},
+            "Paused: it runs on battery.",
+        ),
+        ({"state": "off", "reason": None}, "Lends nothing."),
+    ],
+)
+def test_the_headline(changes: Json, sentence: str) -> None:
+    shown = read({**SHOWN, "lending": {**LENDING, **changes}}, LendState)
+    now = dt.datetime(2026, 11, 21, 17, 30, tzinfo=dt.UTC)
+    assert lend_view.headline(shown, now) == sentence
+
+
+@pytest.mark.parametrize(
+    ("typed", "body"),
+    [
+        (("--memory", "off"), {"memory_bytes": 0}),
+        (("--memory", "half"), {"memory_bytes": None}),
+        (("--memory", "1.5GiB", "--idle", "5m"), {"memory_bytes": 3 * GIB // 2, "idle_s": 300.0}),
+        (("--schedule", "sat"), {"hours": "sat"}),
+        (("--battery", "30", "--drain", "1m"), {"battery_percent": 30, "drain_s": 60.0}),
+        (("--not-with", "b", "--not-with", "GAME.exe"), {"programs": ["game.exe", "b"]}),
+        (("--with", "Game.EXE"), {"programs": []}),
+        (("--device", "cpu"), {"devices": ["cpu"]}),
+        (("--device", "all"), {"devices": []}),
+        (("--despite-gpu",), {"gpu": False}),
+        (("--pause-for-gpu",), {"gpu": True}),
+    ],
+)
+def test_rules_are_asked_for(
+    poolhouse: Any, answering: Any, typed: tuple[str, ...], body: Json
+) -> None:
+    node = answering({("GET", "/lending"): SHOWN, ("POST", "/lending"): SHOWN})
+    assert poolhouse("lend", *typed, "--json").json == SHOWN
+    assert node.asked == [("GET", "/lending", {}), ("POST", "/lending", body)]
+
+
+@pytest.mark.parametrize(
+    ("typed", "path", "body"),
+    [
+        (("--pause",), "/lending/pause", {}),
+        (("--pause", "1h"), "/lending/pause", {"seconds": 3600.0}),
+        (("--stop",), "/lending/pause", {"at_once": True}),
+        (("--resume",), "/lending/resume", {}),
+    ],
+)
+def test_pauses(
+    poolhouse: Any, answering: Any, typed: tuple[str, ...], path: str, body: Json
+) -> None:
+    node = answering({("GET", "/lending"): SHOWN, ("POST", path): SHOWN})
+    assert poolhouse("lend", *typed).code == 0
+    assert node.asked[-1] == ("POST", path, body)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [("1h",), ("--pause", "--resume"), ("--pause", "soon"), ("--idle", "5 weeks"),
+     ("--battery", "101"), ("--memory", "much"), ("--stop", "1h")],
+)  # fmt: skip
+def test_what_makes_no_sense_is_not_asked(
+    poolhouse: Any, answering: Any, typed: tuple[str, ...]
+) -> None:
+    node = answering({})
+    said = poolhouse("lend", *typed)
+    assert (said.code, said.out) == (2, "")
+    assert node.asked == []
+
+
+def test_a_program_that_was_never_named(poolhouse: Any, answering: Any) -> None:
+    answering({("GET", "/lending"): SHOWN})
+    said = poolhouse("lend", "--with", "other")
+    assert said.code == 1
+    assert said.err == "other is no program that lending pauses for. There are: game.exe.\n"
+
+
+def test_rename_and_roles(poolhouse: Any, answering: Any) -> None:
+    node = answering({
+        ("POST", "/machines/a%2Fb/name"): {"renamed": {"id": "x", "name": "loft", "was": "a/b"}},
+        ("POST", "/machines/loft/roles"): {"machine": {"name": "loft", "roles": ["host", "lender"]}},
+    })  # fmt: skip
+    assert poolhouse("rename", "a/b", "loft").out == "a/b is called loft now.\n"
+    assert poolhouse("roles", "loft", "--lender", "--host").out == "loft is host and lender now.\n"
+    assert [body for _, _, body in node.asked] == [{"name": "loft"}, {"roles": ["host", "lender"]}]
+    assert poolhouse("roles", "loft").code == 2
+
+
+@pytest.mark.parametrize("command", [("remove", "attic-pc"), ("rm", "guide"), ("reset",)])
+def test_where_nobody_can_be_asked_nothing_is_removed(
+    poolhouse: Any, answering: Any, command: tuple[str, ...]
+) -> None:
+    node = answering({})
+    said = poolhouse(*command)
+    assert (said.code, said.out) == (1, "")
+    if command[0] != "reset":  # which is refused first while the node runs
+        assert said.err == ("Nobody can be asked here whether that is meant. Add --yes to do it.\n")
+    assert node.asked == []
+
+
+@pytest.mark.parametrize(("typed", "asked"), [("y\n", 1), ("n\n", 0), ("", 0)])
+def test_a_person_is_asked(
+    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch, typed: str, asked: int
+) -> None:
+    import io
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(Face, "is_live", True)
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    node = answering({("DELETE", "/models/guide"): {"removed": "guide", "freed_bytes": 0}})
+    assert poolhouse("rm", "guide").code == (0 if asked else 130)
+    assert len(node.asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("option", "query"), [("--keep-added", "keep"), ("--remove-added", "remove")]
+)
+def test_what_becomes_of_machines_that_a_removed_one_added(
+    poolhouse: Any, answering: Any, option: str, query: str
+) -> None:
+    answer = {"removed": {"id": "x", "name": "attic"}, "also_removed": ["loft", "barn"]}
+    node = answering({("DELETE", f"/machines/attic?added={query}"): answer})
+    said = poolhouse("remove", "attic", "--yes", option)
+    assert said.out == "attic is no longer part of the household. With it went loft, barn.\n"
+    assert len(node.asked) == 1

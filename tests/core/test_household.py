@@ -1,0 +1,78 @@
+"""Strangers in the household: bounded, never members, never more than hearsay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.core.household import (
+    MOST_STRANGERS,
+    Came,
+    Gone,
+    Household,
+    Member,
+    Removed,
+    Seen,
+    Told,
+    apply,
+)
+from app.core.ids import MachineId
+
+DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
+SEEN = Seen("a" * 16, ("10.0.0.2",), 4242, protocol=1)
+
+
+def after(*events: object) -> Household:
+    household = Household()
+    for event in events:
+        household = apply(household, event)  # type: ignore[arg-type]
+    return household
+
+
+def test_a_stranger_is_seen_changes_and_goes() -> None:
+    named = replace(SEEN, name="attic-pc", pairing_port=4243)
+    assert after(SEEN).strangers == {"a" * 16: SEEN}
+    assert after(SEEN, named).strangers == {"a" * 16: named}
+    assert after(SEEN, named, Gone("a" * 16)).strangers == {}
+    assert after(Gone("a" * 16)).strangers == {}
+
+
+def test_a_member_is_no_stranger() -> None:
+    member = Member(ATTIC, "attic-pc", ())
+    assert after(member, SEEN).strangers == {}
+    joined = after(SEEN, member)
+    assert (list(joined.machines), joined.strangers) == ([ATTIC], {})
+
+
+def test_an_announcement_changes_no_member() -> None:
+    before = after(Member(ATTIC, "attic-pc", ("lender",)))
+    forged = Seen("a" * 16, ("10.0.0.66",), 1, protocol=9, name="den-pc", pairing_port=2)
+    assert apply(before, forged).machines == before.machines
+
+
+def test_whoever_was_removed_is_a_stranger_when_it_is_seen_again() -> None:
+    household = after(Member(ATTIC, "attic-pc", ()), SEEN, Removed(ATTIC), SEEN)
+    assert (household.machines, list(household.strangers)) == ({}, ["a" * 16])
+
+
+def test_strangers_are_bounded_and_whoever_was_heard_first_goes() -> None:
+    many = [replace(SEEN, id16=f"{n:016x}") for n in range(3 * MOST_STRANGERS)]
+    strangers = list(after(*many).strangers)
+    assert strangers == [seen.id16 for seen in many[-MOST_STRANGERS:]]
+
+
+def test_whoever_is_heard_again_stays() -> None:
+    many = [replace(SEEN, id16=f"{n:016x}") for n in range(MOST_STRANGERS)]
+    again = replace(many[0], port=5)
+    late = replace(SEEN, id16="f" * 16)
+    strangers = after(*many, again, late).strangers
+    assert strangers[again.id16] == again
+    assert many[1].id16 not in strangers
+
+
+def test_the_household_before_stays_as_it_was() -> None:
+    before = after(SEEN, Member(DEN, "den-pc", ()))
+    copy = Household(dict(before.machines), dict(before.strangers))
+    apply(before, Gone(SEEN.id16))
+    apply(before, Told(DEN, "other", "CPU", 1, 1, 0))
+    apply(before, Came(DEN, None))
+    assert before == copy

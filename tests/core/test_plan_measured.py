@@ -1,0 +1,241 @@
+"""What the planner chooses when machines and links were measured, and what it says about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.errors import DoesNotFit, Reason
+from app.core.link import LinkKind
+from app.core.model import Model
+from app.core.placement import SERVED, Candidate, Part, Plan, Shape, Workload
+from app.core.plan import plan
+from app.core.reasons import said
+from tests.core.households import MIB, fits, link, machine, model, some_household, speed
+
+LAYERS = model([100 * MIB] * 16, width=2048)
+WORK = Workload(1024)
+
+
+def lender(
+    name: str, lends_mib: float, layer_s: float, round_trip_s: float = 0.0003, rate: float = 117e6
+) -> Candidate:
+    return machine(name, lends_mib, speed(layer_s), link(round_trip_s, rate))
+
+
+def codes(placed: Plan) -> list[str]:
+    return [reason.code for reason in placed.reasons]
+
+
+def sentences(placed: Plan) -> list[str]:
+    return [said(reason) for reason in placed.reasons]
+
+
+def test_a_slow_machine_is_left_out_and_the_numbers_say_why() -> None:
+    host, quick = machine("host", 1200, speed(0.004)), lender("quick", 1500, 0.004)
+    old = lender("Old laptop", 1500, 0.08)
+    placed = plan(host, [quick, old], LAYERS, WORK)
+    assert {stage.name for stage in placed.stages} == {"host", "quick"}
+    out = next(reason for reason in placed.reasons if reason.code == "left_out_slower")
+    assert placed.forecast is not None
+    assert out.facts["without_tok_s"] == placed.forecast.decode_tok_s
+    forced = plan(host, [quick, old], LAYERS, WORK, [1, 8, 1, 6])
+    assert forced.forecast is not None
+    assert (
+        forced.forecast.decode_tok_s
+        <= float(out.facts["with_tok_s"])
+        < placed.forecast.decode_tok_s
+    )
+    assert said(out).startswith("Old laptop left out: with it ")
+
+
+def test_the_same_machine_takes_part_when_the_model_needs_it() -> None:
+    host, quick = machine("host", 600, speed(0.004)), lender("quick", 800, 0.004)
+    placed = plan(host, [quick, lender("old", 1500, 0.08)], LAYERS, WORK)
+    assert {stage.name for stage in placed.stages} == {"host", "quick", "old"}
+    assert codes(placed)[0] == "plan_split"
+
+
+def test_a_far_machine_is_left_out_where_the_way_costs_more_than_it_brings() -> None:
+    host = machine("host", 4000, speed(0.004))
+    near, far = lender("near", 4000, 0.004), lender("far", 4000, 0.004, 2.0)
+    placed = plan(host, [near, far], LAYERS, Workload(1024, users=8))
+    assert {stage.name for stage in placed.stages} == {"host", "near"}
+    assert codes(placed)[0] == "plan_split_faster"
+    assert codes(plan(host, [far], LAYERS, WORK))[0] == "plan_alone_faster"
+
+
+def test_a_faster_lender_gets_most_layers() -> None:
+    placed = plan(machine("host", 4000, speed(0.02)), [lender("fast", 4000, 0.002)], LAYERS, WORK)
+    assert [len(stage.layers) for stage in placed.stages] == [1, 14, 1]
+
+
+def test_one_machine_where_there_is_no_other() -> None:
+    placed = plan(machine("host", 4000, speed(0.004)), [], LAYERS, WORK)
+    assert placed.shape is Shape.ONE_MACHINE
+    assert codes(placed) == ["plan_fits_host", "pace_machine"]
+
+
+def test_replicas_are_forecast_but_chosen_only_when_they_can_be_served() -> None:
+    host, lenders = machine("host", 4000, speed(0.004)), [lender("attic", 4000, 0.004, 0.01, 5e6)]
+    work = Workload(1024, users=8)
+    placed = plan(host, lenders, LAYERS, work)
+    known = {one.shape: one.forecast.request_s for one in placed.alternatives}
+    assert placed.shape is not Shape.REPLICAS
+    assert known[Shape.REPLICAS] < known[placed.shape]
+    routed = plan(host, lenders, LAYERS, work, shapes=SERVED | {Shape.REPLICAS})
+    assert routed.shape is Shape.REPLICAS
+    assert codes(routed)[0] == "plan_replicas"
+    assert [(s.name, len(s.layers)) for s in routed.stages] == [("host", 16), ("attic", 16)]
+
+
+@pytest.mark.parametrize(
+    ("host_mib", "layer_s", "other", "expected"),
+    [
+        (1000, 0.004, lender("attic", 4000, 0.003), Part.MACHINE),
+        (4000, 0.03, lender("attic", 4000, 0.0001, 0.3), Part.LINK),
+        (700, 0.001, lender("attic", 4000, 0.02), Part.MEMORY),
+    ],
+)
+def test_the_bottleneck_is_named(
+    host_mib: float, layer_s: float, other: Candidate, expected: Part
+) -> None:
+    host = machine("host", host_mib, speed(layer_s))
+    placed = plan(host, [other], LAYERS, WORK)
+    assert placed.forecast is not None
+    assert placed.forecast.bottleneck.part is expected
+    assert codes(placed)[1] == f"pace_{expected}"
+
+
+def test_what_was_not_measured_is_placed_by_memory_and_said() -> None:
+    host, attic = machine("host", 1000, None), machine("attic", 1500, None)
+    placed = plan(host, [attic], LAYERS, WORK)
+    assert placed.forecast is None
+    assert codes(placed) == ["plan_split", "plan_unmeasured", "plan_unmeasured"]
+    measured = replace(host, speed=speed(0.004))
+    placed = plan(measured, [attic], LAYERS, WORK)
+    assert [said(reason) for reason in placed.reasons][1:] == [
+        "attic has not been measured yet, so memory alone decided."
+    ]
+
+
+def test_an_unmeasured_machine_is_left_out_while_the_measured_ones_are_enough() -> None:
+    host, attic = machine("host", 4000, speed(0.004)), machine("attic", 4000, None)
+    placed = plan(host, [attic], LAYERS, WORK)
+    assert placed.forecast is not None
+    assert "attic left out: it has not been measured yet." in sentences(placed)
+
+
+def test_a_machine_without_room_is_left_out_and_said() -> None:
+    host, small = machine("host", 4000, speed(0.004)), lender("small", 90, 0.004)
+    said_of = sentences(plan(host, [small], LAYERS, WORK))
+    assert "small left out: it lends 90.0 MiB, and no split gives it a part that fits." in said_of
+
+
+def test_a_family_that_runs_whole_says_so() -> None:
+    whole = model([100 * MIB] * 4, boundaries=())
+    placed = plan(machine("host", 4000, speed(0.004)), [lender("attic", 4000, 0.001)], whole, WORK)
+    assert placed.shape is Shape.ONE_MACHINE
+
+
+def test_a_forced_split_has_its_forecast() -> None:
+    host, attic = machine("host", 4000, speed(0.004)), lender("attic", 4000, 0.004)
+    placed = plan(host, [attic], LAYERS, WORK, [1, 8, 7])
+    assert codes(placed) == ["plan_forced"]
+    assert placed.forecast is not None
+    assert placed.forecast.bottleneck.part is Part.MACHINE
+
+
+@given(seed=st.integers(0, 1 << 32))
+def test_a_plan_is_legal_and_never_over_memory(seed: int) -> None:
+    host, lenders, made, work = some_household(Random(seed), 6, 20)
+    try:
+        placed = plan(host, lenders, made, work)
+    except DoesNotFit:
+        return
+    assert fits(placed.stages, {one.id: one for one in [host, *lenders]})
+    runs = [stage.layers for stage in placed.stages]
+    assert (runs[0].first, runs[-1].last) == (0, made.n_layers)
+    assert all(a.last == b.first and b.first in made.boundaries for a, b in pairwise(runs))
+    assert placed.stages[0].machine == placed.stages[-1].machine == host.id
+    held = [stage.machine for stage in placed.stages[:-1]]
+    assert len(set(held)) == len(held)
+
+
+@given(seed=st.integers(0, 1 << 32), chance=st.randoms(use_true_random=False))
+def test_the_order_of_the_lenders_does_not_matter(seed: int, chance: Random) -> None:
+    host, lenders, made, work = some_household(Random(seed), 6, 16)
+    shuffled = chance.sample(lenders, len(lenders))
+    given_first = outcome(host, lenders, made, work)
+    assert outcome(host, shuffled, made, work) == given_first
+
+
+def outcome(
+    host: Candidate, lenders: list[Candidate], made: Model, work: Workload
+) -> Plan | Reason:
+    """The plan, or why there is none."""
+    try:
+        return plan(host, lenders, made, work)
+    except DoesNotFit as error:
+        return error.reason
+
+
+def improved(machine: Candidate, what: str) -> Candidate:
+    """The same machine with more of one thing."""
+    match what:
+        case "memory":
+            return replace(machine, lends_bytes=machine.lends_bytes + 150 * MIB)
+        case "speed" if machine.speed is not None:
+            one = machine.speed
+            return replace(
+                machine, speed=replace(one, layer_s=0.7 * one.layer_s, chunk_s=0.8 * one.chunk_s)
+            )
+        case "link" if machine.link is not None:
+            one_link = machine.link
+            quicker = replace(one_link, round_trip_s=one_link.round_trip_s / 2,
+                              out_bytes_per_s=3 * one_link.out_bytes_per_s)  # fmt: skip
+            return replace(machine, link=quicker)
+        case "cable" if machine.link is not None:
+            wired = replace(machine.link, kind=LinkKind.ETHERNET, far_kind=LinkKind.ETHERNET)
+            return replace(machine, link=wired)
+    return machine
+
+
+@given(
+    seed=st.integers(0, 1 << 32),
+    which=st.integers(0, 4),
+    what=st.sampled_from(["memory", "speed", "link", "cable"]),
+)
+def test_better_machines_never_make_the_forecast_worse(seed: int, which: int, what: str) -> None:
+    host, lenders, made, work = some_household(Random(seed), 5, 16)
+    try:
+        before = plan(host, lenders, made, work).forecast
+    except DoesNotFit:
+        return
+    machines = [host, *lenders]
+    which %= len(machines)
+    machines[which] = improved(machines[which], what)
+    after = plan(machines[0], machines[1:], made, work).forecast
+    assert before is not None
+    assert after is not None
+    assert after.request_s <= before.request_s * (1 + 1e-8)
+
+
+@given(seed=st.integers(0, 1 << 32))
+def test_another_machine_never_makes_the_forecast_worse(seed: int) -> None:
+    host, lenders, made, work = some_household(Random(seed), 5, 16)
+    if not lenders:
+        return
+    try:
+        fewer = plan(host, lenders[1:], made, work).forecast
+    except DoesNotFit:
+        return
+    more = plan(host, lenders, made, work).forecast
+    assert fewer is not None
+    assert more is not None
+    assert more.request_s <= fewer.request_s * (1 + 1e-8)

@@ -1,0 +1,74 @@
+"""What is said when a model does not fit: each thing that would help does help."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from app.core.errors import DoesNotFit
+from app.core.model import Model
+from app.core.placement import Candidate, Workload
+from app.core.plan import plan
+from app.core.shortage import _smaller, what_helps
+from tests.core.households import MIB, machine, model, some_household, speed
+
+
+def facts(host: Candidate, lenders: list[Candidate], made: Model, work: Workload) -> dict[str, int]:
+    """The proposals by their code, each with its first number."""
+    return {
+        reason.code: int(next(iter(reason.facts.values())))
+        for reason in what_helps(host, lenders, made, work)
+        if reason.facts
+    }
+
+
+def test_each_proposal_is_enough_and_a_little_less_is_not() -> None:
+    proposed: dict[str, int] = {}
+    for seed in range(300):
+        host, lenders, made, work = some_household(Random(seed))
+        try:
+            plan(host, lenders, made, work)
+        except DoesNotFit:
+            found = facts(host, lenders, made, work)
+        else:
+            continue
+        for code, value in found.items():
+            proposed[code] = proposed.get(code, 0) + 1
+            if code == "helps_context":
+                plan(host, lenders, made, replace(work, context=value))
+            elif code == "helps_machine":
+                new = machine("new", value / MIB, speed(0.01), lenders[0].link if lenders else None)
+                assert plan(replace(host, speed=None), [*lenders, new], made, work).stages
+            else:
+                assert value < made.file_bytes
+                smaller = next(m for n in range(64) if (m := _smaller(made, n)).file_bytes == value)
+                plan(host, lenders, smaller, work)
+    assert set(proposed) == {"helps_context", "helps_machine", "helps_smaller"}, proposed
+
+
+def test_it_says_by_how_much_and_what_would_do() -> None:
+    host = machine("host", 500, speed(0.01))
+    with pytest.raises(DoesNotFit) as caught:
+        plan(host, [], model([100 * MIB] * 8), Workload(4096))
+    assert caught.value.reason.code == "pool_too_small"
+    helps = str(caught.value.reason.facts["what_helps"])
+    assert "One more machine that lends 768.0 MiB would be enough." in helps
+    assert "A smaller quantisation fits: a file of at most" in helps
+
+
+def test_a_shorter_context_is_named_with_its_number() -> None:
+    made = replace(model([100 * MIB] * 4), kv_bytes_per_token=(1 << 16,) * 4)
+    host = machine("host", 900, speed(0.01))
+    with pytest.raises(DoesNotFit) as caught:
+        plan(host, [], made, Workload(8192))
+    assert "A context of 1280 tokens fits." in str(caught.value.reason.facts["what_helps"])
+
+
+def test_what_cannot_be_helped_asks_for_another_model() -> None:
+    host = machine("host", 10, speed(0.01))
+    whole = model([100 * MIB] * 4, boundaries=())
+    assert [reason.code for reason in what_helps(host, [], whole, Workload(200))] == [
+        "helps_nothing"
+    ]

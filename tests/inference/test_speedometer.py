@@ -1,0 +1,256 @@
+"""The speedometer on the real engine: every quantisation computes, and what it says is like the whole."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import statistics
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from app.catalog import ggml
+from app.catalog.gguf import model_of
+from app.catalog.gguf_check import read_header
+from app.catalog.shape import mean_layer_bytes, shape_of
+from app.core.errors import Busy, DoesNotFit, StageLost
+from app.core.model_shape import ModelShape, Setting
+from app.core.speed import Speed
+from app.inference import speedometer, trial_run
+from app.inference.links import open_run, own_stage
+from app.inference.speedometer import Gauge, how_many_layers, measure
+from app.inference.step import Run, Step
+from app.inference.worker import Worker
+from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
+from tests import tiny
+from tests.backends.cutting import stage_file
+
+MIB = 1 << 20
+DEPTH = 192
+GAUGE = Gauge(threads=1, batch_rows=64, allowed_bytes=512 * MIB, head=True)
+NO_HEAD = Gauge(threads=1, batch_rows=64, allowed_bytes=512 * MIB, head=False)
+
+
+def shape_in(path: Path) -> ModelShape:
+    header = read_header(path)
+    return shape_of(header, model_of(header, "tiny", ""))
+
+
+def shape(folder: Path, **changes: Any) -> ModelShape:
+    return shape_in(tiny.llama(folder / "tiny.gguf", **changes))
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few steps: here it counts that they are taken, not how well."""
+    monkeypatch.setattr(trial_run, "MOST_STEPS", 4)
+    monkeypatch.setattr(trial_run, "DEPTH", 128)
+
+
+@pytest.mark.parametrize("quant", ["F16", "Q8_0", "Q4_K", "Q4_K_M"])  # the last has Q6_K as well
+async def test_each_quantisation_is_measured(tmp_path: Path, quant: str) -> None:
+    made = shape(tmp_path, layers=4, width=256, ffn=512, quant=quant)
+    phases: list[tuple[int, int]] = []
+    folder = tmp_path / "trial"
+    speed = await measure(
+        made, folder, GAUGE, report=lambda done, total: phases.append((done, total))
+    )
+    assert not folder.exists()
+    assert all(math.isfinite(seconds) and seconds >= 0 for seconds in asdict(speed).values())
+    assert min(speed.layer_s, speed.chunk_s, speed.step_s) > 0
+    assert speed.chunk_s > speed.layer_s
+    assert phases == [(n, 7) for n in range(7)]
+
+
+async def test_without_a_head_its_seconds_are_none(tmp_path: Path) -> None:
+    speed = await measure(shape(tmp_path, layers=2), tmp_path / "trial", NO_HEAD)
+    assert (speed.head_s, speed.head_row_s) == (0.0, 0.0)
+
+
+async def test_one_layer_is_enough_where_there_is_only_one(tmp_path: Path) -> None:
+    speed = await measure(shape(tmp_path, layers=1), tmp_path / "trial", NO_HEAD)
+    assert speed.layer_s > 0
+
+
+def test_so_many_layers_that_no_cache_holds_them(tmp_path: Path) -> None:
+    small = shape(tmp_path, layers=2, width=512, ffn=2048)
+    made = replace(small, layers=(replace(small.layers[0], count=40),))
+    assert 12 * mean_layer_bytes(made) < speedometer.LEAST_WEIGHTS_BYTES
+    assert how_many_layers(made, GAUGE) == 13
+    tight = Gauge(1, 64, 128 * MIB, head=False)
+    few = how_many_layers(made, tight)
+    assert 1 <= few < 13
+    assert speedometer.needed_bytes(made, few, tight) <= tight.allowed_bytes
+    assert speedometer.needed_bytes(made, few + 1, tight) > tight.allowed_bytes
+
+
+async def test_no_memory_is_said_before_anything_begins(tmp_path: Path) -> None:
+    with pytest.raises(DoesNotFit) as short:
+        await measure(shape(tmp_path), tmp_path / "trial", Gauge(1, 64, MIB, head=False))
+    assert short.value.reason.code == "speed_no_room"
+    assert not (tmp_path / "trial").exists()
+
+
+async def test_a_cache_beyond_all_measure_is_refused_before_the_engine_sees_it(
+    tmp_path: Path,
+) -> None:
+    made = shape(tmp_path, layers=2)
+    wide = Setting("llama.attention.key_length", ggml.U32, (1 << 16,), is_list=False)
+    rest = tuple(s for s in made.settings if s.key != wide.key)
+    with pytest.raises(DoesNotFit) as short:
+        await measure(replace(made, settings=(*rest, wide)), tmp_path / "trial", NO_HEAD)
+    assert short.value.reason.code == "speed_no_room"
+    assert int(short.value.reason.facts["needed_bytes"]) > 512 * MIB
+
+
+async def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speedometer, "DISK_SHARE", 0.0)
+    with pytest.raises(DoesNotFit) as short:
+        await measure(shape(tmp_path, layers=2), tmp_path / "trial", NO_HEAD)
+    assert short.value.reason.code == "disk_full"
+    assert not (tmp_path / "trial").exists()
+
+
+async def test_it_gives_way_to_an_answer_at_once(tmp_path: Path) -> None:
+    steps = iter(range(100))
+    with pytest.raises(Busy):
+        await measure(shape(tmp_path), tmp_path / "trial", NO_HEAD, busy=lambda: next(steps) >= 5)
+    assert next(steps) == 6
+    assert not (tmp_path / "trial").exists()
+
+
+async def test_a_trial_that_never_ends_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speedometer, "MOST_S", 0.4)
+    monkeypatch.setattr(trial_run, "MOST_STEPS", 1 << 20)
+    monkeypatch.setattr(speedometer, "SINGLE_S", 1e9)
+    with pytest.raises(StageLost) as lost:
+        await measure(shape(tmp_path), tmp_path / "trial", NO_HEAD)
+    assert lost.value.reason.code == "worker_hung"
+
+
+async def test_a_worker_that_dies_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Worker] = []
+    start = Worker.start
+
+    async def remembered(*args: Any, **more: Any) -> Worker:
+        started.append(await start(*args, **more))
+        return started[-1]
+
+    monkeypatch.setattr(Worker, "start", remembered)
+    steps = iter(range(1000))
+
+    def kill_at_fifth() -> bool:
+        if next(steps) == 5 and started[0]._transport is not None:
+            started[0]._transport.kill()
+        return False
+
+    with pytest.raises(StageLost) as lost:
+        await measure(shape(tmp_path), tmp_path / "trial", NO_HEAD, busy=kill_at_fifth)
+    assert lost.value.reason.code == "worker_died"
+
+
+async def test_what_an_earlier_trial_left_is_cleared_away(tmp_path: Path) -> None:
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    (folder / "middle.gguf.old").write_bytes(b"x")
+    await measure(shape(tmp_path, layers=2), folder, NO_HEAD)
+    assert not folder.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs Linux's schedstat")
+async def test_the_forecast_is_like_the_whole_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Layers, steps and head from synthetic weights against a model of 6 layers as a whole.
+
+    Both in seconds of the worker's own processor time, so that other programs here do not count.
+    """
+    monkeypatch.setattr(trial_run, "MOST_STEPS", 12)
+    monkeypatch.setattr(trial_run, "DEPTH", DEPTH)
+    monkeypatch.setattr(speedometer, "SINGLE_S", 0.15)
+    monkeypatch.setattr(speedometer, "WIDE_S", 0.25)
+    pids: list[int] = []
+    made = Worker.connection_made
+
+    def remembered(worker: Worker, transport: asyncio.BaseTransport) -> None:
+        made(worker, transport)
+        pids.append(worker.pid)
+
+    monkeypatch.setattr(Worker, "connection_made", remembered)
+
+    def clock() -> float:
+        return int(Path(f"/proc/{pids[-1]}/schedstat").read_text().split()[0]) / 1e9
+
+    path = tiny.llama(tmp_path / "m.gguf", layers=6, width=1024, heads=16, kv_heads=4, ffn=2816,
+                      vocab=8_000, quant="Q4_K_M")  # fmt: skip
+    middle = stage_file(path, Layers(0, 6), Role.MIDDLE)
+    errors: dict[str, list[float]] = {}
+    for _ in range(3):  # the machine's speed itself wanders
+        speed = await measure(shape_in(path), tmp_path / "trial", GAUGE, clock=clock)
+        fact = await facts(path, Role.WHOLE, clock)
+        # where a head follows, the last layer of a chunk goes on with the due rows alone
+        fact["chunk"] = (await facts(middle, Role.MIDDLE, clock))["chunk"]
+        for name, forecast_s in forecast(speed, 6).items():
+            errors.setdefault(name, []).append(forecast_s / fact[name] - 1)
+    told = {name: [round(100 * error) for error in each] for name, each in errors.items()}
+    print("error of the forecast in %:", told)
+    for each in errors.values():
+        assert abs(statistics.median(each)) < 0.35, told  # of this test's few steps
+
+
+def forecast(speed: Speed, n_layers: int) -> dict[str, float]:
+    layer_s, row_s = speed.layer_s, speed.layer_row_s
+    return {
+        "decode": speed.step_s + n_layers * layer_s + speed.head_s,
+        "deep": speed.step_s + n_layers * (layer_s + DEPTH * speed.position_s) + speed.head_s,
+        "wide": speed.step_s + n_layers * (layer_s + 7 * row_s) + speed.head_s
+        + 7 * speed.head_row_s,
+        "chunk": speed.step_s + n_layers * speed.chunk_s,
+    }  # fmt: skip
+
+
+async def facts(path: Path, role: Role, clock: Any) -> dict[str, float]:
+    """The same steps on real weights."""
+    run = Run(os.urandom(16), role, 1024, Number.F16)
+    config = StageConfig("llamacpp", str(path), "", role, Layers(0, 6), 1024, 8, 1024, 64, 1)
+    async with await Worker.start("whole") as worker, asyncio.TaskGroup() as group:
+        await open_run(worker, run, 1024, config)
+        stage = own_stage(worker, run, "whole", "whole")
+        listening = group.create_task(stage.listen(), name="listen")
+        for slot in range(8 if run.samples else 0):
+            await stage.begin(slot, 0, GREEDY, ())
+        row = b"\x05\0\0\0" if run.samples else b"\0\x38\0\xb8" * 512
+
+        async def took(segments: list[Segment]) -> float:
+            rows = row * sum(segment.n_tokens for segment in segments)
+            began = clock()
+            await stage.forward(Step.of(segments, segments if run.samples else (), rows))
+            return float(clock() - began)
+
+        found: dict[str, float] = {}
+        singles = [await took([Segment(0, 1, pos)]) for pos in range(13)]
+        await stage.forget(0)
+        wides = [await took([Segment(s, 1, pos) for s in range(8)]) for pos in range(9)]
+        for slot in range(8):
+            await stage.forget(slot)
+        chunks = [await took([Segment(0, 64, pos)]) for pos in range(0, DEPTH, 64)]
+        deeps = [await took([Segment(0, 1, pos)]) for pos in range(DEPTH, DEPTH + 9)]
+        for name, steps in (
+            ("decode", singles),
+            ("wide", wides),
+            ("chunk", chunks),
+            ("deep", deeps),
+        ):
+            found[name] = statistics.median(steps[1:])
+        listening.cancel()
+    return found

@@ -1,0 +1,146 @@
+"""Names, roles and removals between whole nodes, also for those who were away when it happened."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import Refused, Unreachable
+from app.core.ids import PipelineId
+from app.core.operations import Role
+from tests.lan.nodes import Node, Nodes, opened, pair, until
+
+# aiohttp does not release a WebSocket's connection that the other side cut while it was read
+pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <function Connection.__del__")
+
+ALL = (Role.ADMIN, Role.HOST, Role.LENDER)
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+    async with opened(tmp_path) as made:
+        yield made
+    gc.collect()  # here, and not in the middle of another file's test
+
+
+def name_of(seen_by: Node, node: Node) -> str:
+    return seen_by.network.members[node.network.id].name
+
+
+def roles_of(seen_by: Node, node: Node) -> set[Role]:
+    return set(seen_by.network.members[node.network.id].roles)
+
+
+async def all_linked(*some: Node) -> None:
+    await until(lambda: all(len(node.network.links) == len(some) - 1 for node in some))
+
+
+async def test_names_and_roles_reach_everybody(nodes: Nodes) -> None:
+    den, attic, loft = await nodes.paired("den", "attic", "loft")
+    await all_linked(den, attic, loft)
+    await den.network.rename(loft.network.id, " studio \u202e")
+    await den.network.set_roles(attic.network.id, [Role.LENDER])
+    others = (attic, loft)
+    await until(lambda: all(name_of(node, loft) == "studio" for node in others))
+    await until(lambda: all(roles_of(node, attic) == {Role.LENDER} for node in others))
+    assert loft.network.members[loft.network.id].renamed
+    await until(lambda: roles_of(loft, attic) == {Role.LENDER} and loft.members[-1])
+    with pytest.raises(Refused) as told:  # its certificate still opens the link; stages need a host
+        await attic.network.link(loft.network.id).offer_stage(PipelineId(bytes(16)), b"{}")
+    assert told.value.reason.code == "role_missing"
+
+
+async def test_only_an_admin_names_others_and_gives_roles(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    await all_linked(den, attic)
+    for change in (
+        attic.network.rename(den.network.id, "x"),
+        attic.network.set_roles(attic.network.id, ALL),
+        attic.network.remove(den.network.id),
+    ):
+        with pytest.raises(Refused) as told:
+            await change
+        assert told.value.reason.code == "not_admin"
+    await den.network.set_roles(attic.network.id, ALL)
+    await until(lambda: roles_of(attic, attic) == set(ALL))
+    await attic.network.rename(den.network.id, "study")
+    await until(lambda: name_of(den, den) == "study")
+    with pytest.raises(Refused) as told:
+        await den.network.set_roles(attic.network.id, [Role.LENDER])
+    assert told.value.reason.code == "admin_stays"
+    with pytest.raises(Refused) as told:
+        await den.network.rename("0" * 64, "x")  # type: ignore[arg-type]
+    assert told.value.reason.code == "machine_unknown"
+
+
+async def test_who_was_away_learns_it_from_any_member(nodes: Nodes) -> None:
+    """The admin is off when the last one comes back: a plain member tells it everything."""
+    attic, loft = [await nodes.open(name) for name in ("attic", "loft")]
+    den, away = await nodes.prepare("den"), await nodes.prepare("away")
+    async with den.network:
+        for node in (attic, loft):
+            await pair(den, node)
+        async with away.network:
+            await pair(den, away)
+            await all_linked(den, attic, loft, away)
+            port = away.network.port
+        await until(lambda: away.network.id not in den.network.links)
+        await den.network.rename(attic.network.id, "study")
+        await den.network.remove(loft.network.id)
+        await until(lambda: name_of(attic, attic) == "study")
+        await until(lambda: loft.network.id not in attic.network.members)
+    await until(lambda: not attic.network.links)
+    back = await nodes.open("away", port=port)
+    assert loft.network.id in back.network.members
+    await until(lambda: attic.network.id in back.network.links)
+    await until(lambda: loft.network.id not in back.network.members)
+    assert name_of(back, attic) == "study"
+    assert loft.network.id not in back.network.links
+
+
+async def test_a_removed_machine_loses_its_links_to_all_within_two_seconds(nodes: Nodes) -> None:
+    den, attic, loft, barn = await nodes.paired("den", "attic", "loft", "barn")
+    await all_linked(den, attic, loft, barn)
+    channels = [
+        await one.network.link(other.network.id).open_data(PipelineId(bytes([number] * 16)))
+        for number, (one, other) in enumerate(
+            [(loft, den), (loft, attic), (attic, loft), (loft, barn), (barn, loft)]
+        )
+    ]
+    began = time.monotonic()
+    await den.network.remove(loft.network.id)
+    for channel in channels:
+        with pytest.raises(Unreachable):
+            await channel.receive()
+        await channel.close()
+    others = (den, attic, barn)
+    await until(lambda: not loft.network.links, 2)
+    await until(lambda: not any(loft.network.id in node.network.links for node in others), 2)
+    took = time.monotonic() - began
+    assert took < 2, took
+    assert loft.network.dismissed
+    await until(lambda: all(len(node.network.links) == 2 for node in others))
+    # told of the removal before the link was cut: nobody looks lost
+    await until(lambda: all(loft.network.id not in node.members[-1] for node in others))
+    await until(lambda: not any(node.network.addresses(loft.network.id) for node in others))
+
+
+async def test_what_a_removed_admin_did_to_others_stays(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    await den.network.set_roles(attic.network.id, ALL)
+    await until(lambda: roles_of(attic, attic) == set(ALL))
+    loft = await nodes.open("loft")
+    await pair(attic, loft)
+    await all_linked(den, attic, loft)
+    await attic.network.rename(den.network.id, "study")
+    await attic.network.set_roles(den.network.id, [Role.ADMIN, Role.LENDER])
+    await until(lambda: roles_of(den, den) == {Role.ADMIN, Role.LENDER})
+    [line] = den.network.added_by(attic.network.id)
+    await den.network.remove(attic.network.id, [line.id])
+    await until(lambda: attic.network.id not in loft.network.members)
+    assert set(loft.network.members) == {den.network.id, loft.network.id}
+    assert (name_of(loft, den), roles_of(loft, den)) == ("study", {Role.ADMIN, Role.LENDER})

@@ -1,0 +1,100 @@
+"""Several ways to one machine: which is chosen, and what happens when it goes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import Busy, Unreachable
+from app.core.ids import PipelineId
+from app.core.link import LinkKind
+from app.lan import paths
+from app.lan.paths import Path as Way
+from app.lan.paths import chosen
+from app.lan.probe import Measured, RoundTrips
+from app.lan.sockets import Address
+from tests.fault_link import Faults, relay
+from tests.lan.nodes import Nodes, at, opened
+
+PIPELINE = PipelineId(bytes(16))
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+def way(host: str, megabits: float, round_trip_ms: float) -> Way:
+    trips = RoundTrips(round_trip_ms / 1e3, round_trip_ms / 1e3, 0.0)
+    found = Measured(trips, megabits / 8 * 1e6, megabits / 8 * 1e6, LinkKind.UNKNOWN)
+    return Way(Address(host, 1), "10.0.0.9", found)
+
+
+CABLE, WIFI, SLIGHTLY, SLOW = (
+    way("c", 940, 0.3),
+    way("w", 200, 3.0),
+    way("s", 1000, 0.25),
+    way("x", 8, 40),
+)
+
+
+@pytest.mark.parametrize(
+    ("ways", "present", "expected"),
+    [
+        ([WIFI, CABLE], "w", CABLE),
+        ([CABLE, WIFI], "c", CABLE),
+        ([CABLE, SLIGHTLY], "c", CABLE),  # not worth a change
+        ([CABLE, SLIGHTLY], "gone", SLIGHTLY),
+        ([SLOW, WIFI, CABLE], "x", CABLE),
+        ([SLOW], "gone", SLOW),
+    ],
+)
+def test_a_way_is_left_only_for_a_much_better_one(
+    ways: list[Way], present: str, expected: Way
+) -> None:
+    assert chosen(ways, Address(present, 1)) is expected
+
+
+async def test_frames_take_the_chosen_way_and_go_back_when_it_is_gone(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    far, link = attic.network.id, den.network.link(attic.network.id)
+    with relay(attic.network.port, Faults()) as other:
+        there = Address("127.0.0.1", other.port)
+        paths.change_to(den.network, far, there)
+        assert link.address == there
+        channel = await link.open_data(PIPELINE)
+        await channel.send(b"frame")
+        assert await channel.receive() == b"frame"
+        await channel.close()
+    assert await link.offer_stage(PIPELINE, b"{}") == b'{"wanted": 2}'
+    assert link.address == at(attic)
+    channel = await link.open_data(PIPELINE)
+    await channel.send(b"frame")
+    assert await channel.receive() == b"frame"
+    await channel.close()
+    assert den.network.links[far] is link
+
+
+async def test_open_channels_outlive_a_change_of_way(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    link = den.network.link(attic.network.id)
+    channel = await link.open_data(PIPELINE)
+    with relay(attic.network.port, Faults()) as other:
+        paths.change_to(den.network, attic.network.id, Address("127.0.0.1", other.port))
+        await channel.send(b"frame")
+        assert await channel.receive() == b"frame"
+    await channel.close()
+
+
+async def test_no_change_during_work_or_without_a_link(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    den.at_work = True
+    with pytest.raises(Busy):
+        paths.change_to(den.network, attic.network.id, at(attic))
+    den.at_work = False
+    await den.network.remove(attic.network.id)
+    with pytest.raises(Unreachable):
+        paths.change_to(den.network, attic.network.id, at(attic))

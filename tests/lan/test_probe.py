@@ -1,0 +1,424 @@
+"""Measuring a link: what it finds on links of known speed, and what it does with peers that cheat."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import random
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import AppError, Busy, Refused, Unreachable
+from app.core.link import LinkKind
+from app.core.operations import Role
+from app.lan import channel as channels
+from app.lan import client, paths, pour, probe
+from app.lan.channel import FrameChannel, MemoryChannel
+from app.lan.network import Network
+from app.lan.probe import BUSY, DONE, ECHO, GIVE, Measured, Probes, round_trips_of
+from app.lan.sockets import Address, listening_socket
+from tests.fault_link import Faults, relay
+from tests.lan.nodes import Node, Nodes, an_identity, at, opened, pair
+
+MEGABIT = 1e6 / 8
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+async def measured(den: Node, attic: Node, port: int | None = None) -> Measured:
+    where = at(attic) if port is None else Address("127.0.0.1", port)
+    return (await paths.measured(den.network, attic.network.id, where)).measured
+
+
+# the figures
+
+
+def test_the_figures_of_round_trips() -> None:
+    found = round_trips_of([0.001, 0.003, 0.002, 0.002])
+    assert found.median_s == 0.002
+    assert found.p99_s == 0.003
+    assert found.jitter_s == pytest.approx(0.001)
+    assert round_trips_of([n / 1000 for n in range(1, 201)]).p99_s == 0.198
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate"),
+    [
+        ([(0.0, 0)], None),
+        ([(0.0, 0), (0.0, 9)], None),
+        ([(0.0, 0), (1.0, 0)], None),
+        ([(0.0, 0), (2.0, 100)], 50.0),
+        ([(0.0, 0), (1.0, 0), (2.0, 100), (3.0, 200)], 100.0),  # the slow start does not count
+        ([(0.0, 0), (0.01, 500), (1.0, 600), (2.0, 700)], 100.0),  # nor a burst
+        ([(0.0, 0), (5.0, 70), (9.0, 70)], 70 / 9),  # nothing came after the start
+        ([(n / 10, n * 10 if n < 12 or n > 15 else 110) for n in range(31)], 100.0),  # a pause
+    ],
+)
+def test_the_rate_of_what_arrived(samples: list[tuple[float, int]], rate: float | None) -> None:
+    assert pour.rate_of(samples) == (rate if rate is None else pytest.approx(rate))
+
+
+# links of known speed
+
+
+async def test_a_link_of_100_megabits_is_found_so_within_ten_percent(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    with relay(attic.network.port, Faults(rate_bits_per_s=100e6)) as link:
+        found = await measured(den, attic, link.port)
+    assert found.out_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)
+    assert found.in_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)
+    assert found.far_kind is LinkKind.LOOPBACK
+
+
+async def test_a_slow_link_takes_no_longer(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    started = time.monotonic()
+    with relay(attic.network.port, Faults(rate_bits_per_s=2e6, delay_s=0.01)) as link:
+        found = await measured(den, attic, link.port)
+    assert found.out_bytes_per_s == pytest.approx(2 * MEGABIT, rel=0.1)
+    assert found.in_bytes_per_s == pytest.approx(2 * MEGABIT, rel=0.1)
+    assert time.monotonic() - started < 5
+
+
+async def test_five_added_milliseconds_are_found_within_one(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    with relay(attic.network.port, Faults()) as link:
+        before = await quickest(den, attic, link.port)
+        link.use(Faults(delay_s=0.0025))
+        await asyncio.sleep(0.1)
+        added = await quickest(den, attic, link.port) - before
+    assert added == pytest.approx(0.005, abs=0.001)
+
+
+async def quickest(den: Node, attic: Node, port: int) -> float:
+    """The least median of five: what a busy computer adds is not the link's."""
+    way, far = Address("127.0.0.1", port), attic.network.id
+    found = [await paths.round_trips(den.network, far, way) for _ in range(5)]
+    return min(one.median_s for one in found)
+
+
+async def test_ways_may_differ(nodes: Nodes) -> None:
+    """What goes out is not taken for what comes in: the far end is slowed by its own reading."""
+    den, attic = await nodes.paired("den", "attic")
+    found = await measured(den, attic)
+    assert found.round_trips.median_s < 0.1
+    assert found.out_bytes_per_s > 1 * MEGABIT
+    assert found.in_bytes_per_s > 1 * MEGABIT
+
+
+# work comes first
+
+
+async def test_a_machine_at_work_is_left_alone(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    attic.at_work = True
+    with pytest.raises(Busy) as there:
+        await measured(den, attic)
+    assert there.value.reason.code == "probe_busy"
+    attic.at_work, den.at_work = False, True
+    with pytest.raises(Busy) as here:
+        await measured(den, attic)
+    assert here.value.reason.code == "probe_busy_here"
+    den.at_work = False
+    await measured(den, attic)
+
+
+@pytest.mark.parametrize("end", [0, 1])
+@pytest.mark.parametrize("after_s", [0.02, 0.4, 1.1])  # among the echoes, the way out, the way back
+async def test_a_measurement_ends_at_once_when_work_begins(
+    nodes: Nodes, end: int, after_s: float
+) -> None:
+    both = await nodes.paired("den", "attic")
+    den, attic = both
+    with relay(attic.network.port, Faults(rate_bits_per_s=100e6, delay_s=0.002)) as link:
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(_ended_by_busy(den, attic, link.port), name="measure")
+            await asyncio.sleep(after_s)
+            both[end].at_work = True
+            begun = time.monotonic()
+            await running
+            assert time.monotonic() - begun < 0.25
+    both[end].at_work = False
+    assert not den.network.probes._active
+    await measured(den, attic)
+
+
+async def _ended_by_busy(den: Node, attic: Node, port: int) -> None:
+    with pytest.raises(Busy):
+        await measured(den, attic, port)
+
+
+async def test_one_measurement_at_a_time(nodes: Nodes) -> None:
+    """Both at once, again and again: some are refused as busy, none hangs, and in turn all succeed."""
+    den, attic = await nodes.paired("den", "attic")
+    found = await asyncio.gather(
+        measured(den, attic), measured(den, attic), measured(attic, den), return_exceptions=True
+    )
+    assert all(isinstance(one, Measured | Busy) for one in found)
+    assert sum(isinstance(one, Busy) for one in found) >= 1
+    await asyncio.sleep(0.1)
+    await measured(den, attic)
+    await measured(attic, den)
+
+
+# peers that cheat, ask too much, or say nothing
+
+
+async def test_a_member_gets_only_so_many_bytes_a_minute(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "MOST_BYTES_A_MINUTE", 2 * pour.MOST_BYTES)
+    den, attic = await nodes.paired("den", "attic")
+    now = [1000.0]
+    attic.network.probes._clock = lambda: now[0]
+    for _ in range(2):
+        await measured(den, attic)
+    with pytest.raises(Busy):
+        await measured(den, attic)
+    now[0] += probe.MINUTE_SECONDS + 1
+    await measured(den, attic)
+
+
+async def test_a_peer_that_opens_and_says_nothing(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "SILENT_SECONDS", 0.2)
+    den, attic = await nodes.paired("den", "attic")
+
+    async def silent(member: object, channel: FrameChannel, ends: object) -> None:
+        await asyncio.sleep(30)
+
+    attic.network._listener._probe = silent
+    started = time.monotonic()
+    with pytest.raises(Unreachable) as error:
+        await measured(den, attic)
+    assert error.value.reason.code == "probe_silent"
+    assert time.monotonic() - started < 3
+    assert den.network.id in attic.network.links  # the control link never noticed
+
+
+async def test_a_peer_that_knows_no_probes(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    monkeypatch.setattr(client, "PROBE_PATH", "probe/2")
+    with pytest.raises(Refused):
+        await measured(den, attic)
+
+
+async def test_strangers_may_not_measure_and_lenders_may(nodes: Nodes) -> None:
+    den, attic, loft = [await nodes.open(name) for name in ("den", "attic", "loft")]
+    await pair(den, attic, (Role.LENDER,))
+    await measured(attic, den)
+    await den.network.remove(attic.network.id)
+    with pytest.raises(AppError):
+        await measured(attic, den)
+    with pytest.raises(AppError):
+        await paths.measured(loft.network, den.network.id, at(den))
+
+
+@pytest.fixture(autouse=True)
+def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Channels in memory hold as many small answers as a socket's buffer does."""
+    monkeypatch.setattr(channels, "QUEUED_FRAMES", 4096)
+
+
+class Scripted:
+    """The far end of a memory channel, as a test wants it to be."""
+
+    def __init__(self) -> None:
+        self.ours, self.theirs = MemoryChannel.pair()
+
+    async def echoes(self) -> None:
+        """Answer honestly until the first message that is no echo; give that back."""
+        while (message := await self.theirs.receive())[:1] == ECHO:
+            await self.theirs.send(message)
+        self.first = message
+
+
+async def asking(script: Scripted) -> Measured:
+    async def channel() -> FrameChannel:
+        return script.ours
+
+    return await Probes(lambda: False, lambda own, other: LinkKind.UNKNOWN).measure(channel, "liar")
+
+
+async def both(script: Scripted, lies: object) -> AppError:
+    """The error that a measurement ends with while the other side lies."""
+    assert asyncio.iscoroutine(lies)
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(lies, name="lies")
+        with pytest.raises(AppError) as error:
+            await asking(script)
+        task.cancel()
+    return error.value
+
+
+async def test_tokens_cannot_be_sent_before_the_bytes() -> None:
+    """Who confirms what it has not read would look fast. It cannot know the tokens."""
+    script = Scripted()
+
+    async def lies() -> None:
+        await script.echoes()
+        while True:
+            await script.theirs.send(pour.TOKEN + secrets.token_bytes(pour.TOKEN_BYTES))
+
+    error = await both(script, lies())
+    assert error.reason.code == "peer_speaks_oddly"
+
+
+async def test_wrong_echoes_are_no_round_trip() -> None:
+    script = Scripted()
+
+    async def lies() -> None:
+        while True:
+            await script.theirs.send(ECHO + bytes(probe.ECHO_BYTES - 1))
+
+    assert (await both(script, lies())).reason.code == "peer_speaks_oddly"
+
+
+@pytest.mark.parametrize(
+    ("lie", "code"),
+    [
+        (DONE, "probe_silent"),  # nothing came: no figure
+        (DONE + b"ethernet" * 1000, "probe_silent"),
+        (GIVE, "peer_speaks_oddly"),
+        (pour.CHUNK, "peer_speaks_oddly"),
+        (pour.CHUNK + bytes(pour.TOKEN_BYTES), "peer_speaks_oddly"),
+        (b"", "peer_speaks_oddly"),
+        (BUSY, "probe_busy"),
+    ],
+)
+async def test_lies_on_the_way_back(lie: bytes, code: str) -> None:
+    script = Scripted()
+
+    async def lies() -> None:
+        await script.echoes()
+        message = script.first
+        while message != GIVE:
+            answer, _ = pour.answer_to(message)
+            await script.theirs.send(answer)
+            message = await script.theirs.receive()
+        await script.theirs.send(lie)
+        await script.theirs.receive()
+
+    assert (await both(script, lies())).reason.code == code
+
+
+async def test_a_peer_that_never_stops_giving_is_left() -> None:
+    script = Scripted()
+
+    async def lies() -> None:
+        await script.echoes()
+        message = script.first
+        while message != GIVE:
+            answer, _ = pour.answer_to(message)
+            await script.theirs.send(answer)
+            message = await script.theirs.receive()
+        chunk = pour.CHUNK + bytes(pour.TOKEN_BYTES + pour.MOST_CHUNK_BYTES)
+        with contextlib.suppress(Unreachable):
+            while True:
+                await script.theirs.send(chunk)
+                await script.theirs.receive()
+
+    assert (await both(script, lies())).reason.code == "peer_speaks_oddly"
+
+
+async def test_an_asking_member_that_breaks_the_rules_ends_only_its_probe(nodes: Nodes) -> None:
+    """Random messages, and floods of allowed ones: serving ends, and serves the next one."""
+    den, attic = await nodes.paired("den", "attic")
+    seed = 20261121
+    chance = random.Random(seed)
+    link = den.network.link(attic.network.id)
+    kinds = [ECHO, pour.CHUNK, pour.TOKEN, GIVE, DONE, BUSY, b"\xff", b""]
+    for round_number in range(20):
+        channel, _ = await link._client.open_probe()
+        try:
+            async with asyncio.timeout(5):
+                for _ in range(100):
+                    size = chance.choice([0, 1, 8, 47, 60, 5000])
+                    await channel.send(chance.choice(kinds) + chance.randbytes(size))
+                    await asyncio.sleep(0)
+        except AppError:
+            pass
+        except TimeoutError:
+            pytest.fail(f"seed {seed}, round {round_number}: the probe did not end")
+        finally:
+            await channel.close()
+    attic.network.probes._given.clear()
+    await asyncio.sleep(0.1)
+    await measured(den, attic)
+
+
+# a real limit of the kernel's, between two network namespaces
+
+
+@pytest.fixture
+def limited() -> Iterator[tuple[str, str]]:
+    """Two namespaces with a cable of 100 Mb/s: 10.95.0.1 and 10.95.0.2."""
+    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("tc") is None:
+        pytest.skip("needs root, iproute2 and tc")
+    names = f"Cp{os.getpid()}a", f"Cp{os.getpid()}b"
+    for name in names:
+        run("ip", "netns", "add", name)
+    try:
+        run("ip", "-n", names[0], "link", "add", "cable", "type", "veth",
+            "peer", "name", "cable", "netns", names[1])  # fmt: skip
+        for number, name in enumerate(names, start=1):
+            run("ip", "-n", name, "address", "add", f"10.95.0.{number}/24", "dev", "cable")
+            run("ip", "-n", name, "link", "set", "cable", "up")
+            run("ip", "-n", name, "link", "set", "lo", "up")
+            run("tc", "-n", name, "qdisc", "add", "dev", "cable", "root", "tbf",
+                "rate", "100mbit", "burst", "64kb", "latency", "50ms")  # fmt: skip
+        yield names
+    finally:
+        for name in names:
+            run("ip", "netns", "del", name)
+
+
+def run(*words: str) -> None:
+    subprocess.run(words, check=True)
+
+
+@contextlib.contextmanager
+def inside(namespace: str) -> Iterator[None]:
+    """Sockets made by this thread meanwhile belong to the namespace."""
+    setns = ctypes.CDLL(None, use_errno=True).setns
+    with open("/proc/self/ns/net") as home, Path("/run/netns", namespace).open() as there:
+        assert setns(there.fileno(), 0) == 0
+        try:
+            yield
+        finally:
+            assert setns(home.fileno(), 0) == 0
+
+
+@pytest.mark.root
+async def test_a_limit_of_the_kernel_is_found_within_ten_percent(
+    nodes: Nodes, limited: tuple[str, str], tmp_path: Path
+) -> None:
+    attic = Node("attic")
+    with inside(limited[0]):
+        far = listening_socket("0.0.0.0", 0)
+    with inside(
+        limited[1]
+    ):  # but for attic's port all is here: they pair, and den crosses the cable
+        den = await nodes.open("den")
+        home, identity = await an_identity(tmp_path / "far")
+        async with Network(home, identity, far, attic, attic) as attic.network:
+            await pair(den, attic)
+            way = Address("10.95.0.1", attic.network.port)
+            path = await paths.measured(den.network, attic.network.id, way)
+    assert path.own_host == "10.95.0.2"
+    assert path.measured.out_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)
+    assert path.measured.in_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)

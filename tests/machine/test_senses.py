@@ -1,0 +1,233 @@
+"""What the computer senses: each system's own words read, slow sources asked rarely, hangs survived."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from app.core.policy import Battery, Rules
+from app.machine import (
+    senses,
+    senses_gpu,
+    senses_linux,
+    senses_macos,
+    senses_windows,
+    senses_x11,
+)
+from app.machine.senses import Senser
+
+SEAT_ACTIVE = "ActiveSession=2 \nIdleHint=no\nIdleSinceHintMonotonic=0\n"
+SEAT_IDLE = "ActiveSession=2\nIdleHint=yes\nIdleSinceHintMonotonic=940000000\n"
+SEAT_EMPTY = "ActiveSession=\nIdleHint=yes\nIdleSinceHintMonotonic=12000000\n"
+
+IOREG = """\
++-o IOHIDSystem  <class IOHIDSystem, id 0x1000003d2, registered, matched, active, busy 0 (1 ms)>
+    {
+      "IOClass" = "IOHIDSystem"
+      "HIDIdleTime" = 7258330208
+      "HIDParameters" = {"HIDClickTime"=500000000,"HIDIdleTimeoutInterval"=0}
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [(SEAT_ACTIVE, 0.0), (SEAT_IDLE, 60.0), (SEAT_EMPTY, None), ("", None), ("garbage", None),
+     ("ActiveSession=2\nIdleHint=yes\nIdleSinceHintMonotonic=soon", 0.0)],
+)  # fmt: skip
+def test_the_login_manager_of_linux(text: str, seconds: float | None) -> None:
+    assert senses_linux.seat_seconds(text, now_s=1000.0) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("(uint64 12345,)\n", 12.345), ("(uint64 -1,)", None), ("", None), ("(uint32 1,)", None)],
+)
+def test_gnome(text: str, seconds: float | None) -> None:
+    assert senses_linux.mutter_seconds(text) == seconds
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("948\n", 0.948), ("no display", None), ("", None)])
+def test_x11(text: str, seconds: float | None) -> None:
+    assert senses_linux.x11_seconds(text) == seconds
+
+
+@pytest.mark.parametrize(("text", "seconds"), [(IOREG, 7.258330208), ("", None), ("{}", None)])
+def test_ioreg_of_macos(text: str, seconds: float | None) -> None:
+    assert senses_macos.hid_seconds(text) == seconds
+    assert senses_macos.idle_seconds(lambda command: text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("now", "last", "seconds"), [(5000, 2000, 3.0), (500, (1 << 32) - 500, 1.0), (100, 101, 0.0)]
+)
+def test_the_tick_counter_of_windows_begins_anew(now: int, last: int, seconds: float) -> None:
+    assert senses_windows.idle_of(now, last) == seconds
+
+
+class Tools:
+    """Stands for the tools of the system: what each prints, and which were asked."""
+
+    def __init__(self, **printed: str) -> None:
+        self.printed, self.asked = printed, list[str]()
+
+    def __call__(self, command: Sequence[str]) -> str | None:
+        name = "x11" if command == senses_linux.X11 else os.path.basename(command[0])
+        self.asked.append(name)
+        return self.printed.get(name)
+
+
+X11 = {"DISPLAY": ":0"}
+GNOME = {"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0", "XDG_CURRENT_DESKTOP": "ubuntu:GNOME"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "printed", "seconds", "asked"),
+    [
+        (GNOME, {"gdbus": "(uint64 4000,)"}, 4.0, ["gdbus"]),
+        (GNOME, {"loginctl": SEAT_ACTIVE}, 0.0, ["gdbus", "loginctl"]),  # never X11 on Wayland
+        (X11, {"x11": "7000"}, 7.0, ["x11"]),
+        (X11, {"loginctl": SEAT_ACTIVE}, 0.0, ["x11", "loginctl"]),
+        ({}, {}, None, ["loginctl"]),
+    ],
+)
+def test_the_first_source_that_answers(
+    environment: dict[str, str], printed: dict[str, str], seconds: float | None, asked: list[str]
+) -> None:
+    tools = Tools(**printed)
+    assert senses_linux.idle_seconds(tools, environment) == seconds
+    assert tools.asked == asked
+
+
+def test_without_a_display_the_x11_program_fails_and_says_why() -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "DISPLAY"}
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", senses_x11.__file__],
+        capture_output=True, text=True, env=environment, timeout=20, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr
+
+
+@pytest.mark.parametrize(
+    ("busy", "apps", "percent"),
+    [
+        ("37\n5\n", "", 37.0),
+        ("37\n", "4242\n", 37.0),
+        ("37\n", "4242\n77\n", None),  # 77 is ours: whose share is whose is not told
+        ("0\n", "77\n", 0.0),
+        ("[N/A]\n", "", None),
+        ("", "", None),
+    ],
+)
+def test_nvidia_s_own_tool(
+    monkeypatch: pytest.MonkeyPatch, busy: str, apps: str, percent: float | None
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    printed: dict[tuple[str, ...], str] = {senses_gpu.BUSY: busy, senses_gpu.APPS: apps}
+    assert senses_gpu.percent_of_others(lambda command: printed[tuple(command)], {77}) == percent
+
+
+def test_without_nvidia_s_tool_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert senses_gpu.percent_of_others(lambda command: "99", ()) is None
+
+
+@pytest.mark.parametrize(
+    ("reading", "battery"),
+    [
+        (None, None),
+        (SimpleNamespace(percent=48.2, power_plugged=False), Battery(48.2, False)),
+        (SimpleNamespace(percent=48, power_plugged=True), Battery(48.0, True)),
+        (SimpleNamespace(percent=48, power_plugged=None), Battery(48.0, True)),
+    ],
+)
+def test_the_battery(
+    monkeypatch: pytest.MonkeyPatch, reading: Any, battery: Battery | None
+) -> None:
+    monkeypatch.setattr(psutil, "sensors_battery", lambda: reading, raising=False)
+    assert senses.battery() == battery
+
+
+def test_a_battery_that_cannot_be_read_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(psutil, "sensors_battery", fails, raising=False)
+    assert senses.battery() is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a `sleep` to copy")
+def test_a_program_that_runs_is_found_and_gone_when_it_ends(tmp_path: Any) -> None:
+    """A real process under a name of its own, longer than the kernel keeps."""
+    program = tmp_path / "a-game-with-a-long-name"
+    shutil.copy(shutil.which("sleep") or "", program)
+    asked = frozenset({program.name, "nothing-like-it"})
+    process = subprocess.Popen([str(program), "30"])
+    try:
+        assert senses.running(asked) == {program.name}
+    finally:
+        process.kill()
+        process.wait()
+    assert senses.running(asked) == frozenset()
+
+
+def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def says(name: str, value: Any) -> Callable[..., Any]:
+        def say(*_: Any) -> Any:
+            asked.append(name)
+            return value
+
+        return say
+
+    monkeypatch.setattr(senses, "running", says("programs", frozenset({"game"})))
+    monkeypatch.setattr(senses, "idle_seconds", says("idle", 1.0))
+    monkeypatch.setattr(senses_gpu, "percent_of_others", says("gpu", 5.0))
+    now = [100.0]
+    senser = Senser(clock=lambda: now[0])
+    assert senser.look(Rules(gpu=False)).gpu_percent is None
+    assert asked == []
+    rules = Rules(idle_s=60, programs=("Game.exe",))
+    for now[0] in (100.0, 101.0, 104.9):
+        seen = senser.look(rules)
+        assert (seen.idle_s, seen.programs, seen.gpu_percent) == (1.0, frozenset({"game"}), 5.0)
+    assert sorted(asked) == ["gpu", "idle", "programs"]
+    for now[0] in (105.0, 110.0, 129.9):
+        senser.look(rules)
+    assert (asked.count("idle"), asked.count("programs"), asked.count("gpu")) == (4, 3, 1)
+    senser.look(Rules(programs=("other",)))  # changed: asked at once
+    assert asked.count("programs") == 4
+
+
+def test_a_tool_that_hangs_fails_or_is_missing_is_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(senses, "TOOL_SECONDS", 0.2)
+    began = time.monotonic()
+    assert senses.output_of([sys.executable, "-c", "import time; time.sleep(30)"]) is None
+    assert time.monotonic() - began < 5
+    assert senses.output_of([sys.executable, "-c", "print(1); raise SystemExit(3)"]) is None
+    assert senses.output_of(["no-such-tool-anywhere"]) is None
+    monkeypatch.setattr(senses, "TOOL_SECONDS", 20.0)
+    assert senses.output_of([sys.executable, "-c", "print('x')"]) == "x\n"
+
+
+def test_a_look_on_this_very_machine() -> None:
+    seen = Senser().look(Rules(idle_s=1.0, programs=("no-such-program",)))
+    assert seen.programs == frozenset()
+    assert 0 <= seen.weekday <= 6
+    assert 0 <= seen.minute < 1440
+    assert seen.idle_s is None or seen.idle_s >= 0

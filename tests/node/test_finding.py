@@ -1,0 +1,270 @@
+"""Real nodes on a small network of their own: they find each other, go, move, and come without multicast."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.core.errors import Unreachable
+from app.core.link import LinkKind
+from app.machine import settings
+from app.machine.interfaces import Interface
+from app.node.finding import listening, served
+from app.node.options import NodeOptions
+from tests.lan.namespaces import Lan, lan
+
+Json = dict[str, Any]
+SEEN_SECONDS, DEPARTED_SECONDS = 2.0, 5.0
+NAMES = ("den-pc", "attic-pc", "kitchen-pc")
+
+
+@dataclass
+class Computer:
+    """A computer of the network and the node on it."""
+
+    lan: Lan
+    number: int
+    root: Path
+    process: subprocess.Popen[str] | None = None
+    ready: Json = field(default_factory=dict)
+    ready_seconds: float = 0.0
+
+    def start(self, *flags: str) -> None:
+        self.root.mkdir(exist_ok=True)
+        with (self.root / "stderr.txt").open("a") as log:
+            self.process = self.lan.start(
+                self.number, sys.executable, "-m", "app", "node", "--home", str(self.root), *flags,
+                "--name", NAMES[self.number % 3], "--lend", "0", "--threads", "1",
+                stdout=subprocess.PIPE, stderr=log, env=os.environ | {"POOLHOUSE_KEYSTORE": "file"},
+            )  # fmt: skip
+
+    def wait(self) -> None:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        self.ready_seconds = time.monotonic()
+        assert line, (self.root / "stderr.txt").read_text()
+        self.ready = json.loads(line)
+
+    def ask(self, method: str, path: str, body: Json | None = None) -> Json:
+        runtime = json.loads((self.root / "runtime.json").read_text())
+        return self.lan.on(self.number, lambda: _asked(runtime, method, path, body))
+
+    def linked(self) -> set[str]:
+        return set(self.ask("GET", "/status")["links"])
+
+    def near(self) -> set[str]:
+        return set(self.ask("GET", "/status")["strangers"])
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(10)
+            finally:
+                self.process.kill()
+                assert self.process.stdout is not None
+                self.process.stdout.close()
+            self.process = None
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.end()
+
+
+def _asked(runtime: Json, method: str, path: str, body: Json | None) -> Json:
+    connection = http.client.HTTPConnection("127.0.0.1", runtime["port"], timeout=20)
+    try:
+        headers = {
+            "Authorization": f"Bearer {runtime['token']}",
+            "Content-Type": "application/json",
+        }
+        sent = None if body is None else json.dumps(body)
+        connection.request(method, path, sent, headers)
+        answer: Json = json.loads(connection.getresponse().read())
+        return answer
+    finally:
+        connection.close()
+
+
+def until(true: Callable[[], object], seconds: float) -> None:
+    """Wait for it; fails when it takes longer."""
+    began = time.monotonic()
+    while not true():
+        assert time.monotonic() - began < seconds, f"not within {seconds} s"
+        time.sleep(0.05)
+    print(f"{time.monotonic() - began:.2f} of {seconds} s")  # shown by pytest -s or a failure
+
+
+def started(computers: list[Computer], *flags: str) -> float:
+    """Start them all together; when the last was ready."""
+    for computer in computers:
+        computer.start(*flags)
+    waiting = [threading.Thread(target=computer.wait) for computer in computers]
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join()
+    return max(computer.ready_seconds for computer in computers)
+
+
+def pair(admin: Computer, other: Computer, address: str | None = None) -> None:
+    window = admin.ask("POST", "/pairing", {"role": "use_and_lend"})
+    wanted = window["address"] if address is None else address
+    if address is not None:
+        until(lambda: _sees_a_window(other), SEEN_SECONDS)
+    joined = other.ask("POST", "/pairing/join", {"address": wanted, "code": window["code"]})
+    assert "machine" in joined, joined
+    until(lambda: admin.ask("GET", "/status")["pairing"] is None, 5)
+
+
+def _discovery_check(computer: Computer) -> tuple[bool | None, str]:
+    checks = computer.ask("GET", "/doctor")["checks"]
+    return next((one["ok"], one["cause"]) for one in checks if one["name"] == "Discovery")
+
+
+def _sees_a_window(computer: Computer) -> bool:
+    near = computer.ask("GET", "/status")["strangers"].values()
+    return any(seen["name"] for seen in near)
+
+
+def _says_copied(computer: Computer) -> bool:
+    reason = computer.ask("GET", "/status")["discovery"]["reason"]
+    return "with this machine's identity" in (reason or "")
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[list[Computer]]:
+    with ExitStack() as stack:
+        network = stack.enter_context(lan(3))
+        made = [Computer(network, n, tmp_path / f"c{n}") for n in range(3)]
+        for computer in made:
+            stack.callback(computer.end)
+        yield made
+
+
+def everybody_linked(computers: list[Computer]) -> bool:
+    return all(len(computer.linked()) == len(computers) - 1 for computer in computers)
+
+
+@pytest.mark.root
+def test_three_nodes_find_each_other_and_notice_who_goes(three: list[Computer]) -> None:
+    den, attic, kitchen = three
+    ready = started(three)
+    until(lambda: all(len(computer.near()) == 2 for computer in three), SEEN_SECONDS)
+    assert time.monotonic() - ready < SEEN_SECONDS + 0.5
+    assert _discovery_check(den) == (True, "Machines nearby find this one, and it hears 2 others.")
+
+    pair(den, attic, "den-pc")  # by name, heard because the window is open
+    pair(den, kitchen, "")  # the only one that is open
+    until(lambda: everybody_linked(three), SEEN_SECONDS)
+    assert all(computer.near() == set() for computer in three)
+
+    kitchen.end()
+    until(lambda: len(den.linked()) == len(attic.linked()) == 1, DEPARTED_SECONDS)
+    kitchen.start()
+    kitchen.wait()
+    until(lambda: everybody_linked(three), SEEN_SECONDS)
+    attic.kill()
+    until(lambda: len(den.linked()) == len(kitchen.linked()) == 1, DEPARTED_SECONDS)
+
+
+@pytest.mark.root
+def test_without_multicast_they_meet_by_address(three: list[Computer]) -> None:
+    den, attic, kitchen = three
+    den.lan.multicast(works=False)
+    started(three)
+    pair(den, attic)
+    pair(den, kitchen)
+    until(lambda: everybody_linked(three), SEEN_SECONDS)  # attic and kitchen by what den told them
+    kitchen.kill()
+    until(lambda: len(den.linked()) == len(attic.linked()) == 1, DEPARTED_SECONDS)
+    attic.end()
+    until(lambda: not den.linked(), DEPARTED_SECONDS)
+    started([attic, kitchen])  # at the ports of the last time, and they remember the addresses
+    until(lambda: everybody_linked(three), SEEN_SECONDS)
+
+
+@pytest.mark.root
+def test_a_machine_that_moves_is_found_again_and_a_copy_is_named(three: list[Computer]) -> None:
+    den, attic, copy = three
+    started([den, attic])
+    pair(den, attic)
+    until(lambda: everybody_linked([den, attic]), SEEN_SECONDS)
+    den.lan.cable(attic.number, plugged=False)  # not a word is heard from it
+    until(
+        lambda: not den.linked(), DEPARTED_SECONDS + 2
+    )  # between two heartbeats, and a last goodbye
+    status = attic.ask("GET", "/status")
+    assert status["discovery"]["reason"].startswith("This computer is on no network")
+    den.lan.move(attic.number, "10.231.90.77")
+    den.lan.cable(attic.number, plugged=True)
+
+    def there() -> bool:
+        links = den.ask("GET", "/status")["links"]
+        return any(link["address"].startswith("10.231.90.77:") for link in links.values())
+
+    until(there, 10)
+
+    shutil.copytree(den.root, copy.root, ignore=shutil.ignore_patterns("runtime.json"))
+    started([copy])
+    until(lambda: _says_copied(den) and _says_copied(copy), SEEN_SECONDS)
+    assert attic.linked() == {den.ready["id"]}
+    links = attic.ask("GET", "/status")["links"]
+    assert links[den.ready["id"]]["address"].startswith(den.lan.address(den.number))
+
+
+def test_the_port_of_the_last_start_is_taken_again(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    settings.save(file, settings.Settings("den-pc"))
+    options = NodeOptions(bind="127.0.0.1")
+    with listening(options, file) as first:
+        port = first.getsockname()[1]
+        with listening(options, file) as beside:  # it is taken: another one, and from now on
+            other = beside.getsockname()[1]
+    assert other != port
+    assert settings.load(file) == settings.Settings("den-pc", port=other)
+    with listening(options, file) as again:
+        assert again.getsockname()[1] == other
+        with pytest.raises(Unreachable):  # a port that was asked for is that one or none
+            listening(NodeOptions(bind="127.0.0.1", port=other), file)
+
+
+def interface(name: str, *addresses: str) -> Interface:
+    return Interface(name, LinkKind.ETHERNET, True, addresses)
+
+
+@pytest.mark.parametrize(
+    ("bind", "addresses", "speak_at"),
+    [
+        ("0.0.0.0", ("10.0.0.2", "10.0.0.3", "192.168.1.2"), ("10.0.0.2", "192.168.1.2")),
+        ("::", ("10.0.0.2", "10.0.0.3", "fd00::2", "192.168.1.2", "fe80::9%six"),
+         ("10.0.0.2", "192.168.1.2", "fe80::9%six")),
+        ("10.8.0.1", ("10.8.0.1",), ("10.8.0.1",)),
+    ],
+)  # fmt: skip
+def test_where_a_node_is_reached(
+    bind: str, addresses: tuple[str, ...], speak_at: tuple[str, ...]
+) -> None:
+    found = [
+        interface("one", "10.0.0.2", "10.0.0.3", "fd00::2", "fe80::2%one"),
+        interface("two", "192.168.1.2", "fe80::3%two"),
+        interface("six", "fe80::9%six"),
+    ]
+    assert served(found, bind) == (addresses, speak_at)
+    assert served([], "0.0.0.0") == ((), ())

@@ -1,0 +1,52 @@
+"""The line about this machine: its processor at once, and what its engines found as soon as they told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.machine import devices, engines
+from app.machine.engines import Device, Engine
+from app.node.hardware import MAX_DEVICE_TEXT, Hardware
+from app.node.speed_book import Setup
+
+FOUND = Engine("llamacpp", "0.3", features=["FMA", "AVX2"], devices=[Device("Card", kind="gpu")])
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[list[Engine]]:
+    """What the engines say, one time after another."""
+    said: list[list[Engine]] = []
+
+    async def probe_all() -> list[Engine]:
+        return said.pop(0)
+
+    monkeypatch.setattr(engines, "probe_all", probe_all)
+    monkeypatch.setattr(devices, "processor_name", lambda: "Chip 9")
+    return said
+
+
+async def test_engines_are_asked_once_and_the_faces_are_told(answers: Any) -> None:
+    news: list[str] = []
+    hardware = Hardware(4, lambda: news.append(hardware.device))
+    assert hardware.device == "Chip 9"
+    answers.append([FOUND])
+    await hardware.run()
+    assert news == ["Chip 9 · AVX2 · Card"]
+    assert await hardware.setup(64) == Setup("llamacpp 0.3 AVX2 FMA", "Chip 9", 4, 64)
+
+
+async def test_engines_that_failed_are_asked_again(answers: Any) -> None:
+    hardware = Hardware(1, lambda: None)
+    answers.extend([[Engine("llamacpp", missing="gone")], [FOUND]])
+    await hardware.run()
+    assert hardware.device == "Chip 9"
+    assert await hardware.engines() == [FOUND]
+
+
+async def test_the_line_is_not_longer_than_others_take_it(answers: Any) -> None:
+    hardware = Hardware(1, lambda: None)
+    answers.append([Engine("llamacpp", devices=[Device("x" * 199, kind="gpu")])])
+    await hardware.run()
+    assert len(hardware.device) == MAX_DEVICE_TEXT

@@ -1,0 +1,146 @@
+"""Names, rights and removals, on real nodes with layers on each other."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.client import NodeClient
+from app.core.errors import AppError, BadInput, Refused
+from app.core.household import Machine
+from app.core.operations import Role
+from app.core.reasons import said
+from app.machine.settings import load
+from app.node import naming
+from tests.lan import nodes as lan
+from tests.node.pool import TestNode, paired
+
+Json = dict[str, Any]
+OVER_ALL = {"model": "guide", "split": [2, 2, 2, 2]}
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[TestNode]]:
+    with paired(tmp_path_factory.mktemp("household"), "den", "attic", "kitchen") as nodes:
+        yield nodes
+
+
+def of(one: TestNode, work: Callable[[NodeClient], Coroutine[Any, Any, Json]]) -> Json:
+    """As a command would, without starting a program each time."""
+
+    async def ask() -> Json:
+        async with one.client() as client:
+            return await work(client)
+
+    return asyncio.run(ask())
+
+
+def status(one: TestNode) -> Json:
+    return of(one, lambda client: client.get("/status"))
+
+
+def post(one: TestNode, path: str, body: Json) -> Json:
+    return of(one, lambda client: client.post(path, body))
+
+
+def loaded(one: TestNode) -> Json:
+    return of(one, lambda client: client.work("POST", "/load", OVER_ALL))
+
+
+def names(one: TestNode) -> set[str]:
+    return {machine["name"] for machine in status(one)["machines"].values()}
+
+
+def states(one: TestNode) -> set[str]:
+    return {machine["state"] for machine in status(one)["machines"].values()}
+
+
+def until(holds: Callable[[], object], within_s: float = 10) -> None:
+    late = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < late, holds
+        time.sleep(0.05)
+
+
+def test_names_reach_everybody_and_stay(pool: list[TestNode]) -> None:
+    den, attic, kitchen = pool
+    assert den.run("rename", "attic", "loft").stdout == "attic is called loft now.\n"
+    until(lambda: load(attic.root / "settings.json").name == "loft")
+    post(kitchen, "/machines/kitchen/name", {"name": "nook"})  # everybody names itself
+    until(lambda: names(den) == {"den", "loft", "nook"})
+    until(lambda: names(attic) == names(kitchen) == names(den))
+    with pytest.raises(Refused) as refused:
+        post(kitchen, "/machines/den/name", {"name": "study"})
+    assert refused.value.reason.code == "not_admin"
+    with pytest.raises(BadInput):
+        post(den, "/machines/loft/name", {"name": " \u202e"})
+
+
+def test_a_right_that_is_taken_ends_what_rests_on_it(pool: list[TestNode]) -> None:
+    den, attic, kitchen = pool
+    loaded(attic)
+    assert kitchen.workers()
+    assert den.run("roles", "loft", "--lender").stdout == "loft is lender now.\n"
+    until(lambda: not kitchen.workers() and not den.workers())
+    until(lambda: status(attic)["loaded"]["state"] == "lost")
+    with pytest.raises(AppError) as refused:
+        loaded(attic)
+    assert "may not use other machines" in said(refused.value)
+
+    post(den, "/machines/nook/roles", {"roles": ["host"]})
+    until(lambda: status(kitchen)["node"]["lending"]["state"] == "paused")
+    reason = status(kitchen)["node"]["lending"]["reason"]
+    assert reason == "The household does not let it lend. `poolhouse roles` changes that."
+    post(den, "/machines/nook/roles", {"roles": ["host", "lender"]})
+    until(lambda: states(den) == {"ready"})
+    with pytest.raises(Refused):  # an admin stays one
+        post(den, "/machines/den/roles", {"roles": ["host"]})
+
+
+def test_a_removed_lender_is_named_and_knows_it_itself(pool: list[TestNode]) -> None:
+    den, attic, kitchen = pool
+    loaded(den)
+    refused = den.run("remove", "loft")
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        "Nobody can be asked here whether that is meant. Add --yes to do it.\n",
+    )
+    done = of(den, lambda client: client.delete("/machines/loft"))
+    assert (done["removed"]["name"], done["also_removed"]) == ("loft", [])
+    until(lambda: not attic.workers(), within_s=2)
+    lost = status(den)["loaded"]
+    assert lost["state"] == "lost"
+    assert lost["reason"] == "loft was removed from the household. Load the model again without it."
+    until(lambda: names(kitchen) == {"den", "nook"}, within_s=2)
+    first = attic.run("status").stdout.splitlines()[0]
+    assert first.startswith("This machine was removed from the household.")
+    assert status(attic)["links"] == {}
+
+
+async def test_machines_that_a_removed_admin_added_are_asked_about(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        home = lan.Nodes(tmp_path, stack)
+        den, attic = await home.paired("den", "attic")
+        network = den.network
+        await network.set_roles(attic.network.id, list(Role)[:3])
+        await lan.until(lambda: Role.ADMIN in attic.network.members[attic.network.id].roles)
+        loft = await home.open("loft")
+        await lan.pair(attic, loft)
+        await lan.until(lambda: len(network.members) == 3)
+        machines = {key: Machine(key, one.name) for key, one in network.members.items()}
+        leaving = machines[attic.network.id]
+        with pytest.raises(Refused) as asked:
+            await naming.remove(network, leaving, None, machines)
+        assert said(asked.value).startswith("attic added loft to this household.")
+        with pytest.raises(BadInput):
+            await naming.remove(network, machines[network.id], None, machines)
+        done = await naming.remove(network, leaving, "remove", machines)
+        assert done["also_removed"] == ["loft"]
+        assert set(network.members) == {network.id}
+        await lan.until(lambda: loft.network.id not in network.links)

@@ -1,0 +1,70 @@
+"""A plan as JSON holds every number that its sentences are made of, and the command line reads it."""
+
+from __future__ import annotations
+
+import json
+
+from rich.console import Console
+
+from app.cli.placement_view import plan_view
+from app.cli.shapes import Plan as Shown
+from app.cli.shapes import read
+from app.core.advice import advise
+from app.core.link import LinkKind
+from app.core.placement import Workload
+from app.core.plan import plan
+from app.node.snapshot import Json, plan_json
+from tests.core.households import MIB, link, machine, model, speed
+
+HOST = machine("den", 900, speed(0.004))
+LENDERS = [
+    machine("attic", 1900, speed(0.004), link(0.05, 1e6, LinkKind.WIFI)),
+    machine("old", 900, speed(0.2), link()),
+    machine("new", 900, None),
+]
+MODEL = model([100 * MIB] * 16)
+WORK = Workload(1024, users=2)
+
+
+def described() -> Json:
+    placed = plan(HOST, LENDERS, MODEL, WORK)
+    lends = {one.id: one.lends_bytes for one in (HOST, *LENDERS)}
+    advice = advise(HOST, LENDERS, MODEL, WORK, placed)
+    return dict(json.loads(json.dumps(plan_json(placed, MODEL, lends, advice))))
+
+
+def test_every_number_behind_the_words_is_there() -> None:
+    sent = described()
+    known = sent["forecast"]
+    assert known["request_s"] > known["ttft_s"] > 0
+    assert {(share["part"], share["machine"]) for share in known["shares"]} == {
+        ("machine", "den"), ("machine", "attic"), ("link", "attic"),
+    }  # fmt: skip
+    assert [one["shape"] for one in sent["alternatives"]] == ["split"]
+    assert [one["sentence"] for one in sent["why"]] == sent["reasons"]
+    assert sent["why"][0]["facts"] == {"machine": "den", "machines": 2}
+    assert sent["advice"][0]["facts"]["machine"] == "attic"
+    made_from = {one["machine"]: one for one in sent["from"]["machines"]}
+    assert made_from["attic"]["link"]["kind"] == "wifi"
+    assert made_from["old"]["speed"]["layer_s"] == 0.2
+    assert made_from["new"]["speed"] is None
+    assert (sent["from"]["prompt_tokens"], sent["from"]["output_tokens"]) == (512, 256)
+
+
+def test_what_was_not_measured_has_no_forecast() -> None:
+    placed = plan(machine("den", 9000, None), [], MODEL, WORK)
+    sent = plan_json(placed, MODEL, {HOST.id: 1, placed.stages[0].machine: 1})
+    assert sent["forecast"] is None
+    assert sent["alternatives"] == []
+
+
+def test_the_command_line_tells_it_in_words() -> None:
+    console = Console(width=160, record=True, force_terminal=False)
+    console.print(plan_view(read(described(), Shown)))
+    lines = console.export_text().splitlines()
+    assert lines[0].startswith("made · split over 2 machines")
+    known = next(line for line in lines if line.startswith("Forecast: first word after "))
+    assert "; 2 at once " in known
+    assert any(line.startswith("old left out: with it ") for line in lines)
+    assert any(line.startswith("new left out: it has not been measured") for line in lines)
+    assert any(line.startswith("attic is on Wi-Fi (7 Mb/s, 50.0 ms). By cable") for line in lines)
