@@ -66,10 +66,11 @@ class Links:
         self._heartbeat, self._clock = heartbeat, clock
         self._calls: dict[MachineId, _Call] = {}
         self._welcoming: dict[MachineId, asyncio.Lock] = {}
+        self._over = False
 
     def pursue(self, member: Member) -> None:
-        """Keep a link to `member`, from now until `abandon`."""
-        if member.id not in self._calls:
+        """Keep a link to `member`, from now until `abandon`; after `close` nobody is dialled."""
+        if member.id not in self._calls and not self._over:
             name = f"keep a link to {member.name}"
             task = self._tasks.create_task(self._keep(member), name=name)
             self._calls[member.id] = _Call(task)
@@ -89,7 +90,8 @@ class Links:
             await link.close(why)
 
     async def close(self, why: Reason) -> None:
-        """End all links."""
+        """End all links, and make no more: the log may change while we take our leave."""
+        self._over = True
         async with asyncio.TaskGroup() as tasks:
             for machine in {*self._calls, *self.up}:
                 tasks.create_task(self.abandon(machine, why), name="close a link")

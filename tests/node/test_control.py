@@ -70,7 +70,9 @@ async def test_a_route_that_is_not_there_is_none(client: NodeClient) -> None:
 
 async def test_the_snapshot_has_what_faces_show(client: NodeClient) -> None:
     status = await client.get("/status")
-    assert set(status) == {"node", "machines", "links", "loaded", "pairing", "answers"}
+    assert set(status) == {
+        "node", "machines", "strangers", "discovery", "links", "loaded", "forecasts", "pairing", "answers",
+    }  # fmt: skip
     assert status["answers"] == {"running": 0, "waiting": 0}
     (machine,) = (await client.get("/machines"))["machines"]
     assert (machine["name"], machine["this"]) == ("den", True)

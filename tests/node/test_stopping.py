@@ -34,7 +34,7 @@ async def frozen(one: TestNode, n_workers: int = 1) -> list[psutil.Process]:
     """The workers, stopped as soon as they are there."""
     for _ in range(500):
         workers: list[psutil.Process] = [
-            child for child in one.workers() if "backends" in child.cmdline()
+            child for child in one.workers() if child.cmdline()[-1:] == ["backends"]
         ]
         if len(workers) >= n_workers:
             for worker in workers:
