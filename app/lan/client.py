@@ -8,6 +8,8 @@ import json
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from typing import Any
+from weakref import WeakSet
 
 import aiohttp
 from aiohttp import ClientTimeout, ClientWSTimeout
@@ -19,7 +21,7 @@ from app.lan.body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.lan.channel import MAX_FRAME_BYTES, FrameChannel, WebSocketChannel
 from app.lan.messages import MAX_MESSAGE_BYTES, Refuse, understood
 from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
-from app.lan.sockets import Address, tune
+from app.lan.sockets import Address, hang_up, tune
 from app.lan.tls import fingerprint, peer_der
 
 CONNECT_SECONDS = 3.0
@@ -36,9 +38,25 @@ class _PinnedConnector(aiohttp.TCPConnector):
 
     def __init__(self, context: ssl.SSLContext, peer: MachineId) -> None:
         super().__init__(
-            ssl=context, limit=CONNECTIONS, keepalive_timeout=REUSE_SECONDS, socket_factory=_socket
+            ssl=context,
+            limit=CONNECTIONS,
+            keepalive_timeout=REUSE_SECONDS,
+            socket_factory=self._socket,
         )
         self._peer = peer
+        self._made: WeakSet[socket.socket] = WeakSet()
+
+    def _socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, _ = info
+        made = socket.socket(family, kind, protocol)
+        tune(made)
+        self._made.add(made)
+        return made
+
+    def hang_up(self) -> None:
+        """End also what was cancelled half open, which nobody else knows of."""
+        for made in list(self._made):
+            hang_up(made)
 
     async def connect(
         self,
@@ -55,14 +73,32 @@ class _PinnedConnector(aiohttp.TCPConnector):
         return connection
 
 
+class _WebSocket(aiohttp.ClientWebSocketResponse):
+    """Gives its connection back also when the other side cut it: aiohttp's own then keeps it."""
+
+    def __init__(
+        self, reader: Any, writer: Any, protocol: Any, response: aiohttp.ClientResponse, *rest: Any,
+        **more: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(reader, writer, protocol, response, *rest, **more)
+        self._answer = response
+
+    def release(self) -> None:
+        """End it without a goodbye. Repeating is harmless."""
+        self._answer.close()
+
+
 class PeerClient:
     """Speaks to `member` at `address`. `context` pins exactly that member's certificate."""
 
     def __init__(self, member: Member, address: Address, context: ssl.SSLContext) -> None:
         self.member, self.address = member, address
+        self._connector = _PinnedConnector(context, member.id)
+        self._websockets: WeakSet[_WebSocket] = WeakSet()
         self._session = aiohttp.ClientSession(
             base_url=f"https://{address}/",
-            connector=_PinnedConnector(context, member.id),
+            connector=self._connector,
+            ws_response_class=_WebSocket,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=_waits(0),
             auto_decompress=False,
@@ -99,17 +135,23 @@ class PeerClient:
 
     async def close(self) -> None:
         """End everything that was opened here."""
+        for websocket in list(self._websockets):
+            websocket.release()
         await self._session.close()
+        self._connector.hang_up()
 
     async def _websocket(self, path: str, max_bytes: int) -> aiohttp.ClientWebSocketResponse:
         try:
             async with asyncio.timeout(OPEN_SECONDS + CLOSE_SECONDS):
-                return await self._session.ws_connect(
+                made = await self._session.ws_connect(
                     path,
                     max_msg_size=max_bytes + 1,  # aiohttp refuses what is as long as its limit
                     compress=0,
                     timeout=ClientWSTimeout(ws_close=CLOSE_SECONDS),
                 )
+                assert isinstance(made, _WebSocket)
+                self._websockets.add(made)
+                return made
         except (aiohttp.ClientError, OSError, RuntimeError) as error:
             raise self._explained(error) from error
 
@@ -151,13 +193,6 @@ def _waits(total_bytes: int) -> ClientTimeout:
         sock_connect=CONNECT_SECONDS,
         sock_read=ANSWER_SECONDS + total_bytes / ANSWER_BYTES_PER_SECOND,
     )
-
-
-def _socket(info: aiohttp.AddrInfoType) -> socket.socket:
-    family, kind, protocol, _, _ = info
-    made = socket.socket(family, kind, protocol)
-    tune(made)
-    return made
 
 
 def _problem(answer: bytes) -> AppError:

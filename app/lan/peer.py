@@ -40,6 +40,7 @@ from app.lan.sockets import Address
 
 HELLO_SECONDS = 2.0
 HEARTBEAT_SECONDS = 1.0
+NOTICE_SECONDS = 0.25  # from the verdict until everybody here knows: all of it within 5 s
 SEND_SECONDS = 5.0
 LAST_WORDS_SECONDS = 0.5
 ROUND_TRIPS = 8
@@ -56,7 +57,7 @@ class Heartbeat:
 
     every_seconds: float = HEARTBEAT_SECONDS
     suspect_after_seconds: float = 3 * HEARTBEAT_SECONDS
-    dead_after_seconds: float = 5 * HEARTBEAT_SECONDS
+    dead_after_seconds: float = 5 * HEARTBEAT_SECONDS - NOTICE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,13 +266,14 @@ class PeerLink:
                 await self.send(Ping(n=n))
 
     async def _beat(self, owner: Owner, beat: Heartbeat) -> None:
+        """Look when something may be due, not in whole steps: a death is noticed at its time."""
         doubted = False
         while True:
             silent_seconds = self._clock() - self._heard_seconds
-            if silent_seconds > beat.dead_after_seconds:
+            if silent_seconds >= beat.dead_after_seconds:
                 await self.close(Reason("peer_stopped", {"name": self.name}))
                 return
-            if doubted != (silent_seconds > beat.suspect_after_seconds):
+            if doubted != (silent_seconds >= beat.suspect_after_seconds):
                 doubted = not doubted
                 owner.suspect(self, doubted)
             # Whatever the other side sent proves that it lives: so mostly one side asks, in turns,
@@ -279,11 +281,16 @@ class PeerLink:
             if silent_seconds >= beat.every_seconds or not self._round_trips:
                 self._pings = self._pings[0] % (1 << 30) + 1, self._clock()
                 await self._ask(self._pings[0], beat.every_seconds / 4)
-            asleep_seconds = self._clock()
-            await asyncio.sleep(beat.every_seconds)
-            held_up_seconds = self._clock() - asleep_seconds - beat.every_seconds
-            if held_up_seconds > beat.every_seconds:  # this machine stood still, not the other
-                self._heard_seconds += held_up_seconds
+            dies_in_seconds = self._heard_seconds + beat.dead_after_seconds - self._clock()
+            await self._pause(max(0.0, min(beat.every_seconds, dies_in_seconds)), beat)
+
+    async def _pause(self, seconds: float, beat: Heartbeat) -> None:
+        """Sleep. When it was far longer, then this machine stood still, not the other."""
+        asleep_seconds = self._clock()
+        await asyncio.sleep(seconds)
+        held_up_seconds = self._clock() - asleep_seconds - seconds
+        if held_up_seconds > beat.every_seconds:
+            self._heard_seconds += held_up_seconds
 
 
 async def receive(socket: Socket) -> Message | None:

@@ -21,16 +21,16 @@ from app.core.reasons import said
 from app.lan import paths
 from app.lan.network import Network
 from app.lan.sockets import Address, own_host_towards
-from app.machine.interfaces import UNASKED, Interface, carrying, interfaces
+from app.machine.interfaces import UNASKED, Interface, carrying, interfaces, usable
 from app.machine.paths import write_atomically
 
 LOOK_SECONDS = 10.0  # between looks at the interfaces, and at what is due
 SETTLE_SECONDS = 2.0  # after a link came up; spread, so that not all measure at once
 EVERY_SECONDS = 1800.0  # the round trips of a link at rest: some kilobytes
+CALM_SECONDS = 48 * EVERY_SECONDS  # at most, where they change again and again: a restless radio
 AGAIN_SECONDS = (5.0, 60.0)  # while there is work at either end: at first, and at most
 FAILED_SECONDS = (60.0, EVERY_SECONDS)
 DOUBT_SECONDS = 120.0  # a forecast that was wrong makes for no more measurements than this
-FRESH_SECONDS = 60.0  # a link that came back so soon by the same way is not measured anew
 CHANGED_FACTOR, CHANGED_SECONDS = 2.0, 0.002  # of the round trip: then the rest has changed too
 WAYS = 4  # to one machine, measured in one go
 MOST_WAYS_KEPT = 1000
@@ -67,6 +67,10 @@ class LinkBook:
         self._due: dict[MachineId, float] = {}  # by the monotonic clock
         self._patience: dict[MachineId, float] = {}  # before the next try
         self._whole: set[MachineId] = set()  # whose throughput is wanted too
+        self._found: dict[
+            MachineId, dict[Address, paths.Path]
+        ] = {}  # ways measured for that so far
+        self._rests: dict[MachineId, float] = {}  # until the next look at a link at rest
         self._ways: dict[tuple[MachineId, Address], bool] = {}  # tried, and whether they led there
         self._doubted_at: dict[MachineId, float] = {}
         self._interfaces: tuple[Interface, ...] = ()
@@ -104,11 +108,13 @@ class LinkBook:
     # news
 
     def connected(self, machine: MachineId) -> None:
-        """A link came up. It is measured soon, unless it was only away for a moment."""
+        """A link came up. It is measured soon; where the way is known, first its round trips alone.
+
+        So links that a busy moment broke are not measured by all ends at once, which breaks more.
+        """
         known, link = self._known.get(machine), self._network.links.get(machine)
-        same_way = known and link and known.address == str(link.address)
-        if known and same_way and abs(time.time() - known.measured_at) < FRESH_SECONDS:
-            self._plan(machine, EVERY_SECONDS)
+        if known and link and known.address == str(link.address) and machine not in self._whole:
+            self._plan(machine, SETTLE_SECONDS)
         else:
             self._measure_soon(machine)
 
@@ -124,6 +130,7 @@ class LinkBook:
         gone = self._known.keys() - set(members)
         for machine in gone:
             del self._known[machine]
+            self._found.pop(machine, None)
         if gone:
             self._save()
 
@@ -166,6 +173,7 @@ class LinkBook:
 
     async def _insistently(self, machine: MachineId) -> None:
         """Try again for a moment when another measurement is in the way. Raises AppError."""
+        self._found.pop(machine, None)
         for tried in range(TRIES_BY_HAND):
             try:
                 async with self._one_at_a_time:
@@ -180,10 +188,16 @@ class LinkBook:
         """Measure one link that is due, and say when next."""
         try:
             async with self._one_at_a_time:
-                if machine in self._whole or await self._has_changed(machine):
+                if machine in self._whole:
+                    await self._measure(machine)
+                elif await self._has_changed(machine):
+                    rests = 2 * self._rests.get(machine, EVERY_SECONDS)
+                    self._rests[machine] = min(rests, CALM_SECONDS)
+                    self._whole.add(machine)
+                    self._found.pop(machine, None)
                     await self._measure(machine)
             self._patience.pop(machine, None)
-            self._plan(machine, EVERY_SECONDS)
+            self._plan(machine, self._rests.get(machine, EVERY_SECONDS))
         except Busy:
             self._later(machine, AGAIN_SECONDS)
         except AppError as error:
@@ -204,24 +218,32 @@ class LinkBook:
         return high > CHANGED_FACTOR * low and high - low > CHANGED_SECONDS
 
     async def _measure(self, machine: MachineId) -> None:
-        """Measure the ways there are, and take the best from now on. Raises AppError."""
+        """Measure the ways there are, each once, and take the best from now on. Raises AppError.
+
+        After a Busy the next call goes on where this one ended.
+        """
         present = self._network.link(machine).address
         others = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
-        measured, refusal = [], None
-        for way in list(dict.fromkeys((present, *others)))[:WAYS]:
+        found, refusal = self._found.setdefault(machine, {}), None
+        ways = list(dict.fromkeys((present, *others)))[:WAYS]
+        for way in (way for way in ways if way not in found):
             try:
-                measured.append(await paths.measured(self._network, machine, way))
-            except Busy:
-                if not measured:
-                    raise
-                break  # what is known by now must do
+                found[way] = await paths.measured(self._network, machine, way)
+                self._ways[machine, way] = True
+            except Busy as error:
+                refusal = error
+                break
             except AppError as error:
                 refusal = refusal or error
-            self._ways[machine, way] = bool(measured) and measured[-1].address == way
-        if not measured:
-            assert refusal is not None
+                self._ways[machine, way] = False
+        if found:
+            self._take(machine, paths.chosen(list(found.values()), present), present)
+        if refusal is not None and (isinstance(refusal, Busy) or not found):
             raise refusal
-        best = paths.chosen(measured, present)
+        self._whole.discard(machine)
+        self._found.pop(machine, None)
+
+    def _take(self, machine: MachineId, best: paths.Path, present: Address) -> None:
         if best.address != present:
             paths.change_to(self._network, machine, best.address)
             log.info("frames for %s go by %s from now on", machine[:8], best.address)
@@ -241,21 +263,25 @@ class LinkBook:
             return
         by = carrying(self._interfaces, path.own_host, path.address.host)
         self._known[machine] = Known(link_of(path, by), str(path.address), time.time())
-        self._whole.discard(machine)
         self._save()
         self._changed()
 
     async def _look(self) -> None:
-        """Notice links that are gone, and interfaces that came or went: then all is measured anew."""
-        found = await asyncio.to_thread(interfaces)
-        if found != self._interfaces:
-            first = not self._interfaces
-            self._interfaces = found
+        """Notice links that are gone, and interfaces that came or went: then all is measured anew.
+
+        What changes by itself is no news: the rate of a Wi-Fi, the cables of a virtual machine.
+        """
+        before, self._interfaces = self._interfaces, await asyncio.to_thread(interfaces)
+        if self._serving(before) != self._serving(self._interfaces):
+            first = not before
             self._ways.clear()
             for machine in () if first else self._network.links:
                 self._measure_soon(machine)
         for machine in self._due.keys() - self._network.links.keys():
             del self._due[machine]
+
+    def _serving(self, found: tuple[Interface, ...]) -> set[tuple[str, LinkKind, tuple[str, ...]]]:
+        return {(one.name, one.kind, one.addresses) for one in usable(found, self._chosen)}
 
     async def _try_new_ways(self) -> None:
         """An address that is heard of is tried with some kilobytes; if it leads there, all is measured."""
@@ -286,6 +312,8 @@ class LinkBook:
 
     def _measure_soon(self, machine: MachineId) -> None:
         self._whole.add(machine)
+        self._found.pop(machine, None)
+        self._rests.pop(machine, None)
         self._plan(machine, SETTLE_SECONDS)
 
     def _later(self, machine: MachineId, patience: tuple[float, float]) -> None:
