@@ -221,6 +221,24 @@ class Discovery(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
+class Outcome(msgspec.Struct, frozen=True):
+    """One answer: how it was forecast, and how it was."""
+
+    forecast_ttft_s: float
+    ttft_s: float
+    forecast_tok_s: float
+    tok_s: float
+
+
+class Forecasts(msgspec.Struct, frozen=True):
+    """What came of forecasts so far; errors as shares, at the median."""
+
+    answers: int = 0
+    ttft_error: float | None = None
+    decode_error: float | None = None
+    last: Outcome | None = None
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """All a node knows."""
 
@@ -230,6 +248,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     discovery: Discovery = Discovery()
     links: dict[str, Link] = {}
     loaded: Plan | None = None
+    forecasts: Forecasts = Forecasts()
     pairing: Pairing | None = None
     answers: Answers = Answers()
 

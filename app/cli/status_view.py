@@ -8,9 +8,10 @@ from rich.text import Text
 
 from app.cli import safe_text
 from app.cli.amounts import memory_bar, seconds
+from app.cli.forecasts_view import forecasts_view
 from app.cli.links_view import in_short
 from app.cli.nearby import nearby_view
-from app.cli.placement_view import by_machine, headline, placement_view
+from app.cli.placement_view import by_machine, forecast_line, headline, placement_view
 from app.cli.shapes import Link, Machine, Plan, Snapshot
 
 COLOUR_OF_STATE = {
@@ -34,6 +35,9 @@ def status_view(snapshot: Snapshot) -> RenderableType:
     if snapshot.loaded is not None and snapshot.loaded.stages:
         title = Text(headline(snapshot.loaded), style="bold")
         rows += [Text(), title, placement_view(snapshot.loaded)]
+        if snapshot.loaded.forecast is not None:
+            rows.append(Text(forecast_line(snapshot.loaded.forecast, snapshot.loaded.users or 1)))
+        rows += forecasts_view(snapshot.forecasts)
     if snapshot.pairing is not None:
         window = snapshot.pairing
         left = seconds(window.seconds_left)

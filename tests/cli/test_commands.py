@@ -45,6 +45,21 @@ attic-pc  ░░░░████░░░░        5–8  █░░░░░�
 """
 
 
+def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> None:
+    last = {"forecast_ttft_s": 0.5, "ttft_s": 0.4, "forecast_tok_s": 12.0, "tok_s": 15.0}
+    known = {"answers": 7, "ttft_error": 0.2, "decode_error": 0.125, "last": last}
+    answering({("GET", "/status"): SNAPSHOT | {"forecasts": known}})
+    shown = " ".join(poolhouse("status").out.split())
+    assert (
+        "Last answer: first word after 0.40 s (forecast 0.50 s), then 15.0 tok/s (forecast 12.0 tok/s)."
+        in shown
+    )
+    assert (
+        "At the median of 7 answers the forecast was off by 20% for the first word and 12% after it."
+        in shown
+    )
+
+
 def test_status_json_is_what_the_node_said(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/status"): SNAPSHOT})
     assert poolhouse("status", "--json").json == SNAPSHOT

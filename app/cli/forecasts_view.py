@@ -1,0 +1,31 @@
+"""Forecast against fact, in two sentences."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from app.cli.amounts import rate, seconds
+from app.cli.shapes import Forecasts, Outcome
+
+
+def forecasts_view(known: Forecasts) -> list[Text]:
+    """How the last answer was forecast and how it was, and how far off forecasts are in general."""
+    if known.last is None:
+        return []
+    lines = [Text(_last(known.last))]
+    if known.answers > 1 and known.ttft_error is not None and known.decode_error is not None:
+        lines.append(
+            Text(
+                f"At the median of {known.answers} answers the forecast was off by "
+                f"{known.ttft_error:.0%} for the first word and {known.decode_error:.0%} after it.",
+                style="dim",
+            )
+        )
+    return lines
+
+
+def _last(one: Outcome) -> str:
+    return (
+        f"Last answer: first word after {seconds(one.ttft_s)} (forecast {seconds(one.forecast_ttft_s)}), "
+        f"then {rate(one.tok_s)} (forecast {rate(one.forecast_tok_s)})."
+    )
