@@ -21,7 +21,7 @@ from app.lan.body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.lan.channel import MAX_FRAME_BYTES, FrameChannel, WebSocketChannel
 from app.lan.messages import MAX_MESSAGE_BYTES, Refuse, understood
 from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
-from app.lan.sockets import Address, hang_up, tune
+from app.lan.sockets import Address, tune
 from app.lan.tls import fingerprint, peer_der
 
 CONNECT_SECONDS = 3.0
@@ -41,22 +41,9 @@ class _PinnedConnector(aiohttp.TCPConnector):
             ssl=context,
             limit=CONNECTIONS,
             keepalive_timeout=REUSE_SECONDS,
-            socket_factory=self._socket,
+            socket_factory=_socket,
         )
         self._peer = peer
-        self._made: WeakSet[socket.socket] = WeakSet()
-
-    def _socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
-        family, kind, protocol, _, _ = info
-        made = socket.socket(family, kind, protocol)
-        tune(made)
-        self._made.add(made)
-        return made
-
-    def hang_up(self) -> None:
-        """End also what was cancelled half open, which nobody else knows of."""
-        for made in list(self._made):
-            hang_up(made)
 
     async def connect(
         self,
@@ -93,11 +80,10 @@ class PeerClient:
 
     def __init__(self, member: Member, address: Address, context: ssl.SSLContext) -> None:
         self.member, self.address = member, address
-        self._connector = _PinnedConnector(context, member.id)
         self._websockets: WeakSet[_WebSocket] = WeakSet()
         self._session = aiohttp.ClientSession(
             base_url=f"https://{address}/",
-            connector=self._connector,
+            connector=_PinnedConnector(context, member.id),
             ws_response_class=_WebSocket,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=_waits(0),
@@ -138,7 +124,6 @@ class PeerClient:
         for websocket in list(self._websockets):
             websocket.release()
         await self._session.close()
-        self._connector.hang_up()
 
     async def _websocket(self, path: str, max_bytes: int) -> aiohttp.ClientWebSocketResponse:
         try:
@@ -193,6 +178,13 @@ def _waits(total_bytes: int) -> ClientTimeout:
         sock_connect=CONNECT_SECONDS,
         sock_read=ANSWER_SECONDS + total_bytes / ANSWER_BYTES_PER_SECOND,
     )
+
+
+def _socket(info: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = info
+    made = socket.socket(family, kind, protocol)
+    tune(made)
+    return made
 
 
 def _problem(answer: bytes) -> AppError:

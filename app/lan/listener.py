@@ -30,7 +30,7 @@ from app.lan.body import ANSWER_BYTES, MAX_MANIFEST_BYTES, TooSlow, pieces_of, w
 from app.lan.channel import MAX_FRAME_BYTES, FrameChannel, WebSocketChannel
 from app.lan.messages import MAX_MESSAGE_BYTES
 from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
-from app.lan.sockets import accepted, hang_up, plain_host, tune
+from app.lan.sockets import accepted, plain_host, tune
 from app.lan.tls import fingerprint, peer_der
 
 HANDSHAKE_SECONDS = 5.0
@@ -163,9 +163,6 @@ class Listener:
                 ssl_shutdown_timeout=CLOSE_SECONDS,
             )
             self._admit(transport)
-        except asyncio.CancelledError:
-            hang_up(sock)
-            raise
         except OSError as error:  # refused, silent, gone, or no TLS at all; ssl.SSLError is one
             log.debug("handshake with %s failed: %s", host, error)
             sock.close()

@@ -123,16 +123,6 @@ def tune(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, option, UNACKED_MILLISECONDS)
 
 
-def hang_up(sock: socket.socket) -> None:
-    """Have the loop end this connection, whoever holds it.
-
-    asyncio forgets a connection whose handshake is cancelled before it began (Python 3.11 to 3.13), and
-    to close the socket below it would be wrong: its number may belong to another one before the loop knows.
-    """
-    with contextlib.suppress(OSError):  # it has ended already
-        sock.shutdown(socket.SHUT_RDWR)
-
-
 def own_host() -> str:
     """The address other machines of the network most probably reach us at; sends nothing."""
     return own_host_towards("192.0.2.1") or "127.0.0.1"  # TEST-NET-1 (RFC 5737)

@@ -139,19 +139,22 @@ class LinkBook:
     async def run(self) -> None:
         """Measure what is due, one link at a time, until cancelled."""
         while True:
-            await self._look()
-            await self._try_new_ways()
-            now = time.monotonic()
-            due = sorted((at, machine) for machine, at in self._due.items() if at <= now)
-            for _, machine in due:
-                await self._tend(machine)
-            waits = min((at - time.monotonic() for at in self._due.values()), default=LOOK_SECONDS)
+            waits = await self._round()
             self._news.clear()
-            try:
-                async with asyncio.timeout(max(0.0, min(waits, LOOK_SECONDS))):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(waits):
                     await self._news.wait()
-            except TimeoutError:
-                pass
+
+    async def _round(self) -> float:
+        """Do what is due now; seconds until the next round, unless there is news."""
+        await self._look()
+        await self._try_new_ways()
+        now = time.monotonic()
+        due = sorted((at, machine) for machine, at in self._due.items() if at <= now)
+        for _, machine in due:
+            await self._tend(machine)
+        waits = min((at - time.monotonic() for at in self._due.values()), default=LOOK_SECONDS)
+        return max(0.0, min(waits, LOOK_SECONDS))
 
     async def measure_now(self) -> Json:
         """By hand: every link that is up, all of it. Links that could not be measured say why.
@@ -224,7 +227,8 @@ class LinkBook:
         """
         present = self._network.link(machine).address
         others = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
-        found, refusal = self._found.setdefault(machine, {}), None
+        found = self._found.setdefault(machine, {})
+        refusal: AppError | None = None
         ways = list(dict.fromkeys((present, *others)))[:WAYS]
         for way in (way for way in ways if way not in found):
             try:

@@ -194,18 +194,23 @@ async def test_the_forecast_is_like_the_whole_model(
     path = tiny.llama(tmp_path / "m.gguf", layers=6, width=1024, heads=16, kv_heads=4, ffn=2816,
                       vocab=8_000, quant="Q4_K_M")  # fmt: skip
     middle = stage_file(path, Layers(0, 6), Role.MIDDLE)
-    errors: dict[str, list[float]] = {}
-    for _ in range(3):  # the machine's speed itself wanders
+    forecasts: dict[str, float] = {}
+    measured: dict[str, float] = {}
+    for tried in range(
+        5
+    ):  # other programs take cache and clock, and only ever add: the least count
         speed = await measure(shape_in(path), tmp_path / "trial", GAUGE, clock=clock)
         fact = await facts(path, Role.WHOLE, clock)
         # where a head follows, the last layer of a chunk goes on with the due rows alone
         fact["chunk"] = (await facts(middle, Role.MIDDLE, clock))["chunk"]
         for name, forecast_s in forecast(speed, 6).items():
-            errors.setdefault(name, []).append(forecast_s / fact[name] - 1)
-    told = {name: [round(100 * error) for error in each] for name, each in errors.items()}
-    print("error of the forecast in %:", told)
-    for each in errors.values():
-        assert abs(statistics.median(each)) < 0.35, told  # of this test's few steps
+            forecasts[name] = min(forecasts.get(name, math.inf), forecast_s)
+            measured[name] = min(measured.get(name, math.inf), fact[name])
+        told = {name: round(100 * (forecasts[name] / measured[name] - 1)) for name in measured}
+        print("error of the forecast in %:", told)
+        if tried and max(map(abs, told.values())) < 25:
+            break
+    assert max(map(abs, told.values())) < 35, told  # of this test's few steps
 
 
 def forecast(speed: Speed, n_layers: int) -> dict[str, float]:

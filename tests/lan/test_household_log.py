@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,9 +13,6 @@ from app.core.ids import PipelineId
 from app.core.operations import Role
 from tests.lan.nodes import Node, Nodes, opened, pair, until
 
-# aiohttp does not release a WebSocket's connection that the other side cut while it was read
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <function Connection.__del__")
-
 ALL = (Role.ADMIN, Role.HOST, Role.LENDER)
 
 
@@ -24,7 +20,6 @@ ALL = (Role.ADMIN, Role.HOST, Role.LENDER)
 async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
     async with opened(tmp_path) as made:
         yield made
-    gc.collect()  # here, and not in the middle of another file's test
 
 
 def name_of(seen_by: Node, node: Node) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,7 +13,8 @@ import aiohttp
 import msgspec
 import pytest
 
-from app.core.errors import AppError, Refused, Unreachable
+from app.core.errors import AppError, Reason, Refused, Unreachable
+from app.lan import client
 from app.lan.client import PeerClient
 from app.lan.messages import (
     PROTOCOL,
@@ -257,6 +259,33 @@ async def test_a_dialler_that_was_removed_hears_why(nodes: Nodes) -> None:
     with pytest.raises(AppError):
         await client.open_control()
     await client.close()
+
+
+async def test_a_call_that_is_given_up_at_any_moment_leaves_no_socket(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[socket.socket] = []
+    den, attic = await gone(nodes)
+    monkeypatch.setattr(client, "tune", made.append)
+    for steps in range(40):
+        puppet = Puppet(den, attic)
+        async with asyncio.TaskGroup() as tasks:
+            call = tasks.create_task(puppet.client.open_control(), name="call")
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            call.cancel()
+        await puppet.client.close()
+    await until(lambda: all(sock.fileno() < 0 for sock in made))
+    assert made
+
+
+async def test_nobody_is_dialled_once_all_links_were_closed(nodes: Nodes) -> None:
+    """The log may change while a node takes its leave; it would wait for that call for ever."""
+    den, attic = await nodes.paired("den", "attic")
+    links, member = den.network._links, den.network.members[attic.network.id]
+    await links.close(Reason("shutting_down"))
+    links.pursue(member)
+    assert not links._calls
 
 
 class Replies:

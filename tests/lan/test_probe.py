@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import math
 import os
 import random
 import secrets
@@ -94,20 +95,19 @@ async def test_a_slow_link_takes_no_longer(nodes: Nodes) -> None:
 
 
 async def test_five_added_milliseconds_are_found_within_one(nodes: Nodes) -> None:
+    """Beside a link without the delay, in the same moments; a busy computer only adds, so the least count."""
     den, attic = await nodes.paired("den", "attic")
-    with relay(attic.network.port, Faults()) as link:
-        before = await quickest(den, attic, link.port)
-        link.use(Faults(delay_s=0.0025))
-        await asyncio.sleep(0.1)
-        added = await quickest(den, attic, link.port) - before
-    assert added == pytest.approx(0.005, abs=0.001)
-
-
-async def quickest(den: Node, attic: Node, port: int) -> float:
-    """The least median of five: what a busy computer adds is not the link's."""
-    way, far = Address("127.0.0.1", port), attic.network.id
-    found = [await paths.round_trips(den.network, far, way) for _ in range(5)]
-    return min(one.median_s for one in found)
+    port, far = attic.network.port, attic.network.id
+    least = [math.inf, math.inf]
+    with relay(port, Faults()) as plain, relay(port, Faults(delay_s=0.0025)) as slow:
+        for tried in range(20):
+            for n, link in enumerate((plain, slow)):
+                way = Address("127.0.0.1", link.port)
+                found = await paths.round_trips(den.network, far, way)
+                least[n] = min(least[n], found.median_s)
+            if tried >= 3 and abs(least[1] - least[0] - 0.005) < 0.0005:
+                break
+    assert least[1] - least[0] == pytest.approx(0.005, abs=0.001)
 
 
 async def test_ways_may_differ(nodes: Nodes) -> None:

@@ -41,7 +41,6 @@ class Computer:
     root: Path
     process: subprocess.Popen[str] | None = None
     ready: Json = field(default_factory=dict)
-    ready_seconds: float = 0.0
 
     def start(self, *flags: str) -> None:
         self.root.mkdir(exist_ok=True)
@@ -56,7 +55,6 @@ class Computer:
         assert self.process is not None
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        self.ready_seconds = time.monotonic()
         assert line, (self.root / "stderr.txt").read_text()
         self.ready = json.loads(line)
 
@@ -106,13 +104,33 @@ def until(true: Callable[[], object], seconds: float) -> None:
     """Wait for it; fails when it takes longer."""
     began = time.monotonic()
     while not true():
-        assert time.monotonic() - began < seconds, f"not within {seconds} s"
+        assert time.monotonic() - began < seconds, f"not within {seconds:.2f} s"
         time.sleep(0.05)
-    print(f"{time.monotonic() - began:.2f} of {seconds} s")  # shown by pytest -s or a failure
+    print(f"{time.monotonic() - began:.2f} of {seconds:.2f} s")  # shown by pytest -s or a failure
 
 
-def started(computers: list[Computer], *flags: str) -> float:
-    """Start them all together; when the last was ready."""
+def soon(true: Callable[[], object]) -> None:
+    """Within two seconds, or four at most where programs had to wait for a processor meanwhile."""
+    began, stalled = time.monotonic(), stalled_seconds()
+    while not true():
+        spent, lost = time.monotonic() - began, stalled_seconds() - stalled
+        told = f"not within {SEEN_SECONDS} s; {lost:.2f} of {spent:.2f} s without a processor"
+        assert spent < SEEN_SECONDS + min(lost, SEEN_SECONDS), told
+        time.sleep(0.05)
+    print(f"{time.monotonic() - began:.2f} of {SEEN_SECONDS} s")
+
+
+def stalled_seconds() -> float:
+    """For how long programs had to wait for a processor here, since the start; 0 where nobody counts."""
+    try:
+        some = Path("/proc/pressure/cpu").read_text().split("\n")[0]
+    except OSError:
+        return 0.0
+    return int(some.rpartition("total=")[2]) / 1e6
+
+
+def started(computers: list[Computer], *flags: str) -> None:
+    """Start them all together, and wait until the last is ready."""
     for computer in computers:
         computer.start(*flags)
     waiting = [threading.Thread(target=computer.wait) for computer in computers]
@@ -120,14 +138,13 @@ def started(computers: list[Computer], *flags: str) -> float:
         thread.start()
     for thread in waiting:
         thread.join()
-    return max(computer.ready_seconds for computer in computers)
 
 
 def pair(admin: Computer, other: Computer, address: str | None = None) -> None:
     window = admin.ask("POST", "/pairing", {"role": "use_and_lend"})
     wanted = window["address"] if address is None else address
     if address is not None:
-        until(lambda: _sees_a_window(other), SEEN_SECONDS)
+        soon(lambda: _sees_a_window(other))
     joined = other.ask("POST", "/pairing/join", {"address": wanted, "code": window["code"]})
     assert "machine" in joined, joined
     until(lambda: admin.ask("GET", "/status")["pairing"] is None, 5)
@@ -165,21 +182,20 @@ def everybody_linked(computers: list[Computer]) -> bool:
 @pytest.mark.root
 def test_three_nodes_find_each_other_and_notice_who_goes(three: list[Computer]) -> None:
     den, attic, kitchen = three
-    ready = started(three)
-    until(lambda: all(len(computer.near()) == 2 for computer in three), SEEN_SECONDS)
-    assert time.monotonic() - ready < SEEN_SECONDS + 0.5
+    started(three)
+    soon(lambda: all(len(computer.near()) == 2 for computer in three))
     assert _discovery_check(den) == (True, "Machines nearby find this one, and it hears 2 others.")
 
     pair(den, attic, "den-pc")  # by name, heard because the window is open
     pair(den, kitchen, "")  # the only one that is open
-    until(lambda: everybody_linked(three), SEEN_SECONDS)
+    soon(lambda: everybody_linked(three))
     assert all(computer.near() == set() for computer in three)
 
     kitchen.end()
     until(lambda: len(den.linked()) == len(attic.linked()) == 1, DEPARTED_SECONDS)
     kitchen.start()
     kitchen.wait()
-    until(lambda: everybody_linked(three), SEEN_SECONDS)
+    soon(lambda: everybody_linked(three))
     attic.kill()
     until(lambda: len(den.linked()) == len(kitchen.linked()) == 1, DEPARTED_SECONDS)
 
@@ -191,13 +207,13 @@ def test_without_multicast_they_meet_by_address(three: list[Computer]) -> None:
     started(three)
     pair(den, attic)
     pair(den, kitchen)
-    until(lambda: everybody_linked(three), SEEN_SECONDS)  # attic and kitchen by what den told them
+    soon(lambda: everybody_linked(three))  # attic and kitchen by what den told them
     kitchen.kill()
     until(lambda: len(den.linked()) == len(attic.linked()) == 1, DEPARTED_SECONDS)
     attic.end()
     until(lambda: not den.linked(), DEPARTED_SECONDS)
     started([attic, kitchen])  # at the ports of the last time, and they remember the addresses
-    until(lambda: everybody_linked(three), SEEN_SECONDS)
+    soon(lambda: everybody_linked(three))
 
 
 @pytest.mark.root
@@ -205,11 +221,9 @@ def test_a_machine_that_moves_is_found_again_and_a_copy_is_named(three: list[Com
     den, attic, copy = three
     started([den, attic])
     pair(den, attic)
-    until(lambda: everybody_linked([den, attic]), SEEN_SECONDS)
+    soon(lambda: everybody_linked([den, attic]))
     den.lan.cable(attic.number, plugged=False)  # not a word is heard from it
-    until(
-        lambda: not den.linked(), DEPARTED_SECONDS + 2
-    )  # between two heartbeats, and a last goodbye
+    until(lambda: not den.linked(), DEPARTED_SECONDS)
     status = attic.ask("GET", "/status")
     assert status["discovery"]["reason"].startswith("This computer is on no network")
     den.lan.move(attic.number, "10.231.90.77")
@@ -223,7 +237,7 @@ def test_a_machine_that_moves_is_found_again_and_a_copy_is_named(three: list[Com
 
     shutil.copytree(den.root, copy.root, ignore=shutil.ignore_patterns("runtime.json"))
     started([copy])
-    until(lambda: _says_copied(den) and _says_copied(copy), SEEN_SECONDS)
+    soon(lambda: _says_copied(den) and _says_copied(copy))
     assert attic.linked() == {den.ready["id"]}
     links = attic.ask("GET", "/status")["links"]
     assert links[den.ready["id"]]["address"].startswith(den.lan.address(den.number))

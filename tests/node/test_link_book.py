@@ -310,9 +310,13 @@ def test_nodes_measure_their_links_and_show_them(tmp_path: Path) -> None:
 
 
 def _measured_link(den: TestNode, attic: TestNode) -> dict[str, Any]:
-    for _ in range(40):
-        links = json.loads(den.run("status", "--json").stdout)["links"]
-        found: dict[str, Any] = links.get(attic.ready["id"], {})
-        if "out_bytes_per_s" in found:
-            return found
-    raise AssertionError("the link was not measured")
+    async def look() -> dict[str, Any]:
+        async with den.client() as client, asyncio.timeout(20):
+            while True:
+                links: dict[str, Any] = (await client.get("/status"))["links"]
+                found: dict[str, Any] = links.get(attic.ready["id"], {})
+                if "out_bytes_per_s" in found:
+                    return found
+                await asyncio.sleep(0.1)
+
+    return asyncio.run(look())
