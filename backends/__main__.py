@@ -10,8 +10,10 @@ import sys
 from collections.abc import Iterator
 
 from backends import process
-from backends.frames import HEADER, BadFrame, Frame, decode, head, read_head
+from backends.frames import HEADER, BadFrame, Frame, Kind, decode, head, read_head
+from backends.waiting import Waiting
 
+STEPS = (Kind.STEP, Kind.FOLLOW)
 GARBLED = 3  # exit code: what came in was no frame, so nothing after it can be trusted
 
 
@@ -39,12 +41,14 @@ def serve(frames_in: int, frames_out: int) -> int:
     """Answer each frame before the next is read: one thread, and nothing beside the engine in it."""
     from backends.service import Service  # heavy: after the new start
 
-    service = Service()
+    service, waiting = Service(), Waiting(frames_in)
     try:
         with io.FileIO(frames_in) as pipe:
-            for frame in frames(pipe):
+            for frame in frames(pipe, waiting):
                 for answer in service.answer(frame):
                     write(frames_out, answer)
+                if frame.kind in STEPS:
+                    waiting.computed()
     except BadFrame as error:
         sys.stderr.write(f"the worker was sent no frame of ours: {error}\n")
         return GARBLED
@@ -55,10 +59,13 @@ def serve(frames_in: int, frames_out: int) -> int:
     return 0
 
 
-def frames(pipe: io.FileIO) -> Iterator[Frame]:
+def frames(pipe: io.FileIO, waiting: Waiting) -> Iterator[Frame]:
     """Frame after frame until the pipe ends. Each is read into memory of its own, once. Raises BadFrame."""
     start = bytearray(HEADER.size)
-    while read_whole(pipe, memoryview(start)):
+    while True:
+        waiting.wait()
+        if not read_whole(pipe, memoryview(start)):
+            return
         data = bytearray(HEADER.size + read_head(start).n_rest)
         data[: HEADER.size] = start
         if not read_whole(pipe, memoryview(data)[HEADER.size :]):

@@ -8,11 +8,9 @@ from app.cli.amounts import rate, seconds
 from app.cli.shapes import Forecasts, Outcome
 
 
-def forecasts_view(known: Forecasts) -> list[Text]:
+def forecasts_view(last: Outcome | None, known: Forecasts) -> list[Text]:
     """How the last answer was forecast and how it was, and how far off forecasts are in general."""
-    if known.last is None:
-        return []
-    lines = [Text(_last(known.last))]
+    lines = [Text(_last(last))] if last else []
     if known.answers > 1 and known.ttft_error is not None and known.decode_error is not None:
         lines.append(
             Text(
@@ -26,6 +24,7 @@ def forecasts_view(known: Forecasts) -> list[Text]:
 
 def _last(one: Outcome) -> str:
     return (
-        f"Last answer: first word after {seconds(one.ttft_s)} (forecast {seconds(one.forecast_ttft_s)}), "
-        f"then {rate(one.tok_s)} (forecast {rate(one.forecast_tok_s)})."
+        f"Last answer, {one.prompt_tokens} tokens in and {one.output_tokens} out: "
+        f"first word after {seconds(one.ttft_s)} (its forecast: {seconds(one.forecast_ttft_s)}), "
+        f"then {rate(one.tok_s)} ({rate(one.forecast_tok_s)})."
     )

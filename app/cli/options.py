@@ -36,7 +36,9 @@ def read_counts(typed: str) -> list[int]:
     except ValueError:
         counts = []
     if not counts or min(counts) < 1:
-        raise typer.BadParameter(f"'{typed}' is not a list of numbers. Write it like 5,6,5.")
+        raise typer.BadParameter(
+            f"'{typed}' is no list of numbers above zero. Write it like 5,6,5."
+        )
     return counts
 
 

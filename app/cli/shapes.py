@@ -86,6 +86,17 @@ class Said(msgspec.Struct, frozen=True):
     code: str = ""
 
 
+class Outcome(msgspec.Struct, frozen=True):
+    """One answer: how it was forecast, and how it was."""
+
+    prompt_tokens: int
+    output_tokens: int
+    forecast_ttft_s: float
+    ttft_s: float
+    forecast_tok_s: float
+    tok_s: float
+
+
 class Plan(msgspec.Struct, frozen=True):
     """A placement, and for a loaded model its state."""
 
@@ -103,6 +114,7 @@ class Plan(msgspec.Struct, frozen=True):
     loaded_seconds: float | None = None
     fetched_bytes: int | None = None
     forecast: Forecast | None = None
+    last_answer: Outcome | None = None
     advice: list[Said] = []
 
 
@@ -221,22 +233,12 @@ class Discovery(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """One answer: how it was forecast, and how it was."""
-
-    forecast_ttft_s: float
-    ttft_s: float
-    forecast_tok_s: float
-    tok_s: float
-
-
 class Forecasts(msgspec.Struct, frozen=True):
     """What came of forecasts so far; errors as shares, at the median."""
 
     answers: int = 0
     ttft_error: float | None = None
     decode_error: float | None = None
-    last: Outcome | None = None
 
 
 class Snapshot(msgspec.Struct, frozen=True):

@@ -37,7 +37,7 @@ def status_view(snapshot: Snapshot) -> RenderableType:
         rows += [Text(), title, placement_view(snapshot.loaded)]
         if snapshot.loaded.forecast is not None:
             rows.append(Text(forecast_line(snapshot.loaded.forecast, snapshot.loaded.users or 1)))
-        rows += forecasts_view(snapshot.forecasts)
+        rows += forecasts_view(snapshot.loaded.last_answer, snapshot.forecasts)
     if snapshot.pairing is not None:
         window = snapshot.pairing
         left = seconds(window.seconds_left)

@@ -11,7 +11,7 @@ SENTENCES: dict[str, str] = {
     "file_is_folder": "{path} is a folder. Give the path of one GGUF file in it.",
     "file_missing": "There is no file {path}. Check the path and try again.",
     "file_unreadable": "{path} cannot be read: {why}. Check the disk and the file's permissions.",
-    "gguf_not": "{path} is not a GGUF model file. Choose a file that ends in .gguf.",
+    "gguf_not": "{path} does not hold a GGUF model. Download it again, or choose another file.",
     "gguf_part": "{path} is part {part} of a model in {parts} files, which cannot be read yet. "
     "Choose a version of the model in one file.",
     "gguf_version": "{path} is GGUF of version {version}; 2 and 3 can be read. "
@@ -106,11 +106,13 @@ SENTENCES: dict[str, str] = {
     "{free_bytes}. {what_helps}",
     "pool_too_small": "{model} needs {need_bytes} and the {machines} machines here lend {lent_bytes} in all. "
     "{what_helps}",
+    "machine_lends_nothing": "{machine} lends nothing now; `poolhouse status` says why. "
+    "Wait until it does, or load the model without it.",
     "machine_too_small": "{machine} would need {need_bytes} for its layers and lends {free_bytes}. "
     "Give it fewer layers, or choose a shorter context.",
     "split_sum": "The split {split} has {sum} layers, but the model has {layers}. "
     "Choose numbers that add up to {layers}.",
-    "split_lenders": "The split {split} needs {need} lenders between the host's two runs, and {have} are here. "
+    "split_lenders": "The split {split} leaves {need} runs to lenders, between the host's two; lenders here: {have}. "
     "Pair another machine or use fewer numbers.",
     "split_family": "Models of the family {architecture} are not proved to split, so it runs whole. "
     "Load it without --split.",
@@ -125,8 +127,10 @@ SENTENCES: dict[str, str] = {
     "stage_not_offered": "A stage was asked for that was not offered first. Update the app on both machines.",
     "stage_gone": "The layers for this stage are not on the disk any more. Load the model again.",
     "lender_said": "{machine}: {what}",
-    "model_in_use": "{name} is loaded now. Unload it first, then remove it.",
+    "model_in_use": "{name} is loaded now, by this or another name. Unload it first, then remove it.",
     "machine_heard_late": "{name} has not been heard for some seconds. If it does not return, its link is closed.",
+    "name_taken": "Another machine of this household is called {name} already. Choose another name.",
+    "device_unknown": "This machine has no device called {device}. It has: {devices}.",
     "machine_ambiguous": "{count} machines are called {name}. Use the beginning of the id instead.",
     "remove_itself": "This machine cannot remove itself. Remove it from another machine of the household.",
     "measure_no_links": "There is no link to measure: no other machine of the household is reached now.",
@@ -198,7 +202,7 @@ SENTENCES: dict[str, str] = {
     "identity_copied": "Two machines run with the identity of {name}, as after copying a disk. "
     "Reset the identity of one of them.",
     "keystore_unknown": "POOLHOUSE_KEYSTORE is {value}. Set it to keyring or file, or not at all.",
-    "address_wrong": "{address} is no address. Write it like 10.0.0.2:4242.",
+    "address_wrong": "{address} is no address, and nobody nearby is called so. Write an address like 10.0.0.2:4242.",
     "address_not_ours": "This computer has no address {address}. Give one of its own, or leave it out.",
     "port_taken": "Port {port} cannot be used: {why}. Choose another, or stop what uses it.",
     "discovery_no_network": "This computer is on no network that joins machines of a household; those of "
@@ -235,7 +239,7 @@ SENTENCES: dict[str, str] = {
     "channel_closed": "The connection to {name} ended. It is made again when it is needed.",
     "shutting_down": "Poolhouse was closed on that machine. Start it there again.",
     # the command line and its node
-    "node_not_running": "No Poolhouse node runs for {home}. Start one with `poolhouse node`.",
+    "node_not_running": "No Poolhouse node runs for {home}. Start one with `poolhouse node --home {home}`.",
     "node_other_version": "The running node is Poolhouse {node}, this command is {own}. "
     "Stop that node and start it again.",
     "node_silent": "The node has not answered for {seconds} seconds. Stop it and start it again.",
@@ -276,18 +280,18 @@ SENTENCES: dict[str, str] = {
     "grammar_refused": "The form asked for the answer cannot be used: {cause}.",
     "template_failed": "The chat template of this model cannot be used: {cause}. "
     "Ask without a chat template, or use another file of the model.",
-    "stage_missing": "{machine} does not hold these layers any more. Load the model again.",
+    "stage_missing": "{machine} does not hold these layers any more. The next question loads the model again.",
     "stage_bad_step": "{machine} was sent a step it cannot take ({cause}). "
     "Update the app on both machines.",
-    "stage_failed": "{machine} failed to compute: {cause}. Load the model again.",
-    "stage_lost": "{machine} stopped computing its layers. Load the model again.",
+    "stage_failed": "{machine} failed to compute: {cause}. The next question loads the model again.",
+    "stage_lost": "{machine} stopped computing its layers. The next question loads the model again.",
     "stage_unreachable": "The connection to {machine} broke. "
-    "Check that it is on and in the network, then load the model again.",
+    "Check that it is on and in the network. The next question loads the model again, without it if need be.",
     "stage_silent": "{machine} did not answer for {seconds} s. "
-    "Check that it is awake and in the network, then load the model again.",
+    "Check that it is awake and in the network. The next question loads the model again, without it if need be.",
     "stage_garbled": "{machine} answered what makes no sense ({cause}). "
     "Update the app on both machines.",
-    "stage_out_of_step": "{machine} has lost its place in this conversation. Load the model again.",
+    "stage_out_of_step": "{machine} has lost its place in this conversation. The next question loads the model again.",
     "pipeline_closed": "The model was unloaded while it answered.",
     "pipeline_fault": "A fault in the app ended the answer. Load the model again; "
     "the details are in the log.",

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import aiohttp
+import msgspec
 from aiohttp import web
 
 from app.core.errors import AppError, Reason, Refused, Unreachable
@@ -32,6 +33,7 @@ from app.lan.messages import (
     Ping,
     Pong,
     Refuse,
+    Status,
     decode,
     encode,
     understood,
@@ -241,6 +243,8 @@ class PeerLink:
             case Hello() | HelloAck():
                 raise BadMessage("a second greeting")
             case _:
+                if isinstance(message, Status):  # it may have a new name
+                    self.hello = msgspec.structs.replace(self.hello, name=message.name)
                 try:
                     self._inbox.put_nowait(message)
                 except asyncio.QueueFull:

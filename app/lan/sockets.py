@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import ipaddress
+import os
 import socket
 import sys
 from dataclasses import dataclass
@@ -64,7 +65,8 @@ def listening_socket(host: str | None, port: int) -> socket.socket:
     except OSError as error:
         if error.errno in (errno.EADDRNOTAVAIL, socket.EAI_NONAME):
             raise BadInput("address_not_ours", address=host or "") from error
-        raise Unreachable("port_taken", port=port, why=error.strerror or str(error)) from error
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise Unreachable("port_taken", port=port, why=why) from error
     made.setblocking(False)
     return made
 

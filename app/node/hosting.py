@@ -80,6 +80,7 @@ class Hosting:
     async def plan(self, order: asked.PlanModel, report: Progress) -> Json:
         """The placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
+        self._plan(entry.model, order, self._released(), {})  # refused before anything is measured
         speeds = await self._speeds(entry, order, report, measure=True)
         chosen = self._plan(entry.model, order, self._released(), speeds)
         host, *lenders = chosen.machines
@@ -171,6 +172,7 @@ class Hosting:
         if alone:
             outcome = self._outlook.lessons.learn(chosen, model, summary)
             if outcome is not None:
+                running.outcome = outcome
                 await asyncio.to_thread(self._outlook.lessons.save)
                 if outcome.is_far_off:
                     others = {stage.machine for stage in chosen.stages[1:-1]}

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from app.core.errors import Reason, Refused
+from app.core.errors import BadInput, Reason, Refused
 from app.core.hours import hours_text, read_hours
 from app.core.ids import MachineId
 from app.core.lending import (
@@ -135,6 +135,9 @@ class LendRules:
             for field in order.__struct_fields__
             if (value := getattr(order, field)) is not msgspec.UNSET
         }
+        for device in given.get("devices", ()):
+            if device != PROCESSOR:
+                raise BadInput("device_unknown", device=device, devices=PROCESSOR)
         if "hours" in given:
             given["hours"] = read_hours(given["hours"])
         if not given:

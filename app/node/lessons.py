@@ -107,7 +107,7 @@ class Lessons:
         self._corrections = Corrections(machines, _only(self._corrections.links, members))
 
     def json(self) -> Json:
-        """The last outcome, and how far the forecasts were off at the median; for `status`."""
+        """How far the forecasts were off at the median, and what was learned; for `status`."""
         errors = [outcome.errors for outcome in self._outcomes]
         middle = [
             statistics.median(abs(each[n]) for each in errors) if errors else None for n in (0, 1)
@@ -116,7 +116,6 @@ class Lessons:
             "answers": len(self._outcomes),
             "ttft_error": middle[0],
             "decode_error": middle[1],
-            "last": msgspec.to_builtins(self._outcomes[-1]) if self._outcomes else None,
             "factors": {
                 key: {
                     "machine": asdict(self._corrections.of(Part.MACHINE, key)),

@@ -47,6 +47,9 @@ class Naming:
         cleaned = clean_name(name)
         if not any(sign.isprintable() and not sign.isspace() for sign in name):
             raise BadInput("name_empty")
+        others = {member.name for key, member in network.members.items() if key != machine.id}
+        if cleaned in others:
+            raise BadInput("name_taken", name=cleaned)
         if machine.id == network.id:
             await self._take(cleaned, None)
         else:

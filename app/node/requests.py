@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import Meta
 from app.core.errors import BadInput
 from backends.contract import Sampling
 
+_BOUND = re.compile(r"Expected `\w+`( of length)? (<=|>=) (\d+) - at `\$\.([^`]+)`")
 R = TypeVar("R", bound="Request")
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
 Count = Annotated[int, Meta(ge=1, le=1 << 24)]
@@ -127,4 +129,14 @@ async def body(request: web.Request, kind: type[R]) -> R:
     try:
         return msgspec.json.decode(await request.read() or b"{}", type=kind)
     except msgspec.MsgspecError as error:
-        raise BadInput("bad_request", why=str(error)) from None
+        raise BadInput("bad_request", why=_plainly(str(error))) from None
+
+
+def _plainly(words: str) -> str:
+    """What msgspec says of a field, as a person would; other words as they are."""
+    found = _BOUND.search(words)
+    if found is None:
+        return words
+    length, sign, limit, field = found.groups()
+    most = "at most" if sign == "<=" else "at least"
+    return f"{field} must be {most} {limit}{' characters long' if length else ''}"

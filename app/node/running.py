@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, aclosing, contextmanager
 from typing import Any, TypeVar
 
+import msgspec
+
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, Reason, StageLost
@@ -21,6 +23,7 @@ from app.inference.stage_client import StageClient
 from app.inference.text import Text
 from app.inference.work import Shape
 from app.node import requests as asked
+from app.node.lessons import Outcome
 from app.node.ndjson import Progress
 from app.node.placing import Lenders, Placing, Sizes
 from app.node.snapshot import sentence
@@ -45,6 +48,7 @@ class Running:
         self.entry, self.order, self.described = entry, order, described
         self._plan, self._sizes = plan, sizes
         self.answerer: Answerer | None = None
+        self.outcome: Outcome | None = None  # of its last answer that had the pool to itself
         self.ended = asyncio.Event()
         self.unused = asyncio.Event()  # nobody asks it now
         self.unused.set()
@@ -148,6 +152,7 @@ class Running:
             "number": self._sizes.number.name.lower(),
             "loaded_seconds": round(self._seconds, 3),
             "fetched_bytes": self._fetched_bytes,
+            "last_answer": msgspec.to_builtins(self.outcome),
         }
 
     async def run(

@@ -46,13 +46,17 @@ attic-pc  ░░░░████░░░░        5–8  █░░░░░�
 
 
 def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> None:
-    last = {"forecast_ttft_s": 0.5, "ttft_s": 0.4, "forecast_tok_s": 12.0, "tok_s": 15.0}
-    known = {"answers": 7, "ttft_error": 0.2, "decode_error": 0.125, "last": last}
-    answering({("GET", "/status"): SNAPSHOT | {"forecasts": known}})
+    last = {
+        "prompt_tokens": 9, "output_tokens": 30,
+        "forecast_ttft_s": 0.5, "ttft_s": 0.4, "forecast_tok_s": 12.0, "tok_s": 15.0,
+    }  # fmt: skip
+    known = {"answers": 7, "ttft_error": 0.2, "decode_error": 0.125}
+    loaded = SNAPSHOT["loaded"] | {"last_answer": last}
+    answering({("GET", "/status"): SNAPSHOT | {"forecasts": known, "loaded": loaded}})
     shown = " ".join(poolhouse("status").out.split())
     assert (
-        "Last answer: first word after 0.40 s (forecast 0.50 s), then 15.0 tok/s (forecast 12.0 tok/s)."
-        in shown
+        "Last answer, 9 tokens in and 30 out: first word after 0.40 s (its forecast: 0.50 s), "
+        "then 15.0 tok/s (12.0 tok/s)." in shown
     )
     assert (
         "At the median of 7 answers the forecast was off by 20% for the first word and 12% after it."

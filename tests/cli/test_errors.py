@@ -36,7 +36,7 @@ EVERY = [
 def test_without_a_node_every_command_says_so(
     poolhouse: Any, home: Path, command: tuple[str, ...]
 ) -> None:
-    sentence = f"No Poolhouse node runs for {home}. Start one with `poolhouse node`."
+    sentence = f"No Poolhouse node runs for {home}. Start one with `poolhouse node --home {home}`."
     said = poolhouse(*command)
     assert (said.code, said.out, said.err) == (1, "", f"{sentence}\n")
     said = poolhouse(*command, "--json")
@@ -138,8 +138,14 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
     ("command", "sentence"),
     [
         (("load",), "Missing argument 'MODEL'."),
-        (("load", "m", "--split", "5,x"), "'5,x' is not a list of numbers. Write it like 5,6,5."),
-        (("load", "m", "--split", "5,0"), "'5,0' is not a list of numbers. Write it like 5,6,5."),
+        (
+            ("load", "m", "--split", "5,x"),
+            "'5,x' is no list of numbers above zero. Write it like 5,6,5.",
+        ),
+        (
+            ("load", "m", "--split", "5,0"),
+            "'5,0' is no list of numbers above zero. Write it like 5,6,5.",
+        ),
         (("load", "m", "--context", "0"), "0 is not in the range x>=1"),
         (("load", "m", "--number", "f8"), "'f8' is not one of 'f16', 'f32', 'q8'"),
         (("pair", "--open", "10.0.0.1"), "Give either --open, or the address"),

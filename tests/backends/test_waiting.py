@@ -1,0 +1,63 @@
+"""A worker stays awake for a moment after a step, and sleeps otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from backends import waiting
+from backends.waiting import AWAKE_S, Waiting
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes have no poll() there")
+LATE_S = 0.5  # on a crowded machine
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    read, write = os.pipe()
+    yield read, write
+    os.close(read)
+    os.close(write)
+
+
+def taken(waits: Waiting) -> float:
+    began = time.monotonic()
+    waits.wait()
+    return time.monotonic() - began
+
+
+def test_before_any_step_it_does_not_stay_awake(pipe: tuple[int, int]) -> None:
+    assert taken(Waiting(pipe[0])) < AWAKE_S / 2
+
+
+def test_after_a_step_it_stays_awake_for_a_moment(pipe: tuple[int, int]) -> None:
+    waits = Waiting(pipe[0])
+    waits.computed()
+    assert AWAKE_S * 0.9 < taken(waits) < AWAKE_S + LATE_S
+    assert taken(waits) < AWAKE_S / 2  # and no longer
+
+
+def test_a_frame_ends_the_wait(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "AWAKE_S", 30.0)
+    waits = Waiting(pipe[0])
+    waits.computed()
+    soon = threading.Timer(0.05, os.write, (pipe[1], b"frame"))
+    soon.start()
+    assert taken(waits) < 0.05 + LATE_S
+    soon.join()
+    assert os.read(pipe[0], 16) == b"frame"  # untouched
+
+
+def test_the_end_of_the_pipe_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "AWAKE_S", 30.0)
+    read, write = os.pipe()
+    waits = Waiting(read)
+    waits.computed()
+    os.close(write)
+    assert taken(waits) < LATE_S
+    os.close(read)
