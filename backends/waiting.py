@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import select
 import time
+from pathlib import Path
 
 # While an answer is made, the next step comes soon. A processor that went to sleep meanwhile wakes late and
 # slow: virtual machines lost 5 ms of a token of 50 that way (README). Longer waits are not worth the power.
 AWAKE_S = 0.1
+QUOTAS = {"": ("cpu.max", "max"), "cpu": ("cpu/cpu.cfs_quota_us", "-1")}  # how each says "no limit"
 
 
 class Waiting:
-    """Waits on one pipe. Where the system has no poll() for pipes (Windows), always asleep."""
+    """Waits on one pipe. Always asleep where the system has no poll() for pipes (Windows), and where a control
+    group counts this process's time: what is spent awake would be missing for the work."""
 
     def __init__(self, fd: int) -> None:
-        self._poll = (
-            select.poll() if hasattr(select, "poll") and hasattr(os, "sched_yield") else None
-        )
+        can = hasattr(select, "poll") and hasattr(os, "sched_yield") and not has_quota()
+        self._poll = select.poll() if can else None
         if self._poll is not None:
             self._poll.register(fd, select.POLLIN)
         self._awake_until = 0.0
@@ -32,3 +34,30 @@ class Waiting:
             return
         while time.monotonic() < self._awake_until and not self._poll.poll(0):
             os.sched_yield()  # whoever has work on this core goes first
+
+
+def has_quota(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> bool:
+    """Whether a control group, this process's or one above it, limits its processor time (Linux)."""
+    try:
+        lines = own.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        kind = "" if not controllers else "cpu" if "cpu" in controllers.split(",") else None
+        if kind is not None and _is_limited(groups, kind, Path(path)):
+            return True
+    return False
+
+
+def _is_limited(groups: Path, kind: str, path: Path) -> bool:
+    file, unlimited = QUOTAS[kind]
+    folder, _, name = file.rpartition("/")
+    for group in (path, *path.parents):
+        try:
+            said = (groups / folder / group.relative_to("/") / name).read_text(encoding="utf-8")
+        except OSError:
+            continue  # the root has none
+        if not said.startswith(unlimited):
+            return True
+    return False

@@ -7,14 +7,21 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from backends import waiting
-from backends.waiting import AWAKE_S, Waiting
+from backends.waiting import AWAKE_S, Waiting, has_quota
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes have no poll() there")
 LATE_S = 0.5  # on a crowded machine
+
+
+@pytest.fixture(autouse=True)
+def free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever limits the tests themselves."""
+    monkeypatch.setattr(waiting, "has_quota", lambda: False)
 
 
 @pytest.fixture
@@ -61,3 +68,30 @@ def test_the_end_of_the_pipe_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> N
     os.close(write)
     assert taken(waits) < LATE_S
     os.close(read)
+
+
+def test_under_a_quota_it_sleeps(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "has_quota", lambda: True)
+    waits = Waiting(pipe[0])
+    waits.computed()
+    assert taken(waits) < AWAKE_S / 2
+
+
+@pytest.mark.parametrize(
+    ("own", "file", "said", "limited"),
+    [
+        ("0::/a/b", "a/b/cpu.max", "max 100000", False),
+        ("0::/a/b", "a/b/cpu.max", "50000 100000", True),
+        ("0::/a/b", "a/cpu.max", "50000 100000", True),
+        ("0::/", "cpu.stat", "", False),
+        ("4:memory:/x\n3:cpu,cpuacct:/a", "cpu/a/cpu.cfs_quota_us", "-1", False),
+        ("4:memory:/x\n3:cpu,cpuacct:/a", "cpu/a/cpu.cfs_quota_us", "6667", True),
+        ("4:memory:/a", "cpu/a/cpu.cfs_quota_us", "6667", False),
+    ],
+)
+def test_a_quota_is_seen(tmp_path: Path, own: str, file: str, said: str, limited: bool) -> None:
+    (tmp_path / "groups" / file).parent.mkdir(parents=True)
+    (tmp_path / "groups" / file).write_text(said + "\n")
+    (tmp_path / "own").write_text(own + "\n")
+    assert has_quota(tmp_path / "groups", tmp_path / "own") is limited
+    assert not has_quota(tmp_path / "groups", tmp_path / "none")
