@@ -14,7 +14,7 @@ from aiohttp import web
 from app.node import requests as asked
 from app.node.guard import MAX_BODY_BYTES, guard
 from app.node.hosting import BATCH_ROWS
-from app.node.naming import set_roles
+from app.node.naming import remove, set_roles
 from app.node.ndjson import Progress, stream, with_progress
 
 if TYPE_CHECKING:
@@ -111,13 +111,15 @@ class Control:
         )
 
     async def _remove(self, request: web.Request) -> web.Response:
+        node, machine = self._node, self._node.machine(request.match_info["ref"])
         added = request.query.get("added")
-        return web.json_response(await self._node.remove(request.match_info["ref"], added))
+        return web.json_response(await remove(node.network, machine, added, node.machines))
 
     async def _rename(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.RenameMachine)
         node, machine = self._node, self._node.machine(request.match_info["ref"])
-        return web.json_response(await node.naming.rename(node.network, machine, order.name))
+        renamed = await node.naming.rename(node.network, machine, order.name, node.machines)
+        return web.json_response(renamed)
 
     async def _set_roles(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.SetRoles)

@@ -25,7 +25,7 @@ from app.node import requests as asked
 from app.node.answers import short_lender
 from app.node.asking import answer_json, question_of
 from app.node.company import Company
-from app.node.lessons import predicted
+from app.node.lessons import Outcome, predicted
 from app.node.ndjson import Progress, with_progress
 from app.node.outlook import Outlook, Speeds
 from app.node.placing import Lenders, Sizes
@@ -64,13 +64,14 @@ class Hosting:
         self._closed = False
         self._n_asks = 0
         self._company = Company()
-        self._measures = False  # speeds and links, before a plan
+        self._n_measuring = 0  # plans and loads that measure speeds and links now
         self.running: Running | None = None
 
     def busy(self) -> bool:
         """Whether an answer is made or wanted, or a model comes or goes; a load that only measures yet
         is no reason not to measure."""
-        return not self._measures and (self._n_asks > 0 or self._turn.locked())
+        wanted = self._n_asks > 0 or self._turn.locked()
+        return self.answering or (wanted and not self._n_measuring)
 
     @property
     def answering(self) -> bool:
@@ -80,9 +81,10 @@ class Hosting:
     async def plan(self, order: asked.PlanModel, report: Progress) -> Json:
         """The placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
-        self._plan(entry.model, order, self._released(), {})  # refused before anything is measured
+        # first without speeds: what cannot be is refused before anything is measured
+        await self._plan(entry.model, order, self._released(), {})
         speeds = await self._speeds(entry, order, report, measure=True)
-        chosen = self._plan(entry.model, order, self._released(), speeds)
+        chosen = await self._plan(entry.model, order, self._released(), speeds)
         host, *lenders = chosen.machines
         help_most = await asyncio.to_thread(
             advise, host, lenders, entry.model, chosen.workload, chosen
@@ -162,22 +164,27 @@ class Hosting:
                     if isinstance(part, Delta):
                         yield {"delta": {"text": part.text, "token_ids": list(part.token_ids)}}
                     else:
-                        yield {"done": await self._ended(part, running, guest.alone)}
+                        yield {"done": self._ended(part, running, guest.alone)}
 
-    async def _ended(self, summary: Summary, running: Running, alone: bool) -> Json:
+    def _ended(self, summary: Summary, running: Running, alone: bool) -> Json:
         """The end of an answer; what came of its forecast is kept, when it had the pool to itself."""
         model, chosen = running.entry.model, running.plan
         computed = summary.prompt_tokens - summary.reused_tokens
         expected = predicted(chosen, model, computed, len(summary.token_ids))
-        if alone:
-            outcome = self._outlook.lessons.learn(chosen, model, summary)
-            if outcome is not None:
-                running.outcome = outcome
-                await asyncio.to_thread(self._outlook.lessons.save)
-                if outcome.is_far_off:
-                    others = {stage.machine for stage in chosen.stages[1:-1]}
-                    await self._outlook.doubt(running.entry, BATCH_ROWS, others)
+        if alone and (outcome := self._outlook.lessons.learn(chosen, model, summary)):
+            running.outcome = outcome
+            self._group.create_task(
+                self._noted(running, outcome), name="note what came of a forecast"
+            )
         return answer_json(summary, running.entry.name, chosen.stages, expected)
+
+    async def _noted(self, running: Running, outcome: Outcome) -> None:
+        """Keep it, and doubt what the forecast was made from if that cannot hold."""
+        lessons = self._outlook.lessons
+        await asyncio.to_thread(lessons.save, lessons.content())
+        if outcome.is_far_off:
+            others = {stage.machine for stage in running.plan.stages[1:-1]}
+            await self._outlook.doubt(running.entry, BATCH_ROWS, others)
 
     def _at_hand(self, wanted: str | None, use: ExitStack) -> Running | None:
         """What is ready, for a question that names no model, unless somebody waits for another."""
@@ -209,7 +216,7 @@ class Hosting:
 
     async def _swapped(self, entry: Entry, lost: Running | None, report: Progress) -> Running:
         """Load for a question. `lost`: the placement of the same model that is to be made again."""
-        order = self._again(lost) if lost else asked.LoadModel(model=entry.name)
+        order = await self._again(lost) if lost else asked.LoadModel(model=entry.name)
         try:
             return await self._load(entry, order, report)
         except BaseException:
@@ -217,10 +224,10 @@ class Hosting:
                 self.running = lost
             raise
 
-    def _again(self, lost: Running) -> asked.LoadModel:
+    async def _again(self, lost: Running) -> asked.LoadModel:
         """How a lost model was loaded; without its split when the machines for that are gone."""
         try:
-            self._plan(lost.entry.model, lost.order, self._released(), {})
+            await self._plan(lost.entry.model, lost.order, self._released(), {})
         except AppError:
             return msgspec.structs.replace(lost.order, split=None)
         return lost.order
@@ -251,10 +258,11 @@ class Hosting:
         entry = await in_thread(
             partial(self._shelf.verify, entry), lambda done, total: report(_hashing(done, total))
         )
-        self._plan(entry.model, order, self._released(), {})  # refused before anything is measured
+        # refused before anything is measured, and before what is loaded is given up
+        await self._plan(entry.model, order, self._released(), {})
         speeds = await self._speeds(entry, order, report, measure=order.split is None)
         released = self._released()
-        self._plan(entry.model, order, released, speeds)  # and before what is loaded is given up
+        await self._plan(entry.model, order, released, speeds)
         await self._unload()
         try:
             return await self._place(entry, order, released, speeds, report)
@@ -273,7 +281,7 @@ class Hosting:
         report: Progress,
         limits: Mapping[MachineId, int] | None = None,
     ) -> Running:
-        chosen = self._plan(entry.model, order, released, speeds, limits)
+        chosen = await self._plan(entry.model, order, released, speeds, limits)
         described = plan_json(chosen, entry.model, lends(chosen))
         running = Running(entry, order, chosen, described, self._sizes(chosen, order))
         self.running = running
@@ -310,13 +318,13 @@ class Hosting:
     ) -> Speeds:
         """How fast each machine is; where nothing is to be chosen, only as far as that is known."""
         measure = measure if order.measure is None else order.measure
-        self._measures = measure and not self.answering
+        self._n_measuring += measure
         try:
             return await self._outlook.speeds(entry, BATCH_ROWS, report, known_only=not measure)
         finally:
-            self._measures = False
+            self._n_measuring -= measure
 
-    def _plan(
+    async def _plan(
         self,
         model: Model,
         order: asked.PlanModel,
@@ -333,7 +341,8 @@ class Hosting:
         if order.context and order.context > model.context_length:
             raise BadInput("context_too_long", asked=order.context, most=model.context_length)
         work = Workload(context, order.users or USERS, BATCH_ROWS)
-        return plan(host, lenders, model, work, order.split)
+        # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
+        return await asyncio.to_thread(plan, host, lenders, model, work, order.split)
 
     def _sizes(self, chosen: Plan, order: asked.LoadModel) -> Sizes:
         work = chosen.workload

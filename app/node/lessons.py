@@ -136,15 +136,15 @@ class Lessons:
                 machine, times.get(Part.MACHINE, 0.0), times.get(Part.LINK, 0.0), measured_s
             )
 
-    def save(self) -> None:
-        """Write it down; for a thread."""
-        kept = _File(
-            list(self._outcomes),
-            dict(self._corrections.machines),
-            dict(self._corrections.links),
-        )
+    def content(self) -> bytes:
+        """All of it, as the file holds it."""
+        machines, links = self._corrections.machines, self._corrections.links
+        return msgspec.json.encode(_File(list(self._outcomes), dict(machines), dict(links)))
+
+    def save(self, content: bytes) -> None:
+        """Write that down; for a thread."""
         try:
-            write_atomically(self._file, msgspec.json.encode(kept))
+            write_atomically(self._file, content)
         except OSError as error:
             log.warning("what came of forecasts cannot be kept: %s", error)
 
@@ -155,7 +155,7 @@ def predicted(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | 
     work = replace(
         plan.workload,
         context=2
-        * (prompt + output),  # the forecast of a request asks how long it is, not if it fits
+        * (prompt + output),  # room enough: a forecast asks how long it takes, not if it fits
         users=1,
         prompt_tokens=prompt,
         output_tokens=output,

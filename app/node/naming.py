@@ -42,13 +42,15 @@ class Naming:
                 line, name = self._wanted
                 await self._take(name, line)
 
-    async def rename(self, network: Network, machine: Machine, name: str) -> Json:
+    async def rename(
+        self, network: Network, machine: Machine, name: str, machines: Mapping[MachineId, Machine]
+    ) -> Json:
         """`machine` is called `name` from now on. Raises Refused: others are named by an admin."""
         cleaned = clean_name(name)
         if not any(sign.isprintable() and not sign.isspace() for sign in name):
             raise BadInput("name_empty")
-        others = {member.name for key, member in network.members.items() if key != machine.id}
-        if cleaned in others:
+        others = [other for key, other in machines.items() if key != machine.id]
+        if any(cleaned in (other.name, other.log_name) for other in others):
             raise BadInput("name_taken", name=cleaned)
         if machine.id == network.id:
             await self._take(cleaned, None)

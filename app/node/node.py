@@ -28,7 +28,7 @@ from app.lan.network import Network
 from app.lan.peer import PeerLink, Work
 from app.machine import devices, keystore, paths, runtime_file
 from app.machine.settings import Choices, Settings
-from app.node import doctor, naming, pairings
+from app.node import doctor, pairings
 from app.node.answers import Ready, StageAnswers
 from app.node.closings import Closings
 from app.node.control import Control
@@ -222,9 +222,10 @@ class Node:
         """The machine a person means. Raises BadInput."""
         return pairings.named(ref, self._household.machines)
 
-    async def remove(self, ref: str, added: str | None) -> Json:
-        machines = self._household.machines
-        return await naming.remove(self.network, self.machine(ref), added, machines)
+    @property
+    def machines(self) -> Mapping[MachineId, Machine]:
+        """The household's machines, by what they are called."""
+        return self._household.machines
 
     async def doctor(self) -> list[Json]:
         return await doctor.checks(self)

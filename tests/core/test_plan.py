@@ -106,6 +106,8 @@ def test_a_forced_split_is_taken_as_it_is() -> None:
 def test_a_forced_split_beyond_a_lenders_memory_is_refused() -> None:
     with pytest.raises(DoesNotFit, match="machine_too_small"):
         plan(machine("host", 2000), [machine("attic", 300)], model(), WORK, [1, 4, 3])
+    with pytest.raises(DoesNotFit, match="machine_lends_nothing"):
+        plan(machine("host", 2000), [machine("attic", 0)], model(), WORK, [1, 4, 3])
 
 
 @given(

@@ -12,12 +12,14 @@ from app.core.ids import MachineId, PipelineId
 from app.core.link import LinkKind
 from app.core.membership import Member
 from app.core.operations import Role
+from app.lan import paths
 from app.lan.channel import FrameChannel
 from app.lan.handlers import Offer
 from app.lan.identity import Identity, load_or_create
 from app.lan.messages import Message
 from app.lan.network import Network
 from app.lan.peer import Heartbeat, PeerLink, Work
+from app.lan.probe import Measured
 from app.lan.sockets import Address, listening_socket
 from app.machine.keystore import FileStore
 from app.machine.paths import Home
@@ -139,3 +141,9 @@ async def until(true: Callable[[], object], seconds: float = 8.0) -> None:
 
 def at(node: Node) -> Address:
     return Address("127.0.0.1", node.network.port)
+
+
+async def measured(den: Node, attic: Node, port: int | None = None) -> Measured:
+    """What den finds on the way to attic, or to a relay's port of this computer."""
+    where = at(attic) if port is None else Address("127.0.0.1", port)
+    return (await paths.measured(den.network, attic.network.id, where)).measured

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,7 @@ from app.lan.log_store import LogStore
 from app.lan.pairing_window import JoinResult
 from app.lan.sockets import Address
 from app.machine.paths import write_atomically
-from tests.lan.nodes import HOST_AND_LENDER, Nodes, opened, pair, until
-
-
-@pytest.fixture
-async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
-    async with opened(tmp_path) as made:
-        yield made
+from tests.lan.nodes import HOST_AND_LENDER, Nodes, pair, until
 
 
 def code_of(error: pytest.ExceptionInfo[AppError]) -> str:

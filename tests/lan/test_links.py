@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import aiohttp
 import msgspec
@@ -31,14 +29,8 @@ from app.lan.messages import (
     encode,
 )
 from app.lan.peer import as_ack, check_greeting, receive, say_hello
-from tests.lan.nodes import QUICK, Node, Nodes, at, opened, pair, until
+from tests.lan.nodes import QUICK, Node, Nodes, at, pair, until
 from tests.lan.test_messages import HELLO, OPEN
-
-
-@pytest.fixture
-async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
-    async with opened(tmp_path) as made:
-        yield made
 
 
 class Puppet:

@@ -8,7 +8,6 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
@@ -22,16 +21,10 @@ from app.lan.channel import MAX_FRAME_BYTES
 from app.lan.client import PeerClient
 from app.lan.tls import peer_context
 from tests.lan.certificates import PASSPHRASE, Recipe
-from tests.lan.nodes import Node, Nodes, an_identity, at, opened, pair, until
+from tests.lan.nodes import Node, Nodes, an_identity, at, pair, until
 
 PIPELINE = PipelineId(bytes(16))
 DIAL = ssl.Purpose.SERVER_AUTH
-
-
-@pytest.fixture
-async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
-    async with opened(tmp_path) as made:
-        yield made
 
 
 def client_of(node: Node, other: Node) -> PeerClient:

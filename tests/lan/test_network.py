@@ -15,16 +15,10 @@ from app.core.ids import PipelineId
 from app.core.membership import Member
 from app.core.operations import Role
 from app.lan import client
-from app.lan.messages import CloseStage, Leaving
-from tests.lan.nodes import Nodes, opened, pair, until
+from app.lan.messages import CloseStage, Leaving, Status
+from tests.lan.nodes import Nodes, pair, until
 
 PIPELINE = PipelineId(bytes(16))
-
-
-@pytest.fixture
-async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
-    async with opened(tmp_path) as made:
-        yield made
 
 
 async def test_two_machines_pair_and_talk(nodes: Nodes) -> None:
@@ -91,6 +85,15 @@ async def test_removal_ends_links_within_two_seconds(nodes: Nodes) -> None:
     with pytest.raises(Refused) as refused:
         await loft.network.join(den.network.address, "123456")
     assert refused.value.reason.code == "removed_needs_reset"
+
+
+async def test_a_new_name_reaches_the_link(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    told = Status(
+        name="loft", device="", total_bytes=1, lendable_bytes=0, used_bytes=0, state="off"
+    )
+    await attic.network.tell(told)
+    await until(lambda: den.network.link(attic.network.id).name == "loft")
 
 
 async def test_goodbye_is_heard(nodes: Nodes, tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from app.core.errors import Busy, Unreachable
@@ -16,15 +13,9 @@ from app.lan.paths import chosen
 from app.lan.probe import Measured, RoundTrips
 from app.lan.sockets import Address
 from tests.fault_link import Faults, relay
-from tests.lan.nodes import Nodes, at, opened
+from tests.lan.nodes import Nodes, at
 
 PIPELINE = PipelineId(bytes(16))
-
-
-@pytest.fixture
-async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
-    async with opened(tmp_path) as made:
-        yield made
 
 
 def way(host: str, megabits: float, round_trip_ms: float) -> Way:

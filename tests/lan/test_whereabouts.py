@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from app.core.operations import Role
 from app.lan.messages import BadMessage, Message, Whereabouts, decode, encode
 from app.lan.sockets import Address
 from app.lan.whereabouts import DIAL_SECONDS, KnownPlaces
-from tests.lan.nodes import Nodes, opened, pair, until
+from tests.lan.nodes import Nodes, pair, until
 
 DEN, ATTIC, STRANGER = MachineId("d" * 64), MachineId("a" * 64), MachineId("e" * 64)
 BY = Address("192.168.1.20", 4242)
@@ -118,12 +117,6 @@ async def test_what_is_told_is_where_it_was_really_met() -> None:
 def test_a_message_of_another_form_ends_the_link(raw: bytes) -> None:
     with pytest.raises(BadMessage):
         decode(raw)
-
-
-@pytest.fixture
-async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
-    async with opened(tmp_path) as made:
-        yield made
 
 
 async def test_machines_that_joined_the_same_admin_find_each_other(nodes: Nodes) -> None:

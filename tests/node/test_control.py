@@ -12,6 +12,7 @@ import pytest
 
 from app.client import NodeClient
 from app.core.errors import BadInput
+from app.core.reasons import said
 from tests import tiny
 from tests.node.pool import TestNode, node
 
@@ -66,6 +67,20 @@ async def test_a_route_that_is_not_there_is_none(client: NodeClient) -> None:
     url = f"http://127.0.0.1:{client.runtime.port}/nothing"
     async with aiohttp.ClientSession() as session, session.get(url, headers=right) as answer:
         assert answer.status == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({"model": "guide", "context": 10**12}, "context must be at most 16777216"),
+        ({"model": "guide", "users": 0}, "users must be at least 1"),
+        ({"model": ""}, "model must be at least 1 characters long"),
+    ],
+)
+async def test_a_bound_is_told_in_words(client: NodeClient, body: Json, why: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        await client.work("POST", "/plan", body)
+    assert said(refused.value.reason) == f"The request cannot be used: {why}."
 
 
 async def test_the_snapshot_has_what_faces_show(client: NodeClient) -> None:

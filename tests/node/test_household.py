@@ -80,6 +80,11 @@ def test_names_reach_everybody_and_stay(pool: list[TestNode]) -> None:
     assert refused.value.reason.code == "not_admin"
     with pytest.raises(BadInput):
         post(den, "/machines/loft/name", {"name": " \u202e"})
+    for other in ("nook", "den"):  # two of one name could not be told apart
+        with pytest.raises(BadInput) as taken:
+            post(den, "/machines/loft/name", {"name": other})
+        assert taken.value.reason.code == "name_taken"
+    post(den, "/machines/loft/name", {"name": "loft"})  # its own
 
 
 def test_a_right_that_is_taken_ends_what_rests_on_it(pool: list[TestNode]) -> None:

@@ -4,169 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from app.catalog.cut import Cut, read_pieces
-from app.catalog.manifest import Manifest, to_json, wants_from_json
-from app.catalog.receiver import Donor, Receiver
-from app.core.errors import AppError, BadInput, Busy, DoesNotFit, Refused
-from app.core.ids import MachineId, PipelineId
-from app.core.membership import Member
+from app.catalog.cut import Cut
+from app.core.errors import DoesNotFit, Refused
 from app.core.operations import Role as HouseholdRole
 from app.core.reasons import said
-from app.inference.lend import Lender, Wanted
+from app.inference.lend import Lender
 from app.lan import messages
 from app.lan.channel import MemoryChannel
 from app.node import lending as lending_module
-from app.node import offers, telling
+from app.node import telling
 from app.node.lending import Lending
-from backends import orders
-from backends.contract import Layers, Role
-from tests.catalog.conftest import Home, new_home
+from tests.node.lending_bench import OPEN, Bench, member, new
 from tests.node.pool import node, pair
-
-MIB = 1 << 20
-
-
-class StandIn(Lender):
-    """A lender without workers, whose loading and closing wait as long as a test wants."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda: 1 << 40, "attic")
-        self.held: dict[bytes, Wanted] = {}
-        self.may_open, self.may_close = asyncio.Event(), asyncio.Event()
-        self.may_close.set()
-        self.fails: Exception | None = None
-        self.n_opened = 0
-
-    @property
-    def used_bytes(self) -> int:
-        return len(self.held)
-
-    async def open(self, wanted: Wanted, *, threads: int = 1) -> orders.Opened:
-        self.n_opened += 1
-        await self.may_open.wait()
-        if self.fails is not None:
-            raise self.fails
-        self.held[wanted.run.pipeline] = wanted
-        return orders.Opened(request=0, memory_bytes=1, seconds=0.0)
-
-    async def close(self, pipeline: bytes, grace_s: float = 2.0) -> None:
-        await self.may_close.wait()
-        if self.held.pop(pipeline, None):
-            self.on_ended(pipeline)
-
-
-class Terms:
-    """What an owner allows: everything, unless a test says for which reason not."""
-
-    def __init__(self) -> None:
-        self.why: str | None = None
-
-    def lent_bytes(self) -> int:
-        return 0 if self.why else 1 << 40
-
-    def require(self) -> None:
-        if self.why:
-            raise Refused(self.why)
-
-
-OPEN = Terms()
-
-
-def member(digit: str = "a") -> Member:
-    return Member(MachineId(digit * 64), b"", f"host-{digit}", frozenset({HouseholdRole.HOST}))
-
-
-@dataclass
-class Bench:
-    """One lender, and what hosts ask of it."""
-
-    lending: Lending
-    lender: StandIn
-    home: Home
-    cut: Cut
-    terms: Terms = OPEN
-    said: list[messages.Message] = field(default_factory=list)
-    changes: list[int] = field(default_factory=list)
-
-    def changed(self) -> None:
-        self.changes.append(1)
-
-    async def send(self, message: messages.Message) -> None:
-        self.said.append(message)
-
-    async def offer(self, pipeline: PipelineId, who: Member | None = None) -> Any:
-        body = to_json(self.cut.manifest)
-        answer = await self.lending.stage_offer(who or member(), pipeline, body)
-        return wants_from_json(answer, self.cut.manifest)
-
-    async def bring(self, pipeline: PipelineId, who: Member | None = None) -> None:
-        """Offer, and send what is missing."""
-        if wants := await self.offer(pipeline, who):
-            await self.lending.pieces(who or member(), pipeline, self.chunks(wants))
-
-    async def chunks(self, wants: Any) -> AsyncIterator[bytes]:
-        for chunk in read_pieces(self.cut, wants):
-            yield chunk
-
-    def order(self, pipeline: PipelineId, **changes: Any) -> messages.OpenStage:
-        fields: dict[str, Any] = {
-            "request": 0, "pipeline": pipeline.hex(), "epoch": 1, "model": "m",
-            "manifest": self.cut.manifest.id, "first": 2, "last": 6, "n_layers": 8, "width": 64,
-            "number": "f16", "slots": 2, "kv_cells": 256, "context": 128, "batch_rows": 16,
-            "engine": "llamacpp",
-        }  # fmt: skip
-        return messages.OpenStage(**(fields | changes))
-
-    async def open(self, pipeline: PipelineId, who: Member | None = None, **changes: Any) -> None:
-        await self.lending.open(who or member(), self.order(pipeline, **changes), self.send)
-
-    async def answered(self, n: int) -> list[messages.Message]:
-        async with asyncio.timeout(5):
-            while len(self.said) < n:  # noqa: ASYNC110  seen from outside
-                await asyncio.sleep(0.01)
-        return self.said
-
-    def codes(self) -> list[str]:
-        return [
-            message.code if isinstance(message, messages.StageFailed) else "ready"
-            for message in self.said
-        ]
-
-    def is_kept(self) -> bool:
-        """Whether somebody keeps the stage file from being deleted."""
-        return self.cut.manifest.id in self.home.stages._held
-
-
-@pytest.fixture
-def cut(tmp_path: Path) -> Cut:
-    host = new_home(tmp_path / "host")
-    return host.shelf.cut(host.add("m", layers=8), Layers(2, 6), Role.MIDDLE)
-
-
-@pytest.fixture
-async def bench(tmp_path: Path, cut: Cut) -> AsyncGenerator[Bench, None]:
-    home, lender, terms = new_home(tmp_path / "lender"), StandIn(), Terms()
-    changes: list[int] = []
-    async with asyncio.TaskGroup() as group:
-        lending = Lending(
-            lender, home.shelf, home.stages, terms, 3, group, lambda: changes.append(1)
-        )
-        yield Bench(lending, lender, home, cut, terms, changes=changes)
-        lending.end()
-
-
-def new() -> PipelineId:
-    return PipelineId(os.urandom(16))
 
 
 async def test_layers_come_compute_and_are_given_back(tmp_path: Path, bench: Bench) -> None:
@@ -389,117 +246,6 @@ async def test_a_fault_of_ours_ends_one_run_and_not_the_node(
     await asyncio.sleep(0.1)
     assert "another bug" in caplog.text
     assert bench.lending.borrowers() == {member().id}
-
-
-async def test_what_is_there_is_hashed_once_for_an_offer_and_its_pieces(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun: list[str] = []
-    accept = bench.home.stages.accept
-
-    def counted(manifest: Manifest, donors: Mapping[str, Donor]) -> Receiver:
-        begun.append(manifest.id)
-        return accept(manifest, donors)
-
-    monkeypatch.setattr(bench.home.stages, "accept", counted)
-    await bench.bring(new())
-    assert begun == [bench.cut.manifest.id]
-    assert await bench.offer(new()) == ()
-
-
-async def test_a_host_that_sends_nothing_is_not_waited_for(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(offers, "IDLE_S", 0.05)
-    wants = await bench.offer(pipeline := new())
-    assert bench.home.stages._receiving
-    await asyncio.sleep(0.1)
-    assert not bench.home.stages._receiving
-    with pytest.raises(BadInput):
-        await bench.lending.pieces(member(), pipeline, bench.chunks(wants))
-    monkeypatch.undo()
-    await bench.offer(new())
-    await bench.bring(new())  # a load begun anew takes over from the one before
-
-
-async def test_one_transfer_of_a_member_at_a_time(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(offers, "TURN_S", 0.1)
-    wants = await bench.offer(pipeline := new())
-    go_on = asyncio.Event()
-
-    async def slowly() -> AsyncIterator[bytes]:
-        async for chunk in bench.chunks(wants):
-            await go_on.wait()
-            yield chunk
-
-    sending = asyncio.gather(bench.lending.pieces(member(), pipeline, slowly()))
-    await asyncio.sleep(0)
-    waiting = asyncio.gather(bench.offer(new()), bench.offer(new()), return_exceptions=True)
-    ends = await waiting
-    assert [type(end) for end in ends] == [Busy, Busy]
-    monkeypatch.setattr(offers, "TURN_S", 5.0)
-    later = asyncio.gather(bench.offer(new()))
-    await asyncio.sleep(0.01)
-    go_on.set()
-    await sending
-    [missing] = await later
-    assert missing == ()
-
-
-async def test_offers_that_are_never_opened_are_forgotten(bench: Bench) -> None:
-    pipelines = [new() for _ in range(offers.MAX_OFFERS + 2)]
-    await bench.bring(kept := new(), member("b"))
-    for pipeline in pipelines:
-        await bench.bring(pipeline)
-    bench.lender.may_open.set()
-    await bench.open(pipelines[1])
-    await bench.open(pipelines[2])
-    await bench.open(kept, member("b"))
-    await bench.answered(3)
-    assert bench.codes() == ["stage_not_offered", "ready", "ready"]
-
-
-async def test_no_path_of_this_machine_is_told(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = str(bench.home.stages.folder)
-    monkeypatch.setattr(bench.home.stages, "reserve_bytes", 1 << 60)
-    with pytest.raises(DoesNotFit) as full:
-        await bench.offer(new())
-    assert folder not in str(full.value.reason.facts)
-    assert said(full.value)
-    monkeypatch.undo()
-    await bench.bring(pipeline := new())
-    (bench.home.stages.folder / f"{bench.cut.manifest.id}.gguf").write_bytes(b"GGUF")
-    monkeypatch.setattr(
-        bench.home.stages, "path", lambda stage_id: bench.home.stages._paths(stage_id).whole
-    )
-    await bench.open(pipeline)
-    [failed] = await bench.answered(1)
-    assert isinstance(failed, messages.StageFailed)
-    assert failed.code == "gguf_truncated"
-    assert folder not in str(failed.facts)
-    assert "layer file" in said(messages.understood(failed))
-
-
-@pytest.mark.parametrize(
-    ("fact", "told"),
-    [
-        (7, 7),
-        ("cannot open /home/me/.local/stages/a.gguf: no", "cannot open (a file): no"),
-        (r"cannot open C:\Users\me\a.gguf", "cannot open (a file)"),
-        ("FOLDER/a b: no", "(a folder)/a b: no"),
-        ("2 of 3, and/or more", "2 of 3, and/or more"),
-        ("x" * 300, "x" * 200),
-    ],
-)
-def test_facts_for_others(fact: str | int, told: str | int) -> None:
-    folder = Path("/some where")
-    given = fact.replace("FOLDER", str(folder)) if isinstance(fact, str) else fact
-    reason = AppError("bug", cause=given, path="/x", folder="/y").reason
-    assert offers.without_paths(reason, folder) == {"cause": told, **offers.NEUTRAL}
 
 
 async def test_only_families_that_are_proved_to_split_are_lent(bench: Bench) -> None:

@@ -64,7 +64,7 @@ def test_a_steady_error_is_learned_and_outlives_the_node(tmp_path: Path) -> None
         now = replace(SPLIT, machines=machines)
         assert lessons.learn(now, MODEL, as_it_is(now)) is not None
     assert corrected_rate(lessons) == pytest.approx(before / 1.5, rel=0.05)
-    lessons.save()
+    lessons.save(lessons.content())
     again = Lessons(tmp_path / "forecasts.json")
     assert corrected_rate(again) == pytest.approx(corrected_rate(lessons))
     assert again.json() == lessons.json()
@@ -157,6 +157,8 @@ async def test_real_nodes_measure_forecast_and_compare(tmp_path: Path) -> None:
                 *(host.work("POST", "/ask", order | {"max_tokens": 400}) for _ in range(2))
             )  # not alone: these say nothing
             status = await host.get("/status")
+            again = (await host.work("POST", "/load", split))["loaded"]
+        assert again["last_answer"] is None  # another placement's says nothing of this one
         last = status["loaded"]["last_answer"]
         assert status["forecasts"]["answers"] == 1
         assert last["forecast_tok_s"] > 0

@@ -1,0 +1,33 @@
+"""A lender on the bench, for each test of what hosts may do there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from app.catalog.cut import Cut
+from app.node.lending import Lending
+from backends.contract import Layers, Role
+from tests.catalog.conftest import new_home
+from tests.node.lending_bench import Bench, StandIn, Terms
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Cut:
+    host = new_home(tmp_path / "host")
+    return host.shelf.cut(host.add("m", layers=8), Layers(2, 6), Role.MIDDLE)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, cut: Cut) -> AsyncGenerator[Bench, None]:
+    home, lender, terms = new_home(tmp_path / "lender"), StandIn(), Terms()
+    changes: list[int] = []
+    async with asyncio.TaskGroup() as group:
+        lending = Lending(
+            lender, home.shelf, home.stages, terms, 3, group, lambda: changes.append(1)
+        )
+        yield Bench(lending, lender, home, cut, terms, changes=changes)
+        lending.end()
