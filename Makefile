@@ -20,9 +20,11 @@ help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' \
 	  | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
-run: setup ## set up, then start Poolhouse (without a window: the demo)
-	@echo "There is no window yet, so here is the demo: several nodes on this computer, one answer."
-	@$(BIN)/poolhouse demo
+run: setup ## set up, then open Poolhouse (without a screen: the demo)
+	@if $(BIN)/python -c 'import sys; from app.cli.welcome import has_screen; sys.exit(not has_screen())'; \
+	then $(BIN)/poolhouse; \
+	else echo "There is no screen here, so this is the demo: several nodes on this computer, one answer."; \
+	  $(BIN)/poolhouse demo; fi
 
 demo: setup ## several nodes on this computer share one model and answer one question
 	@$(BIN)/poolhouse demo

@@ -13,8 +13,8 @@ import msgspec
 from yarl import URL
 
 from app import __version__
-from app.core.errors import KINDS, AppError, Unreachable
-from app.core.reasons import said
+from app.core.errors import AppError, Unreachable
+from app.core.sent_error import error_of
 from app.machine import runtime_file
 from app.machine.paths import Home
 from app.machine.runtime_file import Runtime
@@ -27,39 +27,12 @@ ANSWER_SECONDS = 120.0  # unloading waits for running answers to end
 MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
 
 
-class WireError(msgspec.Struct, frozen=True):
-    """An error as the node sends it."""
-
-    kind: str
-    code: str = ""
-    facts: dict[str, str | int | float] = {}
-    message: str = ""
-
-
 def find_node(home: Home) -> Runtime:
     """How to reach the node of this home. Raises Unreachable when none runs there."""
     runtime = runtime_file.read(home.runtime_file)
     if runtime is None:
         raise Unreachable("node_not_running", home=str(home.root))
     return runtime
-
-
-def error_of(payload: object) -> AppError:
-    """The error a node sent, as the kind it was, with a sentence `said()` can find."""
-    try:
-        sent = msgspec.convert(payload, WireError)
-    except msgspec.ValidationError:
-        return AppError("node_fault", detail="its answer was not understood")
-    facts = {name: fact for name, fact in sent.facts.items() if name not in ("self", "code")}
-    kind = KINDS.get(sent.kind, AppError)
-    error = kind(sent.code, **facts)
-    try:
-        said(error)
-    except (KeyError, IndexError, ValueError):  # a code this version has no sentence for
-        if sent.message:
-            return kind("said_by_node", sentence=sent.message)
-        return AppError("node_fault", detail=sent.code or sent.kind)
-    return error
 
 
 class NodeClient:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,18 @@ CHILDREN_END_WITHIN_SECONDS = 5.0
 # No deadline: a shared machine may stall for a second. Derandomised: a failure is there tomorrow.
 hypothesis.settings.register_profile("poolhouse", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.load_profile("poolhouse")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--headed", action="store_true", help="show the windows of tests on a screen")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Windows are drawn into memory, unless somebody wants to see them."""
+    if not config.getoption("--headed"):
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"
+        for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+            os.environ.pop(name, None)
 
 
 @pytest.fixture(scope="session", autouse=True)

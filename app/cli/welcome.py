@@ -1,8 +1,11 @@
-"""`poolhouse` alone: what works already, and what to type for it."""
+"""`poolhouse` alone: the window; where no screen is, what to type instead."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -25,7 +28,7 @@ FIRST_STEPS = (
     ("poolhouse doctor", "checks, each with its cause and its cure"),
     ("poolhouse --help", "all commands"),
 )
-SENTENCE = "The app window is not part of this version yet. Everything works from here:"
+SENTENCE = "There is no screen here for the window. Everything works from here:"
 
 VersionOption = Annotated[bool, typer.Option("--version", help="Show the version.")]
 
@@ -39,16 +42,37 @@ def welcome(
     home: HomeOption = None,
     as_json: JsonOption = False,
     version: VersionOption = False,
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="Only the tray's icon, no window: for sign-in.")
+    ] = False,
 ) -> None:
     """The computers of one household run one language model together."""
     if context.invoked_subcommand is not None:
         if home is not None or as_json:
             raise typer.BadParameter("Put --home and --json behind the command.")
         return
+    if has_screen() and not as_json and not version:
+        _open_window(home, hidden)
     face = Face(as_json)
     steps = [{"command": command, "does": does} for command, does in FIRST_STEPS]
     known = {"version": __version__, "note": SENTENCE, "commands": steps}
     face.result(known, lambda: f"Poolhouse {__version__}" if version else _screen())
+
+
+def has_screen() -> bool:
+    """Whether a window can be shown: always on Windows and macOS; elsewhere where a display is named."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+def _open_window(home: Path | None, hidden: bool) -> NoReturn:
+    """Show the window until Quit; the process ends with it."""
+    from app.cli.window_node import NodeLauncher
+    from app.gui.application import start
+    from app.machine.paths import Home
+
+    raise typer.Exit(start(NodeLauncher(Home.at(home)), hidden=hidden))
 
 
 def _screen() -> RenderableType:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from app.core.errors import AppError, Fact, Reason
+from app.core.window_reasons import WINDOW_SENTENCES
 
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 
-SENTENCES: dict[str, str] = {
+SENTENCES: dict[str, str] = WINDOW_SENTENCES | {
     # model files
     "file_is_folder": "{path} is a folder. Give the path of one GGUF file in it.",
     "file_missing": "There is no file {path}. Check the path and try again.",

@@ -7,24 +7,12 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from app.core.merge_patch import merge_patch
+
 Json = dict[str, Any]
 
 MAX_WAITING = 64  # changes a slow listener may lag behind; then it gets a snapshot again
 PAINT_SECONDS = 1 / 30  # bursts are merged: nobody reads faster (UX.md T10)
-
-
-def merge_patch(old: Json, new: Json) -> Json:
-    """The smallest merge patch that turns `old` into `new`; {} when they are equal.
-
-    A key that is gone becomes None, so snapshots use None for "nothing" and never a missing key.
-    """
-    patch: Json = dict.fromkeys(old.keys() - new.keys())
-    for key, value in new.items():
-        before = old.get(key)
-        if key not in old or before != value:
-            both = isinstance(before, dict) and isinstance(value, dict)
-            patch[key] = merge_patch(before, value) if both else value  # type: ignore[arg-type]
-    return patch
 
 
 class Events:

@@ -6,37 +6,8 @@ import asyncio
 from contextlib import aclosing
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from app.node.events import MAX_WAITING, Events, Json, merge_patch
-
-KEYS = st.text("abc", min_size=1, max_size=2)
-VALUES = st.recursive(
-    st.integers(0, 3) | st.lists(st.integers(0, 2), max_size=2),
-    lambda inner: st.dictionaries(KEYS, inner, max_size=3),
-    max_leaves=8,
-)
-OBJECTS = st.dictionaries(KEYS, VALUES, max_size=4)
-
-
-def patched(old: Any, patch: Any) -> Any:
-    """RFC 7396, section 2."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(old) if isinstance(old, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = patched(result.get(key), value)
-    return result
-
-
-@given(OBJECTS, OBJECTS)
-def test_a_patch_turns_old_into_new(old: Json, new: Json) -> None:
-    assert patched(old, merge_patch(old, new)) == new
-    assert merge_patch(new, new) == {}
+from app.core.merge_patch import patched
+from app.node.events import MAX_WAITING, Events, Json
 
 
 async def test_a_listener_gets_a_snapshot_and_then_changes() -> None:

@@ -1,0 +1,118 @@
+"""Starts the window: one QApplication, its parts wired together here and nowhere else."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+from PySide6.QtCore import QLocale, QTimer, QTranslator
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QApplication
+
+from app import __version__
+from app.gui import pages
+from app.gui.icons import icon
+from app.gui.launch import Launcher
+from app.gui.node_client import NodeClient
+from app.gui.pool import Pool
+from app.gui.preferences import Preferences
+from app.gui.services import Services
+from app.gui.single_instance import SingleInstance, show_other
+from app.gui.theme import LIGHT, Theme
+from app.gui.tray import Tray
+from app.gui.window import Window
+
+TRANSLATIONS = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
+SIGNAL_MS = 200  # Python looks at Ctrl-C only while it runs
+
+
+class Application:
+    """Everything of one window. `run` ends with it."""
+
+    def __init__(self, app: QApplication, launcher: Launcher, *, hidden: bool = False) -> None:
+        self._app = app
+        folder = launcher.home / "window"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        preferences = Preferences(folder, self._app)
+        self._translate(preferences.text("look/language"))
+        self._app.setApplicationName("Poolhouse")
+        self._app.setApplicationVersion(__version__)
+        self._app.setDesktopFileName("poolhouse")
+        self._app.setWindowIcon(app_icon())
+        self._app.setQuitOnLastWindowClosed(False)
+        theme = Theme(self._app, preferences.scheme, preferences.text_scale)
+        client = NodeClient(self._app)
+        pool = Pool(launcher, client, self._app)
+        self._window: Window | None = None
+        self.services = Services(pool, client, theme, preferences, launcher, folder, self._go)
+        self.window = self._window = Window(self.services, self._closing, self.quit)
+        self.tray = Tray(self.services, self.window, self.quit)
+        self._single = SingleInstance(launcher.home, self._app)
+        self._single.show.connect(self.window.come_up)
+        pool.start()
+        self._first_page(preferences)
+        if not (hidden and self.tray.is_there):
+            self.window.come_up()
+
+    def run(self) -> int:
+        """Until Quit."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: self.quit())
+        timer = QTimer()
+        timer.timeout.connect(lambda: None)
+        timer.start(SIGNAL_MS)
+        return self._app.exec()
+
+    def quit(self) -> None:
+        """End the window, and the node if this window started it; it drains first."""
+        preferences, pool = self.services.preferences, self.services.pool
+        preferences.keep("window/geometry", self.window.saveGeometry())
+        self.window.hide()
+        self.tray.hide()
+        done = self._app.quit
+        if self.services.launcher.started and self.services.client.endpoint is not None:
+            self.services.client.post("/shutdown", None, lambda _: done(), lambda _: done())
+            QTimer.singleShot(2000, done)
+        else:
+            QTimer.singleShot(0, done)
+        pool.changed.disconnect()
+
+    def _closing(self) -> bool:
+        """Whether the closed window lives on in the tray, or as a minimised window."""
+        return self.tray.keeps(self.window)
+
+    def _go(self, name: str) -> None:
+        if self._window is not None:
+            self._window.go(name)
+            self._window.come_up()
+
+    def _first_page(self, preferences: Preferences) -> None:
+        if not preferences.flag("first_run/done"):
+            from app.gui.first_run.welcome import Welcome
+
+            Welcome(self.services, self.window).begin()
+        kept = preferences.text("window/page", pages.CHAT)
+        known = {entry.name for entry in pages.ENTRIES}
+        self.window.go(kept if kept in known else pages.CHAT)
+
+    def _translate(self, language: str) -> None:
+        locale = QLocale(language) if language else QLocale()
+        if language:
+            QLocale.setDefault(locale)
+        translator = QTranslator(self._app)
+        if translator.load(locale, "poolhouse", "_", str(TRANSLATIONS)):
+            self._app.installTranslator(translator)
+
+
+def app_icon() -> QIcon:
+    """The app's own picture."""
+    return icon("app", LIGHT.accent)
+
+
+def start(launcher: Launcher, *, hidden: bool = False) -> int:
+    """The window of a home, until Quit; a second start only shows the first one's."""
+    app = QApplication(sys.argv[:1])
+    if show_other(launcher.home):
+        return 0
+    return Application(app, launcher, hidden=hidden).run()

@@ -1,0 +1,54 @@
+"""Numbers as a person reads them, in the language's own signs."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QLocale
+
+GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
+MINUTE_S, HOUR_S = 60, 3600
+
+
+def number(value: float, digits: int = 0) -> str:
+    """With so many digits behind the point."""
+    return QLocale().toString(float(value), "f", digits)
+
+
+def size(n_bytes: float) -> str:
+    """Bytes as GiB, MiB or KiB, one digit behind the point where that says something."""
+    if n_bytes >= GIB:
+        return f"{number(n_bytes / GIB, 1)} GiB"
+    if n_bytes >= MIB:
+        return f"{number(n_bytes / MIB, 0 if n_bytes >= 10 * MIB else 1)} MiB"
+    return f"{number(n_bytes / KIB)} KiB"
+
+
+def rate(bytes_per_s: float) -> str:
+    """A link's throughput, in Mb/s or Gb/s."""
+    mbit = bytes_per_s * 8 / 1e6
+    if mbit >= 1000:
+        return f"{number(mbit / 1000, 2)} Gb/s"
+    return f"{number(mbit, 0 if mbit >= 10 else 1)} Mb/s"
+
+
+def speed(tok_s: float) -> str:
+    """Tokens a second."""
+    return f"{number(tok_s, 1 if tok_s < 100 else 0)} tok/s"
+
+
+def seconds(value: float) -> str:
+    """A short time: 0.9 s, 12 s, 2 min 05 s, 3 h 10 min."""
+    if value < 0.1:
+        return f"{number(value * 1000, 1 if value < 0.01 else 0)} ms"
+    if value < 10:
+        return f"{number(value, 1)} s"
+    whole = round(value)
+    if whole < MINUTE_S:
+        return f"{whole} s"
+    if whole < HOUR_S:
+        return f"{whole // MINUTE_S} min {whole % MINUTE_S:02d} s"
+    return f"{whole // HOUR_S} h {whole % HOUR_S // MINUTE_S:02d} min"
+
+
+def percent(share: float) -> str:
+    """A share of one."""
+    return f"{number(100 * share)} %"

@@ -1,0 +1,33 @@
+"""Icons of one set: SVG outlines on a 20 px grid, coloured from the palette."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QSize, Qt
+from PySide6.QtGui import QIcon, QPainter, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+
+FOLDER = Path(__file__).resolve().parents[2] / "resources" / "gui" / "icons"
+SIZES = (16, 20, 22, 24, 32, 40, 48, 64)
+
+
+@lru_cache(maxsize=256)
+def icon(name: str, colour: str) -> QIcon:
+    """The icon `name` (a file of resources/gui/icons) in a colour like #14743a."""
+    found = QIcon()
+    for size in SIZES:
+        found.addPixmap(pixmap(name, colour, size))
+    return found
+
+
+def pixmap(name: str, colour: str, size: int) -> QPixmap:
+    """One picture of `size` pixels each way."""
+    svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", colour)
+    picture = QPixmap(QSize(size, size))
+    picture.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(picture)
+    QSvgRenderer(QByteArray(svg.encode())).render(painter)
+    painter.end()
+    return picture

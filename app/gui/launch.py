@@ -1,0 +1,36 @@
+"""How the window finds its node and starts one; `app/cli` hands it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A running node's loopback API."""
+
+    pid: int
+    port: int
+    token: str
+    version: str
+
+
+class Launcher(Protocol):
+    """The node of one home."""
+
+    home: Path  # the window keeps its own things in a folder of it
+
+    def find(self) -> Endpoint | None:
+        """The node that runs now. Quick: a small file is read."""
+
+    def start(self) -> None:
+        """Begin to start one, which outlives a window that crashes. Raises AppError."""
+
+    def fate(self) -> str | None:
+        """The last words of the node that `start` started, once it has ended; None while it runs."""
+
+    @property
+    def started(self) -> bool:
+        """Whether the running node was started by this window, so that Quit ends it."""

@@ -1,0 +1,38 @@
+"""A page of the window: a title with its buttons, a notice, the content."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from app.core.errors import AppError
+from app.core.reasons import said
+from app.gui import theme as sizes
+from app.gui.parts.layouts import column, row
+from app.gui.parts.notice import Action, Notice
+from app.gui.parts.text import label
+from app.gui.services import Services
+from app.gui.theme import set_role
+
+
+class Page(QWidget):
+    """Subclasses fill `self.head` (beside the title) and `self.content`."""
+
+    def __init__(self, services: Services, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        set_role(self, "page")
+        self.services = services
+        self.title = label(title, "title")
+        self.head: QHBoxLayout = row(self.title, None, gap=sizes.S)
+        self.notice = Notice(services.theme)
+        self.content = column(gap=sizes.L)
+        box = column(self.head, self.notice, gap=sizes.L)
+        box.addLayout(self.content, 1)
+        box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
+        self.setLayout(box)
+
+    def fail(self, error: AppError, *actions: Action) -> None:
+        """Say what went wrong, with what to press."""
+        self.notice.say(said(error), "error", *actions)
+
+    def shown(self) -> None:
+        """The page came to the front."""

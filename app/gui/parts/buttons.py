@@ -1,0 +1,61 @@
+"""Buttons: every one has a name for screen readers, and says what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
+
+from app.gui import theme as sizes
+from app.gui.icons import icon
+from app.gui.theme import Theme, set_role
+
+
+def button(
+    text: str,
+    clicked: Callable[[], object] | None = None,
+    role: str = "",
+    parent: QWidget | None = None,
+) -> QPushButton:
+    """With words on it. role: primary, danger, link or nothing."""
+    made = QPushButton(text, parent)
+    made.setAutoDefault(role == "primary")
+    if role:
+        set_role(made, role)
+    if clicked is not None:
+        made.clicked.connect(lambda *_: clicked())
+    return made
+
+
+class IconButton(QToolButton):
+    """Only a picture: its name is also its tooltip."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        picture: str,
+        name: str,
+        clicked: Callable[[], object] | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._theme, self._picture = theme, picture
+        self.rename(name)
+        theme.changed.connect(self._paint)
+        self._paint()
+        if clicked is not None:
+            self.clicked.connect(lambda *_: clicked())
+
+    def rename(self, name: str) -> None:
+        self.setAccessibleName(name)
+        self.setToolTip(name)
+
+    def show_picture(self, picture: str) -> None:
+        self._picture = picture
+        self._paint()
+
+    def _paint(self) -> None:
+        side = self._theme.px(sizes.TITLE)
+        self.setIcon(icon(self._picture, self._theme.colours.text))
+        self.setIconSize(QSize(side, side))

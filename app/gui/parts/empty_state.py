@@ -1,0 +1,33 @@
+"""What stands where nothing is yet: a title, a sentence, a button."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton, QWidget
+
+from app.gui import theme as sizes
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import label, paragraph
+
+
+class EmptyState(QWidget):
+    """Centred in the room it gets."""
+
+    def __init__(
+        self,
+        title: str,
+        sentence: str,
+        button: QPushButton | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.title, self.sentence = label(title, "section"), paragraph(sentence, "muted")
+        self.title.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.sentence.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.sentence.setMaximumWidth(sizes.CHAT_WIDTH // 2 + sizes.XXL)
+        inner = column(None, self.title, row(None, self.sentence, None), gap=sizes.S)
+        if button is not None:
+            inner.addSpacing(sizes.S)
+            inner.addLayout(row(None, button, None))
+        inner.addStretch(1)
+        self.setLayout(inner)

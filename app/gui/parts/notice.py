@@ -1,0 +1,58 @@
+"""A notice inside a page: what happened, and the one thing to press."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
+
+from app.gui import theme as sizes
+from app.gui.announce import announce
+from app.gui.parts.buttons import IconButton, button
+from app.gui.parts.layouts import clear, row
+from app.gui.parts.text import paragraph
+from app.gui.theme import Theme, set_role
+
+Action = tuple[str, Callable[[], object]]
+KINDS = {"info": "notice", "warning": "notice-warning", "error": "notice-error"}
+
+
+class Notice(QFrame):
+    """Hidden until `say`; the newest sentence replaces the one before."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
+        self._row = row(gap=sizes.S)
+        self._row.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
+        self.setLayout(self._row)
+        self.sentence = ""
+        self.hide()
+
+    def say(
+        self, sentence: str, kind: str = "info", *actions: Action, closable: bool = True
+    ) -> None:
+        """Show a sentence. kind: info, warning or error; each action is a button."""
+        clear(self._row)
+        self.sentence = sentence
+        set_role(self, KINDS[kind])
+        picture = IconButton(self._theme, kind, self.tr("Close this notice"), self.clear)
+        picture.setEnabled(closable)
+        words = paragraph(sentence)
+        words.setAccessibleName(sentence)
+        self._row.addWidget(words, 1)
+        for name, act in actions:
+            self._row.addWidget(button(name, act))
+        if closable:
+            picture.show_picture("close")
+            self._row.addWidget(picture)
+        else:
+            picture.deleteLater()
+        self.show()
+        announce(self, sentence)
+
+    def clear(self) -> None:
+        """Nothing to say any more."""
+        self.sentence = ""
+        self.hide()

@@ -1,0 +1,60 @@
+"""Labels: one line, a paragraph, a caption; foreign text is always plain."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+
+from app.gui.theme import set_role
+
+
+def label(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:
+    """One line. Plain text: a machine's or model's name may look like HTML."""
+    made = QLabel(text, parent)
+    made.setTextFormat(Qt.TextFormat.PlainText)
+    if role:
+        set_role(made, role)
+    return made
+
+
+def paragraph(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:
+    """Text that wraps and can be selected."""
+    made = label(text, role, parent)
+    made.setWordWrap(True)
+    made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    made.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
+    return made
+
+
+class Elided(QLabel):
+    """One line that ends in … where it is too long, with the whole text as its tooltip."""
+
+    def __init__(self, text: str = "", role: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._whole = ""
+        if role:
+            set_role(self, role)
+        self.say(text)
+
+    def say(self, text: str) -> None:
+        """Show another text."""
+        self._whole = text
+        self.setAccessibleName(text)
+        self._fit()
+
+    def whole(self) -> str:
+        return self._whole
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        line = " ".join(self._whole.split())
+        shown = self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, self.width())
+        if shown != self.text():
+            self.setText(shown)
+        self.setToolTip(self._whole if shown != line else "")

@@ -1,0 +1,207 @@
+"""The pool as the node tells it: finds the node, follows its events, and says how that stands."""
+
+from __future__ import annotations
+
+import json
+import time
+from enum import StrEnum
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtNetwork import QNetworkReply
+
+from app import __version__
+from app.core.errors import AppError
+from app.core.merge_patch import patched
+from app.core.reasons import said
+from app.gui.launch import Endpoint, Launcher
+from app.gui.node_client import NodeClient
+
+Json = dict[str, Any]
+
+LOOK_MS = 250  # between two looks for the node while it is away
+SILENT_MS = 35_000  # the node sends a comment every ten seconds
+PATIENCE_S = 20.0  # for a node that was started
+STARTS, WITHIN_S = 3, 120.0  # a node that keeps ending is not started for ever
+MAX_EVENT_BYTES = 16 << 20
+
+
+class Link(StrEnum):
+    """How the window stands with the node."""
+
+    LOOKING = "looking"
+    STARTING = "starting"
+    THERE = "there"
+    OTHER_VERSION = "other_version"
+    AWAY = "away"  # it ended, or cannot be started; `Pool.problem` says why
+
+
+class Pool(QObject):
+    """The node's snapshot, always the newest; one object that all pages look at."""
+
+    changed = Signal()  # the snapshot is another
+    link_changed = Signal()  # `link` or `problem` is another
+
+    def __init__(
+        self, launcher: Launcher, client: NodeClient, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._launcher, self.client = launcher, client
+        self.link = Link.LOOKING
+        self.problem: str | None = None
+        self.snapshot: Json = {}
+        self._reply: QNetworkReply | None = None
+        self._held = b""
+        self._began: list[float] = []
+        self._look = QTimer(self)
+        self._look.setInterval(LOOK_MS)
+        self._look.timeout.connect(self.look)
+        self._silent = QTimer(self)
+        self._silent.setSingleShot(True)
+        self._silent.setInterval(SILENT_MS)
+        self._silent.timeout.connect(self._lost)
+
+    # What the snapshot says
+
+    @property
+    def is_there(self) -> bool:
+        return self.link is Link.THERE and bool(self.snapshot)
+
+    @property
+    def node(self) -> Json:
+        """This machine: id, name, version, lending."""
+        return self.snapshot.get("node") or {}
+
+    @property
+    def machines(self) -> list[Json]:
+        """This machine first, then by name."""
+        found = list((self.snapshot.get("machines") or {}).values())
+        return sorted(found, key=lambda one: (not one.get("this"), str(one.get("name")).casefold()))
+
+    @property
+    def loaded(self) -> Json | None:
+        return self.snapshot.get("loaded")
+
+    # Following
+
+    def start(self) -> None:
+        """Begin to look for the node; start it when there is none."""
+        self._look.start()
+        self.look()
+
+    def stop(self) -> None:
+        """Hear nothing more."""
+        self._look.stop()
+        self._silent.stop()
+        self._drop()
+
+    def look(self) -> None:
+        """One look for the node."""
+        endpoint = self._launcher.find()
+        if endpoint is not None and endpoint.version != __version__:
+            self._say(Link.OTHER_VERSION, said(_other_version(endpoint)))
+        elif endpoint is not None:
+            self._attach(endpoint)
+        elif self.link is Link.STARTING:
+            self._wait()
+        elif self.link is not Link.AWAY:
+            self.start_node()
+
+    def start_node(self) -> None:
+        """Start a node, unless several were started just now and ended."""
+        now = time.monotonic()
+        self._began = [at for at in self._began if now - at < WITHIN_S]
+        if len(self._began) >= STARTS:
+            self._say(Link.AWAY, self._launcher.fate() or said(AppError("node_keeps_ending")))
+            return
+        self._began.append(now)
+        try:
+            self._launcher.start()
+        except AppError as error:
+            self._say(Link.AWAY, said(error))
+        else:
+            self._say(Link.STARTING, None)
+
+    def try_again(self) -> None:
+        """A person asks for it."""
+        self._began.clear()
+        self._say(Link.LOOKING, None)
+        self._look.start()
+        self.look()
+
+    def _wait(self) -> None:
+        """For a node that is starting."""
+        fate = self._launcher.fate()
+        if fate is not None:
+            self._say(Link.LOOKING, fate)
+        elif time.monotonic() - self._began[-1] > PATIENCE_S:
+            self._say(Link.AWAY, said(AppError("node_slow_start", seconds=int(PATIENCE_S))))
+
+    def _attach(self, endpoint: Endpoint) -> None:
+        self._look.stop()
+        self.client.endpoint = endpoint
+        self._held = b""
+        self._reply = self.client.events()
+        self._reply.readyRead.connect(self._read)
+        self._reply.finished.connect(self._lost)
+        self._silent.start()
+
+    def _read(self) -> None:
+        if self._reply is None:
+            return
+        self._silent.start()
+        self._held += bytes(self._reply.readAll().data())
+        *events, self._held = self._held.split(b"\n\n")
+        if len(self._held) > MAX_EVENT_BYTES:
+            self._lost()
+            return
+        news = False
+        for event in events:
+            news = self._take(event) or news
+        if news:
+            if self.link is not Link.THERE:
+                self._began.clear()
+                self._say(Link.THERE, None)
+            self.changed.emit()
+
+    def _take(self, event: bytes) -> bool:
+        """One server-sent event; false for what is none (a heartbeat) or cannot be read."""
+        fields = dict(
+            line.split(b": ", 1)
+            for line in event.split(b"\n")
+            if b": " in line and line[:1] != b":"
+        )
+        try:
+            data = json.loads(fields.get(b"data", b"null"))
+        except (ValueError, RecursionError):
+            return False
+        if not isinstance(data, dict):
+            return False
+        whole = fields.get(b"event") == b"snapshot"
+        self.snapshot = data if whole else patched(self.snapshot, data)
+        return True
+
+    def _lost(self) -> None:
+        """The stream ended: the node went away, or restarts."""
+        if self._reply is None:
+            return
+        self._drop()
+        self._say(Link.LOOKING, self._launcher.fate())
+        self._look.start()
+
+    def _drop(self) -> None:
+        reply, self._reply = self._reply, None
+        self._silent.stop()
+        self.client.endpoint = None
+        if reply is not None:
+            reply.abort()
+            reply.deleteLater()
+
+    def _say(self, link: Link, problem: str | None) -> None:
+        if (link, problem) != (self.link, self.problem):
+            self.link, self.problem = link, problem
+            self.link_changed.emit()
+
+
+def _other_version(endpoint: Endpoint) -> AppError:
+    return AppError("node_other_version", node=endpoint.version, own=__version__)

@@ -1,0 +1,26 @@
+"""What every page is given: the node, the look, the choices. Wired in application.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.gui.launch import Launcher
+from app.gui.node_client import NodeClient
+from app.gui.pool import Pool
+from app.gui.preferences import Preferences
+from app.gui.theme import Theme
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """`go` shows a page by its name (`pages.Name`); `folder` holds the window's own files."""
+
+    pool: Pool
+    client: NodeClient
+    theme: Theme
+    preferences: Preferences
+    launcher: Launcher
+    folder: Path
+    go: Callable[[str], None]

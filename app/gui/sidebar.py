@@ -1,0 +1,97 @@
+"""The list of pages, and below it one line: how the pool stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
+
+from app.gui import pages
+from app.gui import theme as sizes
+from app.gui.icons import icon
+from app.gui.parts.layouts import column, line, row
+from app.gui.parts.text import label, paragraph
+from app.gui.services import Services
+from app.gui.standing import Standing, standing
+from app.gui.theme import set_role
+
+
+class Sidebar(QWidget):
+    """`chosen(name)` is called when a page is picked."""
+
+    def __init__(self, services: Services, chosen: Callable[[str], None]) -> None:
+        super().__init__()
+        self._services = services
+        set_role(self, "sidebar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._group = QButtonGroup(self)
+        self._group.setExclusive(True)
+        self._buttons: dict[str, QToolButton] = {}
+        box = column(gap=sizes.XS)
+        box.setContentsMargins(sizes.S, sizes.XL, sizes.S, sizes.M)
+        brand = label("Poolhouse", "section")
+        brand.setContentsMargins(sizes.S, 0, 0, sizes.M)
+        box.addWidget(brand)
+        for number, entry in enumerate(pages.ENTRIES, 1):
+            box.addWidget(self._button(entry, number, chosen))
+        box.addStretch(1)
+        box.addWidget(line())
+        self._picture = label()
+        self._words = paragraph("", "caption")
+        self._words.setAccessibleName(self.tr("State of the pool"))
+        foot = row(self._picture, self._words, gap=sizes.S)
+        foot.setContentsMargins(sizes.S, sizes.S, 0, 0)
+        foot.setAlignment(self._picture, Qt.AlignmentFlag.AlignTop)
+        foot.setStretch(1, 1)
+        box.addLayout(foot)
+        self.setLayout(box)
+        services.pool.changed.connect(self._tell)
+        services.pool.link_changed.connect(self._tell)
+        services.theme.changed.connect(self._paint)
+        self._standing: Standing | None = None
+        self._paint()
+        self._tell()
+
+    def show_chosen(self, name: str) -> None:
+        self._buttons[name].setChecked(True)
+
+    def _button(
+        self, entry: pages.Entry, number: int, chosen: Callable[[str], None]
+    ) -> QToolButton:
+        made = QToolButton()
+        made.setText(entry.title)
+        made.setAccessibleName(entry.title)
+        made.setCheckable(True)
+        made.setShortcut(f"Ctrl+{number}")
+        made.setToolTip(f"{entry.title} (Ctrl+{number})")
+        made.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        made.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        made.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        set_role(made, "nav")
+        made.clicked.connect(lambda: chosen(entry.name))
+        self._group.addButton(made)
+        self._buttons[entry.name] = made
+        return made
+
+    def _paint(self) -> None:
+        theme = self._services.theme
+        side = theme.px(sizes.TITLE)
+        self.setFixedWidth(theme.px(sizes.SIDEBAR_WIDTH))
+        for entry in pages.ENTRIES:
+            button = self._buttons[entry.name]
+            button.setIcon(icon(entry.icon, theme.colours.text))
+            button.setIconSize(QSize(side, side))
+        self._standing = None
+        self._tell()
+
+    def _tell(self) -> None:
+        now = standing(self._services.pool)
+        if now == self._standing:
+            return
+        self._standing = now
+        theme = self._services.theme
+        side = theme.px(sizes.SECTION)
+        colour = getattr(theme.colours, now.colour)
+        self._picture.setPixmap(icon(now.icon, colour).pixmap(side, side))
+        self._words.setText(now.sentence)

@@ -1,0 +1,52 @@
+"""One window for each home: a second start shows the first one's window."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtNetwork import QLocalServer, QLocalSocket
+
+CONNECT_MS = 500
+SHOW = b"show"
+
+
+def name_of(home: Path) -> str:
+    """The local socket's name: this user's, for this home."""
+    text = f"{getpass.getuser()}\0{home}".encode()
+    return f"poolhouse-{hashlib.sha256(text).hexdigest()[:16]}"
+
+
+def show_other(home: Path) -> bool:
+    """Whether another window of this home is open; it comes to the front then."""
+    socket = QLocalSocket()
+    socket.connectToServer(name_of(home))
+    if not socket.waitForConnected(CONNECT_MS):
+        return False
+    socket.write(SHOW)
+    socket.waitForBytesWritten(CONNECT_MS)
+    socket.disconnectFromServer()
+    return True
+
+
+class SingleInstance(QObject):
+    """Listens for later starts; `show` when there was one."""
+
+    show = Signal()
+
+    def __init__(self, home: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._server = QLocalServer(self)
+        self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
+        self._server.newConnection.connect(self._came)
+        name = name_of(home)
+        if not self._server.listen(name):
+            QLocalServer.removeServer(name)  # left by a window that was killed: nobody answered
+            self._server.listen(name)
+
+    def _came(self) -> None:
+        while (socket := self._server.nextPendingConnection()) is not None:
+            socket.disconnected.connect(socket.deleteLater)
+            self.show.emit()

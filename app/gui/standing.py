@@ -1,0 +1,90 @@
+"""How the pool stands, in one sentence and one picture: for the sidebar, the tray and its tooltip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from PySide6.QtCore import QCoreApplication
+
+from app.gui import formats
+from app.gui.pool import Link, Pool
+
+
+class Kind(StrEnum):
+    """What the tray's picture shows; shapes differ, not only colours."""
+
+    IDLE = "tray-idle"
+    WORKING = "tray-working"
+    PAUSED = "tray-paused"
+    ATTENTION = "tray-attention"
+    AWAY = "tray-away"
+
+
+COLOURS = {
+    Kind.IDLE: "good", Kind.WORKING: "accent", Kind.PAUSED: "warning", Kind.ATTENTION: "error",
+    Kind.AWAY: "muted",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One line and its picture."""
+
+    kind: Kind
+    sentence: str
+
+    @property
+    def icon(self) -> str:
+        return str(self.kind)
+
+    @property
+    def colour(self) -> str:
+        return COLOURS[self.kind]
+
+
+def standing(pool: Pool) -> Standing:
+    """What matters most right now."""
+    if not pool.is_there:
+        return _away(pool)
+    loaded, lending = pool.loaded, pool.node.get("lending") or {}
+    answers = (pool.snapshot.get("answers") or {}).get("running", 0)
+    if loaded and loaded.get("state") in ("failed", "lost"):
+        return Standing(Kind.ATTENTION, loaded.get("reason") or _tr("The model was lost."))
+    if lending.get("state") in ("paused", "draining"):
+        return Standing(Kind.PAUSED, lending.get("reason") or _tr("Lending is paused."))
+    lends_to = lending.get("lends_to") or []
+    if lends_to:
+        text = _tr("Lending {size} to {names}.").format(
+            size=formats.size(lending.get("used_bytes") or 0), names=", ".join(lends_to)
+        )
+        return Standing(Kind.WORKING, text)
+    if loaded and loaded.get("state") == "loading":
+        return Standing(Kind.WORKING, _tr("Loading {model}.").format(model=loaded.get("model")))
+    if loaded:
+        kind = Kind.WORKING if answers else Kind.IDLE
+        return Standing(kind, _ready(loaded))
+    return Standing(Kind.IDLE, _tr("Ready. No model is loaded yet."))
+
+
+def _ready(loaded: dict[str, object]) -> str:
+    machines = loaded.get("machines")
+    many = len(machines) if isinstance(machines, list) else 1
+    text = (
+        _tr("Ready. This machine holds {model}.")
+        if many == 1
+        else _tr("Ready. {many} machines hold {model}.")
+    )
+    return text.format(model=loaded.get("model"), many=many)
+
+
+def _away(pool: Pool) -> Standing:
+    if pool.link in (Link.AWAY, Link.OTHER_VERSION):
+        return Standing(
+            Kind.ATTENTION, pool.problem or _tr("The background service is not running.")
+        )
+    return Standing(Kind.AWAY, pool.problem or _tr("Starting the background service…"))
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Standing", text)

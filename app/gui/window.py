@@ -1,0 +1,115 @@
+"""The main window: sidebar, pages, a bar that says when the node is away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
+
+from app.core.errors import AppError
+from app.core.reasons import said
+from app.gui import pages
+from app.gui import theme as sizes
+from app.gui.page import Page
+from app.gui.parts.layouts import column, row
+from app.gui.parts.notice import Notice
+from app.gui.pool import Link
+from app.gui.services import Services
+from app.gui.sidebar import Sidebar
+from app.gui.theme import set_role
+
+SMALLEST, USUAL = QSize(960, 600), QSize(1200, 760)
+
+
+class Window(QMainWindow):
+    """Pages are made when they are first shown. `closing()` says whether closing only hides."""
+
+    def __init__(
+        self, services: Services, closing: Callable[[], bool], quit_app: Callable[[], None]
+    ) -> None:
+        super().__init__()
+        self._services, self._closing = services, closing
+        self.setWindowTitle("Poolhouse")
+        self.setMinimumSize(SMALLEST)
+        self._sidebar = Sidebar(services, self.go)
+        self._stack = QStackedWidget()
+        self._pages: dict[str, Page] = {}
+        self._bar = Notice(services.theme)
+        bar = column(self._bar)
+        bar.setContentsMargins(sizes.XL, sizes.M, sizes.XL, 0)
+        self._bar_box = QWidget()
+        self._bar_box.setLayout(bar)
+        self._bar_box.hide()
+        body = QWidget()
+        set_role(body, "body")
+        right = column(self._bar_box, gap=0)
+        right.addWidget(self._stack, 1)
+        body.setLayout(row(self._sidebar, gap=0))
+        body.layout().addLayout(right)  # type: ignore[union-attr]
+        self.setCentralWidget(body)
+        QShortcut(QKeySequence.StandardKey.Quit, self, quit_app)
+        QShortcut(QKeySequence.StandardKey.Close, self, self.close)
+        services.pool.link_changed.connect(self._tell_link)
+        self._tell_link()
+        self._place()
+
+    def go(self, name: str) -> None:
+        """Show a page."""
+        if name not in self._pages:
+            entry = next(entry for entry in pages.ENTRIES if entry.name == name)
+            page = entry.make(self._services)
+            self._pages[name] = page
+            self._stack.addWidget(page)
+        page = self._pages[name]
+        self._stack.setCurrentWidget(page)
+        self._sidebar.show_chosen(name)
+        self._services.preferences.keep("window/page", name)
+        page.shown()
+
+    def page(self, name: str) -> Page:
+        """The page of this name, made if it was not shown yet."""
+        if name not in self._pages:
+            self.go(name)
+        return self._pages[name]
+
+    def come_up(self) -> None:
+        """In front, whatever it was before."""
+        if self.isMinimized():
+            self.showNormal()
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802  Qt's name
+        self._services.preferences.keep("window/geometry", self.saveGeometry())
+        if self._closing():
+            event.ignore()
+        else:
+            super().closeEvent(event)
+
+    def _place(self) -> None:
+        kept = self._services.preferences.geometry
+        if kept is None or not self.restoreGeometry(kept):
+            self.resize(USUAL)
+
+    def _tell_link(self) -> None:
+        """The node went away, or is another version's: say so over every page."""
+        pool = self._services.pool
+        if pool.link is Link.THERE or (pool.link is not Link.AWAY and pool.problem is None):
+            self._bar.clear()
+            self._bar_box.hide()
+            return
+        self._bar_box.show()
+        sentence = pool.problem or said(AppError("node_away"))
+        again = (self.tr("Start again"), pool.try_again)
+        restart = (self.tr("Restart it"), self._restart)
+        action = restart if pool.link is Link.OTHER_VERSION else again
+        self._bar.say(sentence, "error", action, closable=False)
+
+    def _restart(self) -> None:
+        """A node of another version: end it; the look-out starts ours."""
+        client, pool = self._services.client, self._services.pool
+        client.endpoint = self._services.launcher.find()
+        client.post("/shutdown", None, lambda _: pool.try_again(), lambda _: pool.try_again())

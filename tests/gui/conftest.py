@@ -1,0 +1,37 @@
+"""What tests of the window share: one real node, and the window's parts over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from tests.gui.desk import Desk, desk, follow
+from tests.node.pool import TestNode, node
+
+
+@pytest.fixture(scope="module")
+def lone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
+    """A node alone, with the Guide on its shelf."""
+    with node(tmp_path_factory.mktemp("lone") / "den", "den") as made:
+        yield made
+
+
+@pytest.fixture
+def at_lone(qtbot: QtBot, qapp: QApplication, lone: TestNode) -> Iterator[Desk]:
+    """The window's parts, following the lone node."""
+    made = desk(qapp, lone.root)
+    follow(qtbot, made.services)
+    yield made
+    made.services.pool.stop()
+
+
+@pytest.fixture
+def away(qapp: QApplication, tmp_path: Path) -> Iterator[Desk]:
+    """The window's parts where no node runs."""
+    made = desk(qapp, tmp_path)
+    yield made
+    made.services.pool.stop()
