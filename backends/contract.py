@@ -130,6 +130,19 @@ class StageConfig:
     batch_rows: int  # most rows of one step, at most MAX_BATCH_TOKENS
     threads: int
     flash_attention: bool = True  # llama.cpp's own default: faster prefill, far less memory
+    apart: bool = False  # each slot has cells of its own, an equal share; else all share them
+
+
+CELLS_STEP = 256  # llama.cpp rounds the cells of a slot that has its own up to a multiple of this
+
+
+def keeps_apart(slots: int, kv_cells: int, context: int) -> bool:
+    """Whether every slot can have cells of its own: there are enough, in whole steps.
+
+    Where slots share, attention looks at everybody's cells and skips the others': with 8 answers of 500
+    tokens that made a decode step 1.4 times as long (measured, one core).
+    """
+    return slots > 1 and kv_cells >= slots * context and kv_cells % (slots * CELLS_STEP) == 0
 
 
 class Stage(Protocol):

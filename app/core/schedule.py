@@ -87,14 +87,19 @@ def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int)
     """
     ready = [row for row in rows if row.known - row.entered == 1]
     prompts = [row for row in rows if row.known - row.entered > 1]
-    n_answering = sum(row.known - row.entered <= 1 for row in rows)
-    if n_answering and under_way >= limits.machines:
+    answering = sorted(row.slot for row in rows if row.known - row.entered <= 1)
+    if answering and under_way >= limits.machines:
         return None
     chosen: list[Segment] = []
     if ready:
-        ready.sort(key=lambda row: row.since)
-        share = min(-(-n_answering // limits.machines), limits.chunk_rows)
-        chosen = [Segment(row.slot, 1, row.entered) for row in ready[:share]]
+        share = min(-(-len(answering) // limits.machines), limits.chunk_rows)
+        group = {slot: place // share for place, slot in enumerate(answering)}
+        oldest = min(ready, key=lambda row: (row.since, row.slot))
+        chosen = [
+            Segment(row.slot, 1, row.entered)
+            for row in sorted(ready, key=lambda row: row.slot)
+            if group[row.slot] == group[oldest.slot]
+        ]
     left = len(ready) - len(chosen)
     budget = limits.chunk_rows - len(chosen)
     prompts.sort(key=lambda row: row.known - row.entered - AGEING_ROWS * (number - row.since))

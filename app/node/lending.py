@@ -27,7 +27,7 @@ from app.inference.step import Run
 from app.lan import messages
 from app.node.few_threads import FewThreads
 from app.node.offers import Offer, Offers, no_paths_leave, without_paths
-from backends.contract import MAX_BATCH_TOKENS, Layers, Number, Role, StageConfig
+from backends.contract import MAX_BATCH_TOKENS, Layers, Number, Role, StageConfig, keeps_apart
 
 log = logging.getLogger(__name__)
 
@@ -322,6 +322,7 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
         kv_cells=order.kv_cells,
         batch_rows=order.batch_rows,
         threads=threads,
+        apart=keeps_apart(order.slots, order.kv_cells, order.context),
     )
     run = Run(
         bytes.fromhex(order.pipeline), Role.MIDDLE, order.width, NUMBERS[order.number], order.epoch

@@ -25,7 +25,7 @@ from app.lan.client import ANSWER_BYTES_PER_SECOND, ANSWER_SECONDS
 from app.node.answers import Ready
 from app.node.ndjson import Progress
 from app.node.stoppable import in_thread
-from backends.contract import Number, Role, StageConfig
+from backends.contract import Number, Role, StageConfig, keeps_apart
 
 EPOCH = 1
 TAKEN_SECONDS = 60.0  # a lender that takes no megabyte for so long holds the load up: 16 KiB/s
@@ -198,6 +198,7 @@ class Placing:
             kv_cells=sizes.kv_cells,
             batch_rows=sizes.batch_rows,
             threads=sizes.threads,
+            apart=keeps_apart(sizes.slots, sizes.kv_cells, sizes.context),
         )
 
     def _order(self, run: Run, stage: PlannedStage, cut: Cut) -> messages.OpenStage:

@@ -12,6 +12,7 @@ from backends.llamacpp import binding
 from backends.llamacpp.batch import Batch
 from backends.llamacpp.boundary import Boundary
 from backends.llamacpp.embedding import Embedding
+from backends.llamacpp.passes import Parts, neighbours
 from backends.numbers import VALUE, Rows, bytes_of
 
 
@@ -64,6 +65,19 @@ class LlamaStage:
         return self._vocabulary and self._llama.llama_model_get_vocab(self._vocabulary)
 
     def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
+        if not self._config.apart:
+            return self._pass(batch, due)
+        groups = neighbours(batch.segments)
+        if groups == [list(range(len(batch.segments)))]:
+            return self._pass(batch, due)
+        parts = Parts(batch, due, self._config.width)
+        for group in groups:
+            part, part_due = parts.take(group)
+            parts.give(group, self._pass(part, part_due))
+        return parts.whole()
+
+    def _pass(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
+        """One run through the layers; slots with cells of their own are neighbours, with as many rows each."""
         segments = batch.segments
         n_rows = self._batch.place(segments)
         if isinstance(batch, Tokens):
@@ -146,7 +160,7 @@ class LlamaStage:
         params.n_batch = params.n_ubatch = config.batch_rows
         params.n_seq_max = config.slots
         params.n_threads = params.n_threads_batch = config.threads
-        params.kv_unified = True  # rows keep their order
+        params.kv_unified = not config.apart
         params.flash_attn_type = int(config.flash_attention)
         params.offload_kqv = params.op_offload = False
         if self._boundary is None:

@@ -64,11 +64,11 @@ def runs(n_layers: int, cuts: tuple[int, ...]) -> list[tuple[Layers, Role]]:
 
 def config(
     whole: Path, layers: Layers, role: Role, width: int, *, slots: int = 1, kv_cells: int = 256,
-    batch_rows: int = 64, flash: bool = True,
+    batch_rows: int = 64, flash: bool = True, apart: bool = False,
 ) -> StageConfig:  # fmt: skip
     """A stage of this model, cut when it is not cut yet."""
     path = whole if role is Role.WHOLE else stage_file(whole, layers, role)
     return StageConfig(
         "llamacpp", str(path), str(whole), role, layers, width,
-        slots, kv_cells, batch_rows, threads=1, flash_attention=flash,
+        slots, kv_cells, batch_rows, threads=1, flash_attention=flash, apart=apart,
     )  # fmt: skip

@@ -8,9 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
-from backends.contract import Hidden, Logits, Segment, Stage, Tokens
+from backends.contract import (
+    CELLS_STEP,
+    Hidden,
+    Logits,
+    Segment,
+    Stage,
+    Tokens,
+    keeps_apart,
+)
 from backends.llamacpp.stage import LlamaStage
 from tests import tiny
 from tests.backends import cutting
@@ -82,24 +91,26 @@ def difference(one: Sequence, other: Sequence) -> float:
     return max(float(np.abs(one.scores[pos] - other.scores[pos]).max()) for pos in both)
 
 
-def loaded(path: Path, cuts: tuple[int, ...], stack: ExitStack) -> list[Stage]:
+def loaded(path: Path, cuts: tuple[int, ...], stack: ExitStack, cells: int) -> list[Stage]:
+    apart = keeps_apart(N_SLOTS, cells, 100)
     return [
-        stack.enter_context(closing(LlamaStage(
-            cutting.config(path, *run, 64, slots=N_SLOTS, kv_cells=512, batch_rows=BATCH_ROWS)
-        )))
+        stack.enter_context(closing(LlamaStage(cutting.config(
+            path, *run, 64, slots=N_SLOTS, kv_cells=cells, batch_rows=BATCH_ROWS, apart=apart
+        ))))
         for run in cutting.runs(SHAPE.layers, cuts)
     ]  # fmt: skip
 
 
-def test_sixteen_sequences_get_the_scores_they_get_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cells", [512, N_SLOTS * CELLS_STEP], ids=["shared", "apart"])
+def test_sixteen_sequences_get_the_scores_they_get_alone(tmp_path: Path, cells: int) -> None:
     path = tiny.llama(tmp_path / "whole.gguf", SHAPE)
     chance = random.Random(2024)
     lengths = [chance.randrange(20, 60) for _ in range(N_SEQUENCES)]
     ids = [[chance.randrange(3, 259) for _ in range(length)] for length in lengths]
     split, unsplit = [Sequence(i) for i in ids], [Sequence(i) for i in ids]
     with ExitStack() as stack:
-        whole = loaded(path, (), stack)
-        together(loaded(path, (2, 3), stack), split, random.Random(7))
+        whole = loaded(path, (), stack, cells)
+        together(loaded(path, (2, 3), stack, cells), split, random.Random(7))
         together(whole, unsplit, random.Random(7))
         singly = [alone(whole, sequence, 1) for sequence in split]
     for one, other in zip(split, unsplit, strict=True):

@@ -63,7 +63,23 @@ def test_nothing_ready_gives_nothing() -> None:
 def test_answers_are_shared_between_the_machines_oldest_first() -> None:
     rows = [Row(slot, 10, 11, since=8 - slot) for slot in range(8)]
     batch = next_batch(rows, limits(), 0, 9)
-    assert batch == Batch(tuple(Segment(slot, 1, 10) for slot in (7, 6, 5, 4)), True)
+    assert batch == Batch(tuple(Segment(slot, 1, 10) for slot in (4, 5, 6, 7)), True)
+
+
+def test_groups_become_neighbours() -> None:
+    """Answers that began in any order: each group returns, and the next one is formed of what is there."""
+    rows = {slot: Row(slot, 10, 11, since=slot % 2) for slot in range(8)}
+    under_way: list[list[int]] = []
+    for number in range(2, 12):
+        ready = list(rows.values())
+        while len(under_way) < 2 and (batch := next_batch(ready, limits(), len(under_way), number)):
+            under_way.append([segment.slot for segment in batch.segments])
+            for slot in under_way[-1]:
+                rows[slot].entered, rows[slot].since = rows[slot].known, number
+        for slot in under_way.pop(0):
+            rows[slot].known += 1
+    formed = {tuple(group) for group in under_way}
+    assert formed <= {(0, 1, 2, 3), (4, 5, 6, 7)}
 
 
 def test_while_somebody_hears_an_answer_there_is_no_spare_micro_batch() -> None:
