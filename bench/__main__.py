@@ -24,9 +24,11 @@ from bench.losses import profile
 from bench.machine import model_facts, surroundings
 from bench.options import BUILD, Options, parse
 from bench.placements import placements
+from bench.planner import planner
 from bench.pool import PoolSide
 from bench.rounds import Questions, Tuned, side_by_side, tune
 from bench.sides import EngineSide, RpcSide, Side
+from bench.ten import ten
 from bench.thirds import three
 from bench.transfer import transfer
 
@@ -70,7 +72,9 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "transfer": transfer,
         "idle": idle,
         "profile": profile,
+        "planner": planner,
         "placements": placements,
+        "ten": ten,
     }
     chosen = {name: part for name, part in parts.items() if name in options.parts}
     return {"side by side": side_parts, **chosen} if options.sides else chosen

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SIDES = ("whole", "rpc", "pool")
-PARTS = (*SIDES, "three", "transfer", "idle", "profile", "placements")
+PARTS = (*SIDES, "three", "transfer", "idle", "profile", "planner", "placements", "ten")
 BUILD = Path("build") / "bench"
 MODEL = BUILD / "bench-0.75b-Q4_K_M.gguf"
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import statistics
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -71,8 +71,8 @@ HOUSEHOLDS = (
     Household((0.8, 0.8), (wire(50, 2),), (1, 4, 3)),
     Household((0.8, 0.8), (wire(0, 5),), (1, 4, 3)),
     Household((0.8, 0.6), (wire(100, 10),), (1, 3, 4)),
-    Household((0.6, 0.6, 0.6), (None, None), (1, 3, 3, 1)),
-    Household((0.6, 0.5, 0.5), (wire(100, 2), wire(0, 5)), (1, 3, 2, 2)),
+    Household((0.5, 0.5, 0.5), (None, None), (1, 3, 3, 1)),
+    Household((0.8, 0.5, 0.5), (wire(100, 2), wire(0, 5)), (1, 3, 2, 2)),
 )
 SLOW = Household((0.8, 0.25), (wire(50, 10),))  # made so that the second machine is no help
 
@@ -126,13 +126,33 @@ def _built(bench: Bench, household: Household, name: str) -> Iterator[Node]:
         groups = stack.enter_context(quotas(household.cores))
         family = stack.enter_context(bench.family())
         homes, flags = bench.homes / name, ["--lend", bench.options.lend]
-        place = Place(bench.options.cores, groups[0])
+        places = [
+            Place((core,), group)
+            for core, group in zip(
+                pinned(household.cores, bench.options.cores), groups, strict=True
+            )
+        ]
+        place = places[0]
         host = Node(family, f"{name}-host", homes / "host", place, flags)
         for number, link in enumerate(household.links, 1):
-            _add(
-                stack, family, host, Place(bench.options.cores, groups[number]), link, number, homes
-            )
+            _add(stack, family, host, places[number], link, number, homes)
         yield host
+
+
+def pinned(shares: Sequence[float], cores: Sequence[int]) -> list[int]:
+    """A core for each machine, which has room for its share: two on one core must not be left to chance.
+
+    Raises NoQuota when they cannot be packed so (largest first).
+    """
+    free = dict.fromkeys(cores, 1.0)
+    found = [0] * len(shares)
+    for machine in sorted(range(len(shares)), key=lambda n: -shares[n]):
+        core = max(free, key=lambda one: free[one])
+        if free[core] + 1e-9 < shares[machine]:
+            raise NoQuota(f"{len(cores)} cores have no room for machines of {tuple(shares)}")
+        free[core] -= shares[machine]
+        found[machine] = core
+    return found
 
 
 def _add(

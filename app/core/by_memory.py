@@ -5,14 +5,23 @@ One machine if the model fits there, otherwise the fewest lenders, filled evenly
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from app.core.errors import Reason
 from app.core.model import Model
 from app.core.placement import Candidate, Plan, PlannedStage, Workload
-from app.core.room import stage
+from app.core.room import beside_layers, layer_bytes_to, split_stages, stage
 from app.core.shortage import does_not_fit
 from backends.contract import Layers, Role
+
+
+class _Cut(NamedTuple):
+    """Runs up to some layer: how full the fullest machine is, and where each run begins and the last ends."""
+
+    fullest: float
+    edges: tuple[int, ...]
 
 
 def plan_by_memory(
@@ -36,32 +45,28 @@ def _balanced(
 ) -> tuple[PlannedStage, ...]:
     """The legal cuts that fill the fullest machine least, or () when none fits. The host's first run
     is as short as it may be: its last run carries the head, and one long run beats two short ones."""
-    start = min(model.boundaries)
-    first = stage(host, Role.FIRST, Layers(0, start), model, workload)
-    best: dict[int, tuple[float, tuple[PlannedStage, ...]]] = {start: (0.0, (first,))}
+    boundaries, to = sorted(model.boundaries), layer_bytes_to(model, workload)
+    beside = beside_layers(Role.MIDDLE, model, workload)
+    start = boundaries[0]
+    best: dict[int, _Cut] = {start: _Cut(0.0, (0, start))}  # by where the last run so far ends
     for lender in lenders:
-        reached: dict[int, tuple[float, tuple[PlannedStage, ...]]] = {}
-        for begin, (fullest, stages) in best.items():
-            for end in (edge for edge in model.boundaries if edge > begin):
-                held = stage(lender, Role.MIDDLE, Layers(begin, end), model, workload)
-                fill = max(fullest, held.total_bytes / max(lender.lends_bytes, 1))
-                if fill <= 1.0 and (end not in reached or fill < reached[end][0]):
-                    reached[end] = (fill, (*stages, held))
+        reached: dict[int, _Cut] = {}
+        for begin, cut in best.items():
+            for end in boundaries[bisect_right(boundaries, begin) :]:
+                held = beside + to[end] - to[begin]
+                if held > lender.lends_bytes:
+                    break
+                fill = max(cut.fullest, held / lender.lends_bytes)
+                if end not in reached or fill < reached[end].fullest:
+                    reached[end] = _Cut(fill, (*cut.edges, end))
         best = reached
-    return _with_last(host, best, model, workload)
-
-
-def _with_last(
-    host: Candidate,
-    best: dict[int, tuple[float, tuple[PlannedStage, ...]]],
-    model: Model,
-    workload: Workload,
-) -> tuple[PlannedStage, ...]:
-    chosen: tuple[float, tuple[PlannedStage, ...]] = (1.0, ())
-    for end, (fullest, stages) in best.items():
-        last = stage(host, Role.LAST, Layers(end, model.n_layers), model, workload)
-        on_host = stages[0].total_bytes + last.total_bytes
-        fill = max(fullest, on_host / max(host.lends_bytes, 1))
-        if fill <= 1.0 and (not chosen[1] or fill < chosen[0]):
-            chosen = (fill, (*stages, last))
-    return chosen[1]
+    ends = beside_layers(Role.FIRST, model, workload) + beside_layers(Role.LAST, model, workload)
+    fitting = []
+    for end, cut in best.items():
+        on_host = ends + to[start] + to[-1] - to[end]
+        if on_host <= host.lends_bytes:
+            fitting.append(_Cut(max(cut.fullest, on_host / host.lends_bytes), cut.edges))
+    if not fitting:
+        return ()
+    edges = (*min(fitting, key=lambda cut: cut.fullest).edges, model.n_layers)
+    return split_stages([host, *lenders, host], edges, model, workload)

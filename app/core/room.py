@@ -54,6 +54,13 @@ def split_stages(
     )
 
 
+def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
+    """Weights and KV of the layers before each one; n_layers + 1 numbers."""
+    cells = workload.context * workload.users
+    layers = zip(model.layer_bytes, model.kv_bytes_per_token, strict=True)
+    return (0, *accumulate(weights + cells * kv for weights, kv in layers))
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """A model's layers in blocks that no cut divides, with the bytes up to each edge between them."""
@@ -67,9 +74,7 @@ class Grid:
     def of(cls, model: Model, workload: Workload) -> Grid:
         """Of a model that may be cut somewhere."""
         unit = gcd(model.n_layers, *model.boundaries)
-        cells = workload.context * workload.users
-        layers = zip(model.layer_bytes, model.kv_bytes_per_token, strict=True)
-        to = (0, *accumulate(weights + cells * kv for weights, kv in layers))
+        to = layer_bytes_to(model, workload)
         legal = sum(1 << edge // unit for edge in model.boundaries)
         return cls(unit, model.n_layers // unit, to[::unit], legal)
 
