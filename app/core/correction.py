@@ -87,6 +87,7 @@ def slower(speed: Speed, factor: float) -> Speed:
         layer_s=factor * speed.layer_s,
         layer_row_s=factor * speed.layer_row_s,
         position_s=factor * speed.position_s,
+        chunk_position_s=factor * speed.chunk_position_s,
         chunk_s=factor * speed.chunk_s,
         step_s=factor * speed.step_s,
         head_s=factor * speed.head_s,

@@ -40,7 +40,7 @@ class Step:
     """What passes the stages at once."""
 
     rows: float
-    position: float  # earlier positions that a row looks back on
+    position: float  # positions before the step, in each of its sequences
     sampled: float  # rows that get a token
 
 
@@ -71,7 +71,9 @@ class Rounds:
             groups=groups,
             crowd=max(1.0, groups / machines),
             users=users,
-            chunk=Step(workload.prompt / chunks, workload.prompt / 2, 0.0),
+            chunk=Step(
+                workload.prompt / chunks, (workload.prompt - workload.prompt / chunks) / 2, 0
+            ),
             single=Step(1.0, position, 1.0),
             group=Step(rows, position, rows),
         )
@@ -99,11 +101,13 @@ class Cost:
         return max(compute_s, self.busiest_way_s, (compute_s + self.way_s) / CREDIT)
 
 
-def rows_s(speed: Speed, rows: float, batch_rows: int) -> float:
-    """Seconds a layer takes for a step of so many rows, without what they look back on."""
+def step_layer_s(speed: Speed, step: Step, batch_rows: int) -> float:
+    """Seconds a layer takes for a step."""
+    rows, position = step.rows, step.position
     if rows <= FEW_ROWS and rows < batch_rows:
-        return min(speed.layer_s + (rows - 1) * speed.layer_row_s, speed.chunk_s)
-    return speed.chunk_s * rows / batch_rows
+        few_s = min(speed.layer_s + (rows - 1) * speed.layer_row_s, speed.chunk_s)
+        return few_s + rows * position * speed.position_s
+    return (speed.chunk_s + position * speed.chunk_position_s) * rows / batch_rows
 
 
 def cost(
@@ -115,17 +119,16 @@ def cost(
     fixed_s = speed.step_s * (2 if role is Role.LAST else 1)
     if step.sampled and role is not Role.MIDDLE:
         fixed_s += speed.head_s + (step.sampled - 1) * speed.head_row_s
-    layer_s = rows_s(speed, step.rows, workload.batch_rows)
-    layer_s += step.rows * step.position * speed.position_s
+    layer_s = step_layer_s(speed, step, workload.batch_rows)
     if role is not Role.MIDDLE:
         if not step.sampled:
             fixed_s -= UNSEEN * layer_s
         return Cost(fixed_s, layer_s)
     assert link is not None
-    return Cost(fixed_s, layer_s, *_way(link, step.rows * model.width * workload.value_bytes))
+    return Cost(fixed_s, layer_s, *way(link, step.rows * model.width * workload.value_bytes))
 
 
-def _way(link: Link, n_bytes: float) -> tuple[float, float]:
+def way(link: Link, n_bytes: float) -> tuple[float, float]:
     """Seconds there and back, and for how long it is in the way of the next."""
     out_s, in_s = n_bytes / link.out_bytes_per_s, n_bytes / link.in_bytes_per_s
     return link.round_trip_s + out_s + in_s, out_s + in_s if on_air(link) else max(out_s, in_s)

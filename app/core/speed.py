@@ -12,13 +12,14 @@ class Speed:
 
     A decode step of n rows through k layers takes step_s + k * (layer_s + (n - 1) * layer_row_s), and on top
     k * position_s for each position that its sequences hold already. A prefill chunk of the
-    workload's `batch_rows` rows takes step_s + k * chunk_s.
+    workload's `batch_rows` rows, after p positions, takes step_s + k * (chunk_s + p * chunk_position_s).
     """
 
     layer_s: float  # a layer, one row
     layer_row_s: float  # a layer, each further row of a decode step
     position_s: float  # a layer, for each earlier position of a row
-    chunk_s: float  # a layer, a whole prefill chunk
+    chunk_s: float  # a layer, a whole prefill chunk at the begin of a prompt
+    chunk_position_s: float  # a layer, a whole chunk, for each position before it
     step_s: float  # of any step, whatever it computes: the engine's start, the pipe, the process
     head_s: (
         float  # the last norm, the output matrix and the sampler, one row; measured where it runs

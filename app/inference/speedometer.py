@@ -64,6 +64,7 @@ class _Many:
     depth: int
     wide_s: float
     chunk_s: float
+    chunk_position_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,7 @@ class _Trial:
             layer_row_s=(wide_s - layer_s) / (SLOTS - 1),
             position_s=each * max(0.0, many.deep_s - many.single_s) / many.depth,
             chunk_s=max(each * (many.chunk_s - step_s), layer_s),
+            chunk_position_s=each * many.chunk_position_s,
             step_s=step_s,
             head_s=head_s,
             head_row_s=head_row_s,
@@ -190,13 +192,15 @@ class _Trial:
             self._watched.phase()
             wide_s = await run.repeated(SLOTS, WIDE_S)
             self._watched.phase()
-            chunk_s, depth = await run.chunks(self._gauge.batch_rows)
+            chunk_s, chunk_position_s, depth = await run.chunks(self._gauge.batch_rows)
             self._watched.phase()
             deep_s = await run.repeated(1, SINGLE_S, depth)
             await run.forget()
             after_s = await run.repeated(1, SINGLE_S)  # on both sides of what it is compared with
         n_bytes = sum(layer_bytes(layer) for layer in layers)
-        return _Many(n_bytes, (before_s + after_s) / 2, deep_s, depth, wide_s, chunk_s)
+        return _Many(
+            n_bytes, (before_s + after_s) / 2, deep_s, depth, wide_s, chunk_s, chunk_position_s
+        )
 
     async def _one(self, role: Role) -> _One:
         """One layer, of the most frequent kind."""

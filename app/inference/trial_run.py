@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import statistics
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from app.core.errors import Busy
 from app.inference.stage_client import StageClient
@@ -44,6 +45,22 @@ class Watched:
             raise Busy("speed_busy")
 
 
+def line(taken: Sequence[float], n_rows: int) -> tuple[float, float]:
+    """Seconds of the chunk at position 0, and more for each position, of chunks one after another.
+
+    Medians over all pairs (Theil-Sen): a slow moment of the machine bends no line. Never falling, and never
+    so steep that DEPTH positions cost more than the chunk itself: attention is the smaller part.
+    """
+    slopes = [
+        (later - before) / ((j - i) * n_rows)
+        for (i, before), (j, later) in combinations(enumerate(taken), 2)
+    ]
+    middle = statistics.median(taken)
+    slope = min(max(0.0, statistics.median(slopes or [0.0])), middle / DEPTH)
+    first = statistics.median(s - slope * i * n_rows for i, s in enumerate(taken))
+    return first, slope
+
+
 class TrialRun:
     """An open run, asked one step after another."""
 
@@ -70,13 +87,14 @@ class TrialRun:
             await self._client.forget(slot, pos)
         return statistics.median(taken)
 
-    async def chunks(self, n_rows: int) -> tuple[float, int]:
-        """The median of a prompt's chunks, and the position they reached. They stay."""
+    async def chunks(self, n_rows: int) -> tuple[float, float, int]:
+        """A prompt's chunks as a line: seconds of the first one, how much more for each position before a
+        chunk, and the position they reached. They stay."""
         taken: list[float] = []
         while len(taken) * n_rows < DEPTH and (len(taken) < LEAST_CHUNKS or sum(taken) < CHUNKS_S):
             segment = Segment(0, n_rows, len(taken) * n_rows)
             taken.append(await self._step([segment]))
-        return statistics.median(taken), len(taken) * n_rows
+        return *line(taken, n_rows), len(taken) * n_rows
 
     async def forget(self) -> None:
         """Nothing of the chunks stays."""

@@ -206,6 +206,7 @@ class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
     layer_row_s: StepSeconds
     position_s: StepSeconds
     chunk_s: SomeSeconds
+    chunk_position_s: StepSeconds
     step_s: StepSeconds
 
 

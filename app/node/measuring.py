@@ -127,14 +127,16 @@ class Measuring:
         names = {
             key: machine.name
             for key, machine in household.machines.items()
-            if key != me and machine.online and "lender" in machine.roles
+            if key != me and machine.online and "lender" in machine.roles and not order.only_here
         }
         own = household.machines[me].name
         speeds = await self.speeds(
-            entry, (me, own), names, batch_rows, report, one_by_one=order.one_by_one
-        )
+            entry, (me, own), names, batch_rows, report, one_by_one=order.one_by_one,
+            known_only=order.known_only,
+        )  # fmt: skip
         numbers = {key: speed and asdict(speed) for key, speed in speeds.items()}
-        return {"model": entry.name, "speeds": numbers}
+        n_layers = entry.model.n_layers
+        return {"model": entry.name, "n_layers": n_layers, "batch_rows": batch_rows, "speeds": numbers}
 
     async def doubt(self, entry: Entry, batch_rows: int) -> None:
         """Forecast and fact are far apart (speed_book.far_off): measure anew when next asked."""
@@ -246,6 +248,7 @@ def _measured(order: messages.MeasureSpeed, speed: Speed) -> messages.SpeedMeasu
         layer_row_s=speed.layer_row_s,
         position_s=speed.position_s,
         chunk_s=speed.chunk_s,
+        chunk_position_s=speed.chunk_position_s,
         step_s=speed.step_s,
     )
 
@@ -258,6 +261,7 @@ def _speed(answer: messages.SpeedMeasured) -> Speed:
         layer_row_s=answer.layer_row_s,
         position_s=answer.position_s,
         chunk_s=answer.chunk_s,
+        chunk_position_s=answer.chunk_position_s,
         step_s=answer.step_s,
         head_s=0.0,  # it runs on the host
         head_row_s=0.0,

@@ -35,6 +35,7 @@ class Join(Request, frozen=True):
 class ChangeLending(Request, frozen=True):
     """Rules to change; what is not given stays. The fields are those of core/policy.py's Rules."""
 
+    on: bool | msgspec.UnsetType = msgspec.UNSET
     memory_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] | msgspec.UnsetType | None = msgspec.UNSET
     devices: Annotated[list[Name], Meta(max_length=16)] | msgspec.UnsetType = msgspec.UNSET
     idle_s: Annotated[float, Meta(ge=0, le=7 * 86400)] | msgspec.UnsetType = msgspec.UNSET
@@ -50,6 +51,22 @@ class PauseLending(Request, frozen=True):
     at_once: bool = False
 
 
+class ChooseAutostart(Request, frozen=True):
+    on: bool
+
+
+class ChangeSettings(Request, frozen=True):
+    """What counts from the next start on; what is not given stays."""
+
+    port: Annotated[int, Meta(ge=0, le=65535)] | msgspec.UnsetType = msgspec.UNSET
+    discovery: bool | msgspec.UnsetType = msgspec.UNSET
+    interfaces: Annotated[list[Name], Meta(max_length=32)] | msgspec.UnsetType = msgspec.UNSET
+
+
+class Reach(Request, frozen=True):
+    address: Annotated[str, Meta(min_length=1, max_length=260)]
+
+
 class RenameMachine(Request, frozen=True):
     name: Annotated[str, Meta(min_length=1, max_length=64)]
 
@@ -63,9 +80,22 @@ class Import(Request, frozen=True):
     name: Name | None = None
 
 
+class StartDownload(Request, frozen=True):
+    repository: Name
+    file: Annotated[str, Meta(min_length=1, max_length=1000)]
+    revision: Name | None = None
+    name: Name | None = None
+
+
+class SetToken(Request, frozen=True):
+    token: Annotated[str, Meta(max_length=1000)]
+
+
 class MeasureModel(Request, frozen=True):
     model: Name
     one_by_one: bool = False  # for nodes that share one computer
+    only_here: bool = False  # no other machine
+    known_only: bool = False  # nothing is measured
 
 
 class PlanModel(Request, frozen=True):
@@ -76,6 +106,30 @@ class PlanModel(Request, frozen=True):
     measure: bool | None = (
         None  # the machines first; None: a load does unless it was told the split
     )
+    without: Annotated[list[Name], Meta(max_length=64)] = []  # ids of machines to leave out
+    anyway: bool = False  # this machine may take all the memory it has, not only what it gives
+
+
+class Sketch(Request, frozen=True, kw_only=True):
+    """What a catalogue says of a file that is not here."""
+
+    key: Annotated[str, Meta(min_length=1, max_length=400)]
+    file_bytes: Annotated[int, Meta(ge=1, le=1 << 50)]
+    architecture: Annotated[str, Meta(max_length=100)] = ""
+    n_layers: Annotated[int, Meta(ge=1, le=1024)] | None = None
+    kv_bytes_per_token: Annotated[int, Meta(ge=1, le=1 << 30)] | None = None
+    context_length: Count = 1 << 24
+    splits: bool = True
+
+
+class Judge(Request, frozen=True):
+    """Would they fit? `place`: say also where the layers would go."""
+
+    sketches: Annotated[list[Sketch], Meta(max_length=400)]
+    context: Count | None = None
+    users: Annotated[int, Meta(ge=1, le=64)] | None = None
+    without: Annotated[list[Name], Meta(max_length=64)] = []
+    place: bool = False
 
 
 class LoadModel(PlanModel, frozen=True):

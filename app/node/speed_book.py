@@ -19,7 +19,7 @@ from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
 
-FORMAT = 1  # higher when the measurement itself changes
+FORMAT = 2  # higher when the measurement itself changes
 MOST_ENTRIES = 256
 MOST_FILE_BYTES = 1 << 20
 OLD_AFTER_S = 14 * 24 * 3600.0  # drivers, cooling and other programs change
@@ -38,14 +38,15 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     layer_row_s: Seconds
     position_s: Seconds
     chunk_s: SomeSeconds
+    chunk_position_s: Seconds
     step_s: Seconds
     head_s: Seconds
     head_row_s: Seconds
 
     def speed(self) -> Speed:
         return Speed(
-            self.layer_s, self.layer_row_s, self.position_s, self.chunk_s, self.step_s,
-            self.head_s, self.head_row_s,
+            self.layer_s, self.layer_row_s, self.position_s, self.chunk_s,
+            self.chunk_position_s, self.step_s, self.head_s, self.head_row_s,
         )  # fmt: skip
 
 

@@ -50,6 +50,7 @@ def speed(layer_s: float, *, chunk: float = 35.0, step_s: float = 0.0005) -> Spe
         layer_row_s=0.35 * layer_s,
         position_s=2e-5 * layer_s,
         chunk_s=chunk * layer_s,
+        chunk_position_s=2e-4 * layer_s,
         step_s=step_s,
         head_s=3 * layer_s,
         head_row_s=layer_s,
@@ -76,7 +77,7 @@ def some_speed(chance: Random) -> Speed:
     one = speed(layer_s, chunk=chance.uniform(5, 50), step_s=10 ** chance.uniform(-4.5, -2))
     return Speed(
         one.layer_s, one.layer_row_s * chance.uniform(0.2, 2.5), one.position_s, one.chunk_s,
-        one.step_s, one.head_s * chance.uniform(0.2, 2), one.head_row_s,
+        one.chunk_position_s, one.step_s, one.head_s * chance.uniform(0.2, 2), one.head_row_s,
     )  # fmt: skip
 
 

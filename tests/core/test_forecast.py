@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.forecast import UNSEEN, forecast, rows_s, spread, whole_forecast
+from app.core.forecast import UNSEEN, Step, forecast, spread, step_layer_s, whole_forecast
 from app.core.link import LinkKind
 from app.core.placement import Candidate, Forecast, Part, Workload
 from app.core.room import split_stages
@@ -15,7 +15,8 @@ from tests.core.households import MIB, link, machine, model
 
 # one pinned core and a 0.75 B model of 16 layers, head like four (README): 65 ms a token, 0.93 s a chunk of 64
 CORE = Speed(
-    layer_s=0.00325, layer_row_s=0.00117, position_s=0.0, chunk_s=0.0581, step_s=0.0,
+    layer_s=0.00325, layer_row_s=0.00117, position_s=0.0, chunk_s=0.0581,
+    chunk_position_s=0.0, step_s=0.0,
     head_s=0.013, head_row_s=0.0047,
 )  # fmt: skip
 QUICK = link(0.0002, 1e9)
@@ -117,12 +118,18 @@ def test_what_was_not_measured_is_not_forecast() -> None:
 
 
 def test_a_step_of_few_rows_is_computed_like_tokens() -> None:
-    assert rows_s(CORE, 1, 64) == CORE.layer_s
-    assert rows_s(CORE, 3, 64) == pytest.approx(CORE.layer_s + 2 * CORE.layer_row_s)
-    assert rows_s(CORE, 64, 64) == CORE.chunk_s
-    assert rows_s(CORE, 48, 64) == pytest.approx(0.75 * CORE.chunk_s)
+    def layer_s(speed: Speed, rows: float, position: float = 0) -> float:
+        return step_layer_s(speed, Step(rows, position, 0), 64)
+
+    assert layer_s(CORE, 1) == CORE.layer_s
+    assert layer_s(CORE, 3) == pytest.approx(CORE.layer_s + 2 * CORE.layer_row_s)
+    assert layer_s(CORE, 64) == CORE.chunk_s
+    assert layer_s(CORE, 48) == pytest.approx(0.75 * CORE.chunk_s)
+    deep = replace(CORE, position_s=1e-6, chunk_position_s=2e-5)
+    assert layer_s(deep, 3, 100) == pytest.approx(layer_s(CORE, 3) + 300e-6)
+    assert layer_s(deep, 64, 100) == pytest.approx(CORE.chunk_s + 2e-3)  # not the rows' own, too
     slow_rows = replace(CORE, layer_row_s=1.0)
-    assert rows_s(slow_rows, 30, 64) == CORE.chunk_s
+    assert layer_s(slow_rows, 30) == CORE.chunk_s
 
 
 def test_replicas_share_the_users_by_their_speed() -> None:

@@ -101,7 +101,13 @@ SOME: list[Message] = [
     StageFailed(pipeline="0" * 32, code="memory_short", facts={"worker": "x", "cause": "y"}),
     MeasureSpeed(request=3, shape=SHAPE, batch_rows=64, again=True),
     SpeedMeasured(
-        request=3, layer_s=2e-3, layer_row_s=0.0, position_s=1e-6, chunk_s=0.05, step_s=2e-4
+        request=3,
+        layer_s=2e-3,
+        layer_row_s=0.0,
+        position_s=1e-6,
+        chunk_s=0.05,
+        chunk_position_s=1e-5,
+        step_s=2e-4,
     ),
     SpeedRefused(request=3, code="speed_busy"),
     Leaving(reason="shutting_down"),
@@ -159,11 +165,20 @@ def test_anything_else_is_a_bad_message(raw: bytes) -> None:
 
 
 def measured(field: str, value: object) -> bytes:
-    sound = {"layer_s": 1, "layer_row_s": 0, "position_s": 0, "chunk_s": 1, "step_s": 0}
+    sound = {
+        "layer_s": 1,
+        "layer_row_s": 0,
+        "position_s": 0,
+        "chunk_s": 1,
+        "chunk_position_s": 0,
+        "step_s": 0,
+    }
     return json.dumps({"type": "speed_measured", "request": 1, **sound, field: value}).encode()
 
 
-@pytest.mark.parametrize("field", ["layer_s", "layer_row_s", "position_s", "chunk_s", "step_s"])
+@pytest.mark.parametrize(
+    "field", ["layer_s", "layer_row_s", "position_s", "chunk_s", "chunk_position_s", "step_s"]
+)
 @pytest.mark.parametrize("value", [-1e-9, 1e4, float("nan"), float("inf"), "1", None, True])
 def test_a_speed_that_cannot_be_is_a_bad_message(field: str, value: object) -> None:
     assert isinstance(decode(measured(field, 0.5)), SpeedMeasured)

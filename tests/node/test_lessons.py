@@ -21,7 +21,7 @@ from tests.core.households import MIB, link, machine, model
 from tests.node.pool import paired
 
 CORE = Speed(
-    layer_s=0.003, layer_row_s=0.001, position_s=0.0, chunk_s=0.05, step_s=0.0005,
+    layer_s=0.003, layer_row_s=0.001, position_s=0.0, chunk_s=0.05, chunk_position_s=0.0, step_s=0.0005,
     head_s=0.01, head_row_s=0.004,
 )  # fmt: skip
 MODEL = model([25 * MIB] * 16, width=2048)

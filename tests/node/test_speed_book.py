@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from app.core.model_shape import LayerKind, ModelShape, Tensor
 from app.core.speed import Speed
 from app.node import speed_book
-from app.node.speed_book import Setup, SpeedBook, far_off, key_of
+from app.node.speed_book import FORMAT, Setup, SpeedBook, far_off, key_of
 
-SPEED = Speed(0.002, 0.001, 1e-6, 0.05, 0.0002, 0.004, 0.003)
+SPEED = Speed(0.002, 0.001, 1e-6, 0.05, 1e-5, 0.0002, 0.004, 0.003)
 SHAPE = ModelShape(
     "llama", 32, (), (LayerKind(2, (Tensor("attn_q.weight", 1, (32, 32)),)),), (),
     Tensor("token_embd.weight", 1, (32, 300)),
@@ -86,7 +86,7 @@ def test_the_book_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.Mon
 def written(**change: Any) -> bytes:
     fields = {name: getattr(SPEED, name) for name in Speed.__slots__}
     entry = {"measured_at": 1e9, **fields, **change}
-    return json.dumps({"format": 1, "entries": {"a" * 64: entry}}).encode()
+    return json.dumps({"format": FORMAT, "entries": {"a" * 64: entry}}).encode()
 
 
 @pytest.mark.parametrize(
