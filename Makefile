@@ -14,14 +14,14 @@ unexport HOME
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check bench guide format lock setup clean
+.PHONY: help run demo test check bench guide format translations screenshots lock setup clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' \
 	  | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
 run: setup ## set up, then open Poolhouse (without a screen: the demo)
-	@if $(BIN)/python -c 'import sys; from app.cli.welcome import has_screen; sys.exit(not has_screen())'; \
+	@if $(BIN)/python -c 'import sys; from app.cli.screen import has_screen; sys.exit(not has_screen())'; \
 	then $(BIN)/poolhouse; \
 	else echo "There is no screen here, so this is the demo: several nodes on this computer, one answer."; \
 	  $(BIN)/poolhouse demo; fi
@@ -50,6 +50,12 @@ format: dev ## put all code into its one format
 	@$(BIN)/ruff check --fix $(CODE)
 	@$(BIN)/ruff format $(CODE)
 
+translations: dev ## collect what the window says into resources/gui/translations
+	@$(BIN)/python -m scripts.translations
+
+screenshots: dev ## every page in both palettes, over a real household, into build/screenshots (ARGS="--scale 1.5")
+	@$(BIN)/python -m scripts.screenshots $(ARGS)
+
 setup: ## make .venv from the locks and compile the engine; quick when nothing changed
 	@$(SETUP)
 
@@ -75,10 +81,11 @@ $(GUIDE)/ready: Makefile requirements/run.txt requirements/guide.txt
 	@touch $@
 
 # Writes the locks. Releases younger than a week are left out: poisoned ones are found within days.
-# What is left out of run.txt: gguf names requests and tqdm for downloads that we never ask it for.
+# What is left out of run.txt: gguf names requests for downloads that we never ask it for, and huggingface_hub
+# names the others for its own command line, file system, uploads and browsers.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-annotate --exclude-newer "1 week"
-NOT_NEEDED := requests tqdm charset-normalizer certifi urllib3
+NOT_NEEDED := requests charset-normalizer certifi urllib3 click packaging fsspec hf-xet httpx2-jsfetch
 lock: ## write requirements/ anew from pyproject.toml (needs uv)
 	$(LOCK) $(NOT_NEEDED:%=--no-emit-package %) pyproject.toml -o requirements/run.txt
 	$(LOCK) --no-deps --group engine -o requirements/engine.txt

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from app.cli.asking import together
-from app.cli.bench_figures import Round, Timed, figures, prompt_ids
 from app.cli.shapes import Answer, Model, Plan, Snapshot, read
+from app.core.bench import WARM_UP_TOKENS, Round, Timed, figures, question
 from app.core.errors import BadInput, Unreachable
 
 if TYPE_CHECKING:
     from app.client import NodeClient
 
 Json = dict[str, Any]
-WARM_UP_TOKENS = 16
-GREEDY = {"temperature": 0.0, "seed": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +100,8 @@ class Bench:
 
     async def _answer(self, which: tuple[int, int, int], n_tokens: int) -> Timed:
         task = self._task
-        body = {
-            "prompt_ids": prompt_ids(task.seed, which, task.prompt, self._n_vocab),
-            "raw": True,
-            "model": self._model,
-            "max_tokens": n_tokens,
-            "ignore_end": True,
-            "sampling": GREEDY,
-        }
+        body = question(task.seed, which, task.prompt, n_tokens, self._n_vocab)
+        body["model"] = self._model
         began, first, last = time.perf_counter(), None, 0.0
         async with aclosing(self._node.stream("POST", "/ask", body)) as lines:
             async for line in lines:

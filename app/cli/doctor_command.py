@@ -14,7 +14,7 @@ from app.cli.options import HomeOption, JsonOption
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from app.cli.checks import Check
+    from app.core.check import Check
 
 WORDS = {True: ("fine", "green"), False: ("problem", "red"), None: ("note", "yellow")}
 
@@ -25,12 +25,12 @@ def add_to(program: typer.Typer) -> None:
 
 def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Check this machine; works whether a node runs or not."""
-    from app.cli.checks import all_checks
+    from app.cli.checks import all_checks, to_json
     from app.machine.paths import Home
 
     checks = asyncio.run(all_checks(Home.at(home)))
     well = all(check.ok is not False for check in checks)
-    report = {"ok": well, "checks": [check.to_json() for check in checks]}
+    report = {"ok": well, "checks": [to_json(check) for check in checks]}
     Face(as_json).result(report, lambda: _view(checks))
     if not well:
         raise typer.Exit(1)

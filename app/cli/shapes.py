@@ -156,6 +156,7 @@ class Lending(msgspec.Struct, frozen=True):
 class LendRules(msgspec.Struct, frozen=True):
     """What its owner chose."""
 
+    on: bool = True
     memory_bytes: int | None = None
     devices: list[str] = []
     idle_s: float = 0.0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -12,6 +10,7 @@ import typer
 from app import __version__
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption
+from app.cli.screen import has_screen, require_libraries
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,15 +58,9 @@ def welcome(
     face.result(known, lambda: f"Poolhouse {__version__}" if version else _screen())
 
 
-def has_screen() -> bool:
-    """Whether a window can be shown: always on Windows and macOS; elsewhere where a display is named."""
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
-
-
 def _open_window(home: Path | None, hidden: bool) -> NoReturn:
     """Show the window until Quit; the process ends with it."""
+    require_libraries()
     from app.cli.window_node import NodeLauncher
     from app.gui.application import start
     from app.machine.paths import Home

@@ -9,4 +9,29 @@ WINDOW_SENTENCES: dict[str, str] = {
     "Look at the details, then press Start again.",
     "node_slow_start": "The background service was started and does not answer after {seconds} seconds. "
     "Press Start again, or restart the computer.",
+    "host_not_left_out": "{machine} asks for the model, so it always holds a part of it. "
+    "Leave out another machine.",
+    "autostart_no_program": "Poolhouse runs from its source here, so there is no program that could start "
+    "at sign-in. Install it first.",
+    "autostart_failed": "{where} could not be changed: {why}. Check who may write there, then try again.",
+    # the history of chats
+    "history_full": "The disk is full, so your chats could not be written to {path}. "
+    "Free some space; what is shown here is kept and written then.",
+    "history_unwritten": "Your chats cannot be written to {path}: {why}. They last only until the window closes. "
+    "Check the disk and the permissions of the folder.",
+    "history_set_aside": "The file with your chats is damaged. It is kept as {path}, and a new one was begun.",
+    "history_newer": "Your chats were written by a newer Poolhouse and stay untouched in {path}. "
+    "Update this app to see them; until then a new history is used.",
+    "chats_odd": "{path} cannot be imported: {what}. Nothing was changed; export the chats again there.",
+    "chats_too_large": "{path} is larger than {most_bytes}, so it was not imported. Export fewer chats at once.",
+    "chats_not_exported": "The chats could not be written to {path}: {why}. Choose another place.",
+    "interface_unknown": "This computer has no network interface {name}. Choose one of the list.",
+    # what goes with a message
+    "attachment_unreadable": "{name} could not be read: {why}. Choose another file.",
+    "attachment_large": "{name} is larger than {most} KiB, too much for a message. Choose a smaller file, "
+    "or copy the part that matters.",
+    "attachment_no_text": "{name} is not a text file. Choose a file that holds plain text.",
+    "attachments_many": "At most {most} files go with one message. Remove one first.",
+    "window_libraries": "The window needs libraries of the system that are missing. "
+    "On Debian or Ubuntu: sudo apt-get install {packages}",
 }

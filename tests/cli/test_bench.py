@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.cli.bench_figures import Round, Timed, figures, percentile, prompt_ids, spread, stages
 from app.cli.shapes import Answer, read
+from app.core.bench import Round, Timed, figures, percentile, prompt_ids, spread, stages
 from tests.cli.answers import ANSWER, LOADED, MODELS, SNAPSHOT, streamed
 from tests.cli.fake_node import Lines
 
