@@ -31,6 +31,7 @@ from bench.sides import EngineSide, RpcSide, Side
 from bench.ten import ten
 from bench.thirds import three
 from bench.transfer import transfer
+from bench.window import window
 
 
 def side_parts(bench: Bench) -> None:
@@ -75,6 +76,7 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "planner": planner,
         "placements": placements,
         "ten": ten,
+        "window": window,
     }
     chosen = {name: part for name, part in parts.items() if name in options.parts}
     return {"side by side": side_parts, **chosen} if options.sides else chosen

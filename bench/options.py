@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SIDES = ("whole", "rpc", "pool")
-PARTS = (*SIDES, "three", "transfer", "idle", "profile", "planner", "placements", "ten")
+PARTS = (*SIDES, "three", "transfer", "idle", "profile", "planner", "placements", "ten", "window")
 BUILD = Path("build") / "bench"
 MODEL = BUILD / "bench-0.75b-Q4_K_M.gguf"
 

@@ -61,6 +61,7 @@ class Shelf:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._guide, self._stages = folder, guide, stages
         self._lock = threading.RLock()
+        self.changes = 0  # grows whenever a model comes or goes
 
     def entries(self) -> tuple[Entry, ...]:
         """All models that can be named, the built-in one first. Reads no model file but the Guide."""
@@ -95,16 +96,17 @@ class Shelf:
 
         The same file again replaces its entry; another file of that name gets a number.
         """
-        if name is not None and not (NAME.fullmatch(name) and _name_for(name) == name):
+        if name is not None and not (NAME.fullmatch(name) and name_for(name) == name):
             raise BadInput("model_name_odd", name=name[:100])
         path = path.expanduser().absolute()
         header = read_header(path)
         model_of(header, path.stem, "")  # refused before anything is hashed
         entry = _hashed(header, path, "unnamed", progress)
         with self._lock:
-            name = self._free_name(name or _name_for(path.stem), str(path))
+            name = self._free_name(name or name_for(path.stem), str(path))
             entry = replace(entry, model=replace(entry.model, name=name))
             self._write(entry)
+            self.changes += 1
         return entry
 
     def verify(self, entry: Entry, progress: Progress = silent) -> Entry:
@@ -165,6 +167,7 @@ class Shelf:
             raise BadInput("model_builtin", name=entry.name)
         with self._lock:
             self._entry_path(entry.name).unlink(missing_ok=True)
+            self.changes += 1
         self._stages.remove_model(entry.model.id)
         return entry
 
@@ -247,7 +250,7 @@ def _hashed(header: Header, path: Path, name: str, progress: Progress) -> Entry:
     return Entry(model, str(path), mtime_ns, tensors)
 
 
-def _name_for(stem: str) -> str:
+def name_for(stem: str) -> str:
     """A name one can type, from a file's name."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("._-")[:100].rstrip("._-")
     if not name:

@@ -16,7 +16,7 @@ from app.cli.shapes import Model
 def models_view(models: Sequence[Model]) -> RenderableType:
     """A row for each model; why one cannot be split stands below the table."""
     if not models:
-        return Text("The shelf is empty. Put a model on it with `poolhouse import FILE`.")
+        return Text("The shelf is empty. Get a model with `poolhouse pull NAME`.")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("Model", overflow="ellipsis", no_wrap=True, max_width=28)
     table.add_column("Family", no_wrap=True)
@@ -36,7 +36,8 @@ def models_view(models: Sequence[Model]) -> RenderableType:
             f"{model.context_length:,}" if model.context_length else "not known",
             size(model.file_bytes),
         )
-    return Group(table, *_whole(models))
+    missing = [Text(safe_text.line(model.missing)) for model in models if model.missing]
+    return Group(table, *_whole(models), *missing)
 
 
 def _whole(models: Sequence[Model]) -> list[Text]:

@@ -21,6 +21,7 @@ WORDS = {
     "checking": "Checking the file",
     "hashing": "Checking the bytes",
     "copying": "Copying",
+    "downloading": "Downloading",
     "planning": "Planning",
     "cutting": "Cutting layers",
     "measuring": "Measuring",

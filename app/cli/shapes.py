@@ -270,6 +270,7 @@ class Model(msgspec.Struct, frozen=True):
     splits: bool = True
     whole_reason: str | None = None
     builtin: bool = False
+    missing: str | None = None
 
 
 class StageFigures(msgspec.Struct, frozen=True):

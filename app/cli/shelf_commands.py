@@ -64,7 +64,7 @@ def rm(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a model off the shelf; its file stays where it is."""
+    """Take a model off the shelf; only a file that was downloaded here is deleted with it."""
     from app.cli.amounts import size
     from app.client import segment
 
@@ -73,5 +73,6 @@ def rm(
     answer = ask_node(home, lambda node: node.delete(f"/models/{segment(model)}"))
     freed = int(answer.get("freed_bytes") or 0)
     name = safe_text.name(str(answer.get("removed", model)))
-    cut = f" {size(freed)} of layers are freed." if freed else ""
-    face.result(answer, lambda: f"{name} is off the shelf; its file stays where it is.{cut}")
+    file = "its file is deleted" if answer.get("file_deleted") else "its file stays where it is"
+    cut = f" {size(freed)} are freed." if freed else ""
+    face.result(answer, lambda: f"{name} is off the shelf; {file}.{cut}")

@@ -13,7 +13,7 @@ from app.gui.launch import Endpoint
 from app.machine import own_python, runtime_file
 from app.machine.paths import Home
 
-LOG = "node.log"
+LOG = "start.log"  # what it says while it starts; from then on it writes a log of its own
 LAST_WORDS_BYTES = 4096
 
 

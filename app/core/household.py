@@ -31,6 +31,7 @@ class Machine:
     address: str | None = None
     reason: Reason | None = None
     layers: tuple[Layers, ...] = ()
+    seen_at: float | None = None  # Unix time when its link ended; None: not since this start
 
     def could_lend(self, released_bytes: int) -> int:
         """What a new placement may take once `released_bytes` of an old one are given back.
@@ -99,6 +100,7 @@ class Doubted:
 class Left:
     id: MachineId
     reason: Reason | None
+    at: float | None = None  # Unix time
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,5 +195,6 @@ def _after(machine: Machine, event: Came | Told | Doubted | Left) -> Machine:
             )
         case Doubted(_, reason):
             return replace(machine, reason=reason)
-        case Left(_, reason):
-            return replace(machine, online=False, lends_bytes=0, used_bytes=0, reason=reason)
+        case Left(_, reason, at):
+            gone = replace(machine, online=False, lends_bytes=0, used_bytes=0, reason=reason)
+            return replace(gone, seen_at=at)

@@ -28,6 +28,7 @@ PROCESSOR = "cpu"  # the device of main memory
 class Rules:
     """What the owner chose. The defaults need nobody to choose anything.
 
+    on: whether anything is lent at all.
     memory_bytes: lent at most; 0: nothing; None: half of what is free when the node starts.
     devices: names of the devices lent; none named: all.
     idle_s: the owner must be away for so long; 0: lends while somebody is there too.
@@ -38,6 +39,7 @@ class Rules:
     drain_s: how long a running answer may take to end when a pause begins.
     """
 
+    on: bool = True
     memory_bytes: int | None = None
     devices: tuple[str, ...] = ()
     idle_s: float = 0.0
@@ -152,7 +154,8 @@ def may_lend(rules: Rules, senses: Senses, room: Room, before: Verdict | None = 
     What was denied stays denied until the machine is clearly past what objected: thresholds lie
     apart, and what comes and goes quickly must be gone for a while.
     """
-    if rules.memory_bytes == 0 or (rules.devices and PROCESSOR not in rules.devices):
+    elsewhere = rules.devices and PROCESSOR not in rules.devices
+    if not rules.on or rules.memory_bytes == 0 or elsewhere:
         return NothingLent()  # engines compute in main memory only: nothing else can be lent yet
     denied = before if isinstance(before, Denied) else None
     paused_for = denied.why.code if denied else ""

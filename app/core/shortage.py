@@ -25,13 +25,18 @@ def does_not_fit(
 ) -> DoesNotFit:
     """The error that says by how much, and what would help."""
     alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
-    helps = " ".join(said(reason) for reason in what_helps(host, lenders, model, workload))
+    reasons = what_helps(host, lenders, model, workload)
+    helps = " ".join(said(reason) for reason in reasons)
+    context = next((int(one.facts["context"]) for one in reasons if "context" in one.facts), 0)
+    parts = {"weight_bytes": alone.weight_bytes, "kv_bytes": alone.kv_bytes,
+             "work_bytes": alone.work_bytes, "fits_context": context}  # fmt: skip
     if not model.boundaries:
         return DoesNotFit("whole_too_big", model=model.name, machine=host.name, what_helps=helps,
-                          need_bytes=alone.total_bytes, free_bytes=host.lends_bytes)  # fmt: skip
+                          need_bytes=alone.total_bytes, free_bytes=host.lends_bytes, **parts)  # fmt: skip
     lent = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
     return DoesNotFit("pool_too_small", model=model.name, need_bytes=alone.total_bytes,
-                      lent_bytes=lent, machines=1 + len(lenders), what_helps=helps)  # fmt: skip
+                      lent_bytes=lent, machines=1 + len(lenders), what_helps=helps,
+                      **parts)  # fmt: skip
 
 
 def what_helps(
@@ -39,11 +44,8 @@ def what_helps(
 ) -> list[Reason]:
     """A shorter context, one more machine, a smaller file: whichever alone is enough."""
     found = []
-    steps = (workload.context - 1) // CONTEXT_STEP
-    n = _most(steps, lambda n: can_hold(host, lenders, model,
-                                        replace(workload, context=n * CONTEXT_STEP)))  # fmt: skip
-    if n * CONTEXT_STEP >= LEAST_CONTEXT:
-        found.append(Reason("helps_context", {"context": n * CONTEXT_STEP}))
+    if context := longest_context(host, lenders, model, workload):
+        found.append(Reason("helps_context", {"context": context}))
     if model.boundaries:
         bytes_needed = _new_machine(host, lenders, model, workload)
         if bytes_needed is not None:
@@ -53,6 +55,16 @@ def what_helps(
         size = _smaller(model, n).file_bytes
         found.append(Reason("helps_smaller", {"file_bytes": size, "now_bytes": model.file_bytes}))
     return found or [Reason("helps_nothing")]
+
+
+def longest_context(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> int:
+    """The longest context below the workload's with which it fits; 0 for none of use."""
+    steps = (workload.context - 1) // CONTEXT_STEP
+    n = _most(steps, lambda n: can_hold(host, lenders, model,
+                                        replace(workload, context=n * CONTEXT_STEP)))  # fmt: skip
+    return n * CONTEXT_STEP if n * CONTEXT_STEP >= LEAST_CONTEXT else 0
 
 
 def can_hold(

@@ -20,6 +20,7 @@ WINDOW_SENTENCES: dict[str, str] = {
     "history_unwritten": "Your chats cannot be written to {path}: {why}. They last only until the window closes. "
     "Check the disk and the permissions of the folder.",
     "history_set_aside": "The file with your chats is damaged. It is kept as {path}, and a new one was begun.",
+    "history_unreadable": "Nothing in {path} can be read any more. It stays there; nothing was changed.",
     "history_newer": "Your chats were written by a newer Poolhouse and stay untouched in {path}. "
     "Update this app to see them; until then a new history is used.",
     "chats_odd": "{path} cannot be imported: {what}. Nothing was changed; export the chats again there.",

@@ -52,7 +52,9 @@ class Application:
         self._single.show.connect(self.window.come_up)
         pool.start()
         self._first_page(preferences)
-        if not (hidden and self.tray.is_there):
+        if hidden:
+            self.tray.start_hidden()
+        else:
             self.window.come_up()
 
     def run(self) -> int:

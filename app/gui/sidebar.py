@@ -39,7 +39,6 @@ class Sidebar(QWidget):
         box.addWidget(line())
         self._picture = label()
         self._words = paragraph("", "caption")
-        self._words.setAccessibleName(self.tr("State of the pool"))
         foot = row(self._picture, self._words, gap=sizes.S)
         foot.setContentsMargins(sizes.S, sizes.S, 0, 0)
         foot.setAlignment(self._picture, Qt.AlignmentFlag.AlignTop)
@@ -60,7 +59,7 @@ class Sidebar(QWidget):
         self, entry: pages.Entry, number: int, chosen: Callable[[str], None]
     ) -> QToolButton:
         made = QToolButton()
-        made.setText(entry.title)
+        made.setText(f"\N{EN SPACE}{entry.title}")  # air between picture and word
         made.setAccessibleName(entry.title)
         made.setCheckable(True)
         made.setShortcut(f"Ctrl+{number}")
@@ -95,3 +94,4 @@ class Sidebar(QWidget):
         colour = getattr(theme.colours, now.colour)
         self._picture.setPixmap(icon(now.icon, colour).pixmap(side, side))
         self._words.setText(now.sentence)
+        self._words.setAccessibleName(self.tr("State of the pool: {state}").format(state=now.sentence))

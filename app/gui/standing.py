@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from PySide6.QtCore import QCoreApplication
 
-from app.gui import formats
+from app.gui.lending.words import state_sentence
 from app.gui.pool import Link, Pool
 
 
@@ -52,13 +52,9 @@ def standing(pool: Pool) -> Standing:
     if loaded and loaded.get("state") in ("failed", "lost"):
         return Standing(Kind.ATTENTION, loaded.get("reason") or _tr("The model was lost."))
     if lending.get("state") in ("paused", "draining"):
-        return Standing(Kind.PAUSED, lending.get("reason") or _tr("Lending is paused."))
-    lends_to = lending.get("lends_to") or []
-    if lends_to:
-        text = _tr("Lending {size} to {names}.").format(
-            size=formats.size(lending.get("used_bytes") or 0), names=", ".join(lends_to)
-        )
-        return Standing(Kind.WORKING, text)
+        return Standing(Kind.PAUSED, state_sentence(lending))
+    if lending.get("state") == "working":
+        return Standing(Kind.WORKING, state_sentence(lending))
     if loaded and loaded.get("state") == "loading":
         return Standing(Kind.WORKING, _tr("Loading {model}.").format(model=loaded.get("model")))
     if loaded:

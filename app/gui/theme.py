@@ -16,6 +16,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalett
 from PySide6.QtWidgets import QApplication, QWidget
 
 SHEET = Path(__file__).resolve().parents[2] / "resources" / "gui" / "style.qss"
+PICTURES = SHEET.parent / "style"  # what the style sheet draws: grey, for both palettes
 
 # Steps of the grid, at 100 % text size.
 XS, S, M, L, XL, XXL = 4, 8, 12, 16, 24, 32
@@ -136,8 +137,15 @@ class Theme(QObject):
             for name, value in globals().items()
             if name.isupper() and isinstance(value, int)
         }
+        mark = SHEET.parent / "icons" / f"mark-{'dark' if self.is_dark else 'light'}.svg"
         filled = Template(SHEET.read_text(encoding="utf-8")).substitute(
-            asdict(self.colours) | sizes
+            asdict(self.colours)
+            | sizes
+            | {
+                "code_family": self.code_font().family(),
+                "check_mark": mark.as_posix(),
+                "pictures": PICTURES.as_posix(),
+            }
         )
         self._app.setStyleSheet(filled)
         self._app.setPalette(_palette(self.colours))  # a style sheet resets part of it

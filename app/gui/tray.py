@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QTimer
-from PySide6.QtWidgets import QMenu, QSystemTrayIcon
+from PySide6.QtWidgets import QSystemTrayIcon
 
+from app.core.errors import AppError
+from app.core.reasons import said
 from app.gui.icons import icon
+from app.gui.node_client import Json
 from app.gui.services import Services
-from app.gui.standing import standing
+from app.gui.standing import Standing, standing
+from app.gui.tray_menu import TrayMenu
+from app.gui.tray_news import News, news
 from app.gui.window import Window
 
 LATE_MS, LATE_TRIES = 2000, 30  # a desktop's tray may come up to a minute after us
+GUARD_MS = 10_000  # between looks whether the tray of a hidden window is still there
+FIRST_CLOSE, NO_TRAY = "tray/told_first_close", "tray/told_no_tray"
 
 
 class Tray(QObject):
@@ -20,53 +28,132 @@ class Tray(QObject):
 
     def __init__(self, services: Services, window: Window, quit_app: Callable[[], None]) -> None:
         super().__init__(window)
-        self._services, self._window, self._quit = services, window, quit_app
+        self._services, self._window = services, window
         self._icon = QSystemTrayIcon(self)
-        self._menu = QMenu()
-        self._icon.setContextMenu(self._menu)
+        self.menu = TrayMenu(services, window.come_up, quit_app, self._failed)
+        self._icon.setContextMenu(self.menu)
         self._icon.activated.connect(self._clicked)
-        services.pool.changed.connect(self._tell)
-        services.pool.link_changed.connect(self._tell)
-        services.theme.changed.connect(self._tell)
+        self._icon.messageClicked.connect(self._message_clicked)
+        services.pool.changed.connect(self._changed)
+        services.pool.link_changed.connect(self._link_changed)
+        services.theme.changed.connect(self._repaint)
+        self._before: Json = {}
+        self._shown: Standing | None = None
+        self._page = ""  # of the last notification
+        self._waits_hidden = False
+        self._guard = QTimer(self)
+        self._guard.setInterval(GUARD_MS)
+        self._guard.timeout.connect(self._look_after)
         self._tries = 0
         self._show()
 
     @property
     def is_there(self) -> bool:
         """Whether a person can reach the app by the tray now."""
-        return QSystemTrayIcon.isSystemTrayAvailable() and self._icon.isVisible()
+        return self._has_host() and self._icon.isVisible()
+
+    def start_hidden(self) -> None:
+        """At sign-in: no window. Where the tray is late, one in the task bar until it comes."""
+        if self.is_there:
+            self._guard.start()
+        else:
+            self._waits_hidden = True
+            self._window.showMinimized()
 
     def keeps(self, window: Window) -> bool:
         """The window is being closed: hide it, or minimise it where no tray could bring it back."""
         if self.is_there:
             window.hide()
+            self._guard.start()
+            self._tell_first_close()
         else:
+            self._tell_no_tray(window)
             window.showMinimized()
         return True
 
     def hide(self) -> None:
+        self._guard.stop()
         self._icon.hide()
 
+    def tell(self, what: News) -> None:
+        """A notification of the desktop."""
+        self._page = what.page
+        self._icon.showMessage(what.title, what.sentence, self._icon.icon())
+
+    @staticmethod
+    def _has_host() -> bool:
+        return QSystemTrayIcon.isSystemTrayAvailable()
+
     def _show(self) -> None:
-        if QSystemTrayIcon.isSystemTrayAvailable():
-            self._tell()
+        if self._has_host():
+            self._tell_state()
             self._icon.show()
+            if self._waits_hidden and self._window.isMinimized():
+                self._window.hide()
+                self._guard.start()
+            self._waits_hidden = False
         elif self._tries < LATE_TRIES:
             self._tries += 1
-            QTimer.singleShot(LATE_MS, self._show)
+            QTimer.singleShot(LATE_MS, self, self._show)
+
+    def _look_after(self) -> None:
+        """The desktop's tray may end, or crash: nothing stays hidden then."""
+        if self._window.isVisible():
+            self._guard.stop()
+        elif not self.is_there:
+            self._guard.stop()
+            self._window.showMinimized()
 
     def _clicked(self, how: QSystemTrayIcon.ActivationReason) -> None:
-        if how is not QSystemTrayIcon.ActivationReason.Context:
+        opens = sys.platform != "darwin"  # there a click opens the menu
+        if opens and how is not QSystemTrayIcon.ActivationReason.Context:
             self._window.come_up()
 
-    def _tell(self) -> None:
+    def _message_clicked(self) -> None:
+        self._services.go(self._page) if self._page else self._window.come_up()
+
+    def _changed(self) -> None:
+        now = self._services.pool.snapshot
+        before, self._before = self._before, now
+        self._tell_state()
+        if not self._window.isActiveWindow():  # else the window shows it
+            for one in news(before, now):
+                self.tell(one)
+
+    def _link_changed(self) -> None:
+        self._before = {}  # what happened while the node was away is no news
+        self._tell_state()
+
+    def _repaint(self) -> None:
+        self._shown = None
+        self._tell_state()
+
+    def _tell_state(self) -> None:
         now, theme = standing(self._services.pool), self._services.theme
-        self._icon.setIcon(icon(now.icon, getattr(theme.colours, now.colour)))
+        self.menu.show_state()
+        if now == self._shown:
+            return
+        self._shown = now
+        picture = icon(now.icon, getattr(theme.colours, now.colour))
+        picture.setIsMask(sys.platform == "darwin")  # the menu bar colours it itself
+        self._icon.setIcon(picture)
         self._icon.setToolTip(now.sentence)
-        self._menu.clear()
-        line = self._menu.addAction(now.sentence)
-        line.setEnabled(False)
-        self._menu.addSeparator()
-        self._menu.addAction(self.tr("Open Poolhouse"), self._window.come_up)
-        self._menu.addSeparator()
-        self._menu.addAction(self.tr("Quit"), self._quit)
+
+    def _failed(self, error: AppError) -> None:
+        """What was chosen in the menu was refused: say so where it was chosen."""
+        self.tell(News("Poolhouse", said(error), ""))
+
+    def _tell_first_close(self) -> None:
+        """Once, ever."""
+        if not self._services.preferences.flag(FIRST_CLOSE):
+            self._services.preferences.keep(FIRST_CLOSE, True)
+            text = self.tr("It goes on here in the tray. To end it, choose Quit in this menu.")
+            self.tell(News(self.tr("Poolhouse is still running"), text, ""))
+
+    def _tell_no_tray(self, window: Window) -> None:
+        """Once, ever."""
+        if not self._services.preferences.flag(NO_TRAY):
+            self._services.preferences.keep(NO_TRAY, True)
+            window.say(
+                self.tr("This desktop shows no tray icons, so Poolhouse stays in the task bar.")
+            )

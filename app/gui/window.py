@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
 
@@ -51,6 +51,7 @@ class Window(QMainWindow):
         self.setCentralWidget(body)
         QShortcut(QKeySequence.StandardKey.Quit, self, quit_app)
         QShortcut(QKeySequence.StandardKey.Close, self, self.close)
+        QShortcut(QKeySequence(Qt.Key.Key_F1), self, self._help)
         services.pool.link_changed.connect(self._tell_link)
         self._tell_link()
         self._place()
@@ -67,6 +68,11 @@ class Window(QMainWindow):
         self._sidebar.show_chosen(name)
         self._services.preferences.keep("window/page", name)
         page.shown()
+
+    def say(self, sentence: str) -> None:
+        """Over every page, until a person has seen it."""
+        self._bar_box.show()
+        self._bar.say(sentence, "info", (self.tr("OK"), self._tell_link), closable=False)
 
     def page(self, name: str) -> Page:
         """The page of this name, made if it was not shown yet."""
@@ -88,6 +94,11 @@ class Window(QMainWindow):
             event.ignore()
         else:
             super().closeEvent(event)
+
+    def _help(self) -> None:
+        from app.gui.diagnostics.ways import why_unseen
+
+        why_unseen(self._services, self)
 
     def _place(self) -> None:
         kept = self._services.preferences.geometry

@@ -87,6 +87,10 @@ class Answerer:
             yield Delta(rest, ())
         yield _summary("".join(parts), ids, finish)
 
+    async def count(self, text: str) -> int:
+        """How many tokens a text is. Raises BadInput or StageLost."""
+        return len(await self._text.tokenize(text, bos=False))
+
     async def _request(self, question: Question, reader: Reader) -> Request:
         if question.prompt_ids is not None:
             ids = question.prompt_ids

@@ -48,6 +48,15 @@ class Wanted:
         return self.layer_bytes + self.kv_bytes + self.work_bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What was computed here for all hosts since the start: token positions, bytes of the frames."""
+
+    rows: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
 @dataclass(slots=True)
 class Lent:
     """A run that is open here, or opening: its memory is promised before its worker is there."""
@@ -104,6 +113,7 @@ class Lender:
         self.machine = machine  # this machine's name, for sentences the host reads
         self._deadlines = deadlines or Deadlines()
         self.on_ended: Callable[[bytes], None] = lambda _: None  # a run's memory was given back
+        self.passed = Passed()
         self._open: dict[bytes, Lent] = {}
         self._group = asyncio.TaskGroup()
         self._watching: asyncio.Task[None] | None = None
@@ -260,7 +270,7 @@ class Lender:
         try:
             while True:
                 data = await channel.receive()
-                _check(data, lent.agreed)
+                self._count(n_rows=_check(data, lent.agreed), n_in=len(data))
                 if lent.overrun():
                     raise BadFrame("more frames than the agreed credit")
                 if worker.died is None:  # else the host is being told so
@@ -269,6 +279,10 @@ class Lender:
             log.warning("a frame that breaks the agreement ends the link: %s", error)
         except (AppError, OSError):
             pass  # the channel has ended
+
+    def _count(self, n_rows: int = 0, n_in: int = 0, n_out: int = 0) -> None:
+        was = self.passed
+        self.passed = Passed(was.rows + n_rows, was.bytes_in + n_in, was.bytes_out + n_out)
 
     async def _send_back(self, lent: Lent, channel: FrameChannel) -> None:
         """What the worker answers goes to the host as it is; its death becomes a LOST frame."""
@@ -279,6 +293,7 @@ class Lender:
                     await channel.send(_lost(lent.wanted.run, self.machine, answer))
                     await asyncio.sleep(LINGER_S)
                     break
+                self._count(n_out=len(answer))
                 await channel.send(answer)
         except (AppError, OSError):
             pass
@@ -315,13 +330,15 @@ class Lender:
         return None
 
 
-def _check(data: bytes, agreed: Agreed) -> None:
-    """Raise BadFrame unless the host may send this. Payloads are neither copied nor read."""
+def _check(data: bytes, agreed: Agreed) -> int:
+    """How many rows it computes. Raises BadFrame unless the host may send this; payloads are neither
+    copied nor read."""
     frame = decode(data)
     if frame.kind is Kind.STEP:
         check_step(frame, agreed)
     elif frame.kind is not Kind.FORGET or frame.pipeline != agreed.pipeline or frame.payload:
         raise BadFrame(f"a {frame.kind.name} frame from a host")
+    return sum(segment.n_tokens for segment in frame.segments) if frame.kind is Kind.STEP else 0
 
 
 def _lost(run: Run, machine: str, error: StageLost) -> bytes:

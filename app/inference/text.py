@@ -96,8 +96,13 @@ class Text:
         return text
 
     async def prompt(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """The token ids of a chat, up to where the answer begins."""
-        ids = await self.tokenize(await self.render(messages), special=True)
+        """The token ids of a chat, up to where the answer begins.
+
+        Ends it with words of the assistant, the answer goes on behind them.
+        """
+        begun = messages[-1]["content"] if _is_begun(messages) else ""
+        before = messages[:-1] if begun else messages
+        ids = await self.tokenize(await self.render(before) + begun, special=True)
         twice = (
             len(ids) > 1 and self.vocabulary.adds_bos and ids[0] == ids[1] == self.vocabulary.bos
         )
@@ -147,3 +152,8 @@ class Text:
             worker.kill(error.reason)
             await worker.wait_dead()
             raise error
+
+
+def _is_begun(messages: Sequence[Message]) -> bool:
+    """Whether the last message is an answer that was cut, to be continued."""
+    return len(messages) > 1 and messages[-1]["role"] == "assistant"

@@ -98,6 +98,12 @@ def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]
     return tuple(text for _, _, text in sorted(near))[:MOST_ADDRESSES]
 
 
+def on_one_link(host: str, ours: Sequence[str]) -> bool:
+    """Whether `host`, an address, is probably in a network of one of these addresses."""
+    address, mine = _parsed(host), [one for one in map(_parsed, ours) if one]
+    return address is not None and any(_is_neighbour(address, one) for one in mine)
+
+
 def _is_local(address: IpAddress, mine: Sequence[IpAddress]) -> bool:
     if address.is_loopback:
         return any(one.is_loopback for one in mine)

@@ -62,6 +62,7 @@ class Links:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.up: dict[MachineId, PeerLink] = {}
+        self.failed: dict[MachineId, Reason] = {}  # why the last call to each that is not up failed
         self._me, self._owner, self._tasks = me, owner, tasks
         self._heartbeat, self._clock = heartbeat, clock
         self._calls: dict[MachineId, _Call] = {}
@@ -83,6 +84,7 @@ class Links:
     async def abandon(self, machine: MachineId, why: Reason) -> None:
         """End the link to `machine` and dial it no more."""
         call = self._calls.pop(machine, None)
+        self.failed.pop(machine, None)
         if call is not None:
             call.task.cancel()
         link = self.up.get(machine)
@@ -127,6 +129,21 @@ class Links:
     def take(self, link: PeerLink) -> None:
         """Count a link from `call` as up; `carry` it next."""
         self.up[link.peer] = link
+        self.failed.pop(link.peer, None)
+
+    async def reach(self, member: Member, address: Address) -> None:
+        """Link to a member where a person says it is; that place is remembered like any other.
+
+        Raises Refused or Unreachable.
+        """
+        if member.id in self.up:
+            return
+        link = await self.call(member, [address])
+        if member.id in self.up:
+            await self.drop(link)
+            return
+        self.take(link)
+        self._tasks.create_task(self.carry(link), name=f"link to {member.name}")
 
     async def drop(self, link: PeerLink) -> None:
         """Give up a link that was never run."""
@@ -206,6 +223,7 @@ class Links:
             link = await self.call(member, addresses)
         except AppError as error:
             log.debug("dialling %s: %s", member.name, error.reason)
+            self.failed[member.id] = error.reason
             return None
         if member.id in self.up:  # the other side's call got through while we waited
             await self.drop(link)

@@ -82,8 +82,8 @@ class Network:
         await self._log.load()
         self._tasks = asyncio.TaskGroup()
         await self._tasks.__aenter__()
-        self._links = Links(self.id, self, self._tasks, self._heartbeat, self._clock)
-        self.places = KnownPlaces(lambda: self.members, self._log.addresses, self._links.hint)
+        self.calls = Links(self.id, self, self._tasks, self._heartbeat, self._clock)
+        self.places = KnownPlaces(lambda: self.members, self._log.addresses, self.calls.hint)
         await self._reconcile()
         self._start(self._listener.run(), "the port for members")
         self._start(self._tend(), "follow the household log")
@@ -136,7 +136,7 @@ class Network:
     @property
     def links(self) -> Mapping[MachineId, PeerLink]:
         """The links that are up."""
-        return self._links.up
+        return self.calls.up
 
     @property
     def window(self) -> PairingWindow | None:
@@ -145,7 +145,7 @@ class Network:
 
     def link(self, machine: MachineId) -> PeerLink:
         """The link to `machine`. Raises Unreachable when there is none."""
-        link = self._links.up.get(machine)
+        link = self.calls.up.get(machine)
         if link is None:
             member = self.members.get(machine)
             raise Unreachable("peer_offline", name=member.name if member else machine[:16])
@@ -158,7 +158,7 @@ class Network:
     async def tell(self, message: Message, machines: Iterable[MachineId] | None = None) -> None:
         """Send to all links, or those to `machines`; whoever is lost meanwhile hears of it later."""
         chosen = None if machines is None else set(machines)
-        links = [link for link in self._links.up.values() if chosen is None or link.peer in chosen]
+        links = [link for link in self.calls.up.values() if chosen is None or link.peer in chosen]
         await asyncio.gather(*(self._quietly(link.send(message)) for link in links))
 
     # the household
@@ -274,7 +274,7 @@ class Network:
         await self._log.remember(link.peer, link.address)
         for batch in log_batches(self._log.lines()):
             await self._quietly(link.send(batch))
-        self._start(self.places.introduce(link.peer, self._links.up, self.tell), "introduce")
+        self._start(self.places.introduce(link.peer, self.calls.up, self.tell), "introduce")
         await self._handlers.connected(link)
 
     async def message(self, link: PeerLink, message: Message) -> None:
@@ -305,19 +305,19 @@ class Network:
         self._own.append(self._tasks.create_task(run(), name=name))
 
     async def _on_control(self, member: Member, socket: web.WebSocketResponse, host: str) -> None:
-        await self._links.accept(member, socket, host)
+        await self.calls.accept(member, socket, host)
 
     async def _first_link(self, host: Member, result: JoinResult) -> None:
         """Dial the member that let us in, and wait until the link is carried."""
         await self._log.remember(host.id, result.peer_address)
-        link = await self._links.call(host, (result.peer_address,))
-        self._links.take(link)  # before anybody else thinks of dialling
+        link = await self.calls.call(host, (result.peer_address,))
+        self.calls.take(link)  # before anybody else thinks of dialling
         try:
             await self._log.settle()
         except AppError:
-            await self._links.drop(link)
+            await self.calls.drop(link)
             raise
-        self._start(self._links.carry(link), f"link to {link.name}")
+        self._start(self.calls.carry(link), f"link to {link.name}")
 
     async def _tend(self) -> None:
         while True:
@@ -331,7 +331,7 @@ class Network:
             self._open_port()
             members = {} if self._log.dismissed else self._log.confirmed
             gone = {machine for machine in self._told or {} if machine not in members}
-            strangers = {peer for peer in self._links.up if peer not in self._let_in()}
+            strangers = {peer for peer in self.calls.up if peer not in self._let_in()}
             if members != self._told:  # first: who is removed shall not look like one who was lost
                 self._told = dict(members)
                 self._handlers.members_changed(members)
@@ -341,12 +341,12 @@ class Network:
             self._listener.cut_strangers()
             for machine, member in members.items():
                 if machine != self.id:
-                    self._links.pursue(member)
+                    self.calls.pursue(member)
             await self._log.forget_strangers()
 
     async def _part_from(self, machine: MachineId) -> None:
         """Let a removed machine know, then close."""
-        link = self._links.up.get(machine)
+        link = self.calls.up.get(machine)
         if link is not None and not self._log.dismissed:
             try:
                 async with asyncio.timeout(REMOVED_SECONDS / 2):
@@ -354,7 +354,7 @@ class Network:
                         await self._quietly(link.send(batch))
             except TimeoutError:
                 log.info("%s did not hear of its removal", link.name)
-        await self._links.abandon(machine, Reason("removed_from_household"))
+        await self.calls.abandon(machine, Reason("removed_from_household"))
 
     def _open_port(self) -> None:
         """New handshakes use these pins from now on; the old context is gone with its last user."""
@@ -369,7 +369,7 @@ class Network:
         """Push what is new to everybody else."""
         if operations:
             lines = [encode(operation).decode("ascii") for operation in operations]
-            others = [machine for machine in self._links.up if machine != but]
+            others = [machine for machine in self.calls.up if machine != but]
             for batch in log_batches(lines):
                 await self.tell(batch, others)
 
@@ -381,7 +381,7 @@ class Network:
                 await self.tell(Leaving(reason="shutting_down"))
         except TimeoutError:
             log.info("not everybody heard our goodbye")
-        await self._links.close(Reason("shutting_down"))
+        await self.calls.close(Reason("shutting_down"))
 
     def _is_host(self, machine: MachineId) -> bool:
         return machine in self.members and Role.HOST in self.members[machine].roles

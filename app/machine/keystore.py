@@ -64,6 +64,13 @@ class FileStore:
         except OSError as error:
             raise Refused("identity_unwritten", path=str(self.path)) from error
 
+    async def remove(self) -> None:
+        """Forget the secret. Raises Refused("identity_unwritten")."""
+        try:
+            await asyncio.to_thread(self.path.unlink, missing_ok=True)
+        except OSError as error:
+            raise Refused("identity_unwritten", path=str(self.path)) from error
+
 
 @dataclass(frozen=True, slots=True)
 class KeyringStore:
@@ -82,6 +89,17 @@ class KeyringStore:
         import keyring
 
         await self._ask(lambda: keyring.set_password(SERVICE, self.entry, secret))
+
+    async def remove(self) -> None:
+        """Forget the secret. Raises Refused("identity_locked")."""
+        import keyring
+        from keyring.errors import PasswordDeleteError
+
+        def delete() -> None:
+            with contextlib.suppress(PasswordDeleteError):  # there is none
+                keyring.delete_password(SERVICE, self.entry)
+
+        await self._ask(delete)
 
     async def _ask(self, call: Callable[[], T]) -> T:
         from keyring.errors import KeyringError

@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from aiohttp import web
 
+from app.core.errors import BadInput
+from app.machine import programs
+from app.node import autostart, own_settings, this_machine
 from app.node import requests as asked
+from app.node.finding import reach
 from app.node.guard import MAX_BODY_BYTES, guard
 from app.node.hosting import BATCH_ROWS
 from app.node.naming import remove, set_roles
 from app.node.ndjson import Progress, stream, with_progress
+from app.node.shop_routes import routes as shop_routes
+from app.node.verdicts import verdicts
 
 if TYPE_CHECKING:
     from app.node.node import Node
@@ -68,13 +74,24 @@ class Control:
             web.get("/models", self._models),
             web.post("/models", self._import),
             web.delete("/models/{name}", self._delete_model),
+            *shop_routes(lambda: self._node.shop),
             web.post("/measure", self._measure),
             web.post("/plan", self._plan),
             web.post("/speeds", self._speeds),
+            web.post("/verdicts", self._verdicts),
             web.post("/load", self._load),
             web.post("/unload", self._unload),
             web.post("/ask", self._ask),
+            web.post("/tokens", self._tokens),
+            web.get("/machine", self._this_machine),
+            web.get("/programs", self._programs),
+            web.get("/autostart", self._autostart),
+            web.post("/autostart", self._choose_autostart),
+            web.get("/settings", self._settings),
+            web.post("/settings", self._change_settings),
+            web.post("/machines/{ref}/address", self._reach),
             web.get("/doctor", self._doctor),
+            web.get("/journal", self._journal),
             web.post("/shutdown", self._shutdown),
         ]
 
@@ -141,14 +158,14 @@ class Control:
         return web.json_response(await self._node.lending.resume())
 
     async def _models(self, request: web.Request) -> web.Response:
-        return web.json_response({"models": await self._node.models.listed()})
+        return web.json_response({"models": await self._node.shop.models.listed()})
 
     async def _import(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.Import)
-        return await _long(request, lambda report: self._node.models.add(order, report))
+        return await _long(request, lambda report: self._node.shop.models.add(order, report))
 
     async def _delete_model(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._node.models.remove(request.match_info["name"]))
+        return web.json_response(await self._node.shop.models.remove(request.match_info["name"]))
 
     async def _measure(self, request: web.Request) -> web.Response:
         return web.json_response(await self._node.links.measure_now())
@@ -167,6 +184,10 @@ class Control:
 
         return await _long(request, work)
 
+    async def _verdicts(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.Judge)
+        return web.json_response(await verdicts(order, *self._node.candidates_now()))
+
     async def _load(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.LoadModel)
         return await _long(request, lambda report: self._node.hosting.load(order, report))
@@ -178,8 +199,45 @@ class Control:
         order = await asked.body(request, asked.Ask)
         return await stream(request, self._node.hosting.ask(order))
 
+    async def _this_machine(self, request: web.Request) -> web.Response:
+        return web.json_response(await this_machine.told(self._node.hardware, self._node.home))
+
+    async def _programs(self, request: web.Request) -> web.Response:
+        return web.json_response({"programs": await asyncio.to_thread(programs.running)})
+
+    async def _autostart(self, request: web.Request) -> web.Response:
+        return web.json_response(await autostart.told())
+
+    async def _choose_autostart(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ChooseAutostart)
+        return web.json_response(await autostart.choose(order.on, self._node.home))
+
+    async def _settings(self, request: web.Request) -> web.Response:
+        return web.json_response(await own_settings.told(self._node))
+
+    async def _change_settings(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ChangeSettings)
+        return web.json_response(await own_settings.change(self._node, order))
+
+    async def _reach(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.Reach)
+        machine = self._node.machine(request.match_info["ref"])
+        return web.json_response(await reach(self._node.network, machine, order.address))
+
+    async def _tokens(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.CountTokens)
+        running = self._node.hosting.running
+        if running is None or running.answerer is None:
+            raise BadInput("nothing_loaded")
+        return web.json_response({"tokens": await running.answerer.count(order.text)})
+
     async def _doctor(self, request: web.Request) -> web.Response:
-        return web.json_response({"checks": await self._node.doctor()})
+        whole = "whole" in request.query
+        return web.json_response({"checks": await self._node.doctor(whole)})
+
+    async def _journal(self, request: web.Request) -> web.Response:
+        since = request.query.get("since", "0")
+        return web.json_response(self._node.journal.json(int(since[:15]) if since.isdecimal() else 0))
 
     async def _shutdown(self, request: web.Request) -> web.Response:
         self._node.stop()

@@ -14,9 +14,11 @@ import msgspec
 import psutil
 
 from app.core import household as facts
-from app.core.errors import Reason
-from app.core.household import Gone, Seen
+from app.core.check import Check
+from app.core.errors import BadInput, Reason
+from app.core.household import Gone, Machine, Seen
 from app.core.operations import clean_name
+from app.core.reasons import said
 from app.lan.announcement import ID_DIGITS, MOST_ADDRESSES
 from app.lan.discovery import Discovery
 from app.lan.network import Network
@@ -76,7 +78,7 @@ class Finding:
         choice: Choice,
         tell: Callable[[facts.Event], None],
     ) -> None:
-        self._network, self._name, self._choice, self._tell = network, name, choice, tell
+        self._network, self._name, self.choice, self._tell = network, name, choice, tell
         self._near: dict[str, Seen] = {}
         self._looked = False  # at the interfaces, once at least
         self._discovery = Discovery(
@@ -87,7 +89,7 @@ class Finding:
         """Until cancelled. Turned off, it only knows where this machine is."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_always(self._watch), name="watch the network interfaces")
-            if self._choice.on:
+            if self.choice.on:
                 tasks.create_task(_always(self._discovery.run), name="discovery")
 
     def pairing_changed(self) -> None:
@@ -106,32 +108,33 @@ class Finding:
     @property
     def trouble(self) -> Reason | None:
         """Why others cannot be found, or not well."""
-        return self._discovery.trouble if self._choice.on and self._looked else None
+        return self._discovery.trouble if self.choice.on and self._looked else None
 
     def json(self, strangers: Mapping[str, Seen]) -> Json:
         """For the snapshot: who is near and no member, and whether that can be known."""
         return {
             "strangers": {key: _stranger_json(seen) for key, seen in strangers.items()},
-            "discovery": {"on": self._choice.on, "reason": sentence(self.trouble)},
+            "discovery": {"on": self.choice.on, "reason": sentence(self.trouble)},
         }
 
-    def check(self) -> Json:
+    def check(self) -> Check:
         """For doctor."""
-        if not self._choice.on:
+        name = "Discovery"
+        if not self.choice.on:
             cause = "Machines nearby are not looked for, as chosen. They are reached by address."
-            return {"name": "Discovery", "ok": None, "cause": cause, "cure": ""}
+            return Check(name, None, cause, code="discovery_off")
         if (trouble := self.trouble) is not None:
-            return {"name": "Discovery", "ok": False, "cause": sentence(trouble), "cure": ""}
+            at = str(trouble.facts.get("address", ""))
+            return Check(name, False, said(trouble), code=trouble.code, address=at)
         if not self._near:
             cause = "This machine announces itself, and hears no other one."
             cure = (
                 "Where others run, the network keeps them apart, as a guest Wi-Fi does: "
                 "use another one, or pair by address."
             )
-            return {"name": "Discovery", "ok": None, "cause": cause, "cure": cure}
+            return Check(name, None, cause, cure, "discovery_alone")
         count = "one other" if len(self._near) == 1 else f"{len(self._near)} others"
-        cause = f"Machines nearby find this one, and it hears {count}."
-        return {"name": "Discovery", "ok": True, "cause": cause, "cure": ""}
+        return Check(name, True, f"Machines nearby find this one, and it hears {count}.")
 
     # inside
 
@@ -153,12 +156,20 @@ class Finding:
             now = await asyncio.to_thread(_glance)
             if now != before:
                 before = now
-                found = usable(await asyncio.to_thread(interfaces), self._choice.interfaces)
-                addresses, speak_at = served(found, self._choice.bind)
+                found = usable(await asyncio.to_thread(interfaces), self.choice.interfaces)
+                addresses, speak_at = served(found, self.choice.bind)
                 self._network.places.own = likeliest(addresses)
                 self._discovery.use(addresses, speak_at)
                 self._looked = True
             await asyncio.sleep(WATCH_SECONDS)
+
+
+async def reach(network: Network, machine: Machine, address: str) -> Json:
+    """Link to a machine of the household where a person says it is. Raises Unreachable or Refused."""
+    if machine.id == network.id:
+        raise BadInput("peer_is_this", name=machine.name)
+    await network.calls.reach(network.members[machine.id], Address.parse(address))
+    return {"reached": {"id": machine.id, "name": machine.name}}
 
 
 async def _always(work: Callable[[], Awaitable[None]]) -> None:

@@ -20,15 +20,15 @@ class Hardware:
     """One line for faces and other machines, and what a measured speed depends on."""
 
     def __init__(self, threads: int, changed: Callable[[], None]) -> None:
-        self._threads, self._changed = threads, changed
-        self._processor = devices.processor_name()
+        self.threads, self._changed = threads, changed
+        self.processor = devices.processor_name()
         self._engines: list[Engine] = []
         self._asking = asyncio.Lock()
 
     @property
     def device(self) -> str:
         """The processor's name; with what else the engines found once they were asked."""
-        return engines.described(self._processor, self._engines)[:MAX_DEVICE_TEXT]
+        return engines.described(self.processor, self._engines)[:MAX_DEVICE_TEXT]
 
     async def run(self) -> None:
         """Ask the engines. A failure is logged, and asked again by whoever needs the answer."""
@@ -47,4 +47,4 @@ class Hardware:
     async def setup(self, batch_rows: int) -> Setup:
         """What a speed measured now would hold for."""
         build = "".join(one.build for one in await self.engines() if one.name == ENGINE)
-        return Setup(build, self._processor, self._threads, batch_rows)
+        return Setup(build, self.processor, self.threads, batch_rows)

@@ -14,17 +14,19 @@ import msgspec
 from app.catalog.shelf import GUIDE, Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.advice import advise
-from app.core.errors import AppError, BadInput, DoesNotFit, Refused, StageLost
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, StageLost
 from app.core.household import Told
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.plan import Plan, Workload, plan
 from app.core.reasons import said
 from app.inference.chats import Delta, Question, Summary
+from app.machine import devices
 from app.node import requests as asked
 from app.node.answers import short_lender
 from app.node.asking import answer_json, question_of
 from app.node.company import Company
+from app.node.journal import Journal
 from app.node.lessons import Outcome, predicted
 from app.node.ndjson import Progress, with_progress
 from app.node.outlook import Outlook, Speeds
@@ -32,7 +34,7 @@ from app.node.placing import Lenders, Sizes
 from app.node.running import Running
 from app.node.snapshot import plan_json
 from app.node.stoppable import in_thread, unless
-from backends.contract import Number
+from backends.contract import CELLS_STEP, Number
 
 Json = dict[str, Any]
 
@@ -54,11 +56,12 @@ class Hosting:
         outlook: Outlook,
         threads: int,
         group: asyncio.TaskGroup,
+        journal: Journal,
         changed: Callable[[], None],
     ) -> None:
         self._shelf, self._stages, self._lenders = shelf, stages, lenders
         self._outlook, self._threads = outlook, threads
-        self._group, self._changed = group, changed
+        self._group, self._journal, self._changed = group, journal, changed
         self._turn = asyncio.Lock()  # one load or unload at a time
         self._stops: set[asyncio.Event] = set()  # of the loads that wait or are under way
         self._closed = False
@@ -157,14 +160,18 @@ class Hosting:
     async def _answer(self, question: Question, running: Running) -> AsyncGenerator[Json, None]:
         if running.answerer is None:
             raise BadInput("nothing_loaded")
-        self._changed()
-        with self._company.joined() as guest:
+        with self._company.joined() as guest, self._journal.answering(running.entry.name) as noted:
+            self._changed()
             async with aclosing(running.answerer.answer(question)) as answer:
                 async for part in answer:
                     if isinstance(part, Delta):
+                        if noted.first is None:
+                            self._changed()  # it has a slot, and waits no more
+                        noted.came(len(part.token_ids))
                         yield {"delta": {"text": part.text, "token_ids": list(part.token_ids)}}
                     else:
-                        yield {"done": self._ended(part, running, guest.alone)}
+                        noted.done(ended := self._ended(part, running, guest.alone), guest.alone)
+                        yield {"done": ended}
 
     def _ended(self, summary: Summary, running: Running, alone: bool) -> Json:
         """The end of an answer; what came of its forecast is kept, when it had the pool to itself."""
@@ -245,6 +252,12 @@ class Hosting:
         self._stops.add(stop)
         try:
             return await unless(stop, work, StageLost("load_stopped", model=name))
+        except AppError as error:
+            self._journal.note(Reason("log_model_failed", {"model": name, "why": said(error)}))
+            raise
+        except asyncio.CancelledError:
+            self._journal.note(Reason("log_model_stopped", {"model": name}))
+            raise
         finally:
             self._stops.discard(stop)
 
@@ -334,13 +347,22 @@ class Hosting:
     ) -> Plan:
         """The placement. `limits`: what a lender said it has. Raises DoesNotFit or BadInput."""
         host, lenders = self._outlook.machines(released, speeds)
+        if host.id in order.without:
+            raise BadInput("host_not_left_out", machine=host.name)
+        if order.anyway:
+            total = devices.memory().total_bytes
+            host = replace(host, lends_bytes=max(host.lends_bytes, total))
+        lenders = [lender for lender in lenders if lender.id not in order.without]
         for place, lender in enumerate(lenders):
             most = (limits or {}).get(lender.id, lender.lends_bytes)
             lenders[place] = replace(lender, lends_bytes=min(most, lender.lends_bytes))
         context = min(order.context or CONTEXT, model.context_length)
         if order.context and order.context > model.context_length:
             raise BadInput("context_too_long", asked=order.context, most=model.context_length)
-        work = Workload(context, order.users or USERS, BATCH_ROWS)
+        users = order.users or USERS
+        if users >= SLOTS:  # each slot gets cells of its own, which come in whole steps
+            context = min(-(-context // CELLS_STEP) * CELLS_STEP, model.context_length)
+        work = Workload(context, users, BATCH_ROWS)
         # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
         return await asyncio.to_thread(plan, host, lenders, model, work, order.split)
 

@@ -82,6 +82,7 @@ class LendRules:
         self.state: State = Off()
         self._senses = Senses(time.monotonic())
         self._verdict: Verdict | None = None
+        self._since = time.time()
         self._borrowed: Borrowed
         self._news = asyncio.Event()
 
@@ -140,6 +141,8 @@ class LendRules:
                 raise BadInput("device_unknown", device=device, devices=PROCESSOR)
         if "hours" in given:
             given["hours"] = read_hours(given["hours"])
+        if given.get("memory_bytes", 0) != 0:
+            given.setdefault("on", True)  # who says how much wants it lent
         if not given:
             return self.all_json()
         await self._choices.change(
@@ -147,6 +150,7 @@ class LendRules:
         )
         self.memory.chosen_bytes = self.rules.memory_bytes
         await self._afresh()
+        self._changed()  # how much is lent may be another, in the same state
         return self.all_json()
 
     async def pause(self, seconds: float | None, at_once: bool) -> Json:
@@ -174,18 +178,22 @@ class LendRules:
 
     def json(self) -> Json:
         """What faces show of lending."""
-        lent, (used, _, _) = self.lent_bytes(), self._uses()
+        lent, (used, _, _), why = self.lent_bytes(), self._uses(), self.reason()
         room, now_s = self.memory.room(*self._uses()), time.monotonic()
         until_s = self.state.until_s if isinstance(self.state, Paused) else None
         deadline_s = self.state.deadline_s if isinstance(self.state, Draining) else None
         return {
             "state": self.state_word(),
-            "reason": sentence(self.reason()),
+            "reason": sentence(why),
+            "code": why.code if why else None,
             "used_by": self._used_by(),
             "lent_bytes": lent,
             "used_bytes": used,
             "total_bytes": room.total_bytes,
             "free_bytes": room.free_bytes,
+            "reserve_bytes": room.reserve_bytes,
+            "own_bytes": room.own_bytes,
+            "since": round(self._since),
             "resumes_in_s": None if until_s is None else max(0, round(until_s - now_s)),
             "gives_back_in_s": None if deadline_s is None else max(0, round(deadline_s - now_s)),
         }
@@ -270,6 +278,8 @@ class LendRules:
         before = self.state
         self.state, commands = step(before, event)
         if self.state != before:
+            if (word(before), reason_of(before)) != (word(self.state), reason_of(self.state)):
+                self._since = time.time()
             self._changed()
         return commands
 

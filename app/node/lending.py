@@ -21,7 +21,7 @@ from app.core.membership import Member
 from app.core.operations import Role as HouseholdRole
 from app.core.plan import work_bytes
 from app.core.reasons import said
-from app.inference.lend import Lender, Wanted
+from app.inference.lend import Lender, Passed, Wanted
 from app.inference.stage_client import FrameChannel
 from app.inference.step import Run
 from app.lan import messages
@@ -89,6 +89,11 @@ class Lending:
     @property
     def used_bytes(self) -> int:
         return self._lender.used_bytes
+
+    @property
+    def passed(self) -> Passed:
+        """What was computed here for others since the start."""
+        return self._lender.passed
 
     @property
     def machine(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
@@ -18,15 +18,36 @@ from app.node.stoppable import in_thread
 Json = dict[str, Any]
 
 
+class Origins(Protocol):
+    """Knows where the files of the shelf came from."""
+
+    def about(self, entry: Entry) -> Json:
+        """What is told of a model besides its own facts; reads the disk."""
+
+    async def forget(self, path: Path) -> int | None:
+        """Delete a file that was downloaded here; the bytes freed, or None when it stays."""
+
+
 class Models:
     """Everything here runs in a thread: disks are slow."""
 
-    def __init__(self, shelf: Shelf, stages: StageStore, in_use: Callable[[], str | None]) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        stages: StageStore,
+        in_use: Callable[[], str | None],
+        origins: Origins,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
         self._shelf, self._stages = shelf, stages
+        self._origins, self._changed = origins, changed
         self._in_use = in_use  # the id of the model that is loaded
 
     async def listed(self) -> list[Json]:
-        return [_json(entry) for entry in await asyncio.to_thread(self._shelf.entries)]
+        def all_of_them() -> list[Json]:
+            return [self._json(entry) for entry in self._shelf.entries()]
+
+        return await asyncio.to_thread(all_of_them)
 
     async def add(self, order: asked.Import, report: Progress) -> Json:
         """Check and hash a file, and put it on the shelf. Cancelling stops the hashing."""
@@ -39,20 +60,29 @@ class Models:
         entry = await in_thread(
             lambda hashed: self._shelf.import_file(path, hashed, name=order.name), tell
         )
-        return {"model": _json(entry)}
+        self._changed()
+        return {"model": await asyncio.to_thread(self._json, entry)}
 
     async def remove(self, name: str) -> Json:
-        """Take a model from the shelf; its file stays where it is, its stages are deleted."""
+        """Take a model from the shelf and delete its stages. A file that was downloaded here goes
+        too; any other stays where it is."""
         entry = await asyncio.to_thread(self._shelf.get, name)
         if entry.model.id == self._in_use() and not entry.builtin:
             raise BadInput("model_in_use", name=entry.name)
-        return await asyncio.to_thread(self._removed, entry.name)
+        freed = await asyncio.to_thread(self._removed, entry.name)
+        of_file = await self._origins.forget(Path(entry.path))
+        self._changed()
+        return {
+            "removed": entry.name,
+            "freed_bytes": freed + (of_file or 0),
+            "file_deleted": of_file is not None,
+        }
 
-    def _removed(self, name: str) -> Json:
+    def _removed(self, name: str) -> int:
         before = self._stages.used_bytes()
         self._shelf.remove(name)
-        return {"removed": name, "freed_bytes": max(0, before - self._stages.used_bytes())}
+        return max(0, before - self._stages.used_bytes())
 
-
-def _json(entry: Entry) -> Json:
-    return model_json(entry.model, entry.path, entry.builtin)
+    def _json(self, entry: Entry) -> Json:
+        known = model_json(entry.model, entry.path, entry.builtin)
+        return {**known, **self._origins.about(entry)}

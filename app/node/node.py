@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Any
@@ -36,17 +37,18 @@ from app.node.events import Events
 from app.node.finding import Finding, choice_of, listening
 from app.node.hardware import Hardware
 from app.node.hosting import Hosting
+from app.node.journal import Journal
 from app.node.lend_rules import LendRules
 from app.node.lending import Lending
 from app.node.lessons import Lessons
 from app.node.link_book import LinkBook
 from app.node.measuring import Measuring
-from app.node.models import Models
 from app.node.naming import Naming
 from app.node.options import NodeOptions
 from app.node.outlook import Outlook
 from app.node.own_speed import Here, OwnSpeed
-from app.node.snapshot import machine_json, sentence
+from app.node.shop import Shop
+from app.node.snapshot import machines_json, sentence
 from app.node.telling import Telling, cleaned, status_of, told
 
 log = logging.getLogger(__name__)
@@ -67,7 +69,7 @@ class Node:
         self.home, self.choices = home, Choices(home.settings_file, chosen)
         self.events = Events(self.snapshot)
         self.control = Control(self)
-        self._options, self._stopping = options, stopping
+        self.options, self._stopping = options, stopping
         self._household = Household()
         self._stop = asyncio.Event()
         self.lending = LendRules(
@@ -76,12 +78,12 @@ class Node:
         self.naming = Naming(self.choices, self._named)
         self._telling = Telling(self._status, lambda status: self.network.tell(status))  # noqa: PLW0108  made later
         self._threads = options.threads or devices.usable_cores()
-        self._hardware = Hardware(self._threads, self.changed)
+        self.hardware = Hardware(self._threads, self.changed)
         self._answers, self._closings = StageAnswers(), Closings(self.link)
         most_bytes, reserve_bytes = disk_limits(home.root)
         self._stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         self._shelf = Shelf(home.models, paths.guide_file(), self._stages)
-        self.models = Models(self._shelf, self._stages, self._model_in_use)
+        self.shop = Shop(home, self._shelf, self._stages, self._model_in_use, self.events.changed)
         self.network: Network
         self.links: LinkBook
         self.finding: Finding
@@ -89,6 +91,7 @@ class Node:
         self.measuring: Measuring
         self._lending: Lending
         self._lessons = Lessons(home.household / "forecasts.json")
+        self.journal = Journal(home.household / "journal.json", self.snapshot, self.changed)
         self._instances: dict[MachineId, str] = {}  # which start of each machine was met last
 
     async def run(self, ready: Callable[[Json], None]) -> None:
@@ -97,7 +100,7 @@ class Node:
         me = await identity.load_or_create(self.home, keys)
         self._tell(facts.Member(me.id, self.settings.name, ()))
         self._tell(facts.Came(me.id, None))
-        sock = listening(self._options, self.home.settings_file)
+        sock = listening(self.options, self.home.settings_file)
         async with AsyncExitStack() as stack:
             lender = Lender(self.lending.lent_bytes, self.settings.name)
             await stack.enter_async_context(lender)
@@ -111,13 +114,13 @@ class Node:
                 self._candidates, lambda: self.measuring, lambda: self.links, self._lessons
             )
             self.hosting = Hosting(
-                self._shelf, self._stages, self, outlook, self._threads, group, self.changed
-            )
-            here = Here(self._hardware, self._lending, self.hosting, self.lending)
-            own = OwnSpeed(here, self.home.root)
-            self.measuring = Measuring(own, self._shelf, self.link, group)
+                self._shelf, self._stages, self, outlook, self._threads, group, self.journal,
+                self.changed,
+            )  # fmt: skip
+            here = Here(self.hardware, self._lending, self.hosting, self.lending)
+            self.measuring = Measuring(OwnSpeed(here, self.home.root), self._shelf, self.link, group)  # fmt: skip
             self.network = Network(self.home, me, sock, self, self)
-            choice = choice_of(self._options, self.settings)
+            choice = choice_of(self.options, self.settings)
             file = self.home.household / "links.json"
             self.links = LinkBook(self.network, file, self.changed, choice.interfaces)
             self.finding = Finding(self.network, lambda: self.settings.name, choice, self._tell)
@@ -131,24 +134,19 @@ class Node:
             group.create_task(self._telling.run(), name="tell the others"),
             group.create_task(self.lending.run(), name="lend by the rules"),
             group.create_task(self.naming.run(), name="take over names"),
-            group.create_task(self._hardware.run(), name="look at devices"),
+            group.create_task(self.hardware.run(), name="look at devices"),
             group.create_task(self.links.run(), name="measure links"),
             group.create_task(self.finding.run(), name="find others"),
+            group.create_task(self.shop.downloads.run(), name="download models"),
+            group.create_task(self.journal.run(lambda: self._lending.passed), name="journal"),
         ]
         await self.control.start()
-        port = self.control.port
-        runtime = runtime_file.of_this_process(port, self.control.token, __version__)
+        runtime = runtime_file.of_this_process(self.control.port, self.control.token, __version__)
         await asyncio.to_thread(runtime_file.write, self.home.runtime_file, runtime)
         try:
             self.changed()
-            ready(
-                {
-                    "id": self.network.id,
-                    "name": self.settings.name,
-                    "peer_port": self.network.port,
-                    "control_port": port,
-                }
-            )
+            who = {"id": self.network.id, "name": self.settings.name}
+            ready(who | {"peer_port": self.network.port, "control_port": self.control.port})
             await self._stop.wait()
         finally:
             self._stopping()
@@ -176,6 +174,7 @@ class Node:
         """Something that a face shows, or another machine must know, may be another now."""
         self.events.changed()
         self._telling.changed()
+        self.journal.changed()
         self.lending.look_soon()
 
     # what faces ask (control.py); pairing and removal are in pairings.py
@@ -192,16 +191,15 @@ class Node:
                 "reason": sentence(dismissed),
                 "lending": self.lending.json(),
             },
-            "machines": {
-                key: machine_json(machine, key == me)
-                for key, machine in self._with_layers().machines.items()
-            },
+            "machines": machines_json(self._with_layers(), me),
             **self.finding.json(self._household.strangers),
             "links": self.links.json(),
             "loaded": self.hosting.loaded_json(),
             "forecasts": self._lessons.json(),
             "pairing": pairings.window_json(self.network.window),
             "answers": self.hosting.answers(),
+            **self.shop.json(),
+            "journal": {"last": self.journal.number},
         }
 
     async def open_pairing(self, role: str) -> Json:
@@ -227,15 +225,15 @@ class Node:
         """The household's machines, by what they are called."""
         return self._household.machines
 
-    async def doctor(self) -> list[Json]:
-        return await doctor.checks(self)
+    async def doctor(self, whole: bool = False) -> list[Json]:
+        return await doctor.checks(self, whole)
 
     # Local: what the network asks
 
     def offer(self) -> Offer:
         free = max(0, self.lending.lent_bytes() - self._lending.used_bytes)
         total = devices.memory().total_bytes
-        return Offer(self.settings.name, self._hardware.device, ("llamacpp",), total, free)
+        return Offer(self.settings.name, self.hardware.device, ("llamacpp",), total, free)
 
     def work(self) -> Work:
         return Work()
@@ -286,7 +284,7 @@ class Node:
     async def disconnected(self, link: PeerLink) -> None:
         self._answers.gone(link.peer, link.name)
         self.measuring.gone(link.peer, link.name)
-        self._tell(facts.Left(link.peer, link.ended))
+        self._tell(facts.Left(link.peer, link.ended, time.time()))
 
     def suspected(self, link: PeerLink, doubted: bool) -> None:
         reason = Reason("machine_heard_late", {"name": link.name}) if doubted else None
@@ -357,6 +355,10 @@ class Node:
         ]
         return host, sorted(lenders, key=lambda lender: (lender.name, lender.id))
 
+    def candidates_now(self) -> tuple[Candidate, list[Candidate]]:
+        """This machine and the lenders here, as if what is loaded were given back."""
+        return self._candidates(self.hosting.running.releases() if self.hosting.running else {})
+
     def _uses(self) -> tuple[int, int, int]:
         """Bytes here: promised to others; of these, not loaded yet; held by this machine's own model."""
         running = self.hosting.running
@@ -367,16 +369,14 @@ class Node:
     def _with_layers(self) -> Household:
         me = self._household.machines[self.network.id]
         own = facts.Told(
-            me.id, self.settings.name, self._hardware.device, devices.memory().total_bytes,
+            me.id, self.settings.name, self.hardware.device, devices.memory().total_bytes,
             self.offer().lendable_bytes, self._lending.used_bytes, self.lending.state_word(),
             self.lending.reason(),
         )  # fmt: skip
         household = apply(self._household, own)
         running = self.hosting.running
-        held = running.layers() if running else {}
-        lent = self._lending.layers()
-        if lent:
-            held = {**held, me.id: (*held.get(me.id, ()), *lent)}
+        held = dict(running.layers()) if running else {}
+        held[me.id] = (*held.get(me.id, ()), *self._lending.layers())
         return apply(household, facts.Holds(held))
 
     def _lends_to(self) -> list[str]:

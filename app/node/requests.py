@@ -161,6 +161,10 @@ class SamplingValues(Request, frozen=True):
         )
 
 
+class CountTokens(Request, frozen=True):
+    text: Text
+
+
 class Ask(Request, frozen=True):
     """One answer: exactly one of prompt, prompt_ids and messages is given."""
 

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from app.core.errors import Reason
-from app.core.household import Machine
+from app.core.forecast import way
+from app.core.household import Household, Machine
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.placement import Forecast, Plan, PlannedStage
@@ -32,7 +33,13 @@ def machine_json(machine: Machine, this: bool) -> Json:
         "roles": list(machine.roles),
         "address": machine.address,
         "layers": [run_json(run) for run in machine.layers],
+        "seen_at": machine.seen_at,
     }
+
+
+def machines_json(household: Household, me: MachineId) -> Json:
+    """Every machine by its id."""
+    return {key: machine_json(one, key == me) for key, one in household.machines.items()}
 
 
 def run_json(run: Layers) -> list[int]:
@@ -83,7 +90,7 @@ def plan_json(
         ],
         "why": [reason_json(reason) for reason in plan.reasons],
         "advice": [reason_json(reason) for reason in advice],
-        "from": facts_json(plan),
+        "from": facts_json(plan, model),
     }
 
 
@@ -119,9 +126,11 @@ def reason_json(reason: Reason) -> Json:
     return {"code": reason.code, "facts": dict(reason.facts), "sentence": said(reason)}
 
 
-def facts_json(plan: Plan) -> Json:
+def facts_json(plan: Plan, model: Model) -> Json:
     """What a plan was made from: the typical request, and every machine and link as it was measured."""
     work = plan.workload
+    token_bytes = model.width * work.value_bytes
+    chunk_bytes = token_bytes * work.batch_rows
     return {
         "prompt_tokens": work.prompt,
         "output_tokens": work.output,
@@ -134,6 +143,8 @@ def facts_json(plan: Plan) -> Json:
                 "lends_bytes": one.lends_bytes,
                 "speed": asdict(one.speed) if one.speed else None,
                 "link": asdict(one.link) if one.link else None,
+                "token_way_s": way(one.link, token_bytes)[0] if one.link else None,
+                "chunk_way_s": way(one.link, chunk_bytes)[0] if one.link else None,
             }
             for one in plan.machines
         ],

@@ -123,7 +123,7 @@ guide (built in)  llama   Q8_0      12    2,048  11.0 MiB
 def test_an_empty_shelf_says_what_to_do(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/models"): {"models": []}})
     assert poolhouse("models").out == (
-        "The shelf is empty. Put a model on it with `poolhouse import FILE`.\n"
+        "The shelf is empty. Get a model with `poolhouse pull NAME`.\n"
     )
 
 
@@ -144,7 +144,7 @@ def test_import_gives_the_whole_path_and_says_each_step_once(
 def test_rm_says_what_is_free_again(poolhouse: Any, answering: Any) -> None:
     answering({("DELETE", "/models/guide"): {"removed": "guide", "freed_bytes": 3 << 20}})
     assert poolhouse("rm", "guide", "--yes").out == (
-        "guide is off the shelf; its file stays where it is. 3.0 MiB of layers are freed.\n"
+        "guide is off the shelf; its file stays where it is. 3.0 MiB are freed.\n"
     )
 
 

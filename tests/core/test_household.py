@@ -9,6 +9,7 @@ from app.core.household import (
     Came,
     Gone,
     Household,
+    Left,
     Member,
     Removed,
     Seen,
@@ -41,6 +42,13 @@ def test_a_member_is_no_stranger() -> None:
     assert after(member, SEEN).strangers == {}
     joined = after(SEEN, member)
     assert (list(joined.machines), joined.strangers) == ([ATTIC], {})
+
+
+def test_whoever_left_was_seen_last_when_its_link_ended() -> None:
+    member = Member(ATTIC, "attic-pc", ())
+    assert after(member).machines[ATTIC].seen_at is None
+    left = after(member, Came(ATTIC, "10.0.0.2"), Left(ATTIC, None, 1.5)).machines[ATTIC]
+    assert (left.online, left.seen_at) == (False, 1.5)
 
 
 def test_an_announcement_changes_no_member() -> None:

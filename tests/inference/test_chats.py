@@ -72,6 +72,15 @@ async def test_the_three_ways_to_ask_are_one() -> None:
             await ask(who, Question(prompt="x", stop=("x",) * 9))
 
 
+async def test_a_cut_answer_is_continued() -> None:
+    begun: list[Message] = [*HELLO, {"role": "assistant", "content": "I am"}]
+    async with await Text.open("fake:") as text:
+        before = await text.prompt(HELLO)
+        ids = await text.prompt(begun)
+        assert ids[: len(before)] == before
+        assert b"".join(text.pieces[one] for one in ids[len(before) :]) == b"I am"
+
+
 async def test_stop_strings_end_an_answer_and_are_not_told() -> None:
     async with answerer() as who:
         _, whole = await ask(who, Question(prompt="Hello", max_tokens=40))
@@ -122,6 +131,12 @@ async def test_a_second_turn_prefills_only_what_is_new() -> None:
 
 
 # the text worker
+
+
+async def test_a_text_is_counted() -> None:
+    async with answerer() as who:
+        assert await who.count("") == 0
+        assert await who.count("abc") == 3
 
 
 async def test_tokens_and_pieces() -> None:

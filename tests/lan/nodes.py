@@ -91,6 +91,10 @@ class Nodes:
     def __init__(self, directory: Path, stack: AsyncExitStack) -> None:
         self._directory, self._stack = directory, stack
 
+    def home(self, name: str) -> Home:
+        """Where a node keeps its things."""
+        return Home.at(self._directory / name)
+
     async def open(self, name: str, heartbeat: Heartbeat | None = None, port: int = 0) -> Node:
         node = await self.prepare(name, heartbeat, port)
         await self._stack.enter_async_context(node.network)

@@ -231,13 +231,27 @@ async def test_dialling_reports_what_is_wrong(nodes: Nodes) -> None:
     assert unreachable.value.reason.code == "peer_offline"
     member = den.network.members[attic.network.id]
     with pytest.raises(Unreachable) as unreachable:
-        await den.network._links.call(member, [])
+        await den.network.calls.call(member, [])
     assert unreachable.value.reason.code == "peer_address_unknown"
     from app.lan.sockets import Address
 
     with pytest.raises(Unreachable) as unreachable:
-        await den.network._links.call(member, [Address("127.0.0.1", 1)] * 2)
+        await den.network.calls.call(member, [Address("127.0.0.1", 1)] * 2)
     assert unreachable.value.reason.code == "peer_unreachable"
+
+
+async def test_a_machine_that_moved_is_reached_where_a_person_says(nodes: Nodes) -> None:
+    den, attic = await gone(nodes)
+    calls, member = den.network.calls, den.network.members[attic.network.id]
+    await until(lambda: attic.network.id in calls.failed)
+    home = nodes.home("attic")
+    (home.household / "addresses.json").unlink()  # it does not know where den is either
+    again = await nodes.open("attic")
+    await calls.reach(member, at(again))
+    await until(lambda: den.network.id in again.network.links)
+    assert attic.network.id not in calls.failed
+    await calls.reach(member, at(again))  # there already
+    await until(lambda: den.network.addresses(member.id)[:1] == (at(again),))
 
 
 async def test_a_dialler_that_was_removed_hears_why(nodes: Nodes) -> None:
@@ -274,7 +288,7 @@ async def test_a_call_that_is_given_up_at_any_moment_leaves_no_socket(
 async def test_nobody_is_dialled_once_all_links_were_closed(nodes: Nodes) -> None:
     """The log may change while a node takes its leave; it would wait for that call for ever."""
     den, attic = await nodes.paired("den", "attic")
-    links, member = den.network._links, den.network.members[attic.network.id]
+    links, member = den.network.calls, den.network.members[attic.network.id]
     await links.close(Reason("shutting_down"))
     links.pursue(member)
     assert not links._calls

@@ -21,10 +21,11 @@ ROUTES = [
     ("GET", "/status"), ("GET", "/events"), ("GET", "/machines"), ("GET", "/models"),
     ("GET", "/doctor"), ("GET", "/pairing/wait"), ("POST", "/pairing"), ("POST", "/pairing/join"),
     ("POST", "/models"), ("POST", "/plan"), ("POST", "/load"), ("POST", "/unload"),
-    ("POST", "/ask"), ("POST", "/shutdown"), ("DELETE", "/pairing"), ("DELETE", "/machines/x"),
+    ("POST", "/ask"), ("POST", "/tokens"), ("POST", "/shutdown"), ("DELETE", "/pairing"), ("DELETE", "/machines/x"),
     ("DELETE", "/models/guide"), ("POST", "/machines/x/name"), ("POST", "/machines/x/roles"),
     ("GET", "/lending"), ("POST", "/lending"), ("POST", "/lending/pause"),
-    ("POST", "/lending/resume"),
+    ("POST", "/lending/resume"), ("POST", "/verdicts"), ("GET", "/settings"), ("POST", "/settings"),
+    ("POST", "/machines/x/address"),
 ]  # fmt: skip
 
 
@@ -87,6 +88,7 @@ async def test_the_snapshot_has_what_faces_show(client: NodeClient) -> None:
     status = await client.get("/status")
     assert set(status) == {
         "node", "machines", "strangers", "discovery", "links", "loaded", "forecasts", "pairing", "answers",
+        "journal", "downloads", "shelf", "hub",
     }  # fmt: skip
     assert status["answers"] == {"running": 0, "waiting": 0}
     (machine,) = (await client.get("/machines"))["machines"]

@@ -21,6 +21,7 @@ from app.node import hosting as hosting_module
 from app.node import requests as asked
 from app.node import running as running_module
 from app.node.hosting import Hosting
+from app.node.journal import Journal
 from app.node.lessons import Lessons
 from app.node.outlook import Outlook
 from app.node.running import Running
@@ -142,7 +143,8 @@ async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[
             NoLinks,
             Lessons(tmp_path / "forecasts.json"),
         )
-        made = Hosting(shelf, nothing, nothing, outlook, 1, group, lambda: None)
+        journal = Journal(tmp_path / "journal.json", dict)
+        made = Hosting(shelf, nothing, nothing, outlook, 1, group, journal, lambda: None)
         yield made
         made.close()
         await made.unload()
@@ -301,6 +303,17 @@ async def test_a_lender_with_less_than_it_said_is_planned_for_again(
     scene.errors.append(short)
     assert await load(hosting, "one") == "loaded"
     assert len(scene.placed) == 3
+
+
+async def test_machines_can_be_left_out_of_plans_and_loads(hosting: Hosting, scene: Scene) -> None:
+    found = await hosting.plan(asked.PlanModel(model="one"), lambda _: None)
+    assert [one["machine"] for one in found["from"]["machines"]] == ["den", "attic"]
+    without = asked.PlanModel(model="one", without=[ATTIC])
+    found = await hosting.plan(without, lambda _: None)
+    assert [one["machine"] for one in found["from"]["machines"]] == ["den"]
+    assert await load(hosting, "one", without=[ATTIC, DEN]) == "host_not_left_out"
+    assert await load(hosting, "one", without=[ATTIC, "gone" * 16]) == "loaded"
+    assert [stage.machine for stage in scene.placed[-1].plan.stages] == [DEN]
 
 
 async def test_what_a_lost_placement_held_counts_only_while_that_is_news(

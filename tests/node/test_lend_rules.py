@@ -225,7 +225,7 @@ def test_the_command_shows_and_changes_and_a_pause_outlives_a_restart(tmp_path: 
                  "--not-with", "game.exe", "--memory", "512MiB")  # fmt: skip
         rules = json.loads(one.run("lend", *words, "--json").stdout)["rules"]
         assert rules == {
-            "memory_bytes": 512 << 20, "devices": [], "idle_s": 300.0,
+            "on": True, "memory_bytes": 512 << 20, "devices": [], "idle_s": 300.0,
             "hours": "mon-fri 18:00-08:00, sat", "battery_percent": 30, "programs": ["game.exe"],
             "gpu": True, "drain_s": 30.0,
         }  # fmt: skip

@@ -10,13 +10,23 @@ from typing import Any
 
 import pytest
 
-from app.catalog.shelf import Shelf
+from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import BadInput
 from app.node import requests as asked
 from app.node.models import Models
 from backends.contract import Layers, Role
 from tests import tiny
+
+
+class Nowhere:
+    """Files that came from nowhere, of which none is ours."""
+
+    def about(self, entry: Entry) -> dict[str, Any]:
+        return {"missing": None}
+
+    async def forget(self, path: Path) -> int | None:
+        return None
 
 
 class Place:
@@ -26,7 +36,7 @@ class Place:
         self.folder, self.loaded = folder, ""
         self.stages = StageStore(folder / "stages", 1 << 30)
         self.shelf = Shelf(folder / "models", folder / "no-guide", self.stages)
-        self.models = Models(self.shelf, self.stages, lambda: self.loaded or None)
+        self.models = Models(self.shelf, self.stages, lambda: self.loaded or None, Nowhere())
 
     async def add(self, name: str | None = None, **shape: Any) -> dict[str, Any]:
         path = tiny.llama(self.folder / "m.gguf", layers=4, **shape)

@@ -46,6 +46,8 @@ def test_every_number_behind_the_words_is_there() -> None:
     assert sent["advice"][0]["facts"]["machine"] == "attic"
     made_from = {one["machine"]: one for one in sent["from"]["machines"]}
     assert made_from["attic"]["link"]["kind"] == "wifi"
+    assert made_from["attic"]["chunk_way_s"] > made_from["attic"]["token_way_s"] > 0.05
+    assert made_from["den"]["token_way_s"] is None
     assert made_from["old"]["speed"]["layer_s"] == 0.2
     assert made_from["new"]["speed"] is None
     assert (sent["from"]["prompt_tokens"], sent["from"]["output_tokens"]) == (512, 256)

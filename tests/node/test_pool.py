@@ -7,6 +7,7 @@ import json
 import random
 import signal
 import sys
+import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -298,6 +299,7 @@ async def test_a_node_that_is_killed_is_offline_and_returns(tmp_path: Path) -> N
         nodes[1].process.kill()
         nodes[1].process.wait()
         await until(nodes[0], lambda machines: not machines["guest"]["online"])
+        await until(nodes[0], lambda machines: machines["guest"]["seen_at"] > time.time() - 60)
         with node(tmp_path / "guest", "guest"):
             await until(nodes[0], lambda machines: machines["guest"]["online"])
 

@@ -25,7 +25,9 @@ class EmptyState(QWidget):
         self.title.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.sentence.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.sentence.setMaximumWidth(sizes.CHAT_WIDTH // 2 + sizes.XXL)
-        inner = column(None, self.title, row(None, self.sentence, None), gap=sizes.S)
+        middle = row(None, self.sentence, None)
+        middle.setStretch(1, 100)  # up to its greatest width
+        inner = column(None, self.title, middle, gap=sizes.S)
         if button is not None:
             inner.addSpacing(sizes.S)
             inner.addLayout(row(None, button, None))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
@@ -25,6 +27,11 @@ def paragraph(text: str = "", role: str = "", parent: QWidget | None = None) -> 
     made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     made.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
     return made
+
+
+def tooltip(text: str) -> str:
+    """Foreign text as a tooltip, which Qt would else take for HTML where it looks like it."""
+    return f"<span>{escape(text)}</span>"
 
 
 class Elided(QLabel):
@@ -57,4 +64,4 @@ class Elided(QLabel):
         shown = self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, self.width())
         if shown != self.text():
             self.setText(shown)
-        self.setToolTip(self._whole if shown != line else "")
+        self.setToolTip(tooltip(self._whole) if shown != line else "")

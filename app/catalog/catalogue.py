@@ -1,0 +1,118 @@
+"""The catalogue that comes with the app: today's open models, their files, what is known of each."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from app.catalog import families
+from app.catalog.hub_address import checked
+from app.core.errors import BadInput
+
+FILE = Path(__file__).resolve().parents[2] / "resources" / "catalogue.json"
+
+Short = Annotated[str, Meta(min_length=1, max_length=120)]
+Size = Annotated[int, Meta(ge=1 << 20, le=1 << 42)]
+Count = Annotated[int, Meta(ge=1, le=1 << 42)]
+Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+GoodAt = Annotated[str, Meta(pattern="^(chat|code|reasoning|languages|small|long texts)$")]
+
+
+class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One version of a model. What nobody could look up is null; the hub says it when it is fetched."""
+
+    file: Short
+    quantisation: Short
+    size_bytes: Size | None
+    sha256: Hash | None
+    recommended: bool = False
+
+
+class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One model of the catalogue."""
+
+    id: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9.-]{0,60}$")]
+    name: Short
+    maker: Short
+    about: Annotated[str, Meta(min_length=20, max_length=200)]
+    good_at: Annotated[tuple[GoodAt, ...], Meta(max_length=6)]
+    parameters: Count | None
+    active_parameters: Count | None
+    architecture: Short
+    n_layers: Annotated[int, Meta(ge=1, le=512)] | None
+    context_length: Count | None
+    kv_bytes_per_token: Count | None
+    licence: Short
+    gated: bool
+    repository: Short
+    revision: Short
+    files: Annotated[tuple[OfferedFile, ...], Meta(min_length=1, max_length=12)]
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether its revision names the same bytes for ever; else sizes may be others today."""
+        return bool(re.fullmatch(r"[0-9a-f]{40}", self.revision))
+
+    @property
+    def splits(self) -> bool:
+        """Whether its family is proved to run split over machines."""
+        return self.architecture in families.FAMILIES
+
+
+class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of it; `made` is the day its facts were looked up."""
+
+    made: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    models: tuple[Offer, ...]
+
+    def find(self, repository: str, file: str) -> tuple[Offer, OfferedFile] | None:
+        """The entry of a file on the hub."""
+        for offer in self.models:
+            if offer.repository == repository:
+                for one in offer.files:
+                    if one.file == file:
+                        return offer, one
+        return None
+
+    def named(self, name: str) -> tuple[Offer, OfferedFile]:
+        """The model that a person means by its id, its name, or the beginning of either; its
+        recommended file, or the one after a colon (`qwen3-8b:Q8_0`). Raises BadInput."""
+        wanted, _, quantisation = name.strip().casefold().partition(":")
+        plain = wanted.replace(" ", "-")
+        exact = [one for one in self.models if plain in (one.id, one.name.casefold())]
+        begins = [one for one in self.models if plain and one.id.startswith(plain)]
+        found = exact or begins
+        if len(found) != 1:
+            code = "catalogue_ambiguous" if found else "catalogue_unknown"
+            there = ", ".join(one.id for one in found or self.models)
+            raise BadInput(code, name=name[:100], there=there)
+        files = found[0].files
+        for one in files:
+            if one.quantisation.casefold() == quantisation or (
+                not quantisation and one.recommended
+            ):
+                return found[0], one
+        there = ", ".join(one.quantisation for one in files)
+        raise BadInput("catalogue_no_version", name=found[0].id, there=there)
+
+    def has(self, sha256: str) -> bool:
+        """Whether a whole file is one the catalogue knows."""
+        return any(one.sha256 == sha256 for offer in self.models for one in offer.files)
+
+
+@cache
+def shipped(path: Path = FILE) -> Catalogue:
+    """The catalogue of this app. Raises BadInput where the file is missing or was changed badly."""
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Catalogue)
+    except (OSError, msgspec.DecodeError):
+        raise BadInput("catalogue_damaged") from None
+    for offer in found.models:
+        for one in offer.files:
+            checked(offer.repository, one.file, offer.revision)
+    return found

@@ -1,0 +1,52 @@
+"""What the name of a GGUF file tells before it is here: its quantisation, whether it is a part, which to recommend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_QUANT = re.compile(
+    r"(?<![A-Za-z0-9])((?:UD-)?(?:I?Q\d(?:_K)?(?:_(?:XXS|XS|XL|NL|S|M|L|0|1|4_4|4_8|8_8))?"
+    r"|TQ[12]_0|MXFP4(?:_MOE)?|BF16|FP?16|FP?32))(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
+# The best first: good answers for the room they take, and made for every processor.
+_LIKED = (
+    "Q4_K_M",
+    "MXFP4",
+    "MXFP4_MOE",
+    "UD-Q4_K_XL",
+    "Q4_K_S",
+    "Q4_0",
+    "IQ4_XS",
+    "Q5_K_M",
+    "Q8_0",
+)
+NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files beside a model that are not one
+
+
+def quantisation_of(file: str) -> str | None:
+    """`Q4_K_M` of `Qwen3-8B-Q4_K_M.gguf`; None where the name does not say."""
+    found = _QUANT.findall(file.rsplit("/", 1)[-1])
+    if not found:
+        return None
+    return str(found[-1]).upper().replace("FP16", "F16").replace("FP32", "F32")
+
+
+def parts_of(file: str) -> int | None:
+    """How many files the model is cut into, when this is one of several."""
+    found = _PART.search(file)
+    return int(found[2]) if found and int(found[2]) > 1 else None
+
+
+def is_model(file: str) -> bool:
+    """Whether a file of a repository may be a model one can chat with."""
+    name = file.rsplit("/", 1)[-1].casefold()
+    return name.endswith(".gguf") and not any(mark in name for mark in NOT_TEXT)
+
+
+def recommended(files: Sequence[str]) -> str | None:
+    """The one to begin with, of those that come in one file."""
+    whole = {quantisation_of(file): file for file in reversed(files) if not parts_of(file)}
+    return next((whole[quant] for quant in _LIKED if quant in whole), None)

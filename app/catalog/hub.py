@@ -1,0 +1,183 @@
+"""Looks for models on the hub: repositories that hold GGUF files, and the files of one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx2
+
+from app.catalog import families
+from app.catalog.gguf_names import is_model, parts_of, quantisation_of, recommended
+from app.catalog.hub_address import Hub, checked, checked_repository
+from app.catalog.hub_client import Limits, spoken_to
+from app.core.errors import AppError, BadInput, Reason, Refused, Unreachable
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+    from huggingface_hub.hf_api import ModelInfo, RepoSibling
+
+T = TypeVar("T")
+SECONDS = 20.0
+MAX_FOUND = 60
+MAX_FILES = 300
+MAX_BYTES = 1 << 44
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A repository with GGUF files. What the hub does not tell is None."""
+
+    repository: str
+    downloads: int | None
+    likes: int | None
+    updated: str | None
+    gated: bool
+    licence: str | None
+    architecture: str | None
+    parameters: int | None
+    context_length: int | None
+
+    @property
+    def splits(self) -> bool | None:
+        return self.architecture in families.FAMILIES if self.architecture else None
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """One GGUF file of a repository; `reason` says why it cannot be used."""
+
+    file: str
+    quantisation: str | None
+    size_bytes: int | None
+    sha256: str | None
+    recommended: bool = False
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The GGUF files of a repository as they were at `revision`, the smallest first."""
+
+    about: Found
+    revision: str
+    files: tuple[HubFile, ...]
+
+
+def search(hub: Hub, text: str, limit: int, token: str | None, limits: Limits) -> list[Found]:
+    """Repositories whose name holds the words, the most downloaded first. Blocks; raises AppError."""
+
+    def ask(api: HfApi) -> list[Found]:
+        models = api.list_models(
+            search=text, filter="gguf", sort="downloads", limit=min(limit, MAX_FOUND),
+            expand=["downloads", "likes", "gated", "tags", "lastModified", "gguf"],
+        )  # fmt: skip
+        return [found for model in models if (found := _found(model))]
+
+    return _asked(hub, token, text, limits, ask)
+
+
+def listing(hub: Hub, repository: str, token: str | None, limits: Limits) -> Listing:
+    """The GGUF files of one repository, with sizes and hashes. Blocks; raises AppError."""
+    checked_repository(repository)
+
+    def ask(api: HfApi) -> Listing:
+        model = api.model_info(repository, files_metadata=True)
+        about = _found(model)
+        if about is None or not re.fullmatch(r"[0-9a-f]{40}", str(model.sha)):
+            raise Unreachable("hub_odd", source=hub.host)
+        return Listing(about, str(model.sha), _files(model.siblings or []))
+
+    return _asked(hub, token, repository, limits, ask)
+
+
+def _asked(hub: Hub, token: str | None, what: str, limits: Limits, ask: Callable[[HfApi], T]) -> T:
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        with spoken_to(hub, limits):
+            return ask(HfApi(endpoint=hub.endpoint, token=token or False))
+    except AppError:
+        raise
+    except HfHubHTTPError as error:
+        raise _refusal(hub, what, error.response.status_code, bool(token)) from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError, AttributeError):
+        raise Unreachable("hub_odd", source=hub.host) from None
+
+
+def _refusal(hub: Hub, what: str, status: int, with_token: bool) -> AppError:
+    if status in (401, 403) and with_token:
+        return Refused("hub_token_wrong", source=hub.host)
+    if status in (401, 403, 404):  # it says 401 of what is not there, too
+        return BadInput("hub_unknown", repository=what[:200], source=hub.host)
+    return Unreachable("hub_fault", source=hub.host, status=status)
+
+
+def _found(model: ModelInfo) -> Found | None:
+    try:
+        checked_repository(model.id)
+    except (BadInput, TypeError):
+        return None
+    given: list[object] = list(model.tags or [])
+    tags = [tag for tag in given if isinstance(tag, str)]
+    licences = [tag.removeprefix("license:") for tag in tags if tag.startswith("license:")]
+    file: dict[str, Any] = model.gguf if isinstance(model.gguf, dict) else {}
+    architecture = file.get("architecture")
+    return Found(
+        repository=model.id,
+        downloads=_number(model.downloads),
+        likes=_number(model.likes),
+        updated=model.last_modified.date().isoformat() if model.last_modified else None,
+        gated=bool(model.gated),
+        licence=licences[0][:60] if licences else None,
+        architecture=architecture[:60] if isinstance(architecture, str) else None,
+        parameters=_number(file.get("total")),
+        context_length=_number(file.get("context_length")),
+    )
+
+
+def _files(siblings: list[RepoSibling]) -> tuple[HubFile, ...]:
+    found: list[HubFile] = []
+    for sibling in siblings[: 10 * MAX_FILES]:
+        name: object = sibling.rfilename
+        if not isinstance(name, str) or not is_model(name):
+            continue
+        size = _number(sibling.lfs.size if sibling.lfs else sibling.size)
+        promised: object = sibling.lfs.sha256 if sibling.lfs else None
+        known = isinstance(promised, str) and _SHA256.fullmatch(promised)
+        sha256 = known[0] if known else None
+        found.append(HubFile(name, quantisation_of(name), size, sha256))
+    found.sort(key=lambda file: (file.size_bytes or MAX_BYTES, file.file))
+    return marked(found[:MAX_FILES])
+
+
+def marked(files: list[HubFile]) -> tuple[HubFile, ...]:
+    """The same files; the one to begin with is marked, and those that cannot be used say why."""
+    best = recommended([file.file for file in files])
+    return tuple(
+        HubFile(
+            one.file, one.quantisation, one.size_bytes, one.sha256,
+            recommended=one.file == best, reason=_reason(one.file),
+        )
+        for one in files
+    )  # fmt: skip
+
+
+def _reason(file: str) -> Reason | None:
+    parts = parts_of(file)
+    if parts:
+        return Reason("hub_in_parts", {"parts": parts})
+    try:
+        checked("a/b", file, None)
+    except BadInput as error:
+        return error.reason
+    return None
+
+
+def _number(value: object) -> int | None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 <= value <= MAX_BYTES else None  # type: ignore[operator,return-value]

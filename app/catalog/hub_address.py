@@ -1,0 +1,118 @@
+"""Where models come from: the hub's address, the hosts it may send us to, and names that are safe in paths."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from app.core.errors import BadInput, Refused
+
+HUB = "https://huggingface.co"
+HUB_HOSTS = ("huggingface.co", "hf.co")  # with everything below them: its stores of large files
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+MAX_URL = 8192  # signed addresses are long
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
+_REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_FILE = re.compile(
+    r"(?:[A-Za-z0-9][A-Za-z0-9._+ -]{0,199}/){0,4}[A-Za-z0-9][A-Za-z0-9._+ -]{0,199}"
+)
+MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """One hub; `HF_ENDPOINT` names another than Hugging Face's own, such as a mirror."""
+
+    endpoint: str = HUB
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str] = os.environ) -> Hub:
+        """The hub of this process. Raises BadInput for an address that nobody should speak to."""
+        endpoint = environ.get("HF_ENDPOINT", "").strip().rstrip("/") or HUB
+        try:
+            parts = urlsplit(endpoint)
+            safe = parts.scheme == "https" or (
+                parts.scheme == "http" and parts.hostname in LOOPBACK
+            )
+            good = safe and bool(parts.hostname) and not parts.username and not parts.query
+        except ValueError:
+            good = False
+        if not good:
+            raise BadInput("hub_address_odd", address=endpoint[:200])
+        return cls(endpoint)
+
+    @property
+    def host(self) -> str:
+        """What people are told: `huggingface.co`."""
+        return urlsplit(self.endpoint).netloc
+
+    def page(self, repository: str) -> str:
+        return f"{self.endpoint}/{repository}"
+
+    def file(self, repository: str, revision: str, file: str) -> str:
+        """Where a file is asked for. The names are checked ones."""
+        return f"{self.endpoint}/{repository}/resolve/{quote(revision, safe='')}/{quote(file)}"
+
+    def is_own(self, url: str) -> bool:
+        """Whether an access token may go to this address: the hub's own scheme, host and port."""
+        here, there = urlsplit(self.endpoint), urlsplit(url)
+        return (here.scheme, here.hostname, here.port) == (there.scheme, there.hostname, there.port)
+
+    def next(self, url: str, location: str) -> str:
+        """The address a redirect leads to. Raises Refused where it leaves the hub's hosts or https."""
+        there = urljoin(url, location)
+        try:
+            parts = urlsplit(there)
+            host = (parts.hostname or "").casefold()
+            odd = parts.username is not None or len(there) > MAX_URL
+        except ValueError:
+            host, odd = "", True
+        if odd or not self._may(parts.scheme, host):
+            raise Refused("hub_redirect_odd", source=self.host, host=host[:100] or "nowhere")
+        return there
+
+    def _may(self, scheme: str, host: str) -> bool:
+        own = (urlsplit(self.endpoint).hostname or "").casefold()
+        if own in LOOPBACK:  # a mirror on this computer
+            return host in LOOPBACK
+        hosts = (own, *HUB_HOSTS)
+        return scheme == "https" and any(host == one or host.endswith(f".{one}") for one in hosts)
+
+
+def checked(repository: str, file: str, revision: str | None) -> tuple[str, str, str]:
+    """The three names of a file on the hub. Raises BadInput for what no file is called."""
+    if not _REPOSITORY.fullmatch(repository):
+        raise BadInput("hub_name_odd", name=repository[:100])
+    if not _FILE.fullmatch(file) or not file.casefold().endswith(".gguf"):
+        raise BadInput("hub_name_odd", name=file[:100])
+    if not _REVISION.fullmatch(revision or MAIN):
+        raise BadInput("hub_name_odd", name=str(revision)[:100])
+    return repository, file, revision or MAIN
+
+
+def checked_repository(repository: str) -> str:
+    if not _REPOSITORY.fullmatch(repository):
+        raise BadInput("hub_name_odd", name=repository[:100])
+    return repository
+
+
+def proxy_of(url: str) -> str | None:
+    """The proxy this system wants for an address, or None; never one for this computer itself."""
+    parts = urlsplit(url)
+    if parts.hostname in LOOPBACK or proxy_bypass(parts.hostname or ""):
+        return None
+    found = getproxies().get(parts.scheme)
+    return found if found and "://" in found else None
+
+
+def trusting() -> ssl.SSLContext:
+    """TLS as this system trusts it: its own store of authorities, not a copy of ours."""
+    import truststore
+
+    return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,0 +1,182 @@
+"""GGUF files that other programs on this computer hold already: found where they are, never moved or changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.catalog.gguf import model_of
+from app.catalog.gguf_check import read_header
+from app.catalog.gguf_names import is_model, parts_of
+from app.catalog.shelf import name_for
+from app.core.errors import AppError, BadInput, Reason
+from app.core.model import Model
+
+MAX_DEPTH = 8
+MAX_ENTRIES = 20_000  # of folders looked into, for each app
+MAX_FILES = 500
+MAX_MANIFEST_BYTES = 1 << 20
+GGUF_LAYER = "application/vnd.ollama.image.model"
+_BLOB = re.compile(r"sha256[:-]([0-9a-f]{64})")
+_PLAIN = ("model", "ggml-model")  # a file's name that says nothing: its folder's does
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder in which a program keeps its models."""
+
+    app: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A file of another program; `reason` says why it cannot be used, then `model` is None."""
+
+    path: Path
+    app: str
+    name: str
+    size_bytes: int
+    model: Model | None
+    reason: Reason | None
+
+
+def places(
+    home: Path | None = None, environ: Mapping[str, str] = os.environ, system: str = sys.platform
+) -> list[Place]:
+    """Where the programs keep their models on this system, the usual place first."""
+    home = home or Path.home()
+    data = _data_folders(home, environ, system)
+    cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
+    hf = Path(environ.get("HF_HOME") or cache / "huggingface")
+    ollama = Path(environ.get("OLLAMA_MODELS") or home / ".ollama" / "models")
+    found = [
+        Place("LM Studio", home / ".lmstudio" / "models"),
+        Place("LM Studio", home / ".cache" / "lm-studio" / "models"),
+        Place("Ollama", ollama),
+        *(Place("Jan", folder / "Jan" / "data") for folder in data),
+        Place("Hugging Face", Path(environ.get("HF_HUB_CACHE") or hf / "hub")),
+    ]
+    if system.startswith("linux"):  # Ollama as a service of the system
+        found.insert(3, Place("Ollama", Path("/usr/share/ollama/.ollama/models")))
+    if chosen := _chosen_by_lm_studio(home):
+        found.insert(0, Place("LM Studio", chosen))
+    return list(dict.fromkeys(found))
+
+
+def app_of(path: Path, known: list[Place]) -> str | None:
+    """The program in whose folder a file lies."""
+    return next((one.app for one in known if path.is_relative_to(one.folder)), None)
+
+
+class OtherApps:
+    """Looks for the files, and remembers the headers it read."""
+
+    def __init__(self, known: list[Place] | None = None) -> None:
+        self.places = places() if known is None else known
+        self._seen: dict[tuple[str, int, int], Model | Reason] = {}
+
+    def files(self) -> list[Other]:
+        """Every GGUF file of every app, each once. Blocks; raises nothing."""
+        found: dict[Path, Other] = {}
+        for place in self.places:
+            named = _ollama(place.folder) if place.app == "Ollama" else _plain(place.folder)
+            for path, name in named:
+                with suppress(OSError):
+                    found.setdefault(path.resolve(), self._other(place.app, path, name))
+                if len(found) >= MAX_FILES:
+                    break
+        return sorted(found.values(), key=lambda one: (one.app, one.name.casefold()))
+
+    def _other(self, app: str, path: Path, name: str) -> Other:
+        about = path.stat()
+        key = (str(path), about.st_size, about.st_mtime_ns)
+        if key not in self._seen:
+            self._seen[key] = _read(path)
+        known = self._seen[key]
+        model = known if isinstance(known, Model) else None
+        reason = known if isinstance(known, Reason) else None
+        return Other(path, app, name_for(name), about.st_size, model, reason)
+
+
+def _read(path: Path) -> Model | Reason:
+    if parts := parts_of(path.name):
+        return Reason("hub_in_parts", {"parts": parts})
+    try:
+        return model_of(read_header(path), "unnamed", "")
+    except AppError as error:
+        return error.reason
+
+
+def _plain(folder: Path) -> Iterator[tuple[Path, str]]:
+    """GGUF files below a folder; links to folders are not followed, links to files are."""
+    looked = 0
+    for here, folders, files in os.walk(folder):
+        depth = len(Path(here).relative_to(folder).parts)
+        folders[:] = sorted(folders) if depth < MAX_DEPTH else []
+        looked += len(folders) + len(files)
+        if looked > MAX_ENTRIES:
+            return
+        for file in sorted(files):
+            if is_model(file):
+                path = Path(here) / file
+                yield path, path.parent.name if path.stem.casefold() in _PLAIN else path.stem
+
+
+def _ollama(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The blobs that Ollama's manifests call the model's weights, named like `qwen3-8b`."""
+    manifests = folder / "manifests"
+    looked = 0
+    for here, folders, files in os.walk(manifests):
+        folders.sort()
+        looked += len(folders) + len(files)
+        if looked > MAX_ENTRIES:
+            return
+        for tag in sorted(files):
+            blob = _blob_of(Path(here) / tag)
+            if blob and (path := folder / "blobs" / f"sha256-{blob}").is_file():
+                yield path, Path(here).name if tag == "latest" else f"{Path(here).name}-{tag}"
+
+
+def _blob_of(manifest: Path) -> str | None:
+    try:
+        with manifest.open("rb") as file:
+            found: Any = json.loads(file.read(MAX_MANIFEST_BYTES))
+        layers = [one for one in found["layers"] if one["mediaType"] == GGUF_LAYER]
+        digest = _BLOB.fullmatch(layers[0]["digest"])
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return None
+    return digest[1] if digest else None
+
+
+def _data_folders(home: Path, environ: Mapping[str, str], system: str) -> list[Path]:
+    """Where programs keep their data, by system; older habits after newer ones."""
+    if system == "win32":
+        return [Path(environ.get("APPDATA") or home / "AppData" / "Roaming")]
+    if system == "darwin":
+        return [home / "Library" / "Application Support"]
+    data = environ.get("XDG_DATA_HOME") or home / ".local" / "share"
+    return [Path(data), Path(environ.get("XDG_CONFIG_HOME") or home / ".config")]
+
+
+def _chosen_by_lm_studio(home: Path) -> Path | None:
+    """The folder a person chose there; it keeps it in its settings."""
+    try:
+        with (home / ".lmstudio" / "settings.json").open("rb") as file:
+            found: Any = json.loads(file.read(MAX_MANIFEST_BYTES))
+        folder = Path(found["downloadsFolder"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return folder if folder.is_absolute() else None
+
+
+def gone(path: Path, app: str) -> BadInput:
+    """The error for a file that its program has deleted."""
+    return BadInput("found_not_here", path=str(path), app=app)

@@ -1,0 +1,195 @@
+"""Get a model: from the catalogue by its name, or from the hub by its repository."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from app.cli import safe_text
+from app.cli.asking import ask_node
+from app.cli.face import Face
+from app.cli.options import HomeOption, JsonOption
+from app.core.errors import AppError, BadInput
+
+if TYPE_CHECKING:
+    from app.cli.progress import Show
+    from app.client import NodeClient
+
+PANEL = "Models"
+LOOK_SECONDS = 0.3
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file on the hub; `revision` is None for the catalogue's own or the newest."""
+
+    repository: str
+    file: str
+    revision: str | None = None
+
+
+def add_to(program: typer.Typer) -> None:
+    program.command(rich_help_panel=PANEL)(pull)
+
+
+def pull(
+    model: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(
+            help="A name of the catalogue, or OWNER/REPOSITORY of the hub; `:Q8_0` behind it chooses a version. "
+            "Without it, the catalogue is listed.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--name", help="Its name on the shelf.", show_default=False),
+    ] = None,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Give the download up and delete what is here of it.")
+    ] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Download a model; Ctrl-C pauses it, the same command goes on."""
+    face = Face(as_json)
+    if model is None:
+        _list(face)
+        return
+    if cancel:
+        answer = ask_node(home, lambda node: _cancel(node, model))
+        face.result(answer, lambda: _cancelled(answer))
+        return
+
+    from app.cli.progress import shown
+
+    with shown(face) as show:
+        answer = ask_node(home, lambda node: _pull(node, model, name, show, face))
+
+    from app.cli.models_view import models_view
+    from app.cli.shapes import Model, read
+
+    face.result(answer, lambda: models_view([read(answer["model"], Model)]))
+
+
+async def _pull(node: NodeClient, model: str, name: str | None, show: Show, face: Face) -> Json:
+    from app.client import segment
+
+    wanted = await _wanted(node, model)
+    order = {
+        "repository": wanted.repository,
+        "file": wanted.file,
+        "revision": wanted.revision,
+        "name": name,
+    }
+    begun = (await node.post("/downloads", order))["download"]
+    try:
+        done = await _followed(node, begun["id"], show)
+    except asyncio.CancelledError:
+        await node.post(f"/downloads/{segment(begun['id'])}/pause")
+        face.note(f"Paused; what is here is kept. `poolhouse pull {model}` goes on.")
+        raise
+    listed = (await node.get("/models"))["models"]
+    found = [one for one in listed if one["name"] == done["model"]]
+    return {"download": done, "model": found[0] if found else {"name": done["model"]}}
+
+
+async def _followed(node: NodeClient, download_id: str, show: Show) -> Json:
+    """The download once it is done, shown while it goes on. Raises AppError when it failed."""
+    while True:
+        listed = (await node.get("/downloads"))["downloads"]
+        now: Json | None = next((one for one in listed if one["id"] == download_id), None)
+        if now is None:
+            raise BadInput("download_unknown")
+        if now["state"] == "done":
+            return now
+        if now["state"] in ("failed", "paused"):
+            raise AppError("pull_ended", why=now["reason"] or "It was paused elsewhere.")
+        step = {"starting": "checking", "checking": "hashing"}.get(now["state"], "downloading")
+        if now["total_bytes"]:
+            progress = {"done": now["done_bytes"], "total": now["total_bytes"], "unit": "bytes"}
+            show({"step": step, "machine": None, **progress})
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _wanted(node: NodeClient, model: str) -> Wanted:
+    """What a person means. Raises BadInput."""
+    if "/" not in model:
+        from app.catalog.catalogue import shipped
+
+        offer, one = shipped().named(model)
+        return Wanted(offer.repository, one.file)
+    owner, repository, *file = model.split("/", 2)
+    if file:
+        return Wanted(f"{owner}/{repository}", file[0])
+    repository, _, version = repository.partition(":")
+    return await _on_the_hub(node, f"{owner}/{repository}", version)
+
+
+async def _on_the_hub(node: NodeClient, repository: str, version: str) -> Wanted:
+    from app.client import segment
+
+    listing = await node.get(f"/search/files?repo={segment(repository)}")
+    files = [one for one in listing["files"] if one["usable"]]
+    for one in files:
+        chosen = (one["quantisation"] or "").casefold() == version.casefold()
+        if chosen if version else one["recommended"]:
+            return Wanted(repository, one["file"], listing["revision"])
+    there = ", ".join(str(one["quantisation"] or one["file"]) for one in files) or "none"
+    raise BadInput("catalogue_no_version", name=repository, there=there)
+
+
+async def _cancel(node: NodeClient, model: str) -> Json:
+    from app.client import segment
+
+    listed = (await node.get("/downloads"))["downloads"]
+    plain = model.casefold()
+    for one in listed:
+        names = (one["id"], one["name"], one["repository"], f"{one['repository']}/{one['file']}")
+        if plain in (name.casefold() for name in names):
+            return await node.delete(f"/downloads/{segment(one['id'])}")
+    wanted = await _wanted(node, model)
+    for one in listed:
+        if (one["repository"], one["file"]) == (wanted.repository, wanted.file):
+            return await node.delete(f"/downloads/{segment(one['id'])}")
+    raise BadInput("download_unknown")
+
+
+def _cancelled(answer: Json) -> str:
+    from app.cli.amounts import size
+
+    freed = int(answer.get("freed_bytes") or 0)
+    return "The download is off the list." + (f" {size(freed)} are freed." if freed else "")
+
+
+def _list(face: Face) -> None:
+    import msgspec
+
+    from app.catalog.catalogue import shipped
+
+    known = shipped()
+    face.result(msgspec.to_builtins(known), lambda: _table(known.models))
+
+
+def _table(offers: Any) -> Any:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from app.cli.amounts import size
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("Name", no_wrap=True)
+    table.add_column("Size", justify="right", no_wrap=True)
+    table.add_column("Licence", no_wrap=True)
+    table.add_column("Good at")
+    for offer in offers:
+        best = next(one for one in offer.files if one.recommended)
+        n_bytes = size(best.size_bytes) if best.size_bytes else "not known"
+        table.add_row(offer.id, n_bytes, safe_text.name(offer.licence), ", ".join(offer.good_at))
+    return Group(table, Text("`poolhouse pull NAME` gets one.", style="dim"))

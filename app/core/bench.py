@@ -1,0 +1,192 @@
+"""Figures of a benchmark from what was timed, and how much to ask. Pure: no clock, no network."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+COLUMNS = ("busy_s", "wait_s", "bytes_in", "bytes_out", "steps")
+BYTE_TOKENS = (3, 259)  # what every byte-level vocabulary holds, when its size is not known
+WARM_UP_TOKENS = 16
+GREEDY = {"temperature": 0.0, "seed": 0}
+
+
+class Held(Protocol):
+    """Which machine held a stage."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def machine(self) -> str: ...
+
+
+class Did(Protocol):
+    """What one stage did for one answer. `machine` is its id or its name."""
+
+    @property
+    def machine(self) -> str: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+    @property
+    def busy_s(self) -> float: ...
+    @property
+    def wait_s(self) -> float: ...
+    @property
+    def bytes_in(self) -> float: ...
+    @property
+    def bytes_out(self) -> float: ...
+    @property
+    def steps(self) -> float: ...
+
+
+class Answer(Protocol):
+    """The end of an answer as the node tells it."""
+
+    @property
+    def token_ids(self) -> Sequence[int]: ...
+    @property
+    def prompt_tokens(self) -> int: ...
+    @property
+    def reused_tokens(self) -> int: ...
+    @property
+    def ttft_s(self) -> float | None: ...
+    @property
+    def decode_tok_s(self) -> float | None: ...
+    @property
+    def recoveries(self) -> int: ...
+    @property
+    def placement(self) -> Sequence[Held]: ...
+    @property
+    def stages(self) -> Sequence[Did]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One answer as its asker saw it. Seconds count from the moment it was asked."""
+
+    first_seconds: float
+    last_seconds: float
+    answer: Answer
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.answer.token_ids)
+
+    @property
+    def decode_tok_s(self) -> float | None:
+        """Tokens after the first one, by the time they took; None when there are none."""
+        took = self.last_seconds - self.first_seconds
+        return (self.n_tokens - 1) / took if self.n_tokens > 1 and took > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One run: answers asked together, and how long it took until the last had ended."""
+
+    timed: tuple[Timed, ...]
+    seconds: float
+
+    @property
+    def total_tok_s(self) -> float:
+        return sum(one.n_tokens for one in self.timed) / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Several measurements of one thing; `deviation` is the sample's, None for a single one."""
+
+    mean: float
+    deviation: float | None
+    low: float
+    high: float
+    runs: int
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """Mean and spread, or None where nothing was measured."""
+    if not values:
+        return None
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return Spread(statistics.fmean(values), deviation, min(values), max(values), len(values))
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The nearest-rank percentile: the smallest value that `share` of all do not exceed."""
+    if not values:
+        return None
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def prompt_ids(seed: int, which: tuple[int, int, int], n: int, n_vocab: int | None) -> list[int]:
+    """`n` random ids, others for each (streams, run, stream): no prefix can be reused."""
+    low, high = (BYTE_TOKENS[0], n_vocab) if n_vocab and n_vocab > 64 else BYTE_TOKENS
+    chance = hashlib.shake_256(f"{seed}/{which}".encode()).digest(4 * n)
+    drawn = (int.from_bytes(chance[4 * at : 4 * at + 4]) for at in range(n))
+    return [low + number % (high - low) for number in drawn]
+
+
+def question(
+    seed: int, which: tuple[int, int, int], n_prompt: int, n_tokens: int, n_vocab: int | None
+) -> dict[str, Any]:
+    """The body of one POST /ask: a prompt that nobody asked before, an answer of just so many tokens."""
+    return {
+        "prompt_ids": prompt_ids(seed, which, n_prompt, n_vocab),
+        "raw": True,
+        "max_tokens": n_tokens,
+        "ignore_end": True,
+        "sampling": GREEDY,
+    }
+
+
+def figures(streams: int, rounds: Sequence[Round]) -> dict[str, Any]:
+    """All figures of the runs with so many streams at once, as they stand in the JSON."""
+    every = [one for run in rounds for one in run.timed]
+    firsts = [one.first_seconds for one in every]
+    rates = [one.decode_tok_s for one in every if one.decode_tok_s is not None]
+    return {
+        "streams": streams,
+        "runs": len(rounds),
+        "ttft_s": _known(spread(firsts)),
+        "ttft_p99_s": percentile(firsts, 0.99),
+        "prefill_tok_s": _known(spread([o.answer.prompt_tokens / o.first_seconds for o in every])),
+        "decode_tok_s": _known(spread(rates)),
+        "total_tok_s": _known(spread([run.total_tok_s for run in rounds])),
+        "tokens": [one.n_tokens for one in every],
+        "reused_tokens": sum(one.answer.reused_tokens for one in every),
+        "recoveries": sum(one.answer.recoveries for one in every),
+        "node_ttft_s": _known(spread([o.answer.ttft_s for o in every if o.answer.ttft_s])),
+        "node_decode_tok_s": _known(
+            spread([o.answer.decode_tok_s for o in every if o.answer.decode_tok_s])
+        ),
+        "stages": stages([one.answer for one in every]),
+    }
+
+
+def stages(answers: Sequence[Answer]) -> list[dict[str, Any]]:
+    """What each stage did for an answer, as the mean of all answers."""
+    held: dict[tuple[str, int, int], list[tuple[float, ...]]] = {}
+    for answer in answers:
+        for one in answer.stages:
+            names = {stage.id: stage.machine for stage in answer.placement}
+            machine = names.get(one.machine, one.machine)
+            did = (one.busy_s, one.wait_s, one.bytes_in, one.bytes_out, one.steps)
+            held.setdefault((machine, one.first, one.last), []).append(did)
+    return [
+        {
+            "machine": machine, "first": first, "last": last,
+            **dict(zip(COLUMNS,
+                       (statistics.fmean(column) for column in zip(*did, strict=True)),
+                       strict=True)),
+        }
+        for (machine, first, last), did in sorted(held.items(), key=lambda item: item[0][1])
+    ]  # fmt: skip
+
+
+def _known(value: Spread | None) -> dict[str, Any] | None:
+    return None if value is None else asdict(value)

@@ -1,0 +1,218 @@
+"""A chat as a tree of messages: add, edit, branch, switch, fork, trim. Values in, new values out.
+
+Every message names the one before it, so an edited question or a second answer is a brother of the
+first. `leaf` is the end of the branch that is shown. Ids and times come in as arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, NewType
+
+ChatId = NewType("ChatId", str)
+MessageId = NewType("MessageId", str)
+
+Details = Mapping[str, Any]  # what JSON can hold; never changed in place
+Sampling = Mapping[str, float | int]  # only what differs from the default, by the node's names
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one side said. `details` holds figures and attachments, by the names below."""
+
+    id: MessageId
+    parent: MessageId | None
+    role: Role
+    text: str
+    made_at: float  # seconds since 1970
+    details: Details = field(default_factory=dict)
+
+
+# Names in `details`: "model" who answered; "figures" the node's `done` without its text; "attachments"
+# a list of {"name", "text"}; "notes" sentences; "ended" why the text stops where it does.
+MODEL, FIGURES, ATTACHMENTS, NOTES, ENDED = "model", "figures", "attachments", "notes", "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """One conversation with its settings and all its branches, in the order they were made."""
+
+    id: ChatId
+    title: str = ""  # "": nobody has named it, and nothing is said yet
+    folder: str = ""  # "": in none
+    pinned: bool = False
+    archived: bool = False
+    model: str | None = None  # None: whichever is loaded
+    system: str = ""
+    sampling: Sampling = field(default_factory=dict)
+    context: int | None = None  # tokens; None: what the model is loaded with
+    draft: str = ""
+    messages: Mapping[MessageId, Message] = field(default_factory=dict)
+    leaf: MessageId | None = None
+    changed_at: float = 0.0  # when something was last said in it
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A chat in the list, without its messages."""
+
+    id: ChatId
+    title: str
+    folder: str
+    pinned: bool
+    archived: bool
+    changed_at: float
+
+
+def path(chat: Chat) -> tuple[Message, ...]:
+    """The branch that is shown, from its first message to its leaf."""
+    return path_to(chat, chat.leaf)
+
+
+def path_to(chat: Chat, end: MessageId | None) -> tuple[Message, ...]:
+    """All messages up to `end`, the first one first. Raises KeyError for an unknown one."""
+    found: list[Message] = []
+    while end is not None:
+        message = chat.messages[end]
+        found.append(message)
+        end = message.parent
+    return tuple(reversed(found))
+
+
+def siblings(chat: Chat, message: MessageId) -> tuple[MessageId, ...]:
+    """The versions of a message, itself among them, in the order they were made."""
+    here = chat.messages[message]
+    return tuple(
+        one.id
+        for one in chat.messages.values()
+        if one.parent == here.parent and one.role == here.role
+    )
+
+
+def versions(chat: Chat) -> dict[MessageId, tuple[MessageId, ...]]:
+    """`siblings` of every message at once: a long chat asks for all of them."""
+    groups: dict[tuple[MessageId | None, Role], list[MessageId]] = {}
+    for one in chat.messages.values():
+        groups.setdefault((one.parent, one.role), []).append(one.id)
+    return {ident: tuple(group) for group in groups.values() for ident in group}
+
+
+def add(chat: Chat, message: Message) -> Chat:
+    """With one more message, which is the leaf now.
+
+    Raises ValueError for an id that is taken or a parent that is not there.
+    """
+    if message.id in chat.messages:
+        raise ValueError("the id of a message is taken")
+    if message.parent is not None and message.parent not in chat.messages:
+        raise ValueError("a message answers one that is not there")
+    return replace(
+        chat,
+        messages={**chat.messages, message.id: message},
+        leaf=message.id,
+        changed_at=max(chat.changed_at, message.made_at),
+    )
+
+
+def edit(chat: Chat, message: MessageId, text: str, new: MessageId, made_at: float) -> Chat:
+    """A new version of a question or an answer beside the old one; attachments go with it."""
+    old = chat.messages[message]
+    kept = {ATTACHMENTS: old.details[ATTACHMENTS]} if ATTACHMENTS in old.details else {}
+    return add(chat, replace(old, id=new, text=text, made_at=made_at, details=kept))
+
+
+def say(chat: Chat, message: MessageId, text: str, details: Details | None = None) -> Chat:
+    """The same message with other text (an answer that grows), and other details if given."""
+    old = chat.messages[message]
+    now = replace(old, text=text, details=old.details if details is None else details)
+    return replace(chat, messages={**chat.messages, message: now})
+
+
+def switch(chat: Chat, message: MessageId) -> Chat:
+    """Show the branch through `message`, down to the newest message after it."""
+    newest = {one.parent: one.id for one in chat.messages.values()}  # the last one wins
+    end = chat.messages[message].id
+    while end in newest:
+        end = newest[end]
+    return replace(chat, leaf=end)
+
+
+def remove(chat: Chat, message: MessageId) -> Chat:
+    """Without `message` and all that follows it. A leaf among them moves to what is nearest."""
+    gone = {message}
+    for one in chat.messages.values():  # parents come before their children
+        if one.parent in gone:
+            gone.add(one.id)
+    kept = {ident: one for ident, one in chat.messages.items() if ident not in gone}
+    left = replace(chat, messages=kept)
+    if chat.leaf not in gone:
+        return left
+    others = [ident for ident in siblings(chat, message) if ident != message]
+    if others:
+        return switch(left, others[-1])
+    return replace(left, leaf=chat.messages[message].parent)
+
+
+def clone(chat: Chat, new: ChatId, title: str) -> Chat:
+    """The same chat once more, with every branch; not pinned, and without its draft."""
+    return replace(chat, id=new, title=title, pinned=False, archived=False, draft="")
+
+
+def fork(chat: Chat, at: MessageId, new: ChatId, title: str) -> Chat:
+    """A chat of its own with only the messages that lead to `at`."""
+    kept = {message.id: message for message in path_to(chat, at)}
+    return replace(clone(chat, new, title), messages=kept, leaf=at)
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """What of a branch fits. `dropped` counts the messages left out at its beginning."""
+
+    kept: tuple[Message, ...]
+    dropped: int
+    tokens: int  # of what is kept
+
+
+def trim(branch: Sequence[Message], budget: int, tokens_of: Callable[[Message], int]) -> Trimmed:
+    """The end of `branch` that fits in `budget` tokens, beginning with a question.
+
+    Whole turns are dropped, the oldest first. The last question and what follows it always stay,
+    even if they alone are too long: nothing is cut silently, the node says what does not fit.
+    """
+    counts = [tokens_of(message) for message in branch]
+    total, begin = sum(counts), 0
+    for place, message in enumerate(branch):
+        if total <= budget:
+            break
+        if message.role is Role.USER and place > begin:
+            total -= sum(counts[begin:place])
+            begin = place
+    return Trimmed(tuple(branch[begin:]), begin, total)
+
+
+def heading(chat: Chat) -> Heading:
+    """The chat's line in the list."""
+    return Heading(
+        chat.id, title_of(chat), chat.folder, chat.pinned, chat.archived, chat.changed_at
+    )
+
+
+TITLE_CHARACTERS = 60
+
+
+def title_of(chat: Chat) -> str:
+    """The name somebody gave it, else the beginning of the first question; "" if there is none."""
+    if chat.title:
+        return chat.title
+    first = next((m for m in chat.messages.values() if m.role is Role.USER), None)
+    words = " ".join(first.text[: 4 * TITLE_CHARACTERS].split()) if first else ""
+    if len(words) <= TITLE_CHARACTERS:
+        return words
+    return words[:TITLE_CHARACTERS].rsplit(" ", 1)[0].rstrip(",;:.") + "…"

@@ -1,0 +1,68 @@
+"""What a check found, and of several findings the one that most probably is the cause. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# The likeliest first. What is not named here comes after, in the order of the checks.
+LIKELIEST = (
+    "node_away",
+    "node_other_version",
+    "removed_needs_reset",
+    "discovery_no_network",
+    "discovery_identity_copied",
+    "identity_copied",
+    "version_differs",
+    "protocol_differs",
+    "peer_is_another",
+    "peer_refused_us",
+    "peer_silent",
+    "discovery_no_multicast",
+    "discovery_failed",
+    "peer_unreachable",
+    "other_network",
+    "peer_offline",
+    "peer_address_unknown",
+    "only_this_machine",
+    "discovery_alone",
+    "vpn_up",
+    "discovery_off",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding. `ok` is None for what is worth knowing and no fault.
+
+    code: which finding it is, for whoever offers a cure; address: of the machine it is about;
+    tested: false where it could not be looked at.
+    """
+
+    name: str
+    ok: bool | None
+    cause: str = ""
+    cure: str = ""
+    code: str = ""
+    machine: str = ""
+    address: str = ""
+    tested: bool = True
+
+
+def likeliest(checks: Iterable[Check]) -> Check | None:
+    """The most probable cause why machines do not see each other; None where nothing was found.
+
+    A failed check comes before a mere note, and a note counts only when it can be a cause.
+    """
+    found = [one for one in checks if one.ok is False or (one.ok is None and _may_explain(one))]
+    return min(found, key=_rank, default=None)
+
+
+def _may_explain(check: Check) -> bool:
+    return check.code in LIKELIEST
+
+
+def _rank(check: Check) -> tuple[bool, int]:
+    """Of equal ones `min` keeps the first."""
+    known = LIKELIEST.index(check.code) if check.code in LIKELIEST else len(LIKELIEST)
+    return check.ok is not False, known

@@ -1,0 +1,46 @@
+"""The sentences of getting models: the hub, downloads, the access token, files of other apps."""
+
+from __future__ import annotations
+
+DOWNLOAD_SENTENCES: dict[str, str] = {
+    # the hub
+    "hub_address_odd": "HF_ENDPOINT is set to {address}, which is no https address. Change it, then start again.",
+    "hub_name_odd": "{name} cannot be a GGUF file or repository of the hub. Check it, or search for the model.",
+    "hub_away": "{source} cannot be reached. Check the internet connection, then try again.",
+    "hub_slow": "{source} takes too long to answer. Try again in a moment.",
+    "hub_busy": "{source} wants fewer requests just now. Try again in a few minutes.",
+    "hub_fault": "{source} has trouble of its own (error {status}). Try again later.",
+    "hub_odd": "What {source} answered was not understood. Try again later, or update the app.",
+    "hub_answer_long": "The answer of {source} was too long and was refused. Search for something narrower.",
+    "hub_unknown": "{repository} is not on {source}, or it is private. Check the name, or search for it.",
+    "hub_file_unknown": "{repository} has no file {file} any more. Choose another version of the model.",
+    "hub_redirect_odd": "{source} points to {host}, where models are not taken from, so nothing was sent there. "
+    "Try again later.",
+    "hub_gated": "Your account may not have {repository} yet. Agree to its terms on its page, then try again.",
+    "hub_token_needed": "{repository} is given only to people who agreed to its terms. "
+    "Agree on its page, and put an access token into Settings.",
+    "hub_token_wrong": "{source} did not accept the access token. Put a new one into Settings, then try again.",
+    "hub_in_parts": "It comes in {parts} files, which cannot be read yet. Choose a version in one file.",
+    # downloads
+    "download_unknown": "There is no such download any more.",
+    "download_no_room": "Not enough space in {folder}: {needed_bytes} are needed with the 5 GiB that stay free, "
+    "and {free_bytes} are free. Free some space, then try again.",
+    "download_no_size": "{source} does not say how large {file} is, so it was not begun. Choose another version.",
+    "download_other_size": "{file} has {found_bytes} on {source} and {known_bytes} were promised. "
+    "Choose another version, or try again later.",
+    "download_other_file": "{file} on {source} is no longer the file this app knows. "
+    "Search for the model online and take it from there.",
+    "download_broken": "The connection to {source} broke {tries} times. What is here is kept: press Resume to go on.",
+    "download_damaged": "{file} arrived damaged and was not used. Download it again.",
+    "download_stopped": "The part that is here could not be read: {why}. Download it again.",
+    "pull_ended": "The download ended: {why}",
+    "catalogue_damaged": "The list of models that came with the app is damaged. Install the app again.",
+    "catalogue_unknown": "{name} is not in the catalogue. There are: {there}.",
+    "catalogue_ambiguous": "{name} could be any of: {there}. Type more of the name.",
+    "catalogue_no_version": "{name} has no such version. There are: {there}.",
+    # the access token
+    "token_odd": "That is no access token: it is one word that begins with hf_. Copy it again.",
+    "token_locked": "The place for the access token cannot be opened. Unlock the system keyring, then try again.",
+    # files of other apps
+    "found_not_here": "{path} belongs to {app}, which has deleted it. Look again for files of other apps.",
+}

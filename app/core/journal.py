@@ -1,0 +1,87 @@
+"""What is worth writing down when a node's snapshot has changed. Pure: two snapshots in, reasons out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.core.errors import Fact, Reason
+
+Json = dict[str, Any]
+
+
+def news(before: Json, now: Json) -> list[Reason]:
+    """What happened between two snapshots of one node, in the order in which it is told."""
+    return [*_machines(before, now), *_model(before, now), *_lending(before, now)]
+
+
+def kind_of(code: str) -> str:
+    """What an entry is about: `machine`, `model`, `lending` or `node`."""
+    return code.split("_")[1]
+
+
+def _machines(before: Json, now: Json) -> Iterator[Reason]:
+    old, new = before.get("machines") or {}, now.get("machines") or {}
+    for key in old.keys() - new.keys():
+        yield _reason("log_machine_removed", machine=old[key]["name"])
+    for key, machine in new.items():
+        was, name = old.get(key), machine["name"]
+        if was is None:
+            yield _reason("log_machine_added", machine=name)
+        elif was["name"] != name:
+            yield _reason("log_machine_renamed", before=was["name"], machine=name)
+        if machine.get("this") or machine["online"] == bool(was and was["online"]):
+            continue
+        if machine["online"]:
+            yield _reason("log_machine_came", machine=name)
+        elif machine.get("reason"):
+            yield _reason("log_machine_lost", machine=name, why=machine["reason"])
+        else:
+            yield _reason("log_machine_left", machine=name)
+
+
+def _model(before: Json, now: Json) -> Iterator[Reason]:
+    """A load that fails says why itself: the snapshot only shows that it is gone."""
+    old, new = before.get("loaded") or {}, now.get("loaded") or {}
+    was, state = old.get("state"), new.get("state")
+    same = old.get("model") == new.get("model") and was == state
+    if was == "ready" and state is None:
+        yield _reason("log_model_unloaded", model=old["model"])
+    elif same:
+        return
+    elif state == "loading":
+        many = len(new.get("machines") or ())
+        code = "log_model_begun" if many > 1 else "log_model_alone"
+        yield _reason(code, model=new["model"], machines=many)
+    elif state == "ready":
+        seconds = round(new.get("loaded_seconds") or 0.0, 1)
+        yield _reason("log_model_ready", model=new["model"], seconds=seconds)
+    elif state == "lost":
+        yield _reason("log_model_lost", model=new["model"], why=new.get("reason") or "")
+
+
+LENDS = ("ready", "working")
+
+
+def _lending(before: Json, now: Json) -> Iterator[Reason]:
+    old, new = _of(before), _of(now)
+    was, state = old.get("state"), new.get("state")
+    if state in LENDS and was is not None and was not in LENDS:
+        yield _reason("log_lending_on")
+    elif state == "off" and was not in ("off", None):
+        yield _reason("log_lending_off")
+    elif state in ("paused", "draining") and (state, old.get("reason")) != (was, new.get("reason")):
+        yield _reason(f"log_lending_{state}", why=new.get("reason") or "")
+    users, known = set(new.get("used_by") or ()), set(old.get("used_by") or ())
+    for name in sorted(users - known):
+        yield _reason("log_lending_used", machine=name)
+    for name in sorted(known - users):
+        yield _reason("log_lending_unused", machine=name)
+
+
+def _of(snapshot: Json) -> Json:
+    return (snapshot.get("node") or {}).get("lending") or {}
+
+
+def _reason(code: str, **facts: Fact) -> Reason:
+    return Reason(code, facts)

@@ -1,0 +1,28 @@
+"""The sentences of the Activity page: what happened in the household, and what could not be kept."""
+
+from __future__ import annotations
+
+JOURNAL_SENTENCES: dict[str, str] = {
+    "log_node_started": "Poolhouse {version} started.",
+    "log_machine_added": "{machine} belongs to the household now.",
+    "log_machine_came": "{machine} is connected.",
+    "log_machine_left": "{machine} is not connected any more.",
+    "log_machine_lost": "{machine} is not connected any more. {why}",
+    "log_machine_removed": "{machine} was removed from the household.",
+    "log_machine_renamed": "{before} is called {machine} now.",
+    "log_model_alone": "Loading {model} on this machine.",
+    "log_model_begun": "Loading {model} on {machines} machines.",
+    "log_model_ready": "{model} is ready, after {seconds} seconds.",
+    "log_model_failed": "{model} was not loaded. {why}",
+    "log_model_stopped": "Loading {model} was stopped.",
+    "log_model_unloaded": "{model} was unloaded, and its memory is free again.",
+    "log_model_lost": "{model} was lost. {why}",
+    "log_lending_off": "Lending is off.",
+    "log_lending_on": "Lending is on.",
+    "log_lending_draining": "Lending ends after the running answer. {why}",
+    "log_lending_paused": "Lending is paused. {why}",
+    "log_lending_used": "{machine} uses memory of this machine.",
+    "log_lending_unused": "{machine} gave the memory of this machine back.",
+    "report_unwritten": "{path} cannot be written: {why}. Choose another folder.",
+    "bench_unkept": "The result is shown, but cannot be kept: {why}. Check the disk.",
+}

@@ -1,0 +1,101 @@
+"""Takes names, addresses and secrets out of texts that are handed to somebody else. Pure.
+
+The same thing gets the same word in all texts, so that a log can still be followed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+_IPV4 = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.]*\d)")
+_IPV6 = re.compile(
+    r"(?<![\w:.])(?=[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f:.]{2,45}(?:%\w{1,16})?"
+)
+_MAC = re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])")
+_MAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+_ID = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{16,}(?![0-9A-Za-z])")
+_SECRET = re.compile(r"(?<![0-9A-Za-z])hf_[0-9A-Za-z]{6,}|(?<=Bearer )\S+", re.IGNORECASE)
+MOST_CHARACTERS = 20_000  # of one line: patterns may take a while, and nobody reads more of it
+_IN_HOME = re.compile(r"~(?:[/\\][^\s\"'/\\]+)+([/\\][^\s\"'/\\]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known to be private: machines' names, people's names, and the folder of the user."""
+
+    machines: Sequence[str] = ()
+    people: Sequence[str] = ()
+    folders: Sequence[str] = ()
+
+
+def redacted(texts: Mapping[str, str], known: Known) -> dict[str, str]:
+    """The same texts without what is private; `texts` are by any key, in the order they are read."""
+    words = _Words()
+    return {
+        key: "".join(_one(_cut(line), known, words) for line in text.splitlines(keepends=True))
+        for key, text in texts.items()
+    }
+
+
+class _Words:
+    """Which word stands for what; numbered as they are met."""
+
+    def __init__(self) -> None:
+        self._given: dict[tuple[str, str], str] = {}
+
+    def __call__(self, kind: str, what: str) -> str:
+        many = sum(1 for other, _ in self._given if other == kind)
+        return self._given.setdefault((kind, what.casefold()), f"{kind}-{many + 1}")
+
+
+def _one(text: str, known: Known, words: _Words) -> str:
+    for folder in sorted(filter(None, known.folders), key=len, reverse=True):
+        text = text.replace(folder, "~")
+        text = text.replace(folder.replace("\\", "\\\\"), "~")  # as JSON writes it
+    text = _IN_HOME.sub(r"~/…\1", text)
+    text = _SECRET.sub("secret", text)
+    text = _MAIL.sub(lambda found: words("mail", found[0]), text)
+    for kind, names in (("machine", known.machines), ("person", known.people)):
+        text = _without(names, text, _numbered(words, kind))
+    text = _MAC.sub(lambda found: words("address", found[0]), text)
+    text = _ID.sub(lambda found: words("id", found[0]), text)
+    for pattern in (_IPV6, _IPV4):
+        text = pattern.sub(lambda found: _address(found[0], words), text)
+    return text
+
+
+def _cut(line: str) -> str:
+    if len(line) <= MOST_CHARACTERS:
+        return line
+    return f"{line[:MOST_CHARACTERS]}… ({len(line) - MOST_CHARACTERS} characters left out)\n"
+
+
+def _numbered(words: _Words, kind: str) -> Callable[[re.Match[str]], str]:
+    return lambda found: words(kind, found[0])
+
+
+def _without(names: Sequence[str], text: str, word: Callable[[re.Match[str]], str]) -> str:
+    """All of them at once and the longest first, so that no replacement is replaced again."""
+    wanted = sorted({name for name in names if name.strip()}, key=lambda name: (-len(name), name))
+    if not wanted:
+        return text
+    either = "|".join(map(re.escape, wanted))
+    return re.sub(rf"(?<![^\W_])(?:{either})(?![^\W_])", word, text, flags=re.IGNORECASE)
+
+
+def _address(text: str, words: _Words) -> str:
+    """A word for an address; addresses that say nothing stay, and so does what is none."""
+    trimmed = text.rstrip(":.")
+    rest = text[len(trimmed) :]
+    for candidate, behind in ((text, ""), (trimmed, rest)):
+        try:
+            address = ipaddress.ip_address(candidate.partition("%")[0])
+        except ValueError:
+            continue
+        if address.is_loopback or address.is_unspecified:
+            return text
+        return words("address", candidate.partition("%")[0]) + behind
+    return text

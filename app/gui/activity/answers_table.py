@@ -1,0 +1,157 @@
+"""The last answers as a table: when, how much, how fast, and how fast it was said to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.activity.entries import Answer
+from app.gui.activity.moments import clock, exact
+from app.gui.theme import Theme
+
+Index = QModelIndex | QPersistentModelIndex
+AT, MODEL, TOKENS, FIRST, FIRST_SAID, SPEED, SPEED_SAID = range(7)
+FIGURES = (TOKENS, FIRST, FIRST_SAID, SPEED, SPEED_SAID)
+SHOWN_ROWS = 5
+
+
+class AnswersModel(QAbstractTableModel):
+    """The newest answer first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[Answer] = []
+
+    def show(self, answers: Iterable[Answer]) -> None:
+        """Other answers; nothing happens where they are the same."""
+        rows = list(answers)[::-1]
+        if rows != self._rows:
+            self.beginResetModel()
+            self._rows = rows
+            self.endResetModel()
+
+    def answer(self, row: int) -> Answer | None:
+        return self._rows[row] if 0 <= row < len(self._rows) else None
+
+    def row_of(self, number: int) -> int:
+        """The row of an answer, or -1."""
+        return next((row for row, one in enumerate(self._rows) if one.number == number), -1)
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008  Qt's name and manner
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        return 0 if parent.isValid() else 7
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> object:
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _side(section)
+        if role != Qt.ItemDataRole.DisplayRole:
+            return None
+        return (
+            self.tr("When"), self.tr("Model"), self.tr("Tokens"), self.tr("First token"),
+            self.tr("forecast"), self.tr("Speed"), self.tr("forecast"),
+        )[section]  # fmt: skip
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        one = self._rows[index.row()]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _side(index.column())
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._words(one, index.column())
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return f"{exact(one.at)}\n{self.end_of(one)}" if index.column() == AT else None
+        return None
+
+    def end_of(self, one: Answer) -> str:
+        """How an answer ended, in a sentence."""
+        return {
+            "stop": self.tr("It came to its end."),
+            "length": self.tr("It reached its limit of tokens."),
+            "stopped": self.tr("It was stopped."),
+            "failed": self.tr("It broke off; the log says why."),
+        }.get(one.end, one.end)
+
+    def _words(self, one: Answer, column: int) -> str:
+        if column == AT:
+            return clock(one.at)
+        if column == MODEL:
+            return one.model
+        if column == TOKENS:
+            return formats.number(one.tokens)
+        value = {
+            FIRST: one.ttft_s, FIRST_SAID: one.forecast_ttft_s,
+            SPEED: one.decode_tok_s, SPEED_SAID: one.forecast_tok_s,
+        }[column]  # fmt: skip
+        if not value:
+            if column in (FIRST_SAID, SPEED_SAID):
+                return self.tr("none")
+            broken = one.end in ("stopped", "failed")
+            return self.end_word(one) if broken else self.tr("not measured")
+        return formats.seconds(value) if column in (FIRST, FIRST_SAID) else formats.speed(value)
+
+    def end_word(self, one: Answer) -> str:
+        return self.tr("stopped") if one.end == "stopped" else self.tr("broke off")
+
+
+class AnswersTable(QTableView):
+    """`chosen(answer)` is called when another row is chosen."""
+
+    def __init__(
+        self, theme: Theme, chosen: Callable[[Answer | None], object], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._theme, self._chosen = theme, chosen
+        self.rows = AnswersModel()
+        self.rows.setParent(self)
+        self.setModel(self.rows)
+        self.setAccessibleName(self.tr("The last answers"))
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setTabKeyNavigation(False)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.verticalHeader().hide()
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setCornerButtonEnabled(False)
+        header = self.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(MODEL, QHeaderView.ResizeMode.Stretch)
+        header.setHighlightSections(False)
+        self.selectionModel().currentRowChanged.connect(self._current_changed)
+        theme.changed.connect(self._fit)
+        self._fit()
+
+    def show_answers(self, answers: Iterable[Answer]) -> None:
+        """The newest is chosen, unless the person looks at another one."""
+        was = self.rows.answer(self.currentIndex().row())
+        follows = was is None or self.currentIndex().row() == 0
+        self.rows.show(answers)
+        row = 0 if follows or was is None else max(0, self.rows.row_of(was.number))
+        if self.rows.answer(row) is None:
+            self._chosen(None)
+        elif self.currentIndex().row() != row or was is None:
+            self.setCurrentIndex(self.rows.index(row, 0))
+        else:
+            self._chosen(self.rows.answer(row))
+
+    def _current_changed(self, now: QModelIndex, _: QModelIndex) -> None:
+        self._chosen(self.rows.answer(now.row()))
+
+    def _fit(self) -> None:
+        row = self._theme.px(sizes.CONTROL_HEIGHT)
+        self.verticalHeader().setDefaultSectionSize(row)
+        self.setFixedHeight(row * (SHOWN_ROWS + 1) + sizes.S)
+
+
+def _side(column: int) -> Qt.AlignmentFlag:
+    side = Qt.AlignmentFlag.AlignRight if column in FIGURES else Qt.AlignmentFlag.AlignLeft
+    return side | Qt.AlignmentFlag.AlignVCenter

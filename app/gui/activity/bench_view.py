@@ -1,0 +1,272 @@
+"""The benchmark: one button, its progress, its figures, and those of before."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtWidgets import QFileDialog, QFrame, QProgressBar, QSizePolicy, QWidget
+
+from app import __version__
+from app.core.errors import AppError, BadInput
+from app.gui import formats, pages
+from app.gui import theme as sizes
+from app.gui.activity import bench_card
+from app.gui.activity.bench_card import BenchCard
+from app.gui.activity.bench_run import FULL, QUICK, BenchRun, Extent
+from app.gui.activity.bench_store import Bench, BenchStore
+from app.gui.activity.bench_table import BenchTable
+from app.gui.activity.moments import clock
+from app.gui.announce import announce
+from app.gui.lending.flow import Flow
+from app.gui.node_client import Call
+from app.gui.page import Page
+from app.gui.parts.buttons import button
+from app.gui.parts.empty_state import EmptyState
+from app.gui.parts.layouts import card, column, row
+from app.gui.parts.text import Elided, label
+from app.gui.services import Services
+
+Json = dict[str, Any]
+MAX_SEED = 1 << 31
+
+
+class BenchView(QWidget):
+    """Notices and errors are said by the page it is on."""
+
+    def __init__(self, services: Services, page: Page) -> None:
+        super().__init__()
+        self._services, self._page = services, page
+        self.store = BenchStore(services.folder)
+        self.run: BenchRun | None = None
+        self._call: Call | None = None
+        self._shown: Bench | None = None
+        self.quick = button(self.tr("Quick, about 30 s"), lambda: self.begin(QUICK), "primary")
+        self.full = button(self.tr("Full, about 5 min"), lambda: self.begin(FULL))
+        self._about = Elided("", "muted")
+        self._bar, self._step = QProgressBar(), label("", "muted")
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName(self.tr("Progress of the benchmark"))
+        self._progress, self.cancel_button = QWidget(), button(self.tr("Cancel"), self.cancel)
+        self._progress.setLayout(row(self._bar, self._step, self.cancel_button, gap=sizes.M))
+        self.result = BenchCard(services.theme)
+        self.table = BenchTable(services.theme)
+        self._save = button(self.tr("Save a report…"), self._choose_file)
+        self._remove = button(self.tr("Remove"), self._forget)
+        self._results = self._results_part()
+        self._empty = EmptyState(
+            self.tr("Nothing measured yet"),
+            self.tr("A benchmark asks random questions and throws the answers away."),
+        )
+        box = column(self._start_card(), self._results, gap=sizes.L)
+        box.addWidget(self._empty, 10)
+        box.addStretch(1)
+        self.setLayout(box)
+        self.table.selectionModel().currentRowChanged.connect(
+            lambda now, _: self._show(self.table.rows.bench(now.row()))
+        )
+        services.pool.changed.connect(self._tell)
+        self._list()
+        self._tell()
+
+    @property
+    def shown(self) -> Bench | None:
+        return self._shown
+
+    @property
+    def is_busy(self) -> bool:
+        return self.run is not None or self._call is not None
+
+    def begin(self, extent: Extent, anyway: bool = False) -> None:
+        """Measure the loaded model; without one, or while somebody is answered, say so first."""
+        loaded = self._services.pool.loaded
+        if self.is_busy:
+            return
+        if loaded is None or loaded.get("state") != "ready":
+            self._page.fail(
+                BadInput("nothing_loaded"),
+                (self.tr("Open the models"), lambda: self._services.go(pages.MODELS)),
+            )
+            return
+        answers = self._services.pool.snapshot.get("answers") or {}
+        if any(answers.values()) and not anyway:
+            self._page.notice.say(
+                self.tr("Somebody gets an answer just now, so the figures would be too low."),
+                "warning", (self.tr("Measure anyway"), lambda: self.begin(extent, anyway=True)),
+            )  # fmt: skip
+            return
+        self._page.notice.clear()
+        self._progressed(0.0, 0)
+        self._call = self._services.client.get(
+            "/models", lambda told: self._start(extent, told), self._failed
+        )
+        self._tell()
+
+    def cancel(self) -> None:
+        """Stop measuring; nothing of it is kept."""
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+        if self.run is not None:
+            self.run.cancel()
+            self.run = None
+        self._tell()
+
+    def save(self, file: Path) -> None:
+        """Write the report of what is shown. Raises BadInput."""
+        if self._shown is not None:
+            bench_card.save(self._shown, file, self._services.theme)
+
+    def _start(self, extent: Extent, told: Json) -> None:
+        self._call = None
+        loaded = self._services.pool.loaded
+        if loaded is None or loaded.get("state") != "ready":
+            self._failed(BadInput("nothing_loaded"))
+            return
+        n_vocab = next((one["n_vocab"] for one in told["models"]
+                        if one["name"] == loaded["model"]), None)  # fmt: skip
+        # Another seed each time: prompts that a slot still holds would flatter.
+        seed = random.randrange(MAX_SEED)  # noqa: S311  a benchmark, not a secret
+        run = self.run = BenchRun(self._services.client, loaded, extent, n_vocab, seed)
+        run.progressed.connect(self._progressed)
+        run.finished.connect(lambda results: self._finished(loaded, run, results))
+        run.failed.connect(self._failed)
+        run.start()
+        self._tell()
+
+    def _progressed(self, share: float, answers: int) -> None:
+        self._bar.setValue(round(100 * share))
+        text = self.tr("%n answer(s) measured", "", answers)
+        self._step.setText(text if answers else self.tr("Warming up"))
+
+    def _finished(self, loaded: Json, run: BenchRun, results: list[Json]) -> None:
+        self.run = None
+        stages = loaded["stages"]
+        made = Bench(
+            at=time.time(),
+            version=__version__,
+            extent=run.extent.name,
+            model=loaded["model"],
+            machines=tuple(dict.fromkeys(stage["machine"] for stage in stages)),
+            shape=loaded["shape"],
+            context=loaded["context"],
+            prompt_tokens=run.extent.prompt,
+            output_tokens=run.extent.output,
+            forecast=run.forecast,
+            results=tuple(results),
+        )
+        self._keep(made)
+        self._tell()
+        announce(self, self.tr("The benchmark is done."))
+
+    def _failed(self, error: AppError) -> None:
+        self.run = self._call = None
+        self._tell()
+        self._page.fail(error)
+
+    def _keep(self, made: Bench) -> None:
+        try:
+            self.store.add(made)
+        except OSError as error:
+            self._page.fail(AppError("bench_unkept", why=str(error.strerror)))
+        self._list()
+
+    def _forget(self) -> None:
+        gone = self._shown
+        if gone is None:
+            return
+        before = list(self.store.kept)
+        self._write([one for one in before if one is not gone])
+        self._page.notice.say(
+            self.tr("The benchmark was removed."), "info",
+            (self.tr("Undo"), lambda: self._restore(before)),
+        )  # fmt: skip
+
+    def _restore(self, before: list[Bench]) -> None:
+        self._page.notice.clear()
+        self._write(before)
+
+    def _write(self, kept: list[Bench]) -> None:
+        try:
+            self.store.keep(kept)
+        except OSError as error:
+            self._page.fail(AppError("bench_unkept", why=str(error.strerror)))
+        self._list()
+
+    def _choose_file(self) -> None:
+        kinds = (
+            self.tr("Web page (*.html)"), self.tr("Picture (*.png)"),
+            self.tr("Markdown (*.md)"), self.tr("Figures (*.json)"),
+        )  # fmt: skip
+        name, kind = QFileDialog.getSaveFileName(
+            self, self.tr("Save a report"), str(Path.home() / "poolhouse-benchmark.html"),
+            ";;".join(kinds),
+        )  # fmt: skip
+        if not name:
+            return
+        ends = dict(zip(kinds, bench_card.ENDS, strict=True))
+        file = Path(name).with_suffix(ends.get(kind, Path(name).suffix))
+        try:
+            self.save(file)
+        except BadInput as error:
+            self._page.fail(error)
+        else:
+            said = self.tr("Saved as {file}. Machines are not named in it.")
+            self._page.notice.say(said.format(file=file.name))
+
+    def _list(self) -> None:
+        kept = self.store.kept
+        self.table.show_all(kept)
+        self._results.setVisible(bool(kept))
+        self._empty.setVisible(not kept)
+        if kept:
+            self.table.setCurrentIndex(self.table.rows.index(0, 0))
+        self._show(kept[0] if kept else None)
+
+    def _show(self, made: Bench | None) -> None:
+        self._shown = made
+        if made is not None:
+            self.result.show_bench(made, self._compared(made))
+
+    def _compared(self, made: Bench) -> str:
+        """Beside the one before it of the same kind and model."""
+        same = [one for one in self.store.kept
+                if (one.model, one.extent) == (made.model, made.extent) and one.at < made.at]  # fmt: skip
+        now = made.mean("decode_tok_s")
+        was = same[0].mean("decode_tok_s") if same else None
+        if not now or not was:
+            return ""
+        share = formats.percent(abs(now / was - 1))
+        many = self.tr("%n machine(s)", "", len(same[0].machines))
+        text = (
+            self.tr("{share} faster than {when}, with {machines}.")
+            if now > was
+            else self.tr("{share} slower than {when}, with {machines}.")
+        )
+        return text.format(share=share, when=clock(same[0].at), machines=many)
+
+    def _tell(self) -> None:
+        loaded = self._services.pool.loaded
+        ready = loaded is not None and loaded.get("state") == "ready"
+        runs = self.is_busy
+        self.quick.setEnabled(not runs)
+        self.full.setEnabled(not runs)
+        self._progress.setVisible(runs)
+        name = str((loaded or {}).get("model"))
+        text = self.tr("Measures {model} as it is loaded now.").format(model=name)
+        self._about.say(text if ready else self.tr("Load a model first, then measure it."))
+
+    def _start_card(self) -> QFrame:
+        words = QWidget()
+        words.setLayout(column(label(self.tr("Benchmark"), "section"), self._about, gap=sizes.XS))
+        words.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        return card(Flow(words, self.full, self.quick), self._progress)
+
+    def _results_part(self) -> QWidget:
+        part = QWidget()
+        title = row(label(self.tr("Earlier benchmarks"), "section"), None)
+        buttons = row(None, self._remove, self._save)
+        part.setLayout(column(self.result, buttons, title, self.table, gap=sizes.M))
+        return part

@@ -1,0 +1,147 @@
+"""The node's journal as values: answers, events, what runs now, what was lent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StageDid:
+    """What one stage did for an answer. Layers `first` to `last`, the last one excluded."""
+
+    machine: str
+    first: int
+    last: int
+    busy_s: float
+    wait_s: float
+    bytes_out: float
+    bytes_in: float
+    steps: float
+
+
+@dataclass(frozen=True, slots=True)
+class MachineDid:
+    """All stages of one machine together."""
+
+    machine: str
+    layers: tuple[tuple[int, int], ...]
+    busy_s: float
+    wait_s: float
+    n_bytes: float  # both ways
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer that has ended."""
+
+    number: int
+    at: float  # Unix time of its end
+    seconds: float
+    model: str
+    end: str  # stop, length, stopped or failed
+    tokens: int
+    alone: bool
+    prompt_tokens: int | None
+    reused_tokens: int
+    queued_s: float
+    ttft_s: float | None
+    decode_tok_s: float | None
+    forecast_ttft_s: float | None
+    forecast_tok_s: float | None
+    stages: tuple[StageDid, ...]
+
+    @property
+    def decode_s(self) -> float:
+        """From the first token to the last."""
+        if self.ttft_s is None:
+            return 0.0
+        return (self.tokens - 1) / self.decode_tok_s if self.decode_tok_s else 0.0
+
+    @property
+    def computed_s(self) -> float:
+        """From its slot to its last token: what its machines shared in."""
+        return max(0.0, (self.ttft_s or 0.0) - self.queued_s) + self.decode_s
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether its forecast says something: it had the pool to itself and was not too short."""
+        known = (self.ttft_s, self.decode_tok_s, self.forecast_ttft_s, self.forecast_tok_s)
+        return self.alone and self.tokens >= 8 and all(known)
+
+    @property
+    def faster(self) -> tuple[float, float]:
+        """First token and speed against their forecast, as shares: 0.1 is a tenth faster than said."""
+        first = (self.forecast_ttft_s or 0.0) / (self.ttft_s or 1.0) - 1
+        return first, (self.decode_tok_s or 0.0) / (self.forecast_tok_s or 1.0) - 1
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """How far the forecast was off, as shares of what was measured; as the node counts it."""
+        first = abs((self.forecast_ttft_s or 0.0) / (self.ttft_s or 1.0) - 1)
+        return first, abs((self.forecast_tok_s or 0.0) / (self.decode_tok_s or 1.0) - 1)
+
+    def machines(self) -> list[MachineDid]:
+        return together(self.stages)
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """One event of the log."""
+
+    number: int
+    at: float
+    kind: str  # machine, model, lending, node
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An answer that is being made."""
+
+    number: int
+    model: str
+    seconds: float
+    tokens: int
+    tok_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What this machine did for others since `since` (Unix time)."""
+
+    since: float = 0.0
+    seconds: float = 0.0
+    rows: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
+def answer_of(told: Json) -> Answer:
+    stages = tuple(StageDid(**stage) for stage in told["stages"])
+    return Answer(**{**told, "stages": stages})
+
+
+def happened_of(told: Json) -> Happened:
+    return Happened(told["number"], told["at"], told["kind"], told["sentence"])
+
+
+def together(stages: Sequence[StageDid]) -> list[MachineDid]:
+    """The stages of each machine added up, in the order in which a token meets them."""
+    order = dict.fromkeys(stage.machine for stage in stages)
+    found = []
+    for machine in order:
+        own = [stage for stage in stages if stage.machine == machine]
+        found.append(
+            MachineDid(
+                machine,
+                tuple((stage.first, stage.last) for stage in own),
+                sum(stage.busy_s for stage in own),
+                sum(stage.wait_s for stage in own),
+                sum(stage.bytes_in + stage.bytes_out for stage in own),
+            )
+        )
+    return found

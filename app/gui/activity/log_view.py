@@ -1,0 +1,204 @@
+"""The log: one plain sentence for each thing that happened, newest first, with a filter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QSize, Qt
+from PySide6.QtGui import QIcon, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QHeaderView,
+    QLineEdit,
+    QStackedLayout,
+    QTableView,
+    QWidget,
+)
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.activity.entries import Answer, Happened
+from app.gui.activity.feed import Feed
+from app.gui.activity.moments import clock, exact
+from app.gui.icons import icon
+from app.gui.parts.empty_state import EmptyState
+from app.gui.parts.layouts import column, row
+from app.gui.theme import Theme
+
+Index = QModelIndex | QPersistentModelIndex
+PICTURES = {
+    "answer": "chat", "model": "models", "machine": "pool", "lending": "computer", "node": "info",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the log."""
+
+    number: int
+    at: float
+    kind: str
+    sentence: str
+
+
+class LogModel(QAbstractTableModel):
+    """Two columns: when, and what."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._rows: list[Entry] = []
+
+    def show(self, rows: list[Entry]) -> None:
+        if rows != self._rows:
+            self.beginResetModel()
+            self._rows = rows
+            self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008  Qt's name and manner
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        return 0 if parent.isValid() else 2
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> object:
+        if orientation is Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return (self.tr("When"), self.tr("What happened"))[section]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        one, is_when = self._rows[index.row()], index.column() == 0
+        if role == Qt.ItemDataRole.DisplayRole:
+            return clock(one.at) if is_when else one.sentence
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return exact(one.at) if is_when else one.sentence
+        if role == Qt.ItemDataRole.DecorationRole and is_when:
+            return self._picture(one.kind)
+        return None
+
+    def _picture(self, kind: str) -> QIcon:
+        return icon(PICTURES.get(kind, "info"), self._theme.colours.muted)
+
+
+class LogView(QWidget):
+    """The feed's events and answers as sentences."""
+
+    def __init__(self, theme: Theme, feed: Feed, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme, self._feed = theme, feed
+        self._model = LogModel(theme)
+        self._model.setParent(self)
+        self.kind = self._kinds()
+        self.words = QLineEdit()
+        self.words.setPlaceholderText(self.tr("Search the log"))
+        self.words.setAccessibleName(self.tr("Search the log"))
+        self.words.setClearButtonEnabled(True)
+        self.words.textChanged.connect(self.refresh)
+        self.table = self._table()
+        self._nothing = EmptyState(
+            self.tr("Nothing to show"),
+            self.tr(
+                "Models that come and go, machines, lending and answers are written down here,"
+                " never a word of any text."
+            ),
+        )
+        self._stack = QStackedLayout()
+        self._stack.addWidget(self.table)
+        self._stack.addWidget(self._nothing)
+        top = row(self.words, self.kind, gap=sizes.S)
+        top.setStretch(0, 1)
+        box = column(gap=sizes.M)
+        box.addLayout(top)
+        box.addLayout(self._stack, 1)
+        self.setLayout(box)
+        feed.changed.connect(self.refresh)
+        theme.changed.connect(self._fit)
+        self.refresh()
+
+    def sentences(self) -> list[str]:
+        """What is shown now."""
+        model = self._model
+        return [str(model.data(model.index(at, 1))) for at in range(model.rowCount())]
+
+    def refresh(self) -> None:
+        """Show what is new, and what the filter lets through."""
+        chosen, words = self.kind.currentData(), self.words.text().strip().casefold()
+        rows = [
+            one
+            for one in self._entries()
+            if chosen in ("", one.kind) and words in one.sentence.casefold()
+        ]
+        self._model.show(rows)
+        self._stack.setCurrentWidget(self.table if rows else self._nothing)
+        self._fit()
+
+    def _entries(self) -> list[Entry]:
+        found = [*map(_event, self._feed.events), *map(self._answer, self._feed.answers)]
+        return sorted(found, key=lambda one: one.number, reverse=True)
+
+    def _answer(self, one: Answer) -> Entry:
+        if one.end == "failed":
+            text = self.tr("{model} broke off an answer after {tokens} tokens.")
+        elif one.end == "stopped":
+            text = self.tr("{model} was stopped after {tokens} tokens.")
+        else:
+            text = self.tr(
+                "{model} answered with {tokens} tokens: the first after {first}, then {speed}."
+            )
+        sentence = text.format(
+            model=one.model,
+            tokens=formats.number(one.tokens),
+            first=formats.seconds(one.ttft_s or 0.0),
+            speed=formats.speed(one.decode_tok_s or 0.0),
+        )
+        return Entry(one.number, one.at, "answer", sentence)
+
+    def _kinds(self) -> QComboBox:
+        box = QComboBox()
+        box.setAccessibleName(self.tr("Which entries"))
+        for name, words in (
+            ("", self.tr("Everything")), ("answer", self.tr("Answers")),
+            ("model", self.tr("Models")), ("machine", self.tr("Machines")),
+            ("lending", self.tr("Lending")), ("node", self.tr("The app")),
+        ):  # fmt: skip
+            box.addItem(words, name)
+        box.currentIndexChanged.connect(self.refresh)
+        return box
+
+    def _table(self) -> QTableView:
+        table = QTableView()
+        table.setModel(self._model)
+        table.setAccessibleName(self.tr("The log"))
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        table.setTabKeyNavigation(False)
+        table.setShowGrid(False)
+        table.setWordWrap(True)
+        table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        table.verticalHeader().hide()
+        header = table.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        return table
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        side = self._theme.px(sizes.SECTION)
+        self.table.setIconSize(QSize(side, side))
+        rows = self.table.verticalHeader()
+        rows.setMinimumSectionSize(self._theme.px(sizes.CONTROL_HEIGHT))
+        if self.isVisible():
+            self.table.resizeRowsToContents()
+
+
+def _event(one: Happened) -> Entry:
+    return Entry(one.number, one.at, one.kind, one.sentence)

@@ -1,0 +1,146 @@
+"""What runs at this moment: answers, a model that is loading, layers that others use here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QFrame, QProgressBar, QVBoxLayout, QWidget
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.activity.entries import Running
+from app.gui.icons import icon
+from app.gui.parts.layouts import card, clear, column, row
+from app.gui.parts.text import Elided, label
+from app.gui.pool import Pool
+from app.gui.theme import Theme
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One line: what, its figures, and how far it is where that is known."""
+
+    icon: str
+    what: str
+    figures: str
+    share: float | None = None
+
+
+class NowCard(QFrame):
+    """A line for each thing under way; one sentence where nothing is."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._jobs: list[Job] | None = None
+        self._lines: QVBoxLayout = column(gap=sizes.M)
+        inner = card(label(self.tr("Now"), "section"))
+        box = inner.layout()
+        assert isinstance(box, QVBoxLayout)
+        box.addLayout(self._lines)
+        self.setLayout(column(inner))
+        theme.changed.connect(self._repaint)
+
+    @property
+    def jobs(self) -> list[Job]:
+        return self._jobs or []
+
+    def show_jobs(self, jobs: list[Job]) -> None:
+        """Nothing happens where they are the same."""
+        if jobs == self._jobs:
+            return
+        self._jobs = jobs
+        clear(self._lines)
+        if not jobs:
+            self._lines.addWidget(label(self.tr("Nothing runs just now."), "muted"))
+        for job in jobs:
+            self._lines.addLayout(self._line(job))
+
+    def _line(self, job: Job) -> QVBoxLayout:
+        theme, picture = self._theme, label()
+        side = theme.px(sizes.TITLE)
+        picture.setPixmap(icon(job.icon, theme.colours.accent).pixmap(side, side))
+        what = Elided(job.what)
+        top = row(picture, what, label(job.figures, "muted"), gap=sizes.S)
+        top.setStretch(1, 1)
+        lines: list[QWidget] = []
+        if job.share is not None:
+            bar = QProgressBar()
+            bar.setTextVisible(False)
+            bar.setValue(round(100 * job.share))
+            bar.setAccessibleName(job.what)
+            lines.append(bar)
+        box = column(*lines, gap=sizes.XS)
+        box.insertLayout(0, top)
+        return box
+
+    def _repaint(self) -> None:
+        jobs, self._jobs = self._jobs, None
+        self.show_jobs(jobs or [])
+
+
+def jobs_of(pool: Pool, running: list[Running]) -> list[Job]:
+    """All that is under way, from the node's snapshot and its journal."""
+    return [*_answers(pool, running), *_load(pool.loaded), *_lent(pool)]
+
+
+def _answers(pool: Pool, running: list[Running]) -> list[Job]:
+    jobs = []
+    for one in running:
+        figures = [_tr("{tokens} tokens").format(tokens=formats.number(one.tokens))]
+        if one.tok_s:
+            figures.insert(0, formats.speed(one.tok_s))
+        if one.tokens:
+            what = _tr("{model} writes an answer").format(model=one.model)
+        else:
+            what = _tr("{model} reads a question").format(model=one.model)
+            figures = [formats.seconds(one.seconds)]
+        jobs.append(Job("chat", what, ", ".join(figures)))
+    waiting = (pool.snapshot.get("answers") or {}).get("waiting", 0)
+    if waiting > sum(not one.tokens for one in running):
+        text = QCoreApplication.translate("Now", "%n question(s) waiting", "", waiting)
+        jobs.append(Job("pause", text, ""))
+    return jobs
+
+
+def _load(loaded: Json | None) -> list[Job]:
+    """A line for each machine that is getting its layers."""
+    if loaded is None or loaded.get("state") != "loading":
+        return []
+    model, steps = loaded.get("model"), (loaded.get("progress") or {}).values()
+    if not steps:
+        return [Job("models", _tr("Loading {model}").format(model=model), "")]
+    return [_step(str(model), step) for step in steps]
+
+
+def _step(model: str, step: Json) -> Job:
+    done, total = step.get("done") or 0, step.get("total") or 0
+    machine = step.get("machine") or ""
+    words = {
+        "sending": _tr("Sending layers of {model} to {machine}"),
+        "loading": _tr("{machine} loads its layers of {model}"),
+    }.get(str(step.get("step")), _tr("{machine} prepares its layers of {model}"))
+    figures = ""
+    if step.get("unit") == "bytes":
+        figures = _tr("{done} of {total}").format(
+            done=formats.size(done), total=formats.size(total)
+        )
+    share = done / total if total else None
+    return Job("models", words.format(model=model, machine=machine), figures, share)
+
+
+def _lent(pool: Pool) -> list[Job]:
+    lending = pool.node.get("lending") or {}
+    used = formats.size(lending.get("used_bytes") or 0)
+    return [
+        Job("computer", _tr("This machine holds layers for {name}").format(name=name), used)
+        for name in lending.get("used_by") or []
+    ]
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Now", text)

@@ -1,0 +1,136 @@
+"""What the pool does and did: what runs, the last answers, forecasts against facts, what was lent."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QFrame, QWidget
+
+from app.gui import formats, pages
+from app.gui import theme as sizes
+from app.gui.activity.answers_table import AnswersTable
+from app.gui.activity.entries import Answer
+from app.gui.activity.feed import Feed
+from app.gui.activity.forecast_chart import ForecastChart
+from app.gui.activity.legend import DOT, HATCHED, SOLID, SQUARE, Legend
+from app.gui.activity.moments import day
+from app.gui.activity.now_card import NowCard, jobs_of
+from app.gui.activity.timeline import Timeline
+from app.gui.lending.flow import Flow
+from app.gui.parts.buttons import button
+from app.gui.parts.empty_state import EmptyState
+from app.gui.parts.layouts import card, column
+from app.gui.parts.text import label, paragraph
+from app.gui.services import Services
+
+
+class Overview(QWidget):
+    """Cards from top to bottom; the page scrolls them."""
+
+    def __init__(self, services: Services, feed: Feed) -> None:
+        super().__init__()
+        self._services, self._feed = services, feed
+        self.now = NowCard(services.theme)
+        self.timeline = Timeline(services.theme)
+        self.table = AnswersTable(services.theme, self._show_one)
+        self.chart = ForecastChart(services.theme)
+        self._title, self._legend = label("", "muted"), self._keys()
+        self._off = paragraph("", "muted")
+        self.lent = paragraph()
+        self._some, self._none = QWidget(), QWidget()
+        self._forecast = self._forecast_card()
+        box = column(self.now, self._answers_card(), self._forecast, self._lent_card(),
+                     gap=sizes.L)  # fmt: skip
+        box.addStretch(1)
+        self.setLayout(box)
+        feed.changed.connect(self._show_entries)
+        feed.running_changed.connect(self._show_now)
+        services.pool.changed.connect(self._show_now)
+        self._show_entries()
+        self._show_now()
+
+    def _keys(self) -> Legend:
+        return Legend(
+            self._services.theme,
+            ("muted", SOLID, self.tr("reads")),
+            ("accent", SOLID, self.tr("writes")),
+            ("good", SOLID, self.tr("computes, with the way there and back")),
+            ("warning", HATCHED, self.tr("waits")),
+        )
+
+    def _answers_card(self) -> QFrame:
+        top = Flow(self._title, self._legend, gap=sizes.M, last_right=True)
+        self._some.setLayout(column(self.table, top, self.timeline, gap=sizes.M))
+        go = button(self.tr("Open the chat"), lambda: self._services.go(pages.CHAT), role="primary")
+        empty = EmptyState(
+            self.tr("No answers yet"),
+            self.tr("Ask something, and here stands what each machine did for the answer."),
+            go,
+        )
+        self._none.setLayout(column(empty))
+        return card(label(self.tr("Answers"), "section"), self._some, self._none)
+
+    def _forecast_card(self) -> QFrame:
+        theme = self._services.theme
+        keys = Legend(
+            theme, ("accent", DOT, self.tr("speed")), ("warning", SQUARE, self.tr("first token"))
+        )
+        title = label(self.tr("Forecast against fact"), "section")
+        top = Flow(title, keys, gap=sizes.M, last_right=True)
+        return card(top, self._off, self.chart)
+
+    def _lent_card(self) -> QFrame:
+        return card(label(self.tr("Lent to others"), "section"), self.lent, gap=sizes.S)
+
+    def _show_entries(self) -> None:
+        answers = list(self._feed.answers)
+        self._some.setVisible(bool(answers))
+        self._none.setVisible(not answers)
+        self.table.show_answers(answers)
+        sentence = self.chart.show_answers(answers)
+        self._off.setText(sentence or self._no_forecast())
+        self.chart.setVisible(bool(sentence))
+
+    def _no_forecast(self) -> str:
+        return self.tr(
+            "Nothing to compare yet: after an answer of some length, made while nobody else asked,"
+            " its forecast stands here beside what was measured."
+        )
+
+    def _show_one(self, answer: Answer | None) -> None:
+        self.timeline.show_answer(answer)
+        told = bool(self.timeline.lines)
+        self._legend.setVisible(told)
+        self.timeline.setVisible(told)
+        if answer is None:
+            self._title.setText("")
+        elif told:
+            self._title.setText(self._time_of(answer))
+        else:
+            self._title.setText(self.table.rows.end_of(answer))
+
+    def _time_of(self, answer: Answer) -> str:
+        text = self.tr("Where the time went: {seconds} for {tokens} tokens")
+        if not answer.alone:  # a stage counts what it does, not for whom
+            text = self.tr("{seconds} for {tokens} tokens; the bars hold other answers' work too")
+        return text.format(
+            seconds=formats.seconds(answer.queued_s + answer.computed_s),
+            tokens=formats.number(answer.tokens),
+        )
+
+    def _show_now(self) -> None:
+        self.now.show_jobs(jobs_of(self._services.pool, self._feed.running))
+        self.lent.setText(self._lent_words())
+
+    def _lent_words(self) -> str:
+        lent = self._feed.lent
+        if not lent.rows and lent.seconds < 1:
+            return self.tr("Other machines have not used this one yet.")
+        text = self.tr(
+            "Since {day} others had layers here for {time}. {tokens} token positions were computed for"
+            " them; {size} went in and out."
+        )
+        return text.format(
+            day=day(lent.since),
+            time=formats.seconds(lent.seconds),
+            tokens=formats.number(lent.rows),
+            size=formats.size(lent.bytes_in + lent.bytes_out),
+        )

@@ -1,0 +1,151 @@
+"""One answer as bars: its phases, and of each machine what it computed and waited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
+from PySide6.QtGui import QBrush, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.activity.entries import Answer, MachineDid
+from app.gui.theme import Theme
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a bar: how much of the bar, its colour, and whether it is hatched."""
+
+    share: float
+    token: str
+    hatched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One bar with what stands to its left and right."""
+
+    name: str
+    pieces: tuple[Piece, ...]
+    words: str
+
+
+LINE, BAR, RADIUS = sizes.XXL, sizes.M, sizes.XS
+NAME_SHARE, WORDS_SHARE = 0.2, 0.34  # of the width, beside the bar
+
+
+class Bars(QWidget):
+    """Bars under each other, with what stands beside each. Empty until `show_lines`."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._lines: tuple[Line, ...] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.updateGeometry)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        return self._lines
+
+    def show_lines(self, lines: tuple[Line, ...]) -> None:
+        """Other bars."""
+        self._lines = lines
+        said = "; ".join(f"{line.name}: {line.words}" for line in lines)
+        self.setAccessibleName(self.tr("Where the time went"))
+        self.setAccessibleDescription(said)
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return QSize(self._theme.px(sizes.CHAT_WIDTH // 2), self._theme.px(LINE) * len(self._lines))
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return QSize(sizes.SIDEBAR_WIDTH, self.sizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for place, line in enumerate(self._lines):
+            self._paint(painter, line, place * self._theme.px(LINE))
+        painter.end()
+
+    def _paint(self, painter: QPainter, line: Line, top: int) -> None:
+        high, gap = self._theme.px(LINE), self._theme.px(sizes.M)
+        names, words = round(self.width() * NAME_SHARE), round(self.width() * WORDS_SHARE)
+        middle = Qt.AlignmentFlag.AlignVCenter
+        left, elide = Qt.AlignmentFlag.AlignLeft | middle, Qt.TextElideMode.ElideRight
+        painter.setFont(self._theme.font(sizes.BODY))
+        painter.setPen(self._theme.colour("text"))
+        name = painter.fontMetrics().elidedText(line.name, elide, names - gap)
+        painter.drawText(QRectF(0, top, names - gap, high), left, name)
+        bar = QRectF(names, top + (high - self._theme.px(BAR)) / 2,
+                     self.width() - names - words, self._theme.px(BAR))  # fmt: skip
+        paint_bar(painter, bar, line.pieces, self._theme)
+        painter.setFont(self._theme.font(sizes.CAPTION))
+        painter.setPen(self._theme.colour("muted"))
+        place = QRectF(bar.right() + gap, top, words - gap, high)
+        said = painter.fontMetrics().elidedText(line.words, elide, words - gap)
+        painter.drawText(place, left, said)
+
+
+def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[Piece, ...], theme: Theme) -> None:
+    """A bar whose pieces begin at its left; what is left of it stays pale."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.colour("hairline"))
+    painter.drawRoundedRect(bar, RADIUS, RADIUS)
+    at = bar.left()
+    for piece in pieces:
+        wide = bar.width() * piece.share
+        if wide < 1:
+            continue
+        part = QRectF(at, bar.top(), wide, bar.height())
+        pattern = Qt.BrushStyle.BDiagPattern if piece.hatched else Qt.BrushStyle.SolidPattern
+        painter.setBrush(QBrush(theme.colour(piece.token), pattern))
+        painter.drawRoundedRect(part, RADIUS, RADIUS)
+        at += wide
+
+
+class Timeline(Bars):
+    """One answer: a bar for its phases, and one for each machine."""
+
+    def show_answer(self, answer: Answer | None) -> None:
+        """Its phases and machines; nothing for an answer that broke off."""
+        if answer is None or answer.ttft_s is None:
+            self.show_lines(())
+            return
+        machines = share_lines(answer.machines(), answer.computed_s)
+        self.show_lines((self._phases(answer), *machines))
+
+    def _phases(self, answer: Answer) -> Line:
+        reads_s = max(0.0, (answer.ttft_s or 0.0) - answer.queued_s)
+        whole_s = max(answer.queued_s + reads_s + answer.decode_s, 1e-9)
+        pieces = (
+            Piece(answer.queued_s / whole_s, "warning", True),
+            Piece(reads_s / whole_s, "muted"),
+            Piece(answer.decode_s / whole_s, "accent"),
+        )
+        words = self.tr("reads {reads}, writes {writes}").format(
+            reads=formats.seconds(reads_s), writes=formats.seconds(answer.decode_s)
+        )
+        if answer.queued_s >= 0.05:
+            waits = formats.seconds(answer.queued_s)
+            words = self.tr("waits {waits}, {others}").format(waits=waits, others=words)
+        return Line(self.tr("Answer"), pieces, words)
+
+
+def share_lines(machines: Sequence[MachineDid], whole_s: float) -> tuple[Line, ...]:
+    """What each machine computed and waited, as shares of the time of an answer."""
+    whole_s = max(whole_s, 1e-9)
+    lines = []
+    for one in machines:
+        busy, wait = min(1.0, one.busy_s / whole_s), min(1.0, one.wait_s / whole_s)
+        words = QCoreApplication.translate("Bars", "computes {busy}, waits {wait}").format(
+            busy=formats.percent(busy), wait=formats.percent(wait)
+        )
+        pieces = (Piece(busy, "good"), Piece(min(wait, 1 - busy), "warning", True))
+        lines.append(Line(one.machine, pieces, words))
+    return tuple(lines)

@@ -1,0 +1,1 @@
+"""Chatting: the history of this person, the list of chats, the conversation."""

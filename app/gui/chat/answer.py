@@ -1,0 +1,147 @@
+"""One answer on its way: asked of the node, taken in as it comes, stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from app.core.chat import ATTACHMENTS, Chat, Message
+from app.core.errors import AppError
+from app.gui.node_client import Call, NodeClient
+
+Json = dict[str, Any]
+
+MAX_TOKENS = 2_048  # of an answer, when nobody says
+FIGURES = (
+    "prompt_tokens", "reused_tokens", "queued_s", "ttft_s", "decode_tok_s", "predicted", "recoveries",
+    "placement",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an answer ended: "stop", "length", "stopped" by a person, or "failed" with its error."""
+
+    how: str
+    figures: Mapping[str, Any]
+    model: str | None = None
+    error: AppError | None = None
+
+
+class Answer(QObject):
+    """Begins with `begin`; then `grew` with each piece, and `ended` once."""
+
+    grew = Signal()
+    progressed = Signal()  # a model is loaded first; `progress` says how far it is
+    ended = Signal(object)  # Ending
+
+    def __init__(self, client: NodeClient, question: Json, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._client, self._question = client, question
+        self.text = ""
+        self.n_tokens = 0
+        self.progress: Json | None = None
+        self._pieces: list[str] = []
+        self._call: Call | None = None
+        self._began = time.monotonic()
+        self._first = self._last = 0.0
+
+    @property
+    def is_running(self) -> bool:
+        return self._call is not None
+
+    def begin(self, load: Json | None = None) -> None:
+        """Ask. load: what to load before (POST /load), where its context must be another."""
+        if load is not None:
+            self._call = self._client.call(
+                "POST", "/load", load, lambda _: self._ask(), self._fail, self._take
+            )
+        else:
+            self._ask()
+
+    def stop(self) -> None:
+        """A person has read enough: what came stays."""
+        if self._call is not None:
+            self._call.cancel()
+            self._end(Ending("stopped", self.measured()))
+
+    def drop(self) -> None:
+        """Nobody is interested any more, not even in its end."""
+        call, self._call = self._call, None
+        if call is not None:
+            call.cancel()
+
+    def _ask(self) -> None:
+        self._call = self._client.call(
+            "POST", "/ask", self._question, self._done, self._fail, self._take
+        )
+
+    def _take(self, line: Json) -> None:
+        if "delta" in line:
+            now = time.monotonic()
+            self._first, self._last = self._first or now, now
+            self.n_tokens += len(line["delta"].get("token_ids") or ())
+            self.text += str(line["delta"].get("text") or "")
+            self.progress = None
+            self.grew.emit()
+        elif "progress" in line:
+            self.progress = line["progress"]
+            self.progressed.emit()
+
+    def _done(self, done: Json) -> None:
+        figures = {name: done[name] for name in FIGURES if done.get(name) is not None}
+        figures["tokens"] = len(done.get("token_ids") or ())
+        how = "length" if done.get("finish_reason") == "length" else "stop"
+        self._end(Ending(how, figures, done.get("model")))
+
+    def _fail(self, error: AppError) -> None:
+        self._end(Ending("failed", self.measured(), error=error))
+
+    def _end(self, ending: Ending) -> None:
+        self._call = None
+        self.ended.emit(ending)
+
+    def measured(self) -> Json:
+        """What can be said of an answer that has not come to its end."""
+        found: Json = {"tokens": self.n_tokens}
+        if self._first:
+            found["ttft_s"] = self._first - self._began
+        if self.n_tokens > 1 and self._last > self._first:
+            found["decode_tok_s"] = (self.n_tokens - 1) / (self._last - self._first)
+        return found
+
+
+def question(chat: Chat, branch: Sequence[Message]) -> Json:
+    """The body of POST /ask for the next words after `branch`."""
+    sampling = dict(chat.sampling)
+    most = sampling.pop("max_tokens", MAX_TOKENS)
+    messages = [{"role": "system", "content": chat.system}] if chat.system.strip() else []
+    messages += [{"role": str(one.role), "content": content(one)} for one in branch]
+    return {
+        "messages": messages,
+        "model": chat.model,
+        "conversation": chat.id,
+        "max_tokens": int(most),
+        "sampling": sampling,
+    }
+
+
+def content(message: Message) -> str:
+    """What the model is given of a message: its text, and the files that go with it."""
+    parts = [message.text] if message.text else []
+    parts += [
+        f"File {one.get('name')}:\n\n{_fenced(str(one.get('text')))}"
+        for one in message.details.get(ATTACHMENTS) or ()
+    ]
+    return "\n\n".join(parts)
+
+
+def _fenced(text: str) -> str:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text}\n{fence}"

@@ -1,0 +1,54 @@
+"""The branch of a chat that is shown, with what is under way in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import QCoreApplication
+
+from app.core import chat as tree
+from app.core.chat import Chat, Message, Role
+from app.gui.chat import figures
+from app.gui.chat.message_view import Shown
+from app.gui.chat.session import Running
+from app.gui.pool import Pool
+
+
+def branch(chat: Chat, running: Running | None, pool: Pool) -> list[Shown]:
+    """Its messages as they are now, the first one first."""
+    versions, messages = tree.versions(chat), tree.path(chat)
+    found = []
+    for place, message in enumerate(messages, 1):
+        own = running if running is not None and running.message == message.id else None
+        now = replace(message, text=own.text) if own is not None else message
+        state = state_of(own, pool) if own is not None else None
+        is_last = place == len(messages)
+        found.append(Shown(now, versions[message.id], is_last, running is not None, state))
+    return found
+
+
+def state_of(running: Running, pool: Pool) -> str:
+    """What an answer under way does now, in one line."""
+    answer = running.answer
+    if answer.progress is not None:
+        return figures.step(answer.progress)
+    if answer.text:
+        return figures.caption(answer.measured())
+    answers = pool.snapshot.get("answers") or {}
+    before = int(answers.get("running") or 0)
+    if answers.get("waiting") and before:
+        return QCoreApplication.translate(
+            "Answer", "Waiting for its turn: %n answer(s) before it", "", before
+        )
+    return QCoreApplication.translate("Answer", "Reading the question…")
+
+
+def end_of(chat: Chat) -> Message | None:
+    """The last message that is shown."""
+    return chat.messages.get(chat.leaf) if chat.leaf is not None else None
+
+
+def is_unanswered(chat: Chat) -> bool:
+    """Whether a question stands at the end."""
+    end = end_of(chat)
+    return end is not None and end.role is Role.USER

@@ -1,0 +1,97 @@
+"""The line above a conversation: its name, who answers, how much of the context is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtWidgets import QProgressBar, QWidget
+
+from app.core import chat as tree
+from app.core.chat import FIGURES, Chat
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.chat import figures
+from app.gui.parts.buttons import IconButton
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import Elided, label
+from app.gui.pool import Pool
+from app.gui.theme import Theme, set_role
+
+NEARLY_FULL = 0.85
+METER_WIDTH = 96
+
+
+class ChatHead(QWidget):
+    """`settings` is called by its button."""
+
+    def __init__(self, theme: Theme, pool: Pool, settings: Callable[[], object]) -> None:
+        super().__init__()
+        self._theme, self._pool = theme, pool
+        self.title, self.model = Elided("", "section"), Elided("", "caption")
+        self.words = label("", "caption")
+        self.meter = QProgressBar()
+        self.meter.setTextVisible(False)
+        self.meter.setAccessibleName(self.tr("Context used"))
+        self.meter.setMinimumWidth(theme.px(METER_WIDTH))
+        self.settings = IconButton(theme, "settings", self.tr("Settings of this chat"), settings)
+        self._context = QWidget()
+        self._context.setLayout(column(None, self.words, self.meter, None, gap=sizes.XS))
+        box = row(gap=sizes.M)
+        box.addLayout(column(self.title, self.model, gap=0), 1)
+        box.addWidget(self._context)
+        box.addWidget(self.settings)
+        self.setLayout(box)
+        self.used, self.context = 0, 0
+
+    @property
+    def is_nearly_full(self) -> bool:
+        return bool(self.context) and self.used >= NEARLY_FULL * self.context
+
+    def tell(self, chat: Chat) -> None:
+        """About this chat, as it and the pool are now."""
+        self.title.say(tree.title_of(chat) or self.tr("New chat"))
+        self.model.say(self._model(chat))
+        self.used, self.context = used_tokens(chat), self._room(chat)
+        known = bool(self.used and self.context)
+        self._context.setVisible(known)
+        if not known:
+            return
+        text = self.tr("Context {used} of {all}").format(
+            used=formats.number(self.used), all=formats.number(self.context)
+        )
+        self.words.setText(text)
+        set_role(self.words, "warning" if self.is_nearly_full else "caption")
+        self.meter.setRange(0, self.context)
+        self.meter.setValue(min(self.used, self.context))
+
+    def _model(self, chat: Chat) -> str:
+        """Who answers next, and where."""
+        loaded = self._pool.loaded or {}
+        name = loaded.get("model")
+        if chat.model is not None and chat.model != name:
+            return self.tr("{model}, loaded with the next message").format(
+                model=figures.model_name(chat.model)
+            )
+        if name is None:
+            return self.tr("No model is loaded: the Guide answers")
+        machines = loaded.get("machines") or ()
+        if len(machines) > 1:
+            words = self.tr("{model} on %n machine(s)", "", len(machines))
+        else:
+            words = self.tr("{model} on this machine")
+        return words.format(model=figures.model_name(str(name)))
+
+    def _room(self, chat: Chat) -> int:
+        loaded = self._pool.loaded or {}
+        if chat.model is not None and chat.model != loaded.get("model"):
+            return 0
+        return int(loaded.get("context") or 0)
+
+
+def used_tokens(chat: Chat) -> int:
+    """As the last answer of the branch told it; 0: not known."""
+    for message in reversed(tree.path(chat)):
+        used = figures.used_tokens(message.details.get(FIGURES) or {})
+        if used is not None:
+            return used
+    return 0

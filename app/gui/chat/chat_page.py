@@ -1,0 +1,364 @@
+"""The Chat page: the list of chats at the left, the open one at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
+
+from app.core import chat as tree
+from app.core.chat import Chat, ChatId, MessageId
+from app.core.errors import AppError
+from app.gui import theme as sizes
+from app.gui.announce import announce
+from app.gui.chat import highlight
+from app.gui.chat.answer import Ending
+from app.gui.chat.blocks import Look
+from app.gui.chat.branch_view import branch, end_of, is_unanswered, state_of
+from app.gui.chat.chat_head import ChatHead
+from app.gui.chat.chat_list import ChatList
+from app.gui.chat.chat_settings import ChatSettings
+from app.gui.chat.composer import Composer
+from app.gui.chat.conversation import Conversation
+from app.gui.chat.figures import GUIDE
+from app.gui.chat.hint import Hint
+from app.gui.chat.history import FILE, History
+from app.gui.chat.message_deeds import MessageDeeds
+from app.gui.chat.message_view import Deed
+from app.gui.chat.presets import Presets
+from app.gui.chat.session import Running, Session
+from app.gui.chat.slices import Slices
+from app.gui.chat.suggestions import Suggestions
+from app.gui.chat.text_window import as_text
+from app.gui.node_client import Call
+from app.gui.page import Page
+from app.gui.parts.layouts import column, row
+from app.gui.parts.notice import Action
+from app.gui.services import Services
+from app.gui.settings import chat_defaults
+
+Json = dict[str, Any]
+
+OPEN = "chat/open"  # the chat that was shown last, in the preferences
+LIST_WIDTH = 260
+SPOKEN_CHARACTERS = 2_000
+TOO_LONG = "prompt_too_long"
+
+
+class ChatPage(Page):
+    """Shows what the history holds; `Session` does what is asked."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, QCoreApplication.translate("Sidebar", "Chat"))
+        self.history = History(services.folder / FILE, self)
+        self.history.beginning = lambda: chat_defaults.beginning(services.preferences)
+        self.session = Session(self.history, services.pool, self)
+        self._deeds = MessageDeeds(self.history, self.session, services.theme, self.open_chat, self)
+        self._presets = Presets(services.preferences, self)
+        self._files: dict[str, list[Json]] = {}  # attachments of drafts
+        self._models: list[str] = []
+        self._models_call: Call | None = None
+        self._counts: list[Call] = []
+        self.chat: Chat = self.history.begin()
+        slices = Slices(self)
+        slices.add(self, highlight.warm())
+        look = Look(services.theme, slices, self._deeds.open_link)
+        self.list = ChatList(services, self.history)
+        self.chat_head = ChatHead(services.theme, services.pool, self.open_settings)
+        self.conversation = Conversation(look)
+        self.suggestions = Suggestions(self._send_suggestion)
+        self.hint = Hint(
+            services.preferences, lambda name: self._set_up(replace(self.chat, model=name))
+        )
+        self.composer = Composer(services.theme, self.fail)
+        self.composer.field.sends_with_enter = lambda: chat_defaults.sends_with_enter(
+            services.preferences
+        )
+        self._lay_out()
+        self._listen()
+        self._begin()
+
+    # Beginning and end
+
+    def _lay_out(self) -> None:
+        outer = self.layout()
+        assert outer is not None
+        outer.setContentsMargins(0, 0, 0, 0)
+        self.title.hide()
+        outer.removeWidget(self.notice)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.suggestions)
+        self._stack.addWidget(self.conversation)
+        top = column(self.chat_head, self.notice, gap=sizes.M)
+        top.setContentsMargins(sizes.XL, sizes.L, sizes.XL, sizes.S)
+        self._narrow = QWidget()
+        self._narrow.setLayout(column(self.hint, self.composer, gap=sizes.XS))
+        below = row(None, gap=0)
+        below.addWidget(self._narrow, 1000)
+        below.addStretch(1)
+        below.setContentsMargins(sizes.XL, 0, sizes.XL, sizes.L)
+        right_box = column(top, gap=0)
+        right_box.addWidget(self._stack, 1)
+        right_box.addLayout(below)
+        left_box = column(self.list)
+        left_box.setContentsMargins(sizes.L, sizes.L, sizes.S, sizes.L)
+        split = QSplitter()
+        for box in (left_box, right_box):
+            side = QWidget()
+            side.setLayout(box)
+            split.addWidget(side)
+        split.setStretchFactor(1, 1)
+        split.setCollapsible(1, False)
+        split.setHandleWidth(1)
+        split.setSizes([self.services.theme.px(LIST_WIDTH), sizes.CHAT_WIDTH])
+        self.content.addWidget(split)
+        self._fit()
+
+    def _listen(self) -> None:
+        self.list.opened.connect(self.open_chat)
+        self.list.found.connect(self._open_at)
+        self.history.removed.connect(self._removed)
+        self.history.changed.connect(self._renamed)
+        self.history.troubled.connect(self.fail)
+        self.session.changed.connect(self._tell)
+        self.session.grew.connect(self._grow)
+        self.session.progressed.connect(lambda _: self._tell_state())
+        self.session.ended.connect(self._answered)
+        self.conversation.asked.connect(self._do)
+        self.composer.sent.connect(self._send)
+        self.composer.stopped.connect(self._stop_answer)
+        self.composer.edited.connect(self._keep_draft)
+        self.composer.attached.connect(self._count_tokens)
+        self.services.pool.changed.connect(self._pool_changed)
+        self.services.theme.changed.connect(self._fit)
+        self._stop = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._stop_answer)
+        self._stop.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        app = QCoreApplication.instance()
+        assert app is not None
+        app.aboutToQuit.connect(self.close_history)
+
+    def _begin(self) -> None:
+        """With the chat that was open last."""
+        kept = self.services.preferences.text(OPEN)
+        known = self.history.chat(ChatId(kept)) if kept else None
+        self.open_chat(known.id if known is not None else self.chat.id)
+        if self.history.trouble is not None:
+            self.fail(self.history.trouble)
+
+    def close_history(self) -> None:
+        """Answers end, everything is written."""
+        for call in (self._models_call, *self._counts):
+            if call is not None and call.running:
+                call.cancel()
+        self.session.close()
+        self.history.close()
+
+    def shown(self) -> None:
+        self.composer.field.setFocus()
+        if self._models_call is None or not self._models_call.running:
+            self._models_call = self.services.client.get("/models", self._got_models)
+
+    def _got_models(self, answer: Json) -> None:
+        self._models = [str(one["name"]) for one in answer.get("models", ())]
+        self._tell_hint()
+
+    # Which chat
+
+    def open_chat(self, chat: str) -> None:
+        """Show another chat, with its draft."""
+        known = self.history.chat(ChatId(chat))
+        if known is None:
+            return
+        self.chat = known
+        self.notice.clear()
+        self.list.select(chat)
+        self.services.preferences.keep(OPEN, chat)
+        self.conversation.open(branch(known, self._running, self.services.pool))
+        self.composer.show_draft(known.draft, self._files.get(chat))
+        self._tell_rest()
+        if is_unanswered(known) and self._running is None:  # the app ended, or the node did
+            words = self.tr("This question has no answer yet.")
+            self.notice.say(words, "info", (self.tr("Answer it"), self._retry))
+        self.composer.field.setFocus()
+
+    def _open_at(self, chat: str, message: str) -> None:
+        """Where a search found the words, also on another branch."""
+        if chat != self.chat.id:
+            self.open_chat(chat)
+        if message in self.chat.messages:
+            if message not in {one.id for one in tree.path(self.chat)}:
+                self.session.switch(self.chat.id, MessageId(message))
+            self.conversation.show_message(MessageId(message))
+
+    def _removed(self, chat: str) -> None:
+        self.session.stop(ChatId(chat))
+        if chat == self.chat.id:
+            self.open_chat(self.history.begin().id)
+
+    def _renamed(self, chat: str) -> None:
+        """The list gave it another name, or it was written."""
+        known = self.history.chat(self.chat.id)
+        if known is not None and chat in (self.chat.id, "") and known.title != self.chat.title:
+            self.chat = known
+            self.chat_head.tell(known)
+
+    # Showing
+
+    @property
+    def _running(self) -> Running | None:
+        """The answer under way in the chat that is shown."""
+        return self.session.running.get(self.chat.id)
+
+    def _tell(self, chat: str) -> None:
+        """Messages of a chat are others now."""
+        if chat != self.chat.id:
+            return
+        self.chat = self.history.chat(self.chat.id) or self.chat
+        self.conversation.update_to(branch(self.chat, self._running, self.services.pool))
+        self._tell_rest()
+
+    def _tell_rest(self) -> None:
+        """Everything around the messages."""
+        busy = self._running is not None
+        has_messages = self.chat.leaf is not None
+        self._stack.setCurrentWidget(self.conversation if has_messages else self.suggestions)
+        self.composer.show_busy(busy)
+        self._stop.setEnabled(busy)
+        self._pool_changed()
+
+    def _pool_changed(self) -> None:
+        self.chat_head.tell(self.chat)
+        name = self.chat.model or (self.services.pool.loaded or {}).get("model") or GUIDE
+        self.suggestions.tell(is_guide=name == GUIDE)
+        self._tell_hint()
+        self._tell_state()
+
+    def _tell_hint(self) -> None:
+        is_loaded = self.services.pool.loaded is not None
+        full = self.chat_head.is_nearly_full
+        self.hint.tell(self.chat, self._models, is_loaded=is_loaded, is_full=full)
+
+    def _tell_state(self) -> None:
+        running = self._running
+        if running is not None and (view := self.conversation.view(running.message)) is not None:
+            view.tell_state(state_of(running, self.services.pool))
+
+    def _grow(self, chat: str) -> None:
+        running = self._running
+        if running is None or chat != self.chat.id:
+            return
+        view = self.conversation.view(running.message)
+        if view is not None:
+            view.grow(running.text)
+            view.tell_state(state_of(running, self.services.pool))
+
+    def _fit(self) -> None:
+        self._narrow.setMaximumWidth(self.services.theme.px(sizes.CHAT_WIDTH))
+
+    # Asking
+
+    def _send(self, text: str, files: Sequence[Json]) -> None:
+        self.notice.clear()
+        self._files.pop(self.chat.id, None)
+        chat = self.history.chat(self.chat.id) or self.chat
+        self.composer.show_draft("")
+        self.conversation.to_end()
+        self.session.send(chat, text, files)
+
+    def _send_suggestion(self, question: str) -> None:
+        if self._running is None:
+            self._send(question, ())
+
+    def _do(self, deed: Deed, message: str, text: str) -> None:
+        if deed in (Deed.REGENERATE, Deed.CONTINUE, Deed.EDIT):
+            self.notice.clear()
+        self._deeds.do(self.chat, deed, message, text)
+
+    def _stop_answer(self) -> None:
+        self.session.stop(self.chat.id)
+
+    def _answered(self, chat: str, ending: Ending) -> None:
+        self.hint.answered(ending.model)
+        if chat != self.chat.id:
+            return
+        end = end_of(self.chat)
+        if ending.error is not None:
+            self.fail(ending.error, *self._ways_out(ending.error))
+        elif end is not None:
+            announce(self.conversation, as_text(end.text[:SPOKEN_CHARACTERS]))
+
+    def _ways_out(self, error: AppError) -> list[Action]:
+        if error.reason.code == TOO_LONG:
+            return [
+                (self.tr("Leave out the oldest messages"), self._leave_out),
+                (self.tr("Choose a larger context"), self.open_settings),
+            ]
+        again = self.tr("Try again") if is_unanswered(self.chat) else self.tr("Continue")
+        return [(again, self._retry)]
+
+    def _retry(self) -> None:
+        """Have the end of the branch answered, or the answer that broke off continued."""
+        self.notice.clear()
+        end = end_of(self.chat)
+        if end is None:
+            return
+        if is_unanswered(self.chat):
+            self.session.answer(self.chat.id, end.id)
+        else:
+            self.session.go_on(self.chat.id, end.id)
+
+    def _count_tokens(self, file: Json) -> None:
+        """As the loaded model counts them; nothing is said where none is loaded."""
+        if self.services.pool.loaded:
+            self._counts = [call for call in self._counts if call.running]
+            call = self.services.client.post(
+                "/tokens",
+                {"text": file["text"]},
+                lambda answer: self.composer.count(file, int(answer["tokens"])),
+            )
+            self._counts += [call] if call is not None else []
+
+    def _leave_out(self) -> None:
+        self.session.leave_out(self.chat.id)
+        self._retry()
+
+    def _keep_draft(self) -> None:
+        text, known = self.composer.text, self.history.chat(self.chat.id)
+        self._files[self.chat.id] = self.composer.files
+        if known is not None and known.draft != text:
+            self.chat = replace(known, draft=text)
+            self.history.keep_soon(self.chat)
+
+    # Settings
+
+    def open_settings(self) -> None:
+        """Of the chat that is shown."""
+        system, sampling = chat_defaults.beginning(self.services.preferences)
+        defaults = Chat(self.chat.id, system=system, sampling=sampling)
+        dialog = ChatSettings(
+            self.services.theme,
+            self._presets,
+            self.chat,
+            defaults,
+            self._models,
+            self._set_up,
+            self,
+        )
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
+    def _set_up(self, chosen: Chat) -> None:
+        known = self.history.chat(self.chat.id) or self.chat
+        self.chat = replace(
+            known,
+            model=chosen.model,
+            context=chosen.context,
+            system=chosen.system,
+            sampling=chosen.sampling,
+        )
+        self.history.keep(self.chat)
+        self._tell_rest()

@@ -1,0 +1,251 @@
+"""Settings of one chat: who answers, the system message, sampling, context. All defaults are visible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QComboBox,
+    QDialog,
+    QDoubleSpinBox,
+    QGridLayout,
+    QInputDialog,
+    QPlainTextEdit,
+    QSpinBox,
+    QWidget,
+)
+
+from app.core.chat import Chat
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.chat.answer import MAX_TOKENS
+from app.gui.chat.presets import KNOBS, Knob, Presets, usable
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import label, paragraph
+from app.gui.theme import Theme
+
+CONTEXTS = (2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
+BY_CHANCE = -1  # of the seed
+MOST_TOKENS = 1 << 17
+WIDTH = 520
+SYSTEM_LINES = 5
+
+
+class ChatSettings(QDialog):
+    """`changed(chat)` with what is another now, when Save is pressed."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        presets: Presets,
+        chat: Chat,
+        defaults: Chat,
+        models: Sequence[str],
+        changed: Callable[[Chat], None],
+        parent: QWidget,
+    ) -> None:
+        super().__init__(parent)
+        self._theme, self._presets, self._chat, self._changed = theme, presets, chat, changed
+        self._defaults = defaults  # what a new chat would begin with
+        self.setWindowTitle(self.tr("Settings of this chat"))
+        self.model = self._models(models)
+        self.context = self._contexts()
+        self.system = QPlainTextEdit()
+        self.system_presets = QComboBox()
+        self.sampling_presets = QComboBox()
+        self.knobs = {knob.name: self._knob(knob) for knob in KNOBS}
+        self.longest = QSpinBox()
+        self._lay_out()
+        self._fill(chat)
+        self._fill_presets()
+        presets.changed.connect(self._fill_presets)
+
+    # Showing
+
+    def _lay_out(self) -> None:
+        self.system.setAccessibleName(self.tr("System message"))
+        self.system.setPlaceholderText(self.tr("Who the model is to be, and how it answers"))
+        self.system.setTabChangesFocus(True)
+        line = self.system.fontMetrics().lineSpacing()
+        self.system.setFixedHeight(SYSTEM_LINES * line + self._theme.px(sizes.XL))
+        self.longest.setRange(1, MOST_TOKENS)
+        self.longest.setGroupSeparatorShown(True)
+        self.longest.setSuffix(self.tr(" tokens"))
+        self._keep_system = button(self.tr("Keep as preset…"), self._ask_system)
+        self._keep_sampling = button(self.tr("Keep as preset…"), self._ask_sampling)
+        upper = self._form(
+            (self.tr("Model"), self.model),
+            (self.tr("Context"), self.context),
+            (self.tr("Longest answer"), self.longest),
+        )
+        names = _names(self)
+        fields = [(names[name], field) for name, field in self.knobs.items()]
+        lower = self._form(*fields, beside=2)
+        buttons = row(
+            button(self.tr("Reset to defaults"), lambda: self._fill(self._defaults)),
+            None,
+            button(self.tr("Cancel"), self.reject),
+            button(self.tr("Save"), self._save, "primary"),
+        )
+        hint = paragraph(
+            self.tr("A larger context than the model is loaded with loads it again first."),
+            "caption",
+        )
+        box = column(
+            upper, hint,
+            row(label(self.tr("System message"), "section"), None, self.system_presets, self._keep_system),
+            self.system,
+            row(label(self.tr("Sampling"), "section"), None, self.sampling_presets, self._keep_sampling),
+            lower, buttons, gap=sizes.M,
+        )  # fmt: skip
+        box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
+        self.setLayout(box)
+        self.setMinimumWidth(self._theme.px(WIDTH))
+        self.system_presets.activated.connect(self._use_system)
+        self.sampling_presets.activated.connect(self._use_sampling)
+
+    def _form(self, *lines: tuple[str, QWidget], beside: int = 1) -> QGridLayout:
+        """A field beside its name, `beside` of these in a row."""
+        made = QGridLayout()
+        made.setHorizontalSpacing(sizes.L)
+        made.setVerticalSpacing(sizes.S)
+        for number, (name, field) in enumerate(lines):
+            place = 2 * (number % beside)
+            if isinstance(field, QAbstractSpinBox):
+                field.lineEdit().setTextMargins(self._theme.px(sizes.S), 0, 0, 0)
+            made.addWidget(label(name), number // beside, place)
+            made.addWidget(field, number // beside, place + 1)
+            made.setColumnStretch(place + 1, 1)
+            field.setAccessibleName(name)
+        return made
+
+    def _models(self, models: Sequence[str]) -> QComboBox:
+        made = QComboBox()
+        made.addItem(self.tr("Whichever is loaded"), None)
+        known = [*models, *([self._chat.model] if self._chat.model not in (None, *models) else [])]
+        for name in known:
+            made.addItem(str(name), name)
+        return made
+
+    def _contexts(self) -> QComboBox:
+        made = QComboBox()
+        made.addItem(self.tr("As the model is loaded"), None)
+        own = self._chat.context
+        for size in sorted({*CONTEXTS, *([own] if own else [])}):
+            made.addItem(
+                self.tr("At least {count} tokens").format(count=formats.number(size)), size
+            )
+        return made
+
+    def _knob(self, knob: Knob) -> QSpinBox | QDoubleSpinBox:
+        made: QSpinBox | QDoubleSpinBox
+        if knob.whole:
+            made = QSpinBox()
+            made.setRange(int(knob.least), int(min(knob.most, (1 << 31) - 1)))
+            if knob.default is None:
+                made.setMinimum(BY_CHANCE)
+                made.setSpecialValueText(self.tr("By chance"))
+        else:
+            made = QDoubleSpinBox()
+            made.setDecimals(2)
+            made.setSingleStep(knob.step)
+            made.setRange(knob.least, knob.most)
+        return made
+
+    def _fill(self, chat: Chat) -> None:
+        """The fields as this chat has them; an empty chat has the defaults."""
+        self.model.setCurrentIndex(max(0, self.model.findData(chat.model)))
+        self.context.setCurrentIndex(max(0, self.context.findData(chat.context)))
+        self.system.setPlainText(chat.system)
+        self.longest.setValue(int(chat.sampling.get("max_tokens", MAX_TOKENS)))
+        self._fill_knobs(chat.sampling)
+
+    def _fill_knobs(self, values: object) -> None:
+        known = usable(values)
+        for knob in KNOBS:
+            default = BY_CHANCE if knob.default is None else knob.default
+            value = known.get(knob.name, default)
+            self.knobs[knob.name].setValue(value)  # type: ignore[arg-type]
+
+    # Presets
+
+    def _fill_presets(self) -> None:
+        for box, names in (
+            (self.system_presets, self._presets.systems()),
+            (self.sampling_presets, self._presets.samplings()),
+        ):
+            box.clear()
+            box.addItem(self.tr("Presets"))
+            box.addItems(list(names))
+            box.setAccessibleName(
+                self.tr("Presets of the system message")
+                if box is self.system_presets
+                else self.tr("Presets of sampling")
+            )
+
+    def _use_system(self) -> None:
+        text = self._presets.systems().get(self.system_presets.currentText())
+        if text is not None:
+            self.system.setPlainText(text)
+
+    def _use_sampling(self) -> None:
+        values = self._presets.samplings().get(self.sampling_presets.currentText())
+        if values is not None:
+            self._fill_knobs(values)
+
+    def _ask_system(self) -> None:
+        text = self.system.toPlainText()
+        self._ask_name(lambda name: self._presets.keep_system(name, text))
+
+    def _ask_sampling(self) -> None:
+        values = self._sampling()
+        self._ask_name(lambda name: self._presets.keep_sampling(name, values))
+
+    def _ask_name(self, then: Callable[[str], None]) -> None:
+        dialog = QInputDialog(self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setWindowTitle(self.tr("Keep as preset"))
+        dialog.setLabelText(self.tr("Name of the preset"))
+        dialog.textValueSelected.connect(then)
+        dialog.open()
+
+    # Saving
+
+    def _sampling(self) -> dict[str, float | int]:
+        values = {
+            name: field.value()
+            for name, field in self.knobs.items()
+            if not (name == "seed" and field.value() == BY_CHANCE)
+        }
+        found = usable(values)
+        if self.longest.value() != MAX_TOKENS:
+            found["max_tokens"] = self.longest.value()
+        return found
+
+    def _save(self) -> None:
+        self._changed(
+            replace(
+                self._chat,
+                model=self.model.currentData(),
+                context=self.context.currentData(),
+                system=self.system.toPlainText(),
+                sampling=self._sampling(),
+            )
+        )
+        self.accept()
+
+
+def _names(dialog: ChatSettings) -> dict[str, str]:
+    """What each value is called."""
+    return {
+        "temperature": dialog.tr("Temperature"),
+        "top_k": dialog.tr("Top k"),
+        "top_p": dialog.tr("Top p"),
+        "min_p": dialog.tr("Min p"),
+        "repeat_penalty": dialog.tr("Repeat penalty"),
+        "seed": dialog.tr("Seed"),
+    }

@@ -1,0 +1,220 @@
+"""Where one types: the message, the files that go with it, Send or Stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication, QMimeData, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QFileDialog, QFrame, QPlainTextEdit, QWidget
+
+from app.core.errors import AppError, BadInput
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.parts.buttons import IconButton, button
+from app.gui.parts.layouts import clear, column, row
+from app.gui.parts.text import label
+from app.gui.theme import Theme, set_role
+
+Json = dict[str, Any]
+
+MAX_FILE_BYTES = 256 << 10
+MAX_FILES = 8
+MOST_LINES = 8
+NAME_CHARACTERS = 40
+
+
+def read_text(path: Path) -> Json:
+    """A text file as an attachment. Raises BadInput when it is too large or no text."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise BadInput("attachment_unreadable", name=path.name, why=str(error.strerror)) from None
+    if len(data) > MAX_FILE_BYTES:
+        raise BadInput("attachment_large", name=path.name, most=MAX_FILE_BYTES >> 10)
+    try:
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise BadInput("attachment_no_text", name=path.name) from None
+    if "\0" in text:
+        raise BadInput("attachment_no_text", name=path.name)
+    return {"name": path.name, "text": text}
+
+
+def file_words(file: Json) -> str:
+    """A file's name and size; a long name without its middle."""
+    name = str(file.get("name"))
+    if len(name) > NAME_CHARACTERS:
+        half = NAME_CHARACTERS // 2
+        name = f"{name[:half]}…{name[-half:]}"
+    words = f"{name}, {formats.size(len(str(file.get('text')).encode()))}"
+    if tokens := file.get("tokens"):
+        count = QCoreApplication.translate("Answer", "%n token(s)", "", int(tokens))
+        words = f"{words}, {count}"
+    return words
+
+
+class Field(QPlainTextEdit):
+    """Grows with its lines. Enter (or only Ctrl+Enter) sends, Shift+Enter begins a new line; files can be dropped."""
+
+    sent = Signal()
+    dropped = Signal(list)  # of paths
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.sends_with_enter: Callable[[], bool] = lambda: True  # else Ctrl+Enter does
+        set_role(self, "field")
+        self.setAccessibleName(self.tr("Message"))
+        self.setPlaceholderText(self.tr("Message…"))
+        self.setTabChangesFocus(True)
+        self.document().setDocumentMargin(0)
+        self.document().documentLayout().documentSizeChanged.connect(lambda *_: self.fit())
+        self.fit()
+
+    def fit(self) -> None:
+        """As high as its text, within limits."""
+        line = self.fontMetrics().lineSpacing()
+        shown = min(MOST_LINES, max(1, int(self.document().size().height())))
+        height = shown * line + 2 * self._theme.px(sizes.S)
+        if height != self.height():
+            self.setFixedHeight(height)
+        policy = Qt.ScrollBarPolicy
+        scrolls = self.document().size().height() > MOST_LINES
+        self.setVerticalScrollBarPolicy(
+            policy.ScrollBarAsNeeded if scrolls else policy.ScrollBarAlwaysOff
+        )
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        held = event.modifiers()
+        sends = self.sends_with_enter() or held & Qt.KeyboardModifier.ControlModifier
+        if is_enter and sends and not held & Qt.KeyboardModifier.ShiftModifier:
+            self.sent.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:  # noqa: N802  Qt's name
+        return source.hasUrls() or super().canInsertFromMimeData(source)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802  Qt's name
+        paths = [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
+        if paths:
+            self.dropped.emit(paths)
+        elif source.hasText():
+            self.textCursor().insertText(source.text())
+
+
+class Composer(QFrame):
+    """`sent` when there is something to send and nothing under way; `stopped` while there is."""
+
+    sent = Signal(str, list)  # text, attachments
+    stopped = Signal()
+    edited = Signal()  # the draft is another
+    attached = Signal(object)  # a file is new: its tokens are to be counted
+
+    def __init__(self, theme: Theme, failed: Callable[[AppError], None]) -> None:
+        super().__init__()
+        self._theme, self._failed = theme, failed
+        self._files: list[Json] = []
+        self._busy = False
+        set_role(self, "composer")
+        self.field = Field(theme)
+        self.field.sent.connect(self._send)
+        self.field.dropped.connect(self.attach)
+        self.field.textChanged.connect(self._changed)
+        self._chips = row(gap=sizes.S)
+        self.attach_button = IconButton(theme, "attach", self.tr("Attach a text file"), self._pick)
+        self.send = button(self.tr("Send"), self._press, "primary")
+        line = row(self.attach_button, gap=sizes.XS)
+        line.addWidget(self.field, 1)
+        line.addWidget(self.send)
+        for widget in (self.attach_button, self.send):
+            line.setAlignment(widget, Qt.AlignmentFlag.AlignBottom)
+        box = column(self._chips, line, gap=sizes.XS)
+        box.setContentsMargins(sizes.S, sizes.S, sizes.S, sizes.S)
+        self.setLayout(box)
+        self._changed()
+
+    @property
+    def text(self) -> str:
+        return self.field.toPlainText()
+
+    @property
+    def files(self) -> list[Json]:
+        return list(self._files)
+
+    def show_draft(self, text: str, files: list[Json] | None = None) -> None:
+        """What was typed in this chat before."""
+        if text != self.text:
+            self.field.setPlainText(text)
+            self.field.moveCursor(self.field.textCursor().MoveOperation.End)
+        self._files = list(files or ())
+        self._tell_files()
+
+    def show_busy(self, busy: bool) -> None:
+        """While an answer comes the button stops it; one can type on."""
+        self._busy = busy
+        self.send.setText(self.tr("Stop") if busy else self.tr("Send"))
+        self.send.setToolTip(self.tr("Stop (Esc)") if busy else self.tr("Send (Enter)"))
+        self._changed(quiet=True)
+
+    def attach(self, paths: list[Path]) -> None:
+        """Add files to the message."""
+        for path in paths:
+            try:
+                if len(self._files) >= MAX_FILES:
+                    raise BadInput("attachments_many", most=MAX_FILES)
+                self._files.append(read_text(path))
+                self.attached.emit(self._files[-1])
+            except BadInput as error:
+                self._failed(error)
+        self._tell_files()
+
+    def count(self, file: Json, tokens: int) -> None:
+        """How many tokens a file of this message is."""
+        self._files = [{**one, "tokens": tokens} if one is file else one for one in self._files]
+        self._tell_files()
+
+    def _pick(self) -> None:
+        chosen, _ = QFileDialog.getOpenFileNames(self, self.tr("Attach text files"))
+        self.attach([Path(one) for one in chosen])
+
+    def _tell_files(self) -> None:
+        clear(self._chips)
+        for one in self._files:
+            chip = QFrame()
+            set_role(chip, "chip")
+            words = self.tr("Remove {name}").format(name=one["name"])
+            remove = IconButton(self._theme, "close", words, partial(self._remove, one))
+            inner = row(label(file_words(one), "caption"), remove, gap=0)
+            inner.setContentsMargins(sizes.S, 0, 0, 0)
+            chip.setLayout(inner)
+            self._chips.addWidget(chip)
+        if self._files:
+            self._chips.addStretch(1)
+        self._changed()
+
+    def _remove(self, file: Json) -> None:
+        self._files = [one for one in self._files if one is not file]
+        self._tell_files()
+        self.field.setFocus()
+
+    def _changed(self, *, quiet: bool = False) -> None:
+        self.send.setEnabled(self._busy or bool(self.text.strip() or self._files))
+        if not quiet:
+            self.edited.emit()
+
+    def _press(self) -> None:
+        if self._busy:
+            self.stopped.emit()
+        else:
+            self._send()
+
+    def _send(self) -> None:
+        if not self._busy and (self.text.strip() or self._files):
+            self.sent.emit(self.text, self.files)

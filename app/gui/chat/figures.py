@@ -1,0 +1,112 @@
+"""How an answer did, in words: speed beside its forecast, first token, tokens, machines, steps of loading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+
+from app.gui import formats
+
+Json = Mapping[str, Any]
+SEPARATOR = " · "
+WHOLE = 100  # tokens a second from which no digits stand behind the point
+GUIDE = "guide"  # the model that comes with the app
+STEPS = {
+    "checking": QT_TRANSLATE_NOOP("Answer", "Checking the file"),
+    "hashing": QT_TRANSLATE_NOOP("Answer", "Checking the file"),
+    "copying": QT_TRANSLATE_NOOP("Answer", "Copying"),
+    "planning": QT_TRANSLATE_NOOP("Answer", "Planning"),
+    "cutting": QT_TRANSLATE_NOOP("Answer", "Cutting layers"),
+    "measuring": QT_TRANSLATE_NOOP("Answer", "Measuring the machines"),
+    "preparing": QT_TRANSLATE_NOOP("Answer", "Preparing layers"),
+    "sending": QT_TRANSLATE_NOOP("Answer", "Sending layers"),
+    "fetching": QT_TRANSLATE_NOOP("Answer", "Fetching layers"),
+    "loading": QT_TRANSLATE_NOOP("Answer", "Loading layers"),
+    "opening": QT_TRANSLATE_NOOP("Answer", "Opening layers"),
+    "waiting": QT_TRANSLATE_NOOP("Answer", "Waiting"),
+}
+
+
+def model_name(name: str) -> str:
+    """What a model is called on the screen."""
+    return _tr("Guide") if name == GUIDE else name
+
+
+def caption(figures: Json) -> str:
+    """One line below an answer; what was not measured is left out."""
+    parts = []
+    predicted = figures.get("predicted") or {}
+    if rate := figures.get("decode_tok_s"):
+        forecast = predicted.get("decode_tok_s")
+        text = _tr("{rate} (forecast {forecast})") if forecast else "{rate}"
+        parts.append(
+            text.format(
+                rate=formats.speed(rate),
+                forecast=formats.number(forecast or 0, 1 if (forecast or 0) < WHOLE else 0),
+            )
+        )
+    if (first := figures.get("ttft_s")) is not None:
+        parts.append(_tr("first token {time}").format(time=formats.seconds(first)))
+    if (n := figures.get("tokens")) is not None:
+        parts.append(QCoreApplication.translate("Answer", "%n token(s)", "", int(n)))
+    return SEPARATOR.join(parts)
+
+
+def details(figures: Json) -> list[str]:
+    """The rest of what was measured, a line each."""
+    found = []
+    read = (figures.get("prompt_tokens") or 0) - (figures.get("reused_tokens") or 0)
+    first = figures.get("ttft_s")
+    if figures.get("prompt_tokens"):
+        text = _tr("Prompt: {tokens} tokens, {reused} of them known from before")
+        found.append(
+            text.format(
+                tokens=formats.number(figures["prompt_tokens"]),
+                reused=formats.number(figures.get("reused_tokens") or 0),
+            )
+        )
+    queued = figures.get("queued_s") or 0
+    if read > 0 and first and first > queued:
+        text = _tr("Reading the prompt: {rate}").format(rate=formats.speed(read / (first - queued)))
+        found.append(text)
+    if queued >= 0.1:
+        found.append(_tr("Waited for its turn: {time}").format(time=formats.seconds(queued)))
+    if predicted := (figures.get("predicted") or {}).get("ttft_s"):
+        text = _tr("First token: forecast {time}").format(time=formats.seconds(predicted))
+        found.append(text)
+    return found
+
+
+def machines(figures: Json) -> list[str]:
+    """Which machine computed which layers, a line each."""
+    found = []
+    for stage in figures.get("placement") or ():
+        first, after = int(stage.get("first", 0)), int(stage.get("last", 0))
+        text = _tr("{machine}: layers {first} to {last}")
+        found.append(text.format(machine=stage.get("machine"), first=first + 1, last=after))
+    return found
+
+
+def used_tokens(figures: Json) -> int | None:
+    """How much of the context a chat takes up after this answer."""
+    prompt = figures.get("prompt_tokens")
+    return int(prompt) + int(figures.get("tokens") or 0) if prompt else None
+
+
+def step(progress: Json) -> str:
+    """What is done now to load a model."""
+    words = STEPS.get(str(progress.get("step")))
+    text = QCoreApplication.translate("Answer", str(words)) if words else _tr("Loading")
+    done, total, machine = progress.get("done"), progress.get("total"), progress.get("machine")
+    if machine:
+        text = _tr("{step} on {machine}").format(step=text, machine=machine)
+    if total and done is not None:
+        share = formats.percent(min(1.0, float(done) / float(total)))
+        return _tr("{step}: {share}").format(step=text, share=share)
+    return _tr("{step}…").format(step=text)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Answer", text)

@@ -1,0 +1,67 @@
+"""Code -> which of our colours each part of a line has; Pygments reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, Keyword, Literal, Name, Number, Operator, String, _TokenType
+from pygments.util import ClassNotFound
+
+LONG_LINE = (
+    1_000  # with a longer one in it a listing stays uncoloured: such lines cost their square
+)
+USUAL = ("python", "javascript", "bash", "json", "html", "c", "java")
+COLOURS: dict[_TokenType, str] = {
+    Comment: "code_comment", Keyword: "code_keyword", Operator.Word: "code_keyword",
+    Name.Builtin: "code_function", Name.Function: "code_function", Name.Class: "code_function",
+    Name.Decorator: "code_function", Name.Tag: "code_keyword", Name.Attribute: "code_function",
+    String: "code_string", Number: "code_number", Literal: "code_number",
+}  # fmt: skip
+
+Span = tuple[int, int, str]  # first character in the line, how many, a colour of the theme
+NONE: tuple[Span, ...] = ()
+
+
+def lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
+    """The spans of each line, one after another; nothing for a language nobody knows."""
+    lexer = _lexer(language) if language else None
+    if lexer is None or max(map(len, code.split("\n"))) > LONG_LINE:
+        return
+    held: list[Span] = []
+    column = 0
+    for _, token, text in lexer.get_tokens_unprocessed(code):
+        colour = _colour(token)
+        for n, piece in enumerate(text.split("\n")):
+            if n:
+                yield tuple(held)
+                held, column = [], 0
+            if colour and piece.strip():
+                held.append((column, len(piece), colour))
+            column += len(piece)
+    yield tuple(held)
+
+
+def warm() -> Iterator[None]:
+    """Have the readers of usual languages at hand: the first use of one takes some time."""
+    for language in USUAL:
+        _lexer(language)
+        yield
+
+
+def _lexer(language: str) -> Lexer | None:
+    try:
+        return get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+def _colour(token: _TokenType) -> str | None:
+    """Of the nearest kind that has one."""
+    kind: _TokenType | None = token
+    while kind is not None:
+        if kind in COLOURS:
+            return COLOURS[kind]
+        kind = kind.parent
+    return None

@@ -1,0 +1,51 @@
+"""One line above the composer: what sending will do, where that is not plain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtWidgets import QWidget
+
+from app.core.chat import Chat
+from app.gui import theme as sizes
+from app.gui.chat.figures import GUIDE
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import row
+from app.gui.parts.text import label
+from app.gui.preferences import Preferences
+
+LAST_MODEL = "chat/last_model"  # that answered and is not the Guide
+
+
+class Hint(QWidget):
+    """`use(model)` when the model that answered last is wanted again."""
+
+    def __init__(self, preferences: Preferences, use: Callable[[str], object]) -> None:
+        super().__init__()
+        self._preferences = preferences
+        self.words = label("", "caption")
+        self.other = button("", lambda: use(self.last), "link")
+        self.setLayout(row(None, self.words, self.other, None, gap=sizes.XS))
+
+    @property
+    def last(self) -> str:
+        return self._preferences.text(LAST_MODEL)
+
+    def answered(self, model: str | None) -> None:
+        """This model answered just now."""
+        if model and model not in (GUIDE, self.last):
+            self._preferences.keep(LAST_MODEL, model)
+
+    def tell(self, chat: Chat, models: Sequence[str], *, is_loaded: bool, is_full: bool) -> None:
+        """About the next message of this chat."""
+        words, other = "", ""
+        if is_full:
+            words = self.tr("The context is nearly full: the next answer may stop early.")
+        elif not is_loaded and chat.model is None:
+            words = self.tr("No model is loaded, so the Guide answers.")
+            if self.last in models:
+                other = self.tr("Use {model}").format(model=self.last)
+        self.words.setText(words)
+        self.other.setText(other)
+        self.other.setVisible(bool(other))
+        self.setVisible(bool(words))

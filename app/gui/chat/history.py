@@ -1,0 +1,330 @@
+"""This person's chats, kept in one file: every change is written at once and outlives a crash."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.core.chat import Chat, ChatId, Heading, MessageId, Sampling, clone, title_of
+from app.core.errors import AppError
+from app.gui.chat import history_rows, history_search
+from app.gui.chat.history_purge import Purge
+from app.gui.chat.history_rows import storable
+from app.gui.chat.history_search import Hit
+from app.gui.chat.history_store import Store
+
+FILE = "history.sqlite3"  # in `services.folder`
+SOON_MS = 1000  # an answer under way is written at most this often
+AGAIN_MS = 5000  # what could not be written is tried again
+OPEN_CHATS = 8  # whose written state is remembered, to find what changed
+NAME_CHARACTERS = 200  # of a title or a folder
+Beginning = Callable[[], tuple[str, Sampling]]
+
+
+class History(QObject):
+    """The one owner of the chats. Chats are values: read one, make another of it, `keep` that.
+
+    While an answer comes, `keep_soon` it; at its end, `keep`. The title, the folder, and whether a
+    chat is pinned or archived are changed by their own methods only: `keep` leaves them as they are.
+    """
+
+    changed = Signal(str)  # the chat that is new, or another now; "": many, or the folders
+    removed = Signal(str)  # a chat that was deleted; `restore` brings it back
+    troubled = Signal(object)  # an AppError to show: the disk is full, the file was damaged
+    recovered = Signal()  # what could not be written is written now
+
+    def __init__(self, path: Path, parent: QObject | None = None) -> None:
+        """Opens the file or makes it. Never raises for a bad one: `trouble` says what is wrong."""
+        super().__init__(parent)
+        self._waiting: dict[ChatId, Chat] = {}  # newer than the file
+        self._written: OrderedDict[ChatId, Chat] = OrderedDict()  # as the file has them
+        self._begun: dict[ChatId, Chat] = {}  # not in the file, since nothing is in them yet
+        self._under_way: set[ChatId] = set()
+        self._deleted: set[ChatId] = set()  # and may be restored
+        self._gone: set[ChatId] = set()  # deleted for good: a late `keep` does not bring them back
+        self._closed = False
+        self.beginning: Beginning = lambda: ("", {})  # system message and sampling of a new chat
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._write_waiting)
+        self._store = Store(path, self)
+        self._store.troubled.connect(self.troubled)
+        self._store.recovered.connect(self.recovered)
+        self._store.replaced.connect(self._write_again)
+        self._purge = Purge(self._store, self)
+        self.purge()  # what the last window did not come to
+
+    @property
+    def trouble(self) -> AppError | None:
+        """What is wrong now, or was when the file was opened; say it with `said`."""
+        return self._store.trouble
+
+    @property
+    def file(self) -> Path | None:
+        """Where the chats are; None while they are in memory only."""
+        return self._store.file
+
+    def new_message_id(self) -> MessageId:
+        return MessageId(uuid.uuid4().hex)
+
+    def now(self) -> float:
+        return time.time()
+
+    # reading
+
+    def headings(self, *, archived: bool = False) -> list[Heading]:
+        """All chats, or the archived ones: the pinned first, then the one last spoken in."""
+        return self._headings("archived = ?", archived)
+
+    def heading(self, chat: ChatId) -> Heading | None:
+        """One line of the list; None if the chat is not in it yet, or was deleted."""
+        found = self._headings("id = ?", chat)
+        return found[0] if found else None
+
+    def chat(self, chat: ChatId) -> Chat | None:
+        """The newest state, also what is not written yet. None if there is no such chat."""
+        return self._waiting.get(chat) or self._begun.get(chat) or self._stored(chat)
+
+    def folders(self) -> list[str]:
+        """By name; empty ones too."""
+        rows = self._store.read(
+            lambda db: db.execute("SELECT name FROM folders").fetchall(), list[Any]()
+        )
+        return sorted((str(name) for (name,) in rows), key=str.casefold)
+
+    def search(self, words: str, most: int = 200) -> list[Hit]:
+        """Chats with every word in their title or in one text, archived ones too."""
+        self._write_waiting()
+        indexed = self._store.indexed
+        return self._store.read(
+            lambda db: history_search.search(db, words, most, indexed=indexed), list[Hit]()
+        )
+
+    # a chat as a whole
+
+    def begin(self, folder: str = "", model: str | None = None) -> Chat:
+        """A new chat. Its first `keep` writes it, so an empty one leaves nothing behind."""
+        system, sampling = self.beginning()
+        made = Chat(
+            _new_chat_id(), folder=folder, model=model, system=system, sampling=sampling,
+            changed_at=self.now(),
+        )  # fmt: skip
+        self._begun[made.id] = made
+        return made
+
+    def keep(self, chat: Chat) -> None:
+        """Write what is different in it. If that fails it stays in memory and is tried again."""
+        self._under_way.discard(chat.id)
+        self._note(chat)
+        self._write_waiting()
+
+    def keep_soon(self, chat: Chat) -> None:
+        """The same within a second: for an answer under way, and for drafts."""
+        self._under_way.add(chat.id)
+        self._note(chat)
+        if not self._timer.isActive():
+            self._timer.start(SOON_MS)
+
+    def flush(self) -> None:
+        """Write now what waits."""
+        self._write_waiting()
+
+    def close(self) -> None:
+        """Write what waits, remove what was deleted, let go of the file."""
+        if self._closed:
+            return
+        self._closed = True
+        self._under_way.clear()
+        self._write_waiting()
+        self.purge()
+        self._purge.finish()
+        self._timer.stop()  # for good, also if something could not be written
+        self._store.close()
+
+    def duplicate(self, chat: ChatId, title: str) -> Chat | None:
+        """The same chat once more under another title. None if it is gone."""
+        old = self.chat(chat)
+        return self.adopt(clone(old, chat, title)) if old else None
+
+    def adopt(self, chat: Chat) -> Chat:
+        """A chat made elsewhere (a fork, an import), kept under an id of its own."""
+        made = replace(
+            chat,
+            id=_new_chat_id(),
+            title=_name(chat.title),
+            folder=_name(chat.folder),
+            changed_at=chat.changed_at or self.now(),
+        )
+        self.keep(made)
+        return made
+
+    # what only the list changes
+
+    def rename(self, chat: ChatId, title: str) -> None:
+        """Call it `title`; "" names it by its first question again."""
+        title = _name(title)
+        now = self.chat(chat)
+        if now is not None:
+            shown = storable(title_of(replace(now, title=title)))
+            self._headline([chat], "title = ?, shown = ?", (title, shown), title=title)
+
+    def pin(self, chats: Sequence[ChatId], pinned: bool) -> None:
+        """To the top of the list, or back among the others."""
+        self._headline(chats, "pinned = ?", (pinned,), pinned=pinned)
+
+    def archive(self, chats: Sequence[ChatId], archived: bool) -> None:
+        """Out of the list, but found by searching; or back into it."""
+        self._headline(chats, "archived = ?", (archived,), archived=archived)
+
+    def move(self, chats: Sequence[ChatId], folder: str) -> None:
+        """Into a folder, made if it is new; "" for out of any."""
+        folder = _name(folder)
+        self.make_folder(folder)
+        self._headline(chats, "folder = ?", (folder or None,), folder=folder)
+
+    def delete(self, chats: Sequence[ChatId]) -> None:
+        """Out of sight now; gone for good with `purge`, or at the next start."""
+        self._write_waiting()
+        for one in chats:
+            self._begun.pop(one, None)
+        if self._mark(chats, self.now()):
+            self._deleted.update(chats)
+            for one in chats:
+                self.removed.emit(one)
+
+    def restore(self, chats: Sequence[ChatId]) -> None:
+        """Undo of `delete`, until `purge`."""
+        there = [one for one in chats if one not in self._gone]
+        if self._mark(there, None):
+            self._deleted.difference_update(there)
+        self.changed.emit("")
+
+    def purge(self) -> None:
+        """Take what was deleted out of the file, a little at a time."""
+        gone = self._store.read(
+            lambda db: db.execute("SELECT id FROM chats WHERE deleted_at IS NOT NULL").fetchall(),
+            list[Any](),
+        )
+        ids = [ident for (ident,) in gone if ident not in self._gone]
+        for ident in ids:
+            self._gone.add(ident)
+            self._waiting.pop(ident, None)
+            self._written.pop(ident, None)
+        self._purge.begin(ids)
+
+    # folders
+
+    def make_folder(self, name: str) -> None:
+        """Nothing happens if it is there."""
+        name = _name(name)
+        if name and name not in self.folders():
+            self._store.write(lambda db: db.execute("INSERT INTO folders VALUES (?)", (name,)))
+            self.changed.emit("")
+
+    def rename_folder(self, name: str, new: str) -> None:
+        """Its chats go along; if `new` is there already the two become one."""
+        new = _name(new)
+        if not new or new == name:
+            return
+        inside = self.inside(name)
+        self.make_folder(new)
+        self.move(inside, new)
+        self.delete_folder(name)
+
+    def delete_folder(self, name: str) -> list[ChatId]:
+        """Its chats stay, in no folder: these, so that `move` can undo it."""
+        inside = self.inside(name)
+        self._headline(inside, "folder = NULL", (), folder="")
+        self._store.write(lambda db: db.execute("DELETE FROM folders WHERE name = ?", (name,)))
+        self.changed.emit("")
+        return inside
+
+    def inside(self, folder: str) -> list[ChatId]:
+        """The chats of a folder, archived ones too."""
+        found = self._headings("folder = ?", folder)
+        return [one.id for one in found]
+
+    # the file
+
+    def _headings(self, where: str, value: object) -> list[Heading]:
+        return self._store.read(
+            lambda db: history_rows.headings(db, where, (value,)), list[Heading]()
+        )
+
+    def _stored(self, ident: ChatId) -> Chat | None:
+        """As the file has it, from memory if it was read lately."""
+        if ident not in self._written:
+            found = self._store.read(lambda db: history_rows.read(db, ident), None)
+            if found is None:
+                return None
+            self._written[ident] = found
+        self._written.move_to_end(ident)
+        while len(self._written) > OPEN_CHATS:
+            self._written.popitem(last=False)
+        return self._written[ident]
+
+    def _note(self, chat: Chat) -> None:
+        """What waits to be written, with the title and the folder that the list gave it."""
+        known = self.chat(chat.id)
+        now = history_rows.with_headline(chat, known) if known else chat
+        if chat.id in self._begun and not (now.messages or now.draft):
+            self._begun[chat.id] = now
+        elif chat.id not in self._gone:
+            self._waiting[chat.id] = now
+
+    def _write_waiting(self) -> None:
+        self._timer.stop()
+        for ident, chat in list(self._waiting.items()):
+            before, whole = self._stored(ident), ident not in self._under_way
+            write = partial(history_rows.write, chat=chat, before=before, whole=whole)
+            if not self._store.write(write):
+                self._timer.start(AGAIN_MS)
+                return
+            self._written[ident] = chat
+            del self._waiting[ident]
+            self._begun.pop(ident, None)
+            self.changed.emit(ident)
+
+    def _headline(
+        self, chats: Sequence[ChatId], settings: str, values: tuple[Any, ...], **fields: Any
+    ) -> None:
+        """Write it, and remember it for chats that are open."""
+        order = f"UPDATE chats SET {settings} WHERE id = ?"  # noqa: S608  ours
+        rows = [(*values, one) for one in chats]
+        if not self._store.write(lambda db: db.executemany(order, rows)):
+            return
+        for one in chats:
+            for store in (self._waiting, self._written, self._begun):
+                if one in store:
+                    store[one] = replace(store[one], **fields)
+        self.changed.emit(chats[0] if len(chats) == 1 else "")
+
+    def _mark(self, chats: Sequence[ChatId], deleted_at: float | None) -> bool:
+        rows = [(deleted_at, one) for one in chats]
+        order = "UPDATE chats SET deleted_at = ? WHERE id = ?"
+        return self._store.write(lambda db: db.executemany(order, rows))
+
+    def _write_again(self) -> None:
+        """The file is a new one: what is in memory goes into it."""
+        known = {**self._written, **self._waiting}
+        self._waiting = {one: chat for one, chat in known.items() if one not in self._deleted}
+        self._written.clear()
+        self.changed.emit("")
+        self._timer.start(0)
+
+
+def _new_chat_id() -> ChatId:
+    return ChatId(uuid.uuid4().hex)
+
+
+def _name(typed: str) -> str:
+    """One line of bounded length."""
+    return storable(" ".join(typed.split())[:NAME_CHARACTERS])

@@ -1,0 +1,104 @@
+"""Finding chats by words: with the index of words where it is and serves, else letter by letter."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from app.core.chat import ChatId, Heading, MessageId
+from app.gui.chat.history_rows import HEADING, heading
+
+EXCERPT_BEFORE, EXCERPT_AFTER = 24, 96  # characters around the first word found
+LOOKED_AT = 100_000  # characters of a text; words further on are found, and its beginning shown
+MOST_WORDS = 12
+# Scripts that write without spaces: the index would hold whole sentences as one word.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+)
+_MARKS = re.compile(r"[*`#]+")
+_NO_WORD = re.compile(r"[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chat that was found. `excerpt` is text around the words, "" if only the title has them."""
+
+    heading: Heading
+    message: MessageId | None
+    excerpt: str
+
+
+def search(db: sqlite3.Connection, typed: str, most: int, *, indexed: bool) -> list[Hit]:
+    """Chats in whose title, or in one of whose texts, every word occurs; the latest first."""
+    words = typed.split()[:MOST_WORDS]
+    if not words:
+        return []
+    titles = _by_title(db, words, most)
+    plain = not indexed or bool(_UNSPACED.search(typed) or _NO_WORD.search(typed))
+    texts = (_by_letters if plain else _by_index)(db, words, most)
+    in_text = {hit.heading.id for hit in texts}
+    hits = texts + [hit for hit in titles if hit.heading.id not in in_text]
+    hits.sort(key=lambda hit: (hit.heading.pinned, hit.heading.changed_at), reverse=True)
+    return hits[:most]
+
+
+def _by_title(db: sqlite3.Connection, words: list[str], most: int) -> list[Hit]:
+    where = " AND ".join("shown LIKE ? ESCAPE '\\'" for _ in words)
+    rows = db.execute(
+        f"SELECT {HEADING} FROM chats WHERE deleted_at IS NULL AND {where}"  # noqa: S608
+        " ORDER BY pinned DESC, changed_at DESC LIMIT ?",
+        (*map(_like, words), most),
+    )
+    return [Hit(heading(row), None, "") for row in rows]
+
+
+def _by_index(db: sqlite3.Connection, words: list[str], most: int) -> list[Hit]:
+    asked = " ".join(f'"{word}"*' for word in words)
+    found = "SELECT m.number, m.chat FROM words JOIN messages m ON m.number = words.rowid"
+    return _hits(db, f"{found} WHERE words MATCH ?", (asked,), words, most)
+
+
+def _by_letters(db: sqlite3.Connection, words: list[str], most: int) -> list[Hit]:
+    where = " AND ".join("m.text LIKE ? ESCAPE '\\'" for _ in words)
+    found = f"SELECT m.number, m.chat FROM messages m WHERE {where}"  # noqa: S608
+    return _hits(db, found, tuple(map(_like, words)), words, most)
+
+
+def _hits(
+    db: sqlite3.Connection, found: str, values: tuple[Any, ...], words: list[str], most: int
+) -> list[Hit]:
+    """The latest chats among the messages `found`, each with an excerpt of its newest one."""
+    rows = db.execute(
+        f"SELECT {HEADING}, number FROM chats"  # noqa: S608
+        f" JOIN (SELECT chat, max(number) AS number FROM ({found}) GROUP BY chat) ON chat = id"
+        " WHERE deleted_at IS NULL ORDER BY pinned DESC, changed_at DESC LIMIT ?",
+        (*values, most),
+    ).fetchall()
+    return [_hit(db, row, words) for row in rows]
+
+
+def _hit(db: sqlite3.Connection, row: tuple[Any, ...], words: list[str]) -> Hit:
+    found = "SELECT id, text FROM messages WHERE number = ?"
+    message, text = db.execute(found, (row[-1],)).fetchone()
+    known = Heading(ChatId(row[0]), row[1], row[2], bool(row[3]), bool(row[4]), row[5])
+    return Hit(known, MessageId(message), excerpt(text, words))
+
+
+def excerpt(text: str, words: list[str]) -> str:
+    """One line of `text` around the first of `words` that stands in it."""
+    low = text[:LOOKED_AT].casefold()
+    places = [place for word in words if (place := low.find(word.casefold())) >= 0]
+    place = min(places, default=0)
+    begin = max(0, place - EXCERPT_BEFORE)
+    if begin and (space := text.find(" ", begin, place)) >= 0:
+        begin = space + 1
+    line = " ".join(_MARKS.sub("", text[begin : place + EXCERPT_AFTER]).split())
+    return ("…" if begin else "") + line + ("…" if len(text) > place + EXCERPT_AFTER else "")
+
+
+def _like(word: str) -> str:
+    for sign in "\\%_":
+        word = word.replace(sign, f"\\{sign}")
+    return f"%{word}%"

@@ -1,0 +1,46 @@
+"""A notice for a narrow column: the sentence above, the buttons below it."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
+
+from app.gui import theme as sizes
+from app.gui.announce import announce
+from app.gui.parts.buttons import IconButton, button
+from app.gui.parts.layouts import clear, column, row
+from app.gui.parts.notice import KINDS, Action
+from app.gui.parts.text import paragraph
+from app.gui.theme import Theme, set_role
+
+
+class NarrowNotice(QFrame):
+    """Hidden until `say`; the newest sentence replaces the one before."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
+        self._box = column(gap=sizes.S)
+        self._box.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
+        self.setLayout(self._box)
+        self.sentence = ""
+        self.hide()
+
+    def say(self, sentence: str, kind: str = "info", *actions: Action) -> None:
+        """Show a sentence. kind: info, warning or error; each action is a button."""
+        clear(self._box)
+        self.sentence = sentence
+        set_role(self, KINDS[kind])
+        words = paragraph(sentence)
+        words.setAccessibleName(sentence)
+        close = IconButton(self._theme, "close", self.tr("Close this notice"), self.clear)
+        buttons = [button(name, act) for name, act in actions]
+        self._box.addWidget(words)
+        self._box.addLayout(row(*buttons, None, close))
+        self.show()
+        announce(self, sentence)
+
+    def clear(self) -> None:
+        """Nothing to say any more."""
+        self.sentence = ""
+        self.hide()

@@ -1,0 +1,142 @@
+"""Kept ways to ask: system messages under a name, and values of sampling under a name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from app.core.chat import Sampling
+from app.gui.preferences import Preferences
+
+SYSTEM, SAMPLING = "presets/system", "presets/sampling"  # in the preferences
+MOST, NAME_CHARACTERS, TEXT_CHARACTERS = 100, 100, 100_000
+MAX_SEED = (1 << 32) - 2
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One value of sampling, as the node takes it. `default` None: chosen by chance each time."""
+
+    name: str
+    least: float
+    most: float
+    default: float | None
+    step: float
+    whole: bool = False
+
+
+KNOBS = (
+    Knob("temperature", 0, 10, 0.8, 0.1),
+    Knob("top_k", 0, 1 << 20, 40, 1, whole=True),
+    Knob("top_p", 0, 1, 0.95, 0.01),
+    Knob("min_p", 0, 1, 0.05, 0.01),
+    Knob("repeat_penalty", 0, 10, 1.0, 0.05),
+    Knob("seed", 0, MAX_SEED, None, 1, whole=True),
+)
+
+
+def usable(values: object) -> dict[str, float | int]:
+    """What of `values` the node would take and is not the default anyway."""
+    if not isinstance(values, Mapping):
+        return {}
+    return {
+        knob.name: int(value) if knob.whole else value
+        for knob in KNOBS
+        if (value := values.get(knob.name)) is not None and _fits(knob, value)
+    }
+
+
+def _fits(knob: Knob, value: object) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not knob.least <= value <= knob.most:  # type: ignore[operator]
+        return False
+    return value != knob.default and (not knob.whole or value == int(value))  # type: ignore[call-overload]
+
+
+class Presets(QObject):
+    """A few come with the app; a person's own are kept in the preferences and win by name."""
+
+    changed = Signal()
+
+    def __init__(self, preferences: Preferences, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._preferences = preferences
+
+    def systems(self) -> dict[str, str]:
+        """System messages by name: the app's own, then a person's."""
+        given = {
+            self.tr("Helpful and brief"): self.tr(
+                "Answer briefly and clearly. Say so when you do not know."
+            ),
+            self.tr("Explain simply"): self.tr(
+                "Explain so that somebody who is new to the subject understands it."
+                " Use short sentences and an example."
+            ),
+            self.tr("Programming"): self.tr(
+                "You help with programming. Show complete, working code and say how to run it."
+            ),
+            self.tr("Editing a text"): self.tr(
+                "Improve spelling, grammar and style. Keep the meaning and the language."
+                " Show the text, then what you changed."
+            ),
+        }
+        return given | self.own_systems()
+
+    def own_systems(self) -> dict[str, str]:
+        """Those that can be removed."""
+        kept = self._kept(SYSTEM)
+        return {name: text for name, text in kept.items() if isinstance(text, str)}
+
+    def samplings(self) -> dict[str, Sampling]:
+        """Values by name; what is not in them stays at its default."""
+        given: dict[str, Sampling] = {
+            self.tr("Balanced"): {},
+            self.tr("Precise"): {"temperature": 0.2, "top_p": 0.9},
+            self.tr("Creative"): {"temperature": 1.1, "top_p": 0.98},
+            self.tr("Always the same"): {"temperature": 0.0},
+        }
+        return given | self.own_samplings()
+
+    def own_samplings(self) -> dict[str, Sampling]:
+        """Those that can be removed."""
+        return {name: usable(values) for name, values in self._kept(SAMPLING).items()}
+
+    def keep_system(self, name: str, text: str) -> None:
+        """Under this name, in place of one that has it."""
+        self._keep(SYSTEM, name, text[:TEXT_CHARACTERS])
+
+    def keep_sampling(self, name: str, values: Sampling) -> None:
+        """Under this name, in place of one that has it."""
+        self._keep(SAMPLING, name, usable(values))
+
+    def remove_system(self, name: str) -> None:
+        self._remove(SYSTEM, name)
+
+    def remove_sampling(self, name: str) -> None:
+        self._remove(SAMPLING, name)
+
+    def _kept(self, group: str) -> dict[str, Any]:
+        try:
+            found = json.loads(self._preferences.text(group) or "{}")
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _keep(self, group: str, name: str, value: object) -> None:
+        name = " ".join(name.split())[:NAME_CHARACTERS]
+        kept = self._kept(group)
+        if name and (name in kept or len(kept) < MOST):
+            self._write(group, kept | {name: value})
+
+    def _remove(self, group: str, name: str) -> None:
+        kept = self._kept(group)
+        if kept.pop(name, None) is not None:
+            self._write(group, kept)
+
+    def _write(self, group: str, kept: dict[str, Any]) -> None:
+        self._preferences.keep(group, json.dumps(kept))
+        self.changed.emit()

@@ -1,0 +1,243 @@
+"""What can be done in a chat: send, stop, regenerate, edit, continue. Each deed is in the history at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.core import chat as tree
+from app.core.chat import ENDED, FIGURES, MODEL, NOTES, Chat, ChatId, Message, MessageId, Role
+from app.core.errors import AppError
+from app.core.reasons import said
+from app.gui.chat.answer import Answer, Ending, content, question
+from app.gui.chat.figures import GUIDE
+from app.gui.chat.history import History
+from app.gui.pool import Pool
+
+Json = dict[str, Any]
+
+PAINT_MS = 40  # text is shown 25 times a second, however fast it comes
+KEEP_EVERY = 25  # of these: an answer under way is written once a second
+RESERVE = 0.25  # of the context, for the answer, where old turns are left out
+MESSAGE_TOKENS = 8  # what a chat template adds to a message, about
+
+
+@dataclass(slots=True)
+class Running:
+    """An answer under way. `before`: the text it continues."""
+
+    chat: ChatId
+    message: MessageId
+    before: str
+    answer: Answer
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return self.before + self.answer.text
+
+
+class Session(QObject):
+    """Answers of several chats may be under way at once; the history has the chats."""
+
+    changed = Signal(str)  # the messages of this chat are others now, or its answer ended
+    grew = Signal(str)  # its answer has more text; at most every PAINT_MS
+    progressed = Signal(str)  # a model is loaded for it
+    ended = Signal(str, object)  # chat, Ending
+
+    def __init__(self, history: History, pool: Pool, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._history, self._pool = history, pool
+        self.running: dict[ChatId, Running] = {}
+        self._trimmed: set[ChatId] = set()  # chats whose oldest turns may be left out
+        self._grown: set[ChatId] = set()
+        self._ticks = 0
+        self._timer = QTimer(self)
+        self._timer.setInterval(PAINT_MS)
+        self._timer.timeout.connect(self._tick)
+
+    # Deeds
+
+    def send(self, chat: Chat, text: str, attachments: Sequence[Json] = ()) -> None:
+        """Say `text` at the end of the branch that is shown, and have it answered."""
+        details = {tree.ATTACHMENTS: list(attachments)} if attachments else {}
+        made = Message(
+            self._history.new_message_id(), chat.leaf, Role.USER, text, self._history.now(), details
+        )
+        chat = replace(tree.add(chat, made), draft="")
+        self._history.keep(chat)
+        self.answer(chat.id, made.id)
+
+    def regenerate(self, chat: ChatId, message: MessageId) -> None:
+        """Another answer beside this one."""
+        known = self._history.chat(chat)
+        if known is not None and (parent := known.messages[message].parent) is not None:
+            self.answer(chat, parent)
+
+    def edit(self, chat: ChatId, message: MessageId, text: str) -> None:
+        """Another version of a message beside it; a question is answered."""
+        known = self._history.chat(chat)
+        if known is None or chat in self.running:
+            return
+        made = self._history.new_message_id()
+        known = tree.edit(known, message, text, made, self._history.now())
+        self._history.keep(known)
+        if known.messages[made].role is Role.USER:
+            self.answer(chat, made)
+        else:
+            self.changed.emit(chat)
+
+    def switch(self, chat: ChatId, message: MessageId) -> None:
+        """Show another branch."""
+        known = self._history.chat(chat)
+        if known is not None and chat not in self.running:
+            self._history.keep(tree.switch(known, message))
+            self.changed.emit(chat)
+
+    def answer(self, chat: ChatId, to: MessageId) -> None:
+        """Have the message `to` answered."""
+        known = self._history.chat(chat)
+        if known is None or chat in self.running:
+            return
+        branch, notes = self._fitting(known, tree.path_to(known, to))
+        made = Message(self._history.new_message_id(), to, Role.ASSISTANT, "", self._history.now())
+        known = tree.add(known, made)
+        self._begin(known, made.id, "", branch, notes)
+
+    def go_on(self, chat: ChatId, message: MessageId) -> None:
+        """More of an answer that was cut; its text stays as it is."""
+        known = self._history.chat(chat)
+        if known is None or chat in self.running:
+            return
+        branch, notes = self._fitting(known, tree.path_to(known, message))
+        self._begin(known, message, known.messages[message].text, branch, notes)
+
+    def stop(self, chat: ChatId) -> None:
+        """Keep what came."""
+        if chat in self.running:
+            self.running[chat].answer.stop()
+
+    def leave_out(self, chat: ChatId) -> None:
+        """From now on the oldest turns are left out where the context is too short for all."""
+        self._trimmed.add(chat)
+
+    def close(self) -> None:
+        """End all answers; what came of them is kept."""
+        for chat in list(self.running):
+            self.stop(chat)
+
+    # An answer's life
+
+    def _begin(
+        self, chat: Chat, message: MessageId, before: str, branch: Sequence[Message],
+        notes: tuple[str, ...],
+    ) -> None:  # fmt: skip
+        answer = Answer(self._pool.client, question(chat, branch), self)
+        running = Running(chat.id, message, before, answer, notes)
+        self.running[chat.id] = running
+        self._history.keep_soon(chat)
+        self.changed.emit(chat.id)
+        answer.grew.connect(lambda: self._grown.add(running.chat))
+        answer.progressed.connect(lambda: self.progressed.emit(running.chat))
+        answer.ended.connect(lambda ending: self._end(running, ending))
+        self._timer.start()
+        answer.begin(self._load_first(chat))
+
+    def _load_first(self, chat: Chat) -> Json | None:
+        """What to load before, if this chat wants more context than there is."""
+        loaded = self._pool.loaded or {}
+        name = chat.model or loaded.get("model") or GUIDE
+        if chat.context is None:
+            return None
+        enough = int(loaded.get("context") or 0) >= chat.context
+        if loaded.get("model") == name and loaded.get("state") == "ready" and enough:
+            return None
+        return {"model": name, "context": chat.context}
+
+    def _tick(self) -> None:
+        self._ticks += 1
+        grown, self._grown = self._grown, set()
+        for chat in grown:
+            if self._ticks % KEEP_EVERY == 0:
+                self._keep_text(self.running[chat])
+            self.grew.emit(chat)
+        if not self.running:
+            self._timer.stop()
+
+    def _keep_text(self, running: Running) -> None:
+        known = self._history.chat(running.chat)
+        if known is not None and running.message in known.messages:
+            self._history.keep_soon(tree.say(known, running.message, running.text))
+
+    def _end(self, running: Running, ending: Ending) -> None:
+        del self.running[running.chat]
+        self._grown.discard(running.chat)
+        known = self._history.chat(running.chat)
+        if known is not None and running.message in known.messages:
+            if running.text or ending.how in ("stop", "length"):
+                details = _details(known.messages[running.message], running, ending)
+                known = tree.say(known, running.message, running.text, details)
+            else:
+                known = tree.remove(known, running.message)
+                known = replace(known, leaf=_asked(known, running, self._history))
+            self._history.keep(known)
+        self.changed.emit(running.chat)
+        self.ended.emit(running.chat, ending)
+        running.answer.deleteLater()
+
+    def _fitting(
+        self, chat: Chat, branch: Sequence[Message]
+    ) -> tuple[Sequence[Message], tuple[str, ...]]:
+        """The branch without its oldest turns, if that was agreed to and all would not fit."""
+        context = int((self._pool.loaded or {}).get("context") or 0)
+        if chat.id not in self._trimmed or not context:
+            return branch, ()
+        per_character = _tokens_per_character(branch)
+
+        def tokens_of(message: Message) -> int:
+            return MESSAGE_TOKENS + int(len(content(message)) * per_character)
+
+        found = tree.trim(branch, int(context * (1 - RESERVE)), tokens_of)
+        if not found.dropped:
+            return branch, ()
+        note = self.tr(
+            "%n oldest message(s) were left out: the context is full.", "", found.dropped
+        )
+        return found.kept, (note,)
+
+
+def _details(message: Message, running: Running, ending: Ending) -> Json:
+    """What is known of an answer at its end."""
+    notes = [*(message.details.get(NOTES) or ()), *running.notes]
+    if ending.error is not None:
+        notes.append(_sentence(ending.error))
+    found: Json = {**message.details, FIGURES: dict(ending.figures), ENDED: ending.how}
+    if ending.model:
+        found[MODEL] = ending.model
+    if notes:
+        found[NOTES] = notes
+    return found
+
+
+def _sentence(error: AppError) -> str:
+    return said(error)
+
+
+def _asked(chat: Chat, running: Running, history: History) -> MessageId | None:
+    """The question whose answer never came stays the end of the branch."""
+    before = history.chat(running.chat)
+    found = before.messages.get(running.message) if before else None
+    return found.parent if found is not None and found.parent in chat.messages else chat.leaf
+
+
+def _tokens_per_character(branch: Sequence[Message]) -> float:
+    """As the last answer of the branch showed it; a third where nothing was measured."""
+    for place in range(len(branch) - 1, 0, -1):
+        figures = branch[place].details.get(FIGURES) or {}
+        if tokens := figures.get("prompt_tokens"):
+            characters = sum(len(content(one)) for one in branch[:place])
+            return float(tokens) / max(1, characters)
+    return 1 / 3

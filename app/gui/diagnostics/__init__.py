@@ -1,0 +1,1 @@
+"""Why something does not work: the likeliest cause with its cure, and a file for whoever helps."""

@@ -1,0 +1,70 @@
+"""Says where a machine of the household is, and links to it there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtWidgets import QLineEdit, QWidget
+
+from app.core.errors import AppError
+from app.core.reasons import said
+from app.gui import theme as sizes
+from app.gui.node_client import Call, segment
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import label, paragraph
+from app.gui.services import Services
+from app.gui.theme import set_role
+
+
+class AddressForm(QWidget):
+    """One field, one button. `done` is called once the machine was reached; the place is remembered then."""
+
+    def __init__(
+        self, services: Services, machine: str, known: str, done: Callable[[], object]
+    ) -> None:
+        super().__init__()
+        self._services, self._machine, self._done = services, machine, done
+        self._call: Call | None = None
+        title = self.tr("Address of {machine}").format(machine=machine)
+        self.field = QLineEdit(known)
+        self.field.setPlaceholderText("10.0.0.2:4242")
+        self.field.setAccessibleName(title)
+        self.field.returnPressed.connect(self.connect_now)
+        self.button = button(self.tr("Connect"), self.connect_now, "primary")
+        self.words = paragraph("", "caption")
+        self.words.hide()
+        line = row(self.field, self.button, gap=sizes.S)
+        self.setLayout(column(label(title, "caption"), line, self.words, gap=sizes.XS))
+
+    def connect_now(self) -> None:
+        """Try that address."""
+        address = self.field.text().strip()
+        if not address or (self._call is not None and self._call.running):
+            return
+        self.button.setEnabled(False)
+        self._say(self.tr("Connecting…"), "caption")
+        path = f"/machines/{segment(self._machine)}/address"
+        body = {"address": address}
+        self._call = self._services.client.post(path, body, self._reached, self._failed)
+
+    def cancel(self) -> None:
+        """Nothing more is heard of it."""
+        call, self._call = self._call, None
+        if call is not None and call.running:
+            call.cancel()
+
+    def _reached(self, _: object) -> None:
+        self.button.setEnabled(True)
+        words = self.tr("{machine} was reached, and its place is remembered.")
+        self._say(words.format(machine=self._machine), "good")
+        self._done()
+
+    def _failed(self, error: AppError) -> None:
+        self.button.setEnabled(True)
+        self._say(said(error), "error")
+
+    def _say(self, sentence: str, role: str) -> None:
+        set_role(self.words, role)
+        self.words.setText(sentence)
+        self.words.show()

@@ -1,0 +1,47 @@
+"""All checks in a list: how each ended, in a picture and a word, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QGridLayout, QWidget
+
+from app.core.check import Check
+from app.gui import theme as sizes
+from app.gui.diagnostics.words import advice, word
+from app.gui.icons import icon
+from app.gui.parts.layouts import clear
+from app.gui.parts.text import label, paragraph
+from app.gui.theme import Theme
+
+
+class CheckList(QWidget):
+    """`show_checks` replaces what was there."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(sizes.M)
+        self._grid.setVerticalSpacing(sizes.S)
+        self._grid.setColumnStretch(3, 1)
+
+    def show_checks(self, checks: Sequence[Check]) -> None:
+        clear(self._grid)
+        for number, check in enumerate(checks):
+            self._add(number, check)
+
+    def _add(self, number: int, check: Check) -> None:
+        picture, token, said = word(check)
+        mark = label()
+        side = self._theme.px(sizes.SECTION)
+        colour = getattr(self._theme.colours, token)
+        mark.setPixmap(icon(picture, colour).pixmap(side, side))
+        result, name = label(said, token), label(check.name)
+        why = " ".join(part for part in (check.cause, advice(check)) if part)
+        about = paragraph(why if check.ok is not True else check.cause, "muted")
+        about.setAccessibleName(f"{check.name}: {said}. {about.text()}")
+        for column, widget in enumerate((mark, result, name, about)):
+            self._grid.addWidget(widget, number, column, Qt.AlignmentFlag.AlignTop)

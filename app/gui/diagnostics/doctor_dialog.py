@@ -1,0 +1,196 @@
+"""Why can it not see my other computer? One most likely cause, one button; all other checks folded below."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog, QFrame, QPushButton, QVBoxLayout, QWidget
+
+from app.core.check import Check, likeliest
+from app.core.errors import AppError
+from app.core.reasons import said
+from app.gui import theme as sizes
+from app.gui.announce import announce
+from app.gui.diagnostics.address_form import AddressForm
+from app.gui.diagnostics.check_list import CheckList
+from app.gui.diagnostics.cures import CommandButton, port_of, system_button
+from app.gui.diagnostics.fold import Fold
+from app.gui.diagnostics.ways import add_a_machine, save_diagnostics
+from app.gui.diagnostics.words import Cure, advice, cure_of, headline
+from app.gui.icons import icon
+from app.gui.node_client import Call, Json
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import card, clear, column, row, scrolled
+from app.gui.parts.text import label, paragraph
+from app.gui.pool import Link
+from app.gui.services import Services
+
+WIDTH, HEIGHT = 680, 500
+FIELDS = ("name", "ok", "cause", "cure", "code", "machine", "address", "tested")
+
+
+class DoctorDialog(QDialog):
+    """Tests as soon as it is shown; works, and says so, while the node is away."""
+
+    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.services = services
+        self.checks: list[Check] = []
+        self.cause: Check | None = None
+        self._call: Call | None = None
+        self._form: AddressForm | None = None
+        self.setWindowTitle(self.tr("Why can it not see my other computer?"))
+        self.resize(services.theme.px(WIDTH), services.theme.px(HEIGHT))
+        self._mark, self.title, self.sentence = label(), label("", "section"), paragraph()
+        self.cure = paragraph("", "muted")
+        self._room = QVBoxLayout()  # for the one button, or the form it opens
+        self.note = paragraph("", "caption")
+        words = column(self.title, self.sentence, self.cure, gap=sizes.S)
+        words.addLayout(self._room)
+        words.addWidget(self.note)
+        top = row(self._mark, gap=sizes.L)
+        top.setAlignment(self._mark, Qt.AlignmentFlag.AlignTop)
+        top.addLayout(words, 1)
+        self._card: QFrame = card(top)
+        self.list = CheckList(services.theme)
+        self.fold = Fold(services.theme, "", self.list)
+        self._fill()
+        self.test()
+
+    def test(self) -> None:
+        """Look at everything anew."""
+        self._drop()
+        self._again.setEnabled(False)
+        self.fold.hide()
+        self._say("search", "accent", self.tr("Testing…"), self.tr("This takes a few seconds."))
+        self._call = self.services.client.get("/doctor?whole=1", self._tell, self._away)
+
+    def save(self) -> None:
+        """All of it in one file, with these checks."""
+        save_diagnostics(self.services, self, self.checks)
+
+    def done(self, result: int) -> None:
+        self._drop()
+        super().done(result)
+
+    # inside
+
+    def _fill(self) -> None:
+        self._again = button(self.tr("Test again"), self.test)
+        save = button(self.tr("Save diagnostics…"), self.save)
+        close = button(self.tr("Close"), self.accept)
+        inner = QWidget()
+        body = column(self._card, self.fold, gap=sizes.L)
+        body.addStretch(1)
+        body.setContentsMargins(0, 0, sizes.S, 0)
+        inner.setLayout(body)
+        box = column(scrolled(inner), row(save, None, self._again, close), gap=sizes.L)
+        box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
+        self.setLayout(box)
+
+    def _tell(self, answer: Json) -> None:
+        found = [_check(one) for one in answer.get("checks", [])]
+        self._show(found)
+
+    def _away(self, error: AppError) -> None:
+        pool = self.services.pool
+        cause = pool.problem or said(error)
+        node = Check(self.tr("Background service"), False, cause, code="node_away")
+        rest = self.tr("Everything else is tested by the background service.")
+        untested = Check(self.tr("Network"), None, rest, tested=False)
+        self._show([node, untested])
+
+    def _show(self, checks: list[Check]) -> None:
+        self._call = None
+        self.checks, self.cause = checks, likeliest(checks)
+        self._again.setEnabled(True)
+        self.list.show_checks(checks)
+        self.fold.rename(self.tr("All checks (%n)", "", len(checks)))
+        self.fold.show()
+        self._again.setFocus()
+        if self.cause is None:
+            self._say(
+                "check", "good", self.tr("Nothing stands in the way"),
+                self.tr("This computer sees its household. If another one does not see it, test there too."),
+            )  # fmt: skip
+            return
+        failed = self.cause.ok is False
+        picture, token = ("error", "error") if failed else ("info", "accent")
+        self._say(picture, token, headline(self.cause), self.cause.cause, advice(self.cause))
+        self._offer(self.cause)
+
+    def _say(self, picture: str, token: str, title: str, sentence: str, cure: str = "") -> None:
+        theme = self.services.theme
+        side = theme.px(sizes.XXL)
+        colour = getattr(theme.colours, token)
+        self._mark.setPixmap(icon(picture, colour).pixmap(side, side))
+        self.title.setText(title)
+        self.sentence.setText(sentence)
+        self.cure.setText(cure)
+        self.cure.setVisible(bool(cure))
+        self.note.hide()
+        clear(self._room)
+        announce(self, f"{title}. {sentence} {cure}")
+
+    def _offer(self, check: Check) -> None:
+        """The one button."""
+        made = self._button(check)
+        if made is not None:
+            self._room.addSpacing(sizes.XS)
+            self._room.addLayout(row(made, None))
+            made.setFocus()
+
+    def _button(self, check: Check) -> QPushButton | None:
+        match cure_of(check):
+            case Cure.START:
+                return button(self._start_words(), self._start, "primary")
+            case Cure.COMMAND:
+                own = port_of(str(self.services.pool.node.get("peer_address") or ""))
+                made = CommandButton(check, own, self._copied)
+                return made if made.can else None
+            case Cure.ADDRESS if check.machine:
+                return button(self.tr("Say where it is…"), lambda: self._ask(check), "primary")
+            case Cure.PAIR | Cure.ADDRESS:
+                return button(self.tr("Add a machine…"), self._pair, "primary")
+            case Cure.SYSTEM:
+                return system_button(self.tr("Open network settings"))
+            case _:
+                return button(self.tr("Test again"), self.test, "primary")
+
+    def _start_words(self) -> str:
+        other = self.services.pool.link is Link.OTHER_VERSION
+        return self.tr("Restart it") if other else self.tr("Start it")
+
+    def _start(self) -> None:
+        pool = self.services.pool
+        pool.link_changed.connect(self._started)
+        pool.try_again()
+
+    def _started(self) -> None:
+        if self.services.pool.link is Link.THERE:
+            self.services.pool.link_changed.disconnect(self._started)
+            self.test()
+
+    def _ask(self, check: Check) -> None:
+        clear(self._room)
+        self._form = AddressForm(self.services, check.machine, check.address, self.test)
+        self._room.addWidget(self._form)
+        self._form.field.setFocus()
+
+    def _pair(self) -> None:
+        add_a_machine(self.services, self)
+
+    def _copied(self, text: str) -> None:
+        self.note.setText(self.tr("Copied: {command}").format(command=text))
+        self.note.show()
+
+    def _drop(self) -> None:
+        call, self._call = self._call, None
+        form, self._form = self._form, None
+        if call is not None and call.running:
+            call.cancel()
+        if form is not None:
+            form.cancel()
+
+
+def _check(told: Json) -> Check:
+    return Check(**{name: told[name] for name in FIELDS if name in told})

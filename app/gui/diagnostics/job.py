@@ -1,0 +1,48 @@
+"""Work of more than a moment in another thread; its result comes back on the window's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QObject, QThreadPool, Signal
+
+
+class _Told(QObject):
+    done = Signal(object)
+    failed = Signal(object)
+
+
+class Job(QObject):
+    """Runs `work` at once. Nothing comes back any more once `owner` is gone."""
+
+    def __init__(
+        self,
+        work: Callable[[], Any],
+        done: Callable[[Any], object],
+        failed: Callable[[OSError], object],
+        owner: QObject,
+    ) -> None:
+        super().__init__(owner)
+        self._done, self._failed = done, failed
+        told = _Told()
+        told.done.connect(self._succeed)
+        told.failed.connect(self._fail)
+
+        def run() -> None:
+            try:
+                result = work()
+            except OSError as error:
+                told.failed.emit(error)
+            else:
+                told.done.emit(result)
+
+        QThreadPool.globalInstance().start(run)
+
+    def _succeed(self, result: object) -> None:
+        self._done(result)
+        self.deleteLater()
+
+    def _fail(self, error: OSError) -> None:
+        self._failed(error)
+        self.deleteLater()

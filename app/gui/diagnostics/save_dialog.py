@@ -1,0 +1,134 @@
+"""Saves what a helper needs as one file: everything in it can be read here first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from PySide6.QtCore import QStandardPaths, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import (
+    QDialog,
+    QFileDialog,
+    QListWidget,
+    QListWidgetItem,
+    QPlainTextEdit,
+    QSplitter,
+    QWidget,
+)
+
+from app.core.check import Check
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.diagnostics.bundle import Told, gathered, write
+from app.gui.diagnostics.job import Job
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import column, row
+from app.gui.parts.notice import Notice
+from app.gui.parts.text import label, paragraph
+from app.gui.services import Services
+from app.gui.standing import standing
+
+WIDTH, HEIGHT, LIST_WIDTH = 820, 580, 240
+SHOWN_CHARACTERS = 200_000  # of one file; the whole of it is saved
+
+
+class SaveDialog(QDialog):
+    """`files` fills a moment after it is shown."""
+
+    def __init__(
+        self, services: Services, parent: QWidget | None = None, checks: Sequence[Check] = ()
+    ) -> None:
+        super().__init__(parent)
+        self._services = services
+        self.files: dict[str, str] = {}
+        px = services.theme.px
+        self.setWindowTitle(self.tr("Save diagnostics"))
+        self.resize(px(WIDTH), px(HEIGHT))
+        self.notice = Notice(services.theme)
+        self.list = QListWidget()
+        self.list.setAccessibleName(self.tr("Files that will be saved"))
+        self.list.currentTextChanged.connect(self._chosen)
+        self.text = QPlainTextEdit()
+        self.text.setReadOnly(True)
+        self.text.setTabChangesFocus(True)
+        self.text.setAccessibleName(self.tr("What stands in the chosen file"))
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text.setFont(services.theme.code_font())
+        self.button = button(self.tr("Save as…"), self._save, "primary")
+        self.button.setEnabled(False)
+        self._fill(px(LIST_WIDTH))
+        self._gather(checks)
+
+    def save_to(self, path: Path) -> None:
+        """Write the zip."""
+        files = dict(self.files)
+        Job(lambda: write(path, files), lambda _: self._saved(path), self._failed, self)
+
+    # inside
+
+    def _fill(self, list_width: int) -> None:
+        about = paragraph(
+            self.tr(
+                "One file for whoever helps you. Names, addresses and folders are replaced, and no "
+                "text of your chats is in it. Look before you save."
+            ),
+            "muted",
+        )
+        split = QSplitter()
+        split.addWidget(self.list)
+        split.addWidget(self.text)
+        split.setSizes([list_width, WIDTH - list_width])
+        split.setChildrenCollapsible(False)
+        self._size = label("", "caption")
+        feet = row(self._size, None, button(self.tr("Cancel"), self.reject), self.button)
+        box = column(about, self.notice, split, gap=sizes.L)
+        box.setStretch(2, 1)
+        box.addLayout(feet)
+        box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
+        self.setLayout(box)
+
+    def _gather(self, checks: Sequence[Check]) -> None:
+        services = self._services
+        told = Told(
+            services.launcher.home,
+            standing(services.pool).sentence,
+            dict(services.pool.snapshot) if services.pool.is_there else {},
+            tuple(asdict(check) for check in checks),
+        )
+        self._size.setText(self.tr("Gathering…"))
+        Job(lambda: gathered(told), self._show, self._failed, self)
+
+    def _show(self, files: dict[str, str]) -> None:
+        self.files = files
+        for name in files:
+            self.list.addItem(QListWidgetItem(name))
+        self.list.setCurrentRow(0)
+        self.button.setEnabled(True)
+        total = sum(len(text.encode()) for text in files.values())
+        words = self.tr("%n file(s), {size} before packing", "", len(files))
+        self._size.setText(words.format(size=formats.size(total)))
+
+    def _chosen(self, name: str) -> None:
+        self.text.setPlainText(self.files.get(name, "")[-SHOWN_CHARACTERS:])
+
+    def _save(self) -> None:
+        where = QStandardPaths.StandardLocation.DocumentsLocation
+        folder = Path(QStandardPaths.writableLocation(where) or Path.home())
+        proposed = folder / time.strftime("poolhouse-%Y-%m-%d-%H%M.zip")
+        chosen, _ = QFileDialog.getSaveFileName(
+            self, self.tr("Save diagnostics"), str(proposed), self.tr("Zip files (*.zip)")
+        )
+        if chosen:
+            self.save_to(Path(chosen))
+
+    def _saved(self, path: Path) -> None:
+        folder = QUrl.fromLocalFile(str(path.parent))
+        show = (self.tr("Show in folder"), lambda: QDesktopServices.openUrl(folder))
+        self.notice.say(self.tr("Saved as {path}.").format(path=path), "info", show)
+
+    def _failed(self, error: OSError) -> None:
+        words = self.tr("This could not be saved: {why}. Choose another folder.")
+        self.notice.say(words.format(why=error.strerror or str(error)), "error")

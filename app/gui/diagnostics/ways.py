@@ -1,0 +1,38 @@
+"""The ways to the dialogs of diagnostics and pairing, for any page; each is imported when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
+
+from app.core.check import Check
+from app.gui.services import Services
+
+
+def why_unseen(services: Services, parent: QWidget | None = None) -> None:
+    """Why can it not see my other computer? Tests at once."""
+    from app.gui.diagnostics.doctor_dialog import DoctorDialog
+
+    dialog = DoctorDialog(services, parent)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+
+
+def save_diagnostics(
+    services: Services, parent: QWidget | None = None, checks: Sequence[Check] = ()
+) -> None:
+    """One file for whoever helps."""
+    from app.gui.diagnostics.save_dialog import SaveDialog
+
+    dialog = SaveDialog(services, parent, checks)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+
+
+def add_a_machine(services: Services, parent: QWidget) -> None:
+    """Shows a code for the other computer."""
+    from app.gui.household.add_sheet import AddSheet
+
+    AddSheet(services, parent).open()

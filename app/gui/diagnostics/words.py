@@ -1,0 +1,118 @@
+"""What a finding means in the window: a headline, what to do, and which cure its one button offers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+
+from app.core.check import Check
+
+
+class Cure(StrEnum):
+    """What the one button does. None of them changes the system."""
+
+    AGAIN = "again"
+    COMMAND = "command"  # copy the command for a firewall
+    ADDRESS = "address"  # say where the machine is
+    PAIR = "pair"
+    START = "start"  # the node
+    SYSTEM = "system"  # open the system's own page
+    MODELS = "models"
+
+
+CURES = {
+    "node_away": Cure.START,
+    "peer_silent": Cure.COMMAND,
+    "discovery_no_multicast": Cure.COMMAND,
+    "peer_unreachable": Cure.ADDRESS,
+    "peer_offline": Cure.ADDRESS,
+    "peer_address_unknown": Cure.ADDRESS,
+    "other_network": Cure.ADDRESS,
+    "only_this_machine": Cure.PAIR,
+    "discovery_no_network": Cure.SYSTEM,
+    "vpn_up": Cure.SYSTEM,
+}
+
+_HEADLINES = {
+    "node_away": QT_TRANSLATE_NOOP("Doctor", "Poolhouse does not run on this computer"),
+    "removed_needs_reset": QT_TRANSLATE_NOOP(
+        "Doctor", "This computer was removed from the household"
+    ),
+    "discovery_no_network": QT_TRANSLATE_NOOP("Doctor", "This computer is on no network"),
+    "discovery_identity_copied": QT_TRANSLATE_NOOP("Doctor", "Two computers have one identity"),
+    "identity_copied": QT_TRANSLATE_NOOP("Doctor", "Two computers have one identity"),
+    "version_differs": QT_TRANSLATE_NOOP("Doctor", "The versions differ"),
+    "protocol_differs": QT_TRANSLATE_NOOP("Doctor", "The versions differ"),
+    "peer_is_another": QT_TRANSLATE_NOOP(
+        "Doctor", "Another computer answers in place of {machine}"
+    ),
+    "peer_refused_us": QT_TRANSLATE_NOOP(
+        "Doctor", "{machine} does not know this computer any more"
+    ),
+    "peer_silent": QT_TRANSLATE_NOOP("Doctor", "A firewall on {machine}"),
+    "discovery_no_multicast": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer"),
+    "discovery_failed": QT_TRANSLATE_NOOP("Doctor", "Computers nearby cannot be looked for"),
+    "peer_unreachable": QT_TRANSLATE_NOOP("Doctor", "Poolhouse does not run on {machine}"),
+    "other_network": QT_TRANSLATE_NOOP("Doctor", "{machine} is on another network"),
+    "peer_offline": QT_TRANSLATE_NOOP("Doctor", "{machine} is off, asleep or elsewhere"),
+    "peer_address_unknown": QT_TRANSLATE_NOOP("Doctor", "It is not known where {machine} is"),
+    "only_this_machine": QT_TRANSLATE_NOOP("Doctor", "No other computer is paired yet"),
+    "discovery_alone": QT_TRANSLATE_NOOP("Doctor", "No other computer is heard"),
+    "vpn_up": QT_TRANSLATE_NOOP("Doctor", "A VPN may be in the way"),
+    "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Looking for computers nearby is off"),
+}
+_ADVICE = {
+    "only_this_machine": QT_TRANSLATE_NOOP(
+        "Doctor", "Start Poolhouse on the other computer, then add it: one shows a code, the other takes it."
+    ),
+    "peer_silent": QT_TRANSLATE_NOOP(
+        "Doctor", "Copy the command and run it on {machine}. Poolhouse itself changes no firewall."
+    ),
+    "discovery_no_multicast": QT_TRANSLATE_NOOP(
+        "Doctor", "Copy the command and run it here. Poolhouse itself changes no firewall."
+    ),
+    "peer_unreachable": QT_TRANSLATE_NOOP(
+        "Doctor", "Start Poolhouse there. If it runs and has another address now, say which."
+    ),
+    "peer_address_unknown": QT_TRANSLATE_NOOP(
+        "Doctor", "Its page Settings, Network shows the address."
+    ),
+    "lends_nothing": QT_TRANSLATE_NOOP("Doctor", "The page This computer shows the rules."),
+    "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Turn it on in Settings, Network."),
+    "removed_needs_reset": QT_TRANSLATE_NOOP(
+        "Doctor", "Settings, Household says how to give it a new identity."
+    ),
+}  # fmt: skip
+
+
+def headline(check: Check) -> str:
+    """What is wrong, in a few words."""
+    found = _HEADLINES.get(check.code)
+    return _said(found, check) if found else check.name
+
+
+def advice(check: Check) -> str:
+    """What to do about it: the window's own words where it offers a button, else those of the check."""
+    found = _ADVICE.get(check.code)
+    return _said(found, check) if found else check.cure
+
+
+def cure_of(check: Check) -> Cure:
+    return CURES.get(check.code, Cure.AGAIN)
+
+
+def word(check: Check) -> tuple[str, str, str]:
+    """How a check ended: an icon, a colour and a word."""
+    if not check.tested:
+        return "info", "muted", QCoreApplication.translate("Doctor", "Could not test")
+    if check.ok is None:
+        return "info", "muted", QCoreApplication.translate("Doctor", "Note")
+    if check.ok:
+        return "check", "good", QCoreApplication.translate("Doctor", "Pass")
+    return "error", "error", QCoreApplication.translate("Doctor", "Fail")
+
+
+def _said(text: object, check: Check) -> str:
+    machine = check.machine or QCoreApplication.translate("Doctor", "the other computer")
+    return QCoreApplication.translate("Doctor", str(text)).format(machine=machine)

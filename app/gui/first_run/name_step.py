@@ -1,0 +1,65 @@
+"""First step: what the others call this computer."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QLineEdit
+
+from app.gui.first_run.step import Failed, Step, Then
+from app.gui.parts.text import label, paragraph
+from app.gui.services import Services
+
+MOST_CHARACTERS = 64  # what the node takes
+
+
+class NameStep(Step):
+    """The node has found a friendly name already; it may be another."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(
+            services,
+            self.tr("Welcome to Poolhouse"),
+            self.tr(
+                "The computers of your home run one language model together. Nothing you write "
+                "leaves them."
+            ),
+        )
+        self.field = QLineEdit()
+        self.field.setMaxLength(MOST_CHARACTERS)
+        self.field.setAccessibleName(self.tr("Name of this computer"))
+        self.field.setPlaceholderText(self.tr("One moment…"))
+        words = label(self.tr("Name of this computer"))
+        words.setBuddy(self.field)
+        self.content.addWidget(words)
+        self.content.addWidget(self.field)
+        hint = self.tr("Your other computers see this name. It says nothing about who you are.")
+        self.content.addWidget(paragraph(hint, "caption"))
+        services.pool.changed.connect(self._fill)
+        self._fill()
+
+    def entered(self) -> None:
+        self._fill()
+        self.field.setFocus()
+        self.field.selectAll()
+
+    def apply(self, then: Then, failed: Failed) -> None:
+        """Rename; while the node still starts, as soon as it is there."""
+        name, node = self.field.text().strip(), self.services.pool.node
+        if not self.field.isModified() or not name or name == node.get("name"):
+            then()
+        elif node:
+            self.post(f"/machines/{node['id']}/name", {"name": name}, then, failed)
+        else:
+            self.services.pool.changed.connect(self._rename_late)
+            self._late = name, failed
+            then()
+
+    def _rename_late(self) -> None:
+        node, (name, failed) = self.services.pool.node, self._late
+        if node:
+            self.services.pool.changed.disconnect(self._rename_late)
+            path = f"/machines/{node['id']}/name"
+            self.post(path, {"name": name}, lambda: None, failed)
+
+    def _fill(self) -> None:
+        if not self.field.isModified() and (name := self.services.pool.node.get("name")):
+            self.field.setText(str(name))

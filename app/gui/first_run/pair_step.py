@@ -1,0 +1,58 @@
+"""Fourth step: another computer, now or later."""
+
+from __future__ import annotations
+
+from app.gui import theme as sizes
+from app.gui.first_run.step import Step
+from app.gui.household.add_sheet import AddSheet
+from app.gui.household.facts import machines_of
+from app.gui.household.join_sheet import JoinSheet
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import card, row
+from app.gui.parts.text import label, paragraph
+from app.gui.services import Services
+
+
+class PairStep(Step):
+    """One machine is enough, so this can wait."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(
+            services,
+            self.tr("Do you have another computer?"),
+            self.tr(
+                "Together they hold larger models. You can also add it later, on the page Pool."
+            ),
+        )
+        self.joined = label("", "good")
+        self._first = card(
+            label(self.tr("This is the first one"), "section"),
+            paragraph(self.tr("Shows a code to type on the other computer."), "muted"),
+            row(button(self.tr("Add a machine…"), self._add), None),
+            gap=sizes.S,
+        )
+        self._other = card(
+            label(self.tr("Poolhouse runs on another one already"), "section"),
+            paragraph(self.tr("Press “Add a machine” there, and type its code here."), "muted"),
+            row(button(self.tr("Join a household…"), self._join), None),
+            gap=sizes.S,
+        )
+        for part in (self.joined, self._first, self._other):
+            self.content.addWidget(part)
+        services.pool.changed.connect(self._tell)
+        self._tell()
+
+    def _tell(self) -> None:
+        others = [one.name for one in machines_of(self.services.pool.snapshot) if not one.this]
+        words = self.tr("Paired with {names}.").format(names=", ".join(others))
+        self.joined.setText(words if others else "")
+        self.joined.setVisible(bool(others))
+        self._other.setVisible(not others)
+        for part in (self._first, self._other):
+            part.setEnabled(self.services.pool.is_there)
+
+    def _add(self) -> None:
+        AddSheet(self.services, self).open()
+
+    def _join(self) -> None:
+        JoinSheet(self.services, self).open()

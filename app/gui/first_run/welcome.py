@@ -1,0 +1,180 @@
+"""The first run: a few calm steps over the whole window; every one can be skipped, and Back works."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
+
+from app.core.errors import AppError
+from app.core.reasons import said
+from app.gui import pages
+from app.gui import theme as sizes
+from app.gui.announce import announce
+from app.gui.first_run.found_step import FoundStep
+from app.gui.first_run.name_step import NameStep
+from app.gui.first_run.pair_step import PairStep
+from app.gui.first_run.ready_step import ReadyStep
+from app.gui.first_run.role_step import BOTH, KEY, LEND, RoleStep
+from app.gui.first_run.step import Step
+from app.gui.icons import icon
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import column, row, scrolled
+from app.gui.parts.notice import Notice
+from app.gui.parts.text import label
+from app.gui.pool import Link
+from app.gui.services import Services
+from app.gui.theme import set_role
+
+DONE = "first_run/done"
+WIDTH, HEIGHT = 560, 540
+
+
+class Welcome(QWidget):
+    """Covers `window` until the last step, or until it is skipped."""
+
+    def __init__(self, services: Services, window: QMainWindow) -> None:
+        super().__init__(window)
+        self._services, self._window = services, window
+        set_role(self, "page")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setAccessibleName(self.tr("First steps"))
+        self._steps: list[Step] = [
+            NameStep(services), FoundStep(services), RoleStep(services), PairStep(services),
+            ReadyStep(services),
+        ]  # fmt: skip
+        self._stack = QStackedWidget()
+        set_role(self._stack, "clear")
+        for step in self._steps:
+            self._stack.addWidget(step)
+            step.leave.connect(self.end)
+        self.notice = Notice(services.theme)
+        self._where = label("", "caption")
+        self._back = button(self.tr("Back"), self._go_back)
+        self._skip = button(self.tr("Skip"), self._go_on, "link")
+        self._next = button("", self._apply, "primary")
+        self._next.setDefault(True)
+        self._fill()
+        services.pool.link_changed.connect(self._tell_link)
+        window.installEventFilter(self)
+
+    def begin(self) -> None:
+        """Show the first step."""
+        below = self._window.centralWidget()
+        if below is not None:
+            below.hide()  # nothing under it takes the keyboard
+        self.setGeometry(self._window.rect())
+        self.show()
+        self.raise_()
+        self._show(0)
+        self._tell_link()
+
+    def end(self, page: str = "") -> None:
+        """It was gone through, or skipped: never shown again by itself. `page`: where to go."""
+        services, window = self._services, self._window
+        services.preferences.keep(DONE, True)
+        window.removeEventFilter(self)
+        for step in self._steps:
+            step.cancel()
+        below = window.centralWidget()
+        if below is not None:
+            below.show()
+        self.hide()
+        self.deleteLater()
+        lends = services.preferences.text(KEY, BOTH) == LEND
+        services.go(page or (pages.COMPUTER if lends else pages.CHAT))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._next.click()
+        elif event.key() == Qt.Key.Key_Escape:
+            self._go_back()
+        else:
+            super().keyPressEvent(event)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        if watched is self._window and event.type() == QEvent.Type.Resize:
+            self.setGeometry(self._window.rect())
+        return super().eventFilter(watched, event)
+
+    # inside
+
+    def _fill(self) -> None:
+        theme = self._services.theme
+        mark, side = label(), theme.px(sizes.XL)
+        mark.setPixmap(icon("app", theme.colours.accent).pixmap(side, side))
+        leave = button(self.tr("Skip the introduction"), self.end, "link")
+        head = row(mark, label("Poolhouse", "section"), None, leave, gap=sizes.S)
+        feet = row(self._back, None, self._where, None, self._skip, self._next, gap=sizes.S)
+        middle = QWidget()
+        middle.setFixedSize(theme.px(WIDTH), theme.px(HEIGHT))
+        inside = column(head, gap=sizes.L)
+        inside.addSpacing(sizes.XXL)
+        inside.addWidget(self.notice)
+        inside.addWidget(self._stack, 1)
+        inside.addLayout(feet)
+        middle.setLayout(inside)
+        view = scrolled(middle)  # large text on a small screen
+        view.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        box = column(view)
+        box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
+        self.setLayout(box)
+
+    @property
+    def _number(self) -> int:
+        return self._stack.currentIndex()
+
+    @property
+    def step(self) -> Step:
+        """The one in front."""
+        return self._steps[self._number]
+
+    @property
+    def is_last(self) -> bool:
+        return self._number == len(self._steps) - 1
+
+    def _show(self, number: int) -> None:
+        step = self._steps[number]
+        self.notice.clear()
+        self._stack.setCurrentIndex(number)
+        last = number == len(self._steps) - 1
+        self._back.setVisible(number > 0)
+        self._skip.setVisible(not last)
+        self._next.setText(step.next_words)
+        self._next.setEnabled(True)
+        words = self.tr("Step {number} of {many}").format(number=number + 1, many=len(self._steps))
+        self._where.setText(words)
+        self._next.setFocus()
+        step.entered()
+        announce(self, f"{words}. {step.title.text()}. {step.sentence.text()}")
+
+    def _apply(self) -> None:
+        self.notice.clear()
+        self._next.setEnabled(False)
+        self._steps[self._number].apply(self._go_on, self._failed)
+
+    def _go_on(self) -> None:
+        self._steps[self._number].cancel()
+        if self._number + 1 < len(self._steps):
+            self._show(self._number + 1)
+        else:
+            self.end()
+
+    def _go_back(self) -> None:
+        self._steps[self._number].cancel()
+        if self._number:
+            self._show(self._number - 1)
+
+    def _failed(self, error: AppError) -> None:
+        self._next.setEnabled(True)
+        self.notice.say(said(error), "error")
+
+    def _tell_link(self) -> None:
+        """The node cannot be started: that is said here too, with what to press."""
+        pool = self._services.pool
+        if pool.link is Link.AWAY and pool.problem:
+            again = (self.tr("Start again"), pool.try_again)
+            self.notice.say(pool.problem, "error", again, closable=False)
+        elif pool.link is Link.THERE:
+            self.notice.clear()

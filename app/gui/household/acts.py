@@ -1,0 +1,128 @@
+"""What can be done with a machine: the same from its card, its row, its panel and its menu."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import QObject, QPoint, Signal
+from PySide6.QtWidgets import QMenu
+
+from app.core.errors import AppError
+from app.gui.announce import announce
+from app.gui.household.facts import MachineFacts
+from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
+from app.gui.household.outlook import Outlook
+from app.gui.node_client import Call
+from app.gui.page import Page
+
+Json = dict[str, Any]
+HOUR_S = 3600
+
+
+class Acts(QObject):
+    """`changed`: a test of links began or ended."""
+
+    changed = Signal()
+
+    def __init__(self, page: Page, outlook: Outlook) -> None:
+        super().__init__(page)
+        self._page, self._outlook = page, outlook
+        self._test: Call | None = None
+        self._calls: list[Call] = []
+
+    @property
+    def testing(self) -> bool:
+        return self._test is not None
+
+    def menu(self, machine: MachineFacts, where: QPoint) -> None:
+        """The menu of a card or a row."""
+        menu = QMenu(self._page)
+        menu.setAccessibleName(machine.name)
+        self.fill(menu, machine)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(where)
+
+    def fill(self, menu: QMenu, machine: MachineFacts) -> None:
+        """Everything that can be done with it."""
+        if machine.this:
+            self.fill_pause(menu, machine)
+            menu.addSeparator()
+        else:
+            if machine.lends:
+                text = self.tr("Take back in") if machine.left_out else self.tr("Leave out")
+                menu.addAction(text, lambda: self.toggle(machine))
+            if machine.online:
+                act = menu.addAction(self.tr("Test links"), self.test)
+                act.setEnabled(not self.testing)
+            menu.addSeparator()
+        menu.addAction(self.tr("Rename…"), lambda: self.rename(machine))
+        if not machine.this:
+            menu.addAction(self.tr("What it may do…"), lambda: self.roles(machine))
+            menu.addAction(self.tr("Remove from household…"), lambda: self.remove(machine))
+
+    def fill_pause(self, menu: QMenu, machine: MachineFacts) -> None:
+        if machine.state == "paused":
+            menu.addAction(self.tr("Lend again"), self.resume)
+            return
+        for text, hours in ((self.tr("Pause lending for 1 hour"), 1),
+                            (self.tr("Pause lending for 4 hours"), 4)):  # fmt: skip
+            menu.addAction(text, partial(self.pause, hours * HOUR_S))
+        menu.addAction(self.tr("Pause lending until I resume"), lambda: self.pause(None))
+
+    def toggle(self, machine: MachineFacts) -> None:
+        """Leave it out to see the forecast, or take it back in."""
+        if machine.lends or machine.left_out:
+            self._outlook.leave_out(machine.id, not machine.left_out)
+
+    def rename(self, machine: MachineFacts) -> None:
+        RenameSheet(self._page.services, machine, self._say, self._page).open()
+
+    def roles(self, machine: MachineFacts) -> None:
+        RolesSheet(self._page.services, machine, self._say, self._page).open()
+
+    def remove(self, machine: MachineFacts) -> None:
+        RemoveSheet(self._page.services, machine, self._say, self._page).open()
+
+    def pause(self, seconds: float | None) -> None:
+        body = {"seconds": seconds, "at_once": False}
+        self._send("/lending/pause", body)
+
+    def resume(self) -> None:
+        self._send("/lending/resume", {})
+
+    def test(self) -> None:
+        """Measure every link now."""
+        if self._test is None:
+            client = self._page.services.client
+            self._test = client.post("/measure", {}, self._tested, self._not_tested)
+            self.changed.emit()
+
+    def stop(self) -> None:
+        """Hear of nothing any more."""
+        for call in (*self._calls, self._test):
+            if call is not None:
+                call.cancel()
+
+    def _tested(self, answer: Json) -> None:
+        self._test = None
+        reasons = [str(one["reason"]) for one in answer.get("links") or () if one.get("reason")]
+        if reasons:
+            self._page.notice.say(" ".join(reasons), "warning")
+        else:
+            announce(self._page, self.tr("The links are measured."))
+        self.changed.emit()
+
+    def _not_tested(self, error: AppError) -> None:
+        self._test = None
+        self._page.fail(error)
+        self.changed.emit()
+
+    def _send(self, path: str, body: Json) -> None:
+        call = self._page.services.client.post(path, body, lambda _: None, self._page.fail)
+        if call is not None:
+            self._calls = [one for one in self._calls if one.running]
+            self._calls.append(call)
+
+    def _say(self, sentence: str) -> None:
+        self._page.notice.say(sentence)

@@ -1,0 +1,172 @@
+"""Add a machine: six digits to type there, the time and the tries left, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QComboBox, QProgressBar, QWidget
+
+from app.core.errors import AppError
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.announce import announce
+from app.gui.household import words
+from app.gui.household.sheet import Sheet
+from app.gui.household.trust import trust
+from app.gui.node_client import Call
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import label, paragraph
+from app.gui.services import Services
+
+Json = dict[str, Any]
+DIGITS = 6
+TICK_MS = 250
+ROLE_ORDER = (words.USE_AND_LEND, words.LEND, words.ADMIN)
+
+
+class AddSheet(Sheet):
+    """A pairing window is open for as long as this dialog shows a code."""
+
+    def __init__(self, services: Services, parent: QWidget) -> None:
+        super().__init__(services, "", "", parent)
+        self.setWindowTitle(self.tr("Add a machine"))
+        self.heading.setText(self.tr("Add a machine"))
+        self.sentence.setText(
+            self.tr(
+                "Start Poolhouse on the machine to add, press “Join a household” there, and type this code."
+            )
+        )
+        self.sentence.show()
+        self.code = ""
+        self._ends_at = 0.0
+        self._tries = 0
+        self._waiting: Call | None = None
+        self._digits = [label("", "digit") for _ in range(DIGITS)]
+        self.address = label("", "muted")
+        self.address.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._bar = QProgressBar()
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName(self.tr("Time left"))
+        self.left = label("", "muted")
+        self.role = QComboBox()
+        self._fill_open()
+        self.again = button(self.tr("New code"), self.open_window, "primary")
+        self._close = self.offer(self.tr("Cancel"), self.again)
+        self._tick = QTimer(self)
+        self._tick.setInterval(TICK_MS)
+        self._tick.timeout.connect(self._count)
+        self.finished.connect(self._close_window)
+        self.open_window()
+
+    def open_window(self) -> None:
+        """Ask for a code."""
+        self.notice.clear()
+        self.again.hide()
+        self._say_code("")
+        body = {"role": ROLE_ORDER[self.role.currentIndex()]}
+        self.keep(self.services.client.post("/pairing", body, self._opened, self._ended))
+
+    # Inside
+
+    def _fill_open(self) -> None:
+        for one in self._digits:
+            one.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            one.setFixedSize(*[self.services.theme.px(size) for size in (48, 60)])
+        boxes = row(None, *self._digits[:3], gap=sizes.S)
+        boxes.addSpacing(sizes.L)
+        for one in self._digits[3:]:
+            boxes.addWidget(one)
+        boxes.addStretch(1)
+        for name, text in (
+            (words.USE_AND_LEND, self.tr("Use models and lend")),
+            (words.LEND, self.tr("Only lend its memory")),
+            (words.ADMIN, self.tr("Use, lend, and add or remove machines")),
+        ):
+            self.role.addItem(text, name)
+        self.role.setAccessibleName(self.tr("The new machine may"))
+        self.role.activated.connect(lambda _: self._other_role())
+        may = row(label(self.tr("The new machine may")), gap=sizes.S)
+        may.addWidget(self.role, 1)
+        self._open = QWidget()
+        where = row(None, self.address, None)
+        counted = row(None, self.left, None)
+        box = column(
+            boxes, where, self._bar, counted, may, paragraph(trust(), "caption"), gap=sizes.M
+        )
+        self._open.setLayout(box)
+        self.add(self._open)
+
+    def _opened(self, answer: Json) -> None:
+        self._say_code(str(answer["code"]))
+        text = self.tr("Address, if it does not find this machine: {address}")
+        self.address.setText(text.format(address=answer["address"]))
+        self._ends_at = time.monotonic() + float(answer["seconds"])
+        self._tries = int(answer["tries"])
+        self._bar.setRange(0, int(answer["seconds"]))
+        self._count()
+        self._tick.start()
+        announce(self, self.tr("The code is {code}.").format(code=" ".join(self.code)))
+        self._waiting = self.services.client.call(
+            "GET", "/pairing/wait", None, self._paired, self._ended, self._heard
+        )
+        self.keep(self._waiting)
+
+    def _heard(self, line: Json) -> None:
+        self._tries = int((line.get("progress") or {}).get("tries_left", self._tries))
+        self._count()
+
+    def _count(self) -> None:
+        left = max(0.0, self._ends_at - time.monotonic())
+        self._bar.setValue(round(left))
+        text = self.tr("{time} left, tries left: {tries}")
+        self.left.setText(text.format(time=formats.seconds(float(round(left))), tries=self._tries))
+
+    def _say_code(self, code: str) -> None:
+        self.code = code
+        for one, digit in zip(self._digits, code.ljust(DIGITS), strict=True):
+            one.setText(digit)
+            one.setAccessibleName(digit)
+        if not code:
+            self.address.setText("")
+            self.left.setText("")
+
+    def _other_role(self) -> None:
+        """A code stands for what the new machine may do: another role, another code."""
+        self._tick.stop()
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+        self._say_code("")
+        self.keep(
+            self.services.client.delete("/pairing", lambda _: self.open_window(), self._ended)
+        )
+
+    def _paired(self, answer: Json) -> None:
+        self._tick.stop()
+        self._waiting = None
+        name = str((answer.get("machine") or {}).get("name"))
+        self._open.hide()
+        self.heading.setText(self.tr("Paired with {name}").format(name=name))
+        self.sentence.setText(trust())
+        self._close.setText(self.tr("Done"))
+        announce(self, self.heading.text())
+        self.fit()
+
+    def _ended(self, error: AppError) -> None:
+        """It expired, wrong codes closed it, or it could not be opened."""
+        self._tick.stop()
+        self._waiting = None
+        self._say_code("")
+        self._bar.setValue(0)
+        self.fail(error)
+        self._close.setText(self.tr("Close"))
+        self.again.show()
+
+    def _close_window(self) -> None:
+        """Whoever closes the dialog closes the window."""
+        self._tick.stop()
+        if self.code:
+            self.services.client.delete("/pairing", lambda _: None, lambda _: None)

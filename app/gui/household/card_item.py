@@ -1,0 +1,163 @@
+"""The card of one machine on the map."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.household import drawn, words
+from app.gui.household.facts import MachineFacts
+from app.gui.household.map_layout import Rect, Size
+from app.gui.theme import Theme
+
+WIDTH, HOST_WIDTH = 192, 200
+COMPACT_WIDTH, COMPACT_HOST_WIDTH = 176, 184
+BAR, SMALL_BAR, STATE_ICON = 8, 6, 14
+
+
+class CardItem(QGraphicsItem):
+    """Drawn anew only when its facts or its place are others."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._size = Size(0, 0)
+        self.facts: MachineFacts | None = None
+        self._compact = self._selected = False
+        self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
+        self.setZValue(2)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def show_machine(
+        self, facts: MachineFacts, place: Rect, *, compact: bool, selected: bool
+    ) -> None:
+        """Stand at `place` and show these facts."""
+        size = Size(place.w, place.h)
+        if size != self._size:
+            self.prepareGeometryChange()
+            self._size = size
+        self.setPos(place.x, place.y)
+        now = (facts, compact, selected)
+        if now != (self.facts, self._compact, self._selected):
+            self.facts, self._compact, self._selected = now
+            memory = words.all_memory(facts)
+            lines = (facts.name, words.part(facts), facts.device, memory, words.why(facts))
+            self.setToolTip(drawn.tip(*lines))
+        self.update()
+
+    def boundingRect(self) -> QRectF:  # noqa: N802  Qt's name
+        return QRectF(0, 0, self._size.w, self._size.h)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
+    ) -> None:
+        if self.facts is None:
+            return
+        drawn.surface(
+            painter, self.boundingRect(), self._theme.px(sizes.CARD_RADIUS),
+            self._theme.colour("card"), self._border(self.facts),
+        )  # fmt: skip
+        _Lines(painter, self._theme, self._size.w, self.facts).draw(compact=self._compact)
+
+    def _border(self, facts: MachineFacts) -> QPen:
+        if self._selected:
+            return QPen(self._theme.colour("accent"), 3 if facts.host else 2)
+        pen = QPen(
+            self._theme.colour("border" if facts.host else "hairline"), 2 if facts.host else 1
+        )
+        if _is_faint(facts):
+            pen.setColor(self._theme.colour("border"))
+            pen.setStyle(Qt.PenStyle.DashLine)
+        return pen
+
+
+class _Lines:
+    """Fills one card from the top."""
+
+    def __init__(self, painter: QPainter, theme: Theme, width: float, facts: MachineFacts) -> None:
+        self._painter, self._theme, self._facts = painter, theme, facts
+        pad = theme.px(sizes.M)
+        self._x, self._w, self._y = float(pad), width - 2 * pad, float(pad)
+        self._name = theme.font(sizes.BODY, bold=True)
+        self._small = theme.font(sizes.CAPTION)
+        self._muted = theme.colour("muted")
+        self._text = self._muted if _is_faint(facts) else theme.colour("text")
+
+    def draw(self, *, compact: bool) -> None:
+        facts = self._facts
+        self._head(with_word=not compact)
+        if part := words.part(facts):
+            self._line(part, self._text)
+        if compact:
+            self._bar(SMALL_BAR)
+            self._line(words.memory(facts), self._text)
+            self._line(last_line(facts), self._muted)
+            return
+        self._line(facts.device or words.roles(facts.roles), self._muted)
+        self._bar(BAR)
+        total = formats.size(facts.total_bytes) if facts.total_bytes else ""
+        self._line(words.memory(facts), self._text, total)
+        self._line(last_line(facts), self._muted)
+
+    def _row(self, height: float) -> QRectF:
+        where = QRectF(self._x, self._y, self._w, height)
+        self._y += height + self._theme.px(sizes.XS)
+        return where
+
+    def _head(self, *, with_word: bool) -> None:
+        """The name, and at the right the state."""
+        where = self._row(drawn.height(self._name))
+        shown, side = words.state(self._facts), self._theme.px(STATE_ICON)
+        colour, gap = self._theme.colour(shown.colour), self._theme.px(sizes.XS)
+        taken = float(side)
+        word = drawn.width(shown.word, self._small) + gap
+        if with_word and drawn.width(self._facts.name, self._name) + gap + word + side < self._w:
+            taken += word
+            drawn.text(self._painter, where, shown.word, self._small, colour, drawn.RIGHT)
+        spot = QRectF(where.right() - taken, where.center().y() - side / 2, side, side)
+        drawn.picture(self._painter, spot, shown.icon, colour)
+        name = where.adjusted(0, 0, -taken - gap, 0)
+        drawn.text(self._painter, name, self._facts.name, self._name, self._text)
+
+    def _line(self, left: str, colour: QColor, right: str = "") -> None:
+        where = self._row(drawn.height(self._small))
+        if right:
+            drawn.text(self._painter, where, right, self._small, self._muted, drawn.RIGHT)
+            where = where.adjusted(
+                0, 0, -drawn.width(right, self._small) - self._theme.px(sizes.S), 0
+            )
+        drawn.text(self._painter, where, left, self._small, colour)
+
+    def _bar(self, height: int) -> None:
+        self._y += self._theme.px(sizes.XS)
+        where = self._row(self._theme.px(height))
+        lent = self._facts.lent_bytes
+        fill = self._theme.colour("border" if _is_faint(self._facts) else "accent")
+        share = self._facts.used_bytes / lent if lent else 0.0
+        drawn.bar(self._painter, where, share, self._theme.colour("hairline"), fill)
+
+
+def last_line(facts: MachineFacts) -> str:
+    """What it holds, or why it is as it is, or what it may do."""
+    if facts.used_by:
+        return words.used_by(facts.used_by)
+    return words.why(facts) or words.layers(facts.layers) or words.roles(facts.roles)
+
+
+def card_sizes(theme: Theme, *, compact: bool) -> tuple[Size, Size]:
+    """Of the host's card and of a lender's."""
+    name = drawn.height(theme.font(sizes.BODY, bold=True)) + theme.px(sizes.XS)
+    line = drawn.height(theme.font(sizes.CAPTION)) + theme.px(sizes.XS)
+    pads = 2 * theme.px(sizes.M) - theme.px(sizes.XS)
+    bar = 2 * theme.px(sizes.XS) + theme.px(SMALL_BAR if compact else BAR)
+    height = pads + name + bar + line * (2 if compact else 3)
+    wide, host_wide = (COMPACT_WIDTH, COMPACT_HOST_WIDTH) if compact else (WIDTH, HOST_WIDTH)
+    host = Size(theme.px(host_wide), round(height + line))
+    return host, Size(theme.px(wide), round(height))
+
+
+def _is_faint(facts: MachineFacts) -> bool:
+    return facts.left_out or facts.state in ("offline", "left_out")

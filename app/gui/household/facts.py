@@ -1,0 +1,196 @@
+"""What the Pool page shows of machines and links: frozen facts, read from the node's snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+Run = tuple[int, int]  # first layer, and the one after the last
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFacts:
+    """The way to a machine. None: not measured."""
+
+    round_trip_s: float | None  # median of the last measurement, else of heartbeats
+    slow_round_trip_s: float | None  # 99 of 100 are faster
+    out_bytes_per_s: float | None
+    in_bytes_per_s: float | None
+    kind: str
+    far_kind: str
+    interface: str
+    negotiated_bits_per_s: int | None
+    measured_at: float | None
+    share: float | None  # of the time of a request, by the forecast of what is loaded
+    token_s: float | None
+    chunk_s: float | None
+
+    @property
+    def slower_bytes_per_s(self) -> float | None:
+        """Of both ways the slower."""
+        known = [one for one in (self.out_bytes_per_s, self.in_bytes_per_s) if one is not None]
+        return min(known) if len(known) == 2 else None
+
+    @property
+    def worst_kind(self) -> str:
+        """What carries it; where the ends differ, the one that is no cable."""
+        for kind in ("vpn", "wifi", "virtual"):
+            if kind in (self.kind, self.far_kind):
+                return kind
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFacts:
+    """One machine of the household."""
+
+    id: str
+    name: str
+    this: bool
+    host: bool  # of what is loaded
+    online: bool
+    state: str
+    reason: str | None
+    device: str
+    total_bytes: int
+    lent_bytes: int
+    used_bytes: int
+    roles: frozenset[str]
+    address: str | None
+    seen_at: float | None
+    layers: tuple[Run, ...]
+    used_by: tuple[str, ...]
+    link: LinkFacts | None
+    left_out: bool  # by the person, in the what-if
+
+    @property
+    def lends(self) -> bool:
+        """Whether it could be left out: a machine that is here and takes part."""
+        return not self.this and self.online and "lender" in self.roles
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A Poolhouse nearby that is not of the household. All of it is a hint."""
+
+    id: str
+    name: str | None  # only while it lets a machine in
+    address: str
+    pairing_address: str | None
+
+
+def machines_of(snapshot: Json, without: Collection[str] = ()) -> tuple[MachineFacts, ...]:
+    """All machines: this one first, then by name. `without`: those a person leaves out to see."""
+    loaded = snapshot.get("loaded") or {}
+    links, node = snapshot.get("links") or {}, snapshot.get("node") or {}
+    left_out = _left_out(loaded)
+    own_bytes = _own_bytes(loaded)
+    used_by = tuple((node.get("lending") or {}).get("used_by") or ())
+    found = []
+    for key, one in (snapshot.get("machines") or {}).items():
+        this = bool(one.get("this"))
+        why = None if this or one.get("layers") else left_out.get(str(one.get("name")))
+        link = links.get(key)
+        found.append(
+            MachineFacts(
+                id=key,
+                name=str(one.get("name") or ""),
+                this=this,
+                host=this and bool(loaded.get("stages")),
+                online=bool(one.get("online")),
+                state=_state(one, why),
+                reason=one.get("reason") or (why if one.get("online") else None),
+                device=str(one.get("device") or ""),
+                total_bytes=int(one.get("total_bytes") or 0),
+                lent_bytes=_with_own(one, "lent_bytes", own_bytes),
+                used_bytes=_with_own(one, "used_bytes", own_bytes),
+                roles=frozenset(one.get("roles") or ()),
+                address=one.get("address"),
+                seen_at=one.get("seen_at"),
+                layers=joined([(run[0], run[1]) for run in one.get("layers") or ()]),
+                used_by=used_by if this else (),
+                link=_link(link, key, loaded) if link and not this else None,
+                left_out=key in without,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (not one.this, one.name.casefold(), one.id)))
+
+
+def strangers_of(snapshot: Json) -> tuple[Stranger, ...]:
+    """Who is nearby; whoever lets a machine in comes first."""
+    found = [
+        Stranger(key, one.get("name"), _first(one.get("addresses")), one.get("pairing_address"))
+        for key, one in (snapshot.get("strangers") or {}).items()
+    ]
+    return tuple(sorted(found, key=lambda one: (not one.pairing_address, one.name or "", one.id)))
+
+
+def joined(runs: list[Run]) -> tuple[Run, ...]:
+    """Runs in order; where one begins at the end of another, they are one."""
+    together: list[Run] = []
+    for first, last in sorted(runs):
+        if together and together[-1][1] == first:
+            together[-1] = (together[-1][0], last)
+        else:
+            together.append((first, last))
+    return tuple(together)
+
+
+def _own_bytes(loaded: Json) -> Mapping[str, int]:
+    """What the loaded model takes of each machine."""
+    return {
+        str(one["id"]): int(one.get("needs_bytes") or 0) for one in loaded.get("machines") or ()
+    }
+
+
+def _with_own(one: Json, name: str, own_bytes: Mapping[str, int]) -> int:
+    """This machine does not lend to itself: what its own model takes is added, of what it could lend."""
+    found = int(one.get(name) or 0)
+    if not one.get("this") or (name == "lent_bytes" and not found):
+        return found
+    return found + own_bytes.get(str(one.get("id")), 0)
+
+
+def _state(one: Json, left_out: str | None) -> str:
+    if not one.get("online") and not one.get("this"):
+        return "offline"
+    state = str(one.get("state") or "ready")
+    return "left_out" if left_out and state == "ready" else state
+
+
+def _left_out(loaded: Json) -> Mapping[str, str]:
+    """Why the planner left machines out of what is loaded, by their names."""
+    return {
+        str(one["facts"].get("machine")): str(one["sentence"])
+        for one in loaded.get("why") or ()
+        if str(one.get("code")).startswith("left_out_")
+    }
+
+
+def _link(link: Json, key: str, loaded: Json) -> LinkFacts:
+    shares = (loaded.get("forecast") or {}).get("shares") or ()
+    share = next(
+        (one["share"] for one in shares if one["id"] == key and one["part"] == "link"), None
+    )
+    known = (loaded.get("from") or {}).get("machines") or ()
+    ways: Json = next((one for one in known if one.get("id") == key), {}) if share else {}
+    return LinkFacts(
+        round_trip_s=link.get("measured_round_trip_seconds") or link.get("round_trip_seconds"),
+        slow_round_trip_s=link.get("round_trip_p99_seconds"),
+        out_bytes_per_s=link.get("out_bytes_per_s"),
+        in_bytes_per_s=link.get("in_bytes_per_s"),
+        kind=str(link.get("kind") or ""),
+        far_kind=str(link.get("far_kind") or ""),
+        interface=str(link.get("interface") or ""),
+        negotiated_bits_per_s=link.get("negotiated_bits_per_s"),
+        measured_at=link.get("measured_at"),
+        share=share,
+        token_s=ways.get("token_way_s"),
+        chunk_s=ways.get("chunk_way_s"),
+    )
+
+
+def _first(found: object) -> str:
+    return str(found[0]) if isinstance(found, list) and found else ""

@@ -1,0 +1,175 @@
+"""The head of the Pool page: what is loaded, forecast against fact, what would help most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtWidgets import QFrame, QProgressBar, QPushButton
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.household.outlook import Expected
+from app.gui.icons import icon
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import Elided, label, paragraph
+from app.gui.theme import Theme, set_role
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """What the head's buttons do."""
+
+    choose: Callable[[], object]
+    unload: Callable[[], object]
+    again: Callable[[], object]
+    cancel: Callable[[], object]
+    measure: Callable[[], object]
+
+
+class Headline(QFrame):
+    """`show_pool` fills it; nothing in it is kept from before."""
+
+    def __init__(self, theme: Theme, acts: Acts) -> None:
+        super().__init__()
+        set_role(self, "card")
+        self._theme = theme
+        self._picture = label()
+        self.title = Elided("", "section")
+        self.figures = Elided("", "muted")
+        self.help = paragraph("", "muted")
+        self.help.setAccessibleName(self.tr("What would help"))
+        self._bar = QProgressBar()
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName(self.tr("Loading"))
+        self.choose = button(self.tr("Choose a model"), acts.choose)
+        self.unload = button(self.tr("Unload"), acts.unload)
+        self.cancel = button(self.tr("Cancel"), acts.cancel)
+        self.again = button(self.tr("Load again"), acts.again)
+        self.measure = button(self.tr("Measure speeds"), acts.measure)
+        words = column(self.title, self.figures, self._bar, self.help, gap=sizes.XS)
+        box = row(gap=sizes.M)
+        box.addWidget(self._picture)
+        box.addLayout(words, 1)
+        for one in (self.measure, self.choose, self.again, self.unload, self.cancel):
+            one.hide()
+            box.addWidget(one)
+        box.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
+        self.setLayout(box)
+
+    def show_pool(self, loaded: Json | None, expected: Expected, *, measuring: bool) -> None:
+        """`expected`: what the planner says now, of the model that is loaded or was."""
+        state = str((loaded or {}).get("state") or "")
+        picture, colour, title, figures = _told(self, loaded, expected)
+        self._paint(picture, colour)
+        self.title.say(title)
+        self.figures.say(figures)
+        self.figures.setVisible(bool(figures))
+        self._progress(loaded if state == "loading" else None)
+        advice = expected.advice[0] if expected.advice and state != "loading" else ""
+        self.help.setText(advice)
+        self.help.setVisible(bool(advice))
+        unmeasured = expected.fits and expected.tok_s is None and state != "loading"
+        self.measure.setVisible(unmeasured)
+        self.measure.setEnabled(not measuring)
+        self.measure.setText(self.tr("Measuring…") if measuring else self.tr("Measure speeds"))
+        _show_only((self.choose, not loaded), (self.unload, state not in ("", "loading")))
+        _show_only((self.cancel, state == "loading"), (self.again, state in ("lost", "failed")))
+
+    def _paint(self, name: str, colour: str) -> None:
+        side = self._theme.px(sizes.XL)
+        token = self._theme.colour(colour).name()
+        self._picture.setPixmap(icon(name, token).pixmap(side, side))
+
+    def _progress(self, loaded: Json | None) -> None:
+        """How far loading is, on the machine that is behind."""
+        steps = [one for one in ((loaded or {}).get("progress") or {}).values() if one.get("total")]
+        self._bar.setVisible(loaded is not None)
+        if steps:
+            shares = [one["done"] / one["total"] for one in steps]
+            self._bar.setRange(0, 100)
+            self._bar.setValue(round(100 * min(shares)))
+        else:
+            self._bar.setRange(0, 100)
+            self._bar.setValue(0)
+
+
+def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str, str, str, str]:
+    """Picture, colour, title, figures."""
+    if not loaded:
+        return "models", "muted", head.tr("No model is loaded"), _outlook(head, expected)
+    model, n_machines = str(loaded.get("model")), len(loaded.get("machines") or ())
+    match loaded.get("state"):
+        case "loading":
+            title = head.tr("Loading {model}").format(model=model)
+            return "download", "accent", title, _step(head, loaded)
+        case "ready":
+            where = head.tr("on %n machine(s)", "", n_machines)
+            if n_machines == 1:
+                where = head.tr("on this machine")
+            title = head.tr("Ready. {model} {where}").format(model=model, where=where)
+            return "check", "good", title, _figures(head, loaded, expected)
+        case _:
+            title = head.tr("{model} was lost").format(model=model)
+            return "warning", "error", title, str(loaded.get("reason") or "")
+
+
+def _outlook(head: Headline, expected: Expected) -> str:
+    if not expected.model:
+        return ""
+    if not expected.fits:
+        return expected.problem
+    if expected.tok_s is None or expected.ttft_s is None:
+        text = head.tr("{model} fits. Its speed here is not measured yet.")
+        return text.format(model=expected.model)
+    text = head.tr("{model} would run at {speed}, with the first word after {first}.")
+    first = formats.seconds(expected.ttft_s)
+    return text.format(model=expected.model, speed=formats.speed(expected.tok_s), first=first)
+
+
+def _figures(head: Headline, loaded: Json, expected: Expected) -> str:
+    """Forecast against fact: of the last answer its own forecast, else of a typical request."""
+    last, forecast = loaded.get("last_answer"), loaded.get("forecast")
+    if last:
+        text = head.tr("Last answer {fact}, forecast {forecast}.")
+        return text.format(
+            fact=formats.speed(last["tok_s"]), forecast=formats.speed(last["forecast_tok_s"])
+        )
+    if forecast:
+        text = head.tr("Forecast {forecast}, first word after {first}. No answer measured yet.")
+        return text.format(
+            forecast=formats.speed(forecast["decode_tok_s"]),
+            first=formats.seconds(forecast["ttft_s"]),
+        )
+    if expected.tok_s is not None:
+        return head.tr("No forecast: it was loaded before its speed here was measured.")
+    return head.tr("No forecast: its speed here is not measured yet.")
+
+
+def _step(head: Headline, loaded: Json) -> str:
+    """What each machine does, in a few words."""
+    words = {
+        "cutting": head.tr("cutting layers"), "sending": head.tr("receiving layers"),
+        "loading": head.tr("loading layers"),
+    }  # fmt: skip
+    under_way = [
+        (machine, one)
+        for machine, one in (loaded.get("progress") or {}).items()
+        if one.get("done") != one.get("total")
+    ]
+    told = [
+        f"{machine}: {words.get(str(one.get('step')), str(one.get('step')))}"
+        for machine, one in under_way
+    ]
+    if told:
+        return ", ".join(told)
+    return head.tr("Checking that it answers") if loaded.get("progress") else head.tr("Preparing")
+
+
+def _show_only(*shown: tuple[QPushButton, bool]) -> None:
+    for one, wanted in shown:
+        one.setVisible(wanted)

@@ -1,0 +1,177 @@
+"""The panel under map and table: everything known of the chosen machine and its link, and what can be done."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QWidget
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.household import drawn, words
+from app.gui.household.acts import Acts
+from app.gui.household.facts import LinkFacts, MachineFacts
+from app.gui.icons import icon
+from app.gui.parts.buttons import IconButton, button
+from app.gui.parts.layouts import clear, column, row
+from app.gui.parts.text import Elided, label
+from app.gui.services import Services
+from app.gui.theme import set_role
+
+COLUMNS = 3
+TITLE_WIDTH = 240
+Fact = tuple[str, str]
+
+
+class Inspector(QFrame):
+    """Hidden while no machine is chosen."""
+
+    def __init__(self, services: Services, acts: Acts, closed: object) -> None:
+        super().__init__()
+        set_role(self, "card")
+        self.setAccessibleName(self.tr("Details"))
+        self._services, self._acts = services, acts
+        self._facts: MachineFacts | None = None
+        self._shown: object = None
+        self.title = label("", "section")
+        self._picture, self.state = label(), label()
+        self.why = Elided("", "muted")
+        self.leave = button(self.tr("Leave out"), self._toggle)
+        self.test = button(self.tr("Test links"), acts.test)
+        self.pause = button(self.tr("Pause lending"))
+        self.resume = button(self.tr("Lend again"), acts.resume)
+        self._pauses = QMenu(self)
+        self.pause.setMenu(self._pauses)
+        self.rename = button(self.tr("Rename"), lambda: self._on(acts.rename))
+        self.more = IconButton(services.theme, "more", self.tr("More"), self._open_more)
+        close = IconButton(services.theme, "close", self.tr("Close details"), closed)  # type: ignore[arg-type]
+        head = row(self.title, self._picture, self.state, gap=sizes.S)
+        head.addWidget(self.why, 1)
+        for one in (self.leave, self.test, self.pause, self.resume, self.rename, self.more, close):
+            one.hide()
+            head.addWidget(one)
+        close.show()
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(sizes.S)
+        self._grid.setVerticalSpacing(sizes.XS)
+        box = column(head, self._grid, gap=sizes.M)
+        box.setContentsMargins(sizes.L, sizes.M, sizes.M, sizes.L)
+        self.setLayout(box)
+        self.hide()
+
+    def show_machine(self, facts: MachineFacts | None) -> None:
+        """Everything about it; None: nothing is chosen."""
+        self.setVisible(facts is not None)
+        self._facts = facts
+        now = (facts, self._acts.testing, self._services.theme.colours)
+        if facts is None or now == self._shown:
+            return
+        self._shown = now
+        state = words.state(facts)
+        side = self._services.theme.px(sizes.SECTION)
+        colour = self._services.theme.colour(state.colour).name()
+        self.title.setText(drawn.short(facts.name, self.title.font(), TITLE_WIDTH))
+        self.title.setToolTip(drawn.tip(facts.name))
+        self._picture.setPixmap(icon(state.icon, colour).pixmap(side, side))
+        self.state.setText(state.word)
+        self.why.say(words.why(facts))
+        self._buttons(facts)
+        self._fill(_about(facts) + (_about_link(facts.link) if facts.link else []))
+
+    def first_button(self) -> QWidget:
+        """Where the keyboard goes when the details are opened."""
+        buttons = (self.leave, self.test, self.pause, self.resume, self.rename, self.more)
+        return next((one for one in buttons if one.isVisible()), self.more)
+
+    def _buttons(self, facts: MachineFacts) -> None:
+        self.leave.setVisible(facts.lends or facts.left_out)
+        self.leave.setText(self.tr("Take back in") if facts.left_out else self.tr("Leave out"))
+        self.test.setVisible(facts.link is not None)
+        self.test.setEnabled(not self._acts.testing)
+        self.test.setText(self.tr("Testing…") if self._acts.testing else self.tr("Test links"))
+        self.pause.setVisible(facts.this and facts.state != "paused")
+        self.resume.setVisible(facts.this and facts.state == "paused")
+        self.rename.setVisible(facts.this)
+        self.more.setVisible(not facts.this)
+        self._pauses.clear()
+        self._acts.fill_pause(self._pauses, facts)
+
+    def _fill(self, facts: list[Fact]) -> None:
+        clear(self._grid)
+        rows = -(-len(facts) // COLUMNS)
+        for place, (name, value) in enumerate(facts):
+            across, down = divmod(place, rows)
+            shown = Elided(value)
+            shown.setAccessibleName(f"{name}: {value}")
+            self._grid.addWidget(label(name, "muted"), down, 2 * across)
+            self._grid.addWidget(shown, down, 2 * across + 1)
+        for across in range(COLUMNS):
+            self._grid.setColumnStretch(2 * across + 1, 1)
+
+    def _toggle(self) -> None:
+        self._on(self._acts.toggle)
+
+    def _on(self, act: object) -> None:
+        if self._facts is not None:
+            act(self._facts)  # type: ignore[operator]
+
+    def _open_more(self) -> None:
+        if self._facts is not None:
+            self._acts.menu(self._facts, self.more.mapToGlobal(self.more.rect().bottomLeft()))
+
+
+def _about(facts: MachineFacts) -> list[Fact]:
+    found = [
+        (_tr("Device"), facts.device or _tr("not known")),
+        (_tr("Lent"), words.memory(facts)),
+        (_tr("Memory"), formats.size(facts.total_bytes) if facts.total_bytes else _tr("not known")),
+        (_tr("Holds"), words.layers(facts.layers) or _tr("no layers")),
+        (_tr("May"), words.roles(facts.roles)),
+        (_tr("Address"), facts.address or _tr("not known")),
+    ]
+    if not facts.roles:
+        found.pop(4)
+    if facts.this:
+        found[-1:] = [(_tr("Used by"), ", ".join(facts.used_by) or _tr("nobody else"))]
+    return found
+
+
+def _about_link(link: LinkFacts) -> list[Fact]:
+    found = [
+        (_tr("Speed"), _both_ways(link)),
+        (_tr("Round trip"), _round_trip(link)),
+        (_tr("Carried by"), words.carried(link) if link.kind else _tr("not measured")),
+        (_tr("Measured"), words.moment(link.measured_at) if link.measured_at else _tr("not yet")),
+    ]
+    if link.share is not None:
+        found.append((_tr("Takes"), words.share(link.share).word))
+    if link.token_s is not None and link.chunk_s is not None:
+        found.insert(2, (_tr("On the way"), _on_the_way(link.token_s, link.chunk_s)))
+    return found
+
+
+def _both_ways(link: LinkFacts) -> str:
+    if link.out_bytes_per_s is None or link.in_bytes_per_s is None:
+        return _tr("not measured")
+    text = _tr("{out} there, {back} back")
+    there, back = formats.rate(link.out_bytes_per_s), formats.rate(link.in_bytes_per_s)
+    return text.format(out=there, back=back)
+
+
+def _round_trip(link: LinkFacts) -> str:
+    if link.round_trip_s is None:
+        return _tr("not measured")
+    told = words.milliseconds(link.round_trip_s)
+    if link.slow_round_trip_s is None:
+        return told
+    text = _tr("{median}, 99 of 100 under {slow}")
+    return text.format(median=told, slow=words.milliseconds(link.slow_round_trip_s))
+
+
+def _on_the_way(token_s: float, chunk_s: float) -> str:
+    """What a token and a chunk of a prompt take there and back."""
+    text = _tr("{token} a token, {chunk} a chunk")
+    return text.format(token=words.milliseconds(token_s), chunk=words.milliseconds(chunk_s))
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Household", text)

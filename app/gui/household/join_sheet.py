@@ -1,0 +1,146 @@
+"""Join a household: who lets a machine in nearby, or an address; the code; how it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
+
+from app.core.errors import AppError
+from app.gui import theme as sizes
+from app.gui.announce import announce
+from app.gui.household.facts import strangers_of
+from app.gui.household.sheet import Sheet
+from app.gui.household.trust import trust
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import column
+from app.gui.parts.text import label, paragraph
+from app.gui.services import Services
+from app.gui.theme import set_role
+
+Json = dict[str, Any]
+DIGITS = 6
+MOST_SHOWN = 8  # whoever announces more wants the screen
+ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
+
+
+class JoinSheet(Sheet):
+    """`address`: of somebody nearby who was chosen already."""
+
+    def __init__(self, services: Services, parent: QWidget, address: str = "") -> None:
+        super().__init__(services, "", "", parent)
+        self.setWindowTitle(self.tr("Join a household"))
+        self.heading.setText(self.tr("Join a household"))
+        self.sentence.setText(
+            self.tr("On a machine of the household press “Add a machine”. It shows a code.")
+        )
+        self.sentence.show()
+        self.near = QListWidget()
+        self.near.setAccessibleName(self.tr("Households nearby"))
+        self.near.currentItemChanged.connect(lambda *_: self._chosen())
+        self.nobody = paragraph("", "muted")
+        self.address, self.code = QLineEdit(address), QLineEdit()
+        self._fill()
+        self.act = button(self.tr("Join"), self.join, "primary")
+        self._close = self.offer(self.tr("Cancel"), self.act)
+        self.address.textChanged.connect(self._judge)
+        self.code.textChanged.connect(self._judge)
+        services.pool.changed.connect(self._show_near)
+        self._show_near()
+        self._judge()
+        (self.code if address else self.near).setFocus()
+
+    @property
+    def digits(self) -> str:
+        return "".join(sign for sign in self.code.text() if sign.isdecimal() and sign.isascii())
+
+    def join(self) -> None:
+        """Try the code."""
+        if not self.act.isEnabled():
+            return
+        self.notice.clear()
+        self.act.setEnabled(False)
+        self.act.setText(self.tr("Joining…"))
+        body = {"address": self.address.text().strip(), "code": self.digits}
+        self.keep(self.services.client.post("/pairing/join", body, self._joined, self._failed))
+
+    # Inside
+
+    def _fill(self) -> None:
+        self.address.setPlaceholderText(self.tr("For example 192.168.1.20:4242"))
+        self.address.setAccessibleName(self.tr("Address"))
+        self.code.setAccessibleName(self.tr("Code, six digits"))
+        self.code.setPlaceholderText("000 000")
+        self.code.setMaxLength(DIGITS + 2)
+        set_role(self.code, "code")
+        self.code.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.code.returnPressed.connect(self.join)
+        self._form = QWidget()
+        self._form.setLayout(
+            column(
+                label(self.tr("Nearby")), self.near, self.nobody,
+                label(self.tr("Address")), self.address,
+                label(self.tr("Code")), self.code,
+                paragraph(trust(), "caption"),
+                gap=sizes.S,
+            )
+        )  # fmt: skip
+        self.add(self._form)
+
+    def _show_near(self) -> None:
+        """Those who let a machine in; the choice stays while it is there."""
+        found = [one for one in strangers_of(self.services.pool.snapshot) if one.pairing_address]
+        chosen = self.address.text()
+        self.near.blockSignals(True)
+        self.near.clear()
+        for one in found[:MOST_SHOWN]:
+            address = str(one.pairing_address)
+            item = QListWidgetItem(f"{one.name or one.id[:8]}    {address}")
+            item.setData(ADDRESS_ROLE, address)
+            self.near.addItem(item)
+            if address == chosen or (not chosen and len(found) == 1):
+                self.near.setCurrentItem(item)
+        self.near.blockSignals(False)
+        self.near.setVisible(bool(found))
+        self.nobody.setVisible(not found)
+        self.nobody.setText(self._why_nobody())
+        rows = min(3, max(1, len(found)))
+        self.near.setFixedHeight(self.services.theme.px(sizes.CONTROL_HEIGHT) * rows + sizes.S)
+        if not chosen:
+            self._chosen()
+
+    def _why_nobody(self) -> str:
+        discovery = self.services.pool.snapshot.get("discovery") or {}
+        why = self.tr("Nobody nearby lets a machine in just now.")
+        if not discovery.get("on"):
+            why = self.tr("Machines nearby are not looked for here, as chosen in the settings.")
+        elif discovery.get("reason"):
+            why = str(discovery["reason"])
+        return f"{why} {self.tr('Type the address shown beside the code.')}"
+
+    def _chosen(self) -> None:
+        item = self.near.currentItem()
+        if item is not None:
+            self.address.setText(str(item.data(ADDRESS_ROLE)))
+
+    def _judge(self) -> None:
+        ready = bool(self.address.text().strip()) and len(self.digits) == DIGITS
+        self.act.setEnabled(ready)
+
+    def _joined(self, answer: Json) -> None:
+        name = str((answer.get("machine") or {}).get("name"))
+        self._form.hide()
+        self.act.hide()
+        self.heading.setText(self.tr("Paired with {name}").format(name=name))
+        self.sentence.setText(trust())
+        self._close.setText(self.tr("Done"))
+        announce(self, self.heading.text())
+        self.fit()
+
+    def _failed(self, error: AppError) -> None:
+        self.act.setText(self.tr("Join"))
+        self._judge()
+        self.fail(error)
+        self.code.selectAll()
+        self.code.setFocus()

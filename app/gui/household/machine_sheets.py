@@ -1,0 +1,177 @@
+"""Dialogs about one machine: another name, what it may do, its removal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QButtonGroup, QLineEdit, QPushButton, QRadioButton, QWidget
+
+from app.core.errors import AppError
+from app.gui.household import words
+from app.gui.household.facts import MachineFacts
+from app.gui.household.sheet import Sheet
+from app.gui.node_client import segment
+from app.gui.parts.buttons import button
+from app.gui.parts.text import paragraph
+from app.gui.services import Services
+
+Json = dict[str, Any]
+Said = Callable[[str], object]  # is told what was done, in a sentence
+MOST_NAME = 64
+
+
+class RenameSheet(Sheet):
+    """Asks for another name."""
+
+    def __init__(
+        self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
+    ) -> None:
+        super().__init__(services, _tr("Rename {name}").format(name=machine.name), "", parent)
+        self._machine, self._done = machine, done
+        self.name = QLineEdit(machine.name)
+        self.name.setMaxLength(MOST_NAME)
+        self.name.setAccessibleName(_tr("Name"))
+        self.name.selectAll()
+        self.add(self.name)
+        self.act = button(_tr("Rename"), self.rename, "primary")
+        self.offer(_tr("Cancel"), self.act)
+        self.name.textChanged.connect(lambda text: self.act.setEnabled(bool(text.strip())))
+
+    def rename(self) -> None:
+        path = f"/machines/{segment(self._machine.id)}/name"
+        body = {"name": self.name.text().strip()}
+        self.keep(self.services.client.post(path, body, self._renamed, self.fail))
+
+    def _renamed(self, answer: Json) -> None:
+        done = answer.get("renamed") or {}
+        text = _tr("{was} is called {now} now.")
+        self._done(text.format(was=done.get("was"), now=done.get("name")))
+        self.accept()
+
+
+class RolesSheet(Sheet):
+    """Asks what a machine may do."""
+
+    def __init__(
+        self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
+    ) -> None:
+        title = _tr("What {name} may do").format(name=machine.name)
+        super().__init__(services, title, "", parent)
+        self._machine, self._done = machine, done
+        self.choice = RoleChoice(machine.roles)
+        self.add(*self.choice.buttons)
+        self.act = button(_tr("Save"), self.save, "primary")
+        if "admin" in machine.roles:
+            self.choice.setEnabled(False)
+            text = _tr("Only its removal takes the right to change the household away.")
+            self.add(paragraph(text, "muted"))
+            self.offer(_tr("Close"))
+        else:
+            self.offer(_tr("Cancel"), self.act)
+
+    def save(self) -> None:
+        path = f"/machines/{segment(self._machine.id)}/roles"
+        body = {"roles": list(words.ROLES[self.choice.chosen])}
+        self.keep(self.services.client.post(path, body, self._saved, self.fail))
+
+    def _saved(self, answer: Json) -> None:
+        told = words.roles((answer.get("machine") or {}).get("roles") or ())
+        text = _tr("{name} may now: {roles}.").format(name=self._machine.name, roles=told)
+        self._done(text)
+        self.accept()
+
+
+class RoleChoice:
+    """Three radio buttons: lend, use and lend, change the household too."""
+
+    def __init__(self, roles: frozenset[str]) -> None:
+        texts = {
+            words.LEND: _tr("Only lend its memory"),
+            words.USE_AND_LEND: _tr("Use models and lend"),
+            words.ADMIN: _tr("Use, lend, and add or remove machines"),
+        }
+        self._group = QButtonGroup()
+        self._names = list(texts)
+        self.buttons = [QRadioButton(text) for text in texts.values()]
+        for number, one in enumerate(self.buttons):
+            self._group.addButton(one, number)
+        now = words.ADMIN if "admin" in roles else words.USE_AND_LEND
+        if roles and "host" not in roles:
+            now = words.LEND
+        self.buttons[self._names.index(now)].setChecked(True)
+
+    @property
+    def chosen(self) -> str:
+        return self._names[self._group.checkedId()]
+
+    def choose(self, role: str) -> None:
+        self.buttons[self._names.index(role)].setChecked(True)
+
+    def setEnabled(self, enabled: bool) -> None:  # noqa: N802  as of a widget
+        for one in self.buttons:
+            one.setEnabled(enabled)
+
+
+class RemoveSheet(Sheet):
+    """Says what a removal does and cannot undo; asks what becomes of machines it added."""
+
+    def __init__(
+        self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
+    ) -> None:
+        title = _tr("Remove {name} from the household").format(name=machine.name)
+        sentence = _tr(
+            "It is cut off at once. Machines that are off learn of this when they next meet another one."
+        )
+        super().__init__(services, title, sentence, parent)
+        self._machine, self._done = machine, done
+        self.add(
+            paragraph(
+                _tr(
+                    "Removal cannot undo what {name} has already seen, and the layers of models on its "
+                    "disk stay there. To come back it needs a new identity and a new code."
+                ).format(name=machine.name)
+            )
+        )
+        self.others: QButtonGroup | None = None
+        self.act: QPushButton = button(
+            _tr("Remove {name}").format(name=machine.name), self.remove, "danger"
+        )
+        self.offer(_tr("Cancel"), self.act)
+
+    def remove(self) -> None:
+        path = f"/machines/{segment(self._machine.id)}"
+        if self.others is not None:
+            path += "?added=" + ("keep" if self.others.checkedId() == 0 else "remove")
+        self.act.setEnabled(False)
+        self.keep(self.services.client.delete(path, self._removed, self._refused))
+
+    def _refused(self, error: AppError) -> None:
+        self.act.setEnabled(True)
+        if error.reason.code != "remove_added":
+            self.fail(error)
+            return
+        added = str(error.reason.facts.get("added"))
+        text = _tr("{name} added {added} to the household. What becomes of that?")
+        self.others = QButtonGroup(self)
+        keep, also = QRadioButton(_tr("Keep: {added}")), QRadioButton(_tr("Remove too: {added}"))
+        keep.setChecked(True)
+        self.add(paragraph(text.format(name=self._machine.name, added=added)))
+        for number, one in enumerate((keep, also)):
+            one.setText(one.text().format(added=added))
+            self.others.addButton(one, number)
+            self.add(one)
+        self.fit()
+
+    def _removed(self, answer: Json) -> None:
+        also = ", ".join(answer.get("also_removed") or ())
+        text = _tr("{name} is no longer part of the household.").format(name=self._machine.name)
+        if also:
+            text += " " + _tr("With it went {others}.").format(others=also)
+        self._done(text)
+        self.accept()
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Household", text)

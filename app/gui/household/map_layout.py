@@ -1,0 +1,203 @@
+"""Where cards, links and their plates stand on the map. Pure: rectangles in, rectangles out.
+
+The host is in the centre, lenders in a column at either side of it, an odd one below; in a narrow window
+all lenders stand at the right. A link leaves the host in a curve and is straight under its plate,
+in the row of its lender: so no plate lies on a card, on another plate, or on another link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+Point = tuple[float, float]
+COMPACT_OVER = 8  # machines
+BOTH_SIDES, ONE_SIDE = 3, 2  # columns
+FAN, STUB = 24, 8  # of a link: the curve at the host, at least; straight bits at the plate's sides
+OVER = 4  # the plate stands over the line
+DROP = 20  # bits of a link that goes down, whose plate is on it
+MOST_FAN = 150
+ROW_GAP, MOST_ROW_GAP = 16, 64
+PORT_GAP = 14  # between links where they leave the host
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    w: float
+    h: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rect:
+    """Left, top, width, height."""
+
+    x: float
+    y: float
+    w: float
+    h: float
+
+    @classmethod
+    def around(cls, x: float, y: float, size: Size) -> Rect:
+        return cls(x - size.w / 2, y - size.h / 2, size.w, size.h)
+
+    @property
+    def right(self) -> float:
+        return self.x + self.w
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.h
+
+    @property
+    def centre(self) -> Point:
+        return self.x + self.w / 2, self.y + self.h / 2
+
+    def overlaps(self, other: Rect) -> bool:
+        apart = self.right <= other.x or other.right <= self.x
+        return not (apart or self.bottom <= other.y or other.bottom <= self.y)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Of what stands on the map, in pixels; they grow with the text."""
+
+    host: Size
+    card: Size
+    plate: Size
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A link: a curve from `start` to `bend` (both ends level, or plumb), then straight to `end`."""
+
+    start: Point
+    bend: Point
+    end: Point
+    plate: Rect
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """`cards` and `ways` in the order of the lenders; `bounds` holds everything."""
+
+    host: Rect
+    cards: tuple[Rect, ...]
+    ways: tuple[Way, ...]
+
+    @property
+    def bounds(self) -> Rect:
+        every = [self.host, *self.cards, *(way.plate for way in self.ways)]
+        left, top = min(one.x for one in every), min(one.y for one in every)
+        right, bottom = max(one.right for one in every), max(one.bottom for one in every)
+        return Rect(left, top, right - left, bottom - top)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The places that suit a room: with small cards or not, drawn that large."""
+
+    places: Places
+    compact: bool
+    zoom: float
+
+
+def fitted(n_lenders: int, full: Sizes, small: Sizes, room: Size, zooms: Sequence[float]) -> Fitted:
+    """The best to see of what fits into the room. `zooms`: from the largest to the smallest.
+
+    Where nothing fits, what is narrowest: it scrolls up and down.
+    """
+    shapes = [(full, BOTH_SIDES), (full, ONE_SIDE), (small, BOTH_SIDES), (small, ONE_SIDE)]
+    if n_lenders + 1 > COMPACT_OVER:
+        shapes = shapes[2:]
+    for sizes, columns in shapes:
+        for zoom in zooms:
+            scaled = Size(room.w / zoom, room.h / zoom)
+            places = arrange(n_lenders, sizes, scaled, columns)
+            if places.bounds.w <= scaled.w and places.bounds.h <= scaled.h:
+                return Fitted(places, sizes is small, zoom)
+    places = arrange(n_lenders, small, Size(room.w / zooms[-1], 0), ONE_SIDE)
+    return Fitted(places, True, zooms[-1])
+
+
+def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES) -> Places:
+    """Places for a host and so many lenders, spread over the room as far as that is good to see."""
+    if n_lenders == 1 or columns == ONE_SIDE:
+        return _one_side(n_lenders, sizes, room)
+    below = n_lenders % 2
+    sides = n_lenders - below
+    rows = sides // 2
+    gap = _row_gap(rows, sizes, room)
+    away = sizes.host.w / 2 + _gutter(sizes, room, BOTH_SIDES) + sizes.card.w / 2
+    host = Rect.around(0, 0, sizes.host)
+    cards: list[Rect] = []
+    ways: list[Way] = []
+    for place in range(sides):
+        side, row = (-1, place // 2) if place % 2 == 0 else (1, place // 2)
+        y = (row - (rows - 1) / 2) * (sizes.card.h + gap)
+        cards.append(Rect.around(side * away, y, sizes.card))
+        ways.append(_sideways(host, cards[-1], side, _port(row, rows, host, sizes), sizes))
+    if below:
+        card, way = _below(host, sizes)
+        cards.append(card)
+        ways.append(way)
+    return Places(host, tuple(cards), tuple(ways))
+
+
+def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
+    """The host at the left, all lenders in a column at the right."""
+    gap = _row_gap(rows, sizes, room)
+    host = Rect.around(0, 0, sizes.host)
+    x = host.right + _gutter(sizes, room, ONE_SIDE) + sizes.card.w / 2
+    cards = tuple(
+        Rect.around(x, (row - (rows - 1) / 2) * (sizes.card.h + gap), sizes.card)
+        for row in range(rows)
+    )
+    ways = tuple(
+        _sideways(host, card, 1, _port(row, rows, host, sizes), sizes)
+        for row, card in enumerate(cards)
+    )
+    if rows == 1:
+        plate = ways[0].plate
+        centred = replace(plate, x=(host.right + cards[0].x - plate.w) / 2)
+        ways = (replace(ways[0], plate=centred),)
+    return Places(host, cards, ways)
+
+
+def _sideways(host: Rect, card: Rect, side: int, port: float, sizes: Sizes) -> Way:
+    stub = STUB * sizes.scale
+    edge = host.x if side < 0 else host.right
+    near = card.right if side < 0 else card.x
+    y = card.centre[1]
+    plate_x = near - side * (stub + sizes.plate.w / 2)
+    bend = (plate_x - side * (sizes.plate.w / 2 + stub), y)
+    over = y - OVER * sizes.scale - sizes.plate.h / 2
+    return Way((edge, port), bend, (near, y), Rect.around(plate_x, over, sizes.plate))
+
+
+def _below(host: Rect, sizes: Sizes) -> tuple[Rect, Way]:
+    stub = DROP * sizes.scale
+    top = host.bottom + 2 * stub + sizes.plate.h
+    card = Rect(-sizes.card.w / 2, top, sizes.card.w, sizes.card.h)
+    plate = Rect.around(0, host.bottom + stub + sizes.plate.h / 2, sizes.plate)
+    start = (0.0, host.bottom)
+    return card, Way(start, start, (0.0, top), plate)
+
+
+def _port(row: int, rows: int, host: Rect, sizes: Sizes) -> float:
+    """How high a link leaves the host."""
+    step = min(PORT_GAP * sizes.scale, host.h / (rows + 1))
+    return (row - (rows - 1) / 2) * step
+
+
+def _gutter(sizes: Sizes, room: Size, columns: int) -> float:
+    """Between host and lenders: the plate, and curves as wide as the room allows, within limits."""
+    straight = sizes.plate.w + 2 * STUB * sizes.scale
+    gutters = columns - 1
+    left = (room.w - sizes.host.w - gutters * (sizes.card.w + straight)) / gutters
+    return straight + min(MOST_FAN * sizes.scale, max(FAN * sizes.scale, left))
+
+
+def _row_gap(rows: int, sizes: Sizes, room: Size) -> float:
+    gap = (room.h - rows * sizes.card.h) / rows if rows > 1 else 0
+    return min(MOST_ROW_GAP * sizes.scale, max(ROW_GAP * sizes.scale, gap))

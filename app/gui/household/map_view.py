@@ -1,0 +1,234 @@
+"""The live map of the household: the host, the lenders, the links between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPoint, QRect, QRectF, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
+from PySide6.QtWidgets import QGraphicsScene, QGraphicsView
+
+from app.gui import theme as sizes
+from app.gui.announce import announce
+from app.gui.household import words
+from app.gui.household.card_item import CardItem, card_sizes
+from app.gui.household.facts import MachineFacts
+from app.gui.household.link_item import LinkLine, Plate, path_of, plate_size
+from app.gui.household.map_layout import Fitted, Places, Rect, Size, Sizes, fitted
+from app.gui.household.traffic import Traffic
+from app.gui.preferences import Preferences
+from app.gui.theme import Theme
+
+SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text below 11 pixels
+ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest at which all is seen
+EDGE = sizes.M
+REDUCE_MOTION = "look/reduce_motion"
+Key = Qt.Key
+STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.Key_Down: (0, 1)}
+
+
+class MapView(QGraphicsView):
+    """Cards are chosen by mouse and by arrow keys; Enter opens, Space leaves out."""
+
+    chosen = Signal(str)  # a machine's id; "" for none
+    opened = Signal(str)  # Enter, or a double click
+    toggled = Signal(str)  # Space
+    menu_wanted = Signal(str, QPoint)  # id, place on the screen
+
+    def __init__(self, theme: Theme, preferences: Preferences) -> None:
+        scene = QGraphicsScene()
+        super().__init__(scene)
+        scene.setParent(self)
+        self._theme, self._preferences = theme, preferences
+        self._machines: tuple[MachineFacts, ...] = ()
+        self._active: frozenset[str] = frozenset()
+        self._cards: dict[str, CardItem] = {}
+        self._lines: dict[str, LinkLine] = {}
+        self._plates: dict[str, Plate] = {}
+        self._selected = ""
+        self.places: Places | None = None
+        self.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.SmartViewportUpdate)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(self.tr("Map of the household"))
+        self.setAccessibleDescription(
+            self.tr("Arrow keys choose a machine. The table has the same facts.")
+        )
+        self.traffic = Traffic(self, theme)
+        theme.changed.connect(self._draw)
+        preferences.changed.connect(self._preference_changed)
+        self._preference_changed(REDUCE_MOTION)
+
+    @property
+    def selected(self) -> str:
+        return self._selected
+
+    def show_machines(
+        self, machines: Sequence[MachineFacts], active: frozenset[str] = frozenset()
+    ) -> None:
+        """The first machine is in the centre. `active`: machines an answer goes through now."""
+        if (tuple(machines), active) != (self._machines, self._active):
+            self._machines, self._active = tuple(machines), active
+            self._draw()
+
+    def select(self, machine: str) -> None:
+        """Choose a card; "" for none."""
+        if machine != self._selected:
+            self._selected = machine
+            self._draw()
+            facts = next((one for one in self._machines if one.id == machine), None)
+            if facts is not None and self.hasFocus():
+                announce(self, f"{facts.name}, {words.state(facts).word}")
+            self.chosen.emit(machine)
+
+    # Drawing
+
+    def _draw(self) -> None:
+        if not self._machines:
+            return
+        centre, *lenders = self._machines
+        found = self._fitted()
+        self.places, compact = found.places, found.compact
+        self._forget({one.id for one in self._machines})
+        self._card(centre, self.places.host, compact=compact)
+        paths = {}
+        for facts, place, way in zip(lenders, self.places.cards, self.places.ways, strict=True):
+            self._card(facts, place, compact=compact)
+            active = facts.id in self._active and facts.link is not None
+            self._line(facts.id).follow(facts, way, active=active)
+            self._plate(facts.id).show_link(facts, way, compact=compact)
+            if active:
+                paths[facts.id] = path_of(way)
+        self.traffic.show_on(paths)
+        self._fit(self.places.bounds, found.zoom)
+        if self._selected in self._cards:
+            self.ensureVisible(self._cards[self._selected])
+
+    def _fitted(self) -> Fitted:
+        edge = 2 * self._theme.px(EDGE)
+        room = Size(self.viewport().width() - edge, self.viewport().height() - edge)
+        full, small = self._sizes(compact=False), self._sizes(compact=True)
+        return fitted(len(self._machines) - 1, full, small, room, ZOOMS)
+
+    def _sizes(self, *, compact: bool) -> Sizes:
+        links = [one.link for one in self._machines if one.link]
+        host, card = card_sizes(self._theme, compact=compact)
+        return Sizes(host, card, plate_size(self._theme, links, compact=compact), self._theme.scale)
+
+    def _card(self, facts: MachineFacts, place: Rect, *, compact: bool) -> None:
+        if facts.id not in self._cards:
+            self._cards[facts.id] = CardItem(self._theme)
+            self.scene().addItem(self._cards[facts.id])
+        selected = facts.id == self._selected
+        self._cards[facts.id].show_machine(facts, place, compact=compact, selected=selected)
+
+    def _line(self, machine: str) -> LinkLine:
+        if machine not in self._lines:
+            self._lines[machine] = LinkLine(self._theme)
+            self.scene().addItem(self._lines[machine])
+        return self._lines[machine]
+
+    def _plate(self, machine: str) -> Plate:
+        if machine not in self._plates:
+            self._plates[machine] = Plate(self._theme)
+            self.scene().addItem(self._plates[machine])
+        return self._plates[machine]
+
+    def _forget(self, there: set[str]) -> None:
+        """Take away what belongs to machines that are gone."""
+        for drawn in (self._cards, self._lines, self._plates):
+            for key in drawn.keys() - there:
+                self.scene().removeItem(drawn.pop(key))
+
+    def _fit(self, bounds: Rect, zoom: float) -> None:
+        """With the same room around it; where it does not fit it scrolls."""
+        edge = self._theme.px(EDGE) / zoom
+        whole = QRectF(bounds.x, bounds.y, bounds.w, bounds.h).adjusted(-edge, -edge, edge, edge)
+        self.resetTransform()
+        self.scale(zoom, zoom)
+        self.setSceneRect(whole)
+
+    def _preference_changed(self, name: str) -> None:
+        if name == REDUCE_MOTION:
+            self.traffic.still = self._preferences.flag(REDUCE_MOTION)
+            self.traffic.judge()
+
+    def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:  # noqa: N802  Qt's name
+        """A panel with a faint grid, so that the map is a surface of its own."""
+        painter.save()
+        painter.resetTransform()
+        whole = QRectF(self.viewport().rect())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colour = self._theme.colour("hairline")
+        painter.setPen(QPen(colour, 1))
+        painter.setBrush(self._theme.colour("code"))
+        radius = self._theme.px(sizes.CARD_RADIUS)
+        painter.drawRoundedRect(whole.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
+        painter.restore()
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: N802  Qt's name
+        """The panel stays while the map moves over it."""
+        super().scrollContentsBy(dx, dy)
+        self.viewport().update()
+
+    # Keys and mouse
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._draw()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802  Qt's name
+        self.select(self._at(event.position().toPoint()))
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802  Qt's name
+        if machine := self._at(event.position().toPoint()):
+            self.opened.emit(machine)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802  Qt's name
+        by_key = event.reason() is QContextMenuEvent.Reason.Keyboard
+        machine = self._selected if by_key else self._at(event.pos())
+        if machine in self._cards:
+            self.select(machine)
+            spot = self.mapFromScene(self._cards[machine].sceneBoundingRect().center())
+            where = self.viewport().mapToGlobal(spot) if by_key else event.globalPos()
+            self.menu_wanted.emit(machine, where)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        key = Key(event.key())
+        if key in STEPS:
+            self._step(*STEPS[key])
+        elif key in (Key.Key_Return, Key.Key_Enter) and self._selected:
+            self.opened.emit(self._selected)
+        elif key == Key.Key_Space and self._selected:
+            self.toggled.emit(self._selected)
+        elif key == Key.Key_Escape and self._selected:
+            self.select("")
+        else:
+            super().keyPressEvent(event)
+
+    def _at(self, where: QPoint) -> str:
+        """The machine whose card or plate is there."""
+        found = self.itemAt(where)
+        for drawn in (self._cards, self._plates):
+            for key, item in drawn.items():
+                if item is found:
+                    return key
+        return ""
+
+    def _step(self, right: int, down: int) -> None:
+        """To the nearest card in that direction."""
+        here = self._cards.get(self._selected)
+        if here is None:
+            self.select(self._machines[0].id if self._machines else "")
+            return
+        start = here.sceneBoundingRect().center()
+        best, nearest = "", 0.0
+        for key, card in self._cards.items():
+            way = card.sceneBoundingRect().center() - start
+            ahead = right * way.x() + down * way.y()
+            aside = abs(way.y() if right else way.x())
+            if ahead > 1 and (not best or ahead + 2 * aside < nearest):
+                best, nearest = key, ahead + 2 * aside
+        if best:
+            self.select(best)
+            self.ensureVisible(self._cards[best])

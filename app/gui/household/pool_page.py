@@ -1,0 +1,229 @@
+"""The Pool page: what is loaded, the machines as a map or a table, what can be done with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget
+
+from app.gui import formats, pages
+from app.gui import theme as sizes
+from app.gui.diagnostics.ways import why_unseen
+from app.gui.household.acts import Acts
+from app.gui.household.add_sheet import AddSheet
+from app.gui.household.facts import MachineFacts, Stranger, machines_of, strangers_of
+from app.gui.household.headline import Acts as HeadActs
+from app.gui.household.headline import Headline
+from app.gui.household.inspector import Inspector
+from app.gui.household.join_sheet import JoinSheet
+from app.gui.household.loading import Loading
+from app.gui.household.machine_table import MachineTable
+from app.gui.household.map_view import MapView
+from app.gui.household.nearby import Nearby
+from app.gui.household.outlook import Outlook
+from app.gui.household.view_choice import MAP, TABLE, ViewChoice
+from app.gui.household.what_if import WhatIf
+from app.gui.page import Page
+from app.gui.parts.buttons import IconButton, button
+from app.gui.parts.empty_state import EmptyState
+from app.gui.services import Services
+
+Json = dict[str, Any]
+VIEW = "pool/view"
+
+
+class PoolPage(Page):
+    """One place for everything about the household."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, "")
+        self.title.setText(self.tr("Pool"))
+        self.machines: tuple[MachineFacts, ...] = ()
+        self._chosen = ""
+        self._dismissed: str | None = None
+        self.outlook = Outlook(services, self)
+        self.acts = Acts(self, self.outlook)
+        self.loading = Loading(self, self.outlook)
+        self._make_head()
+        self._make_content()
+        self.destroyed.connect(self.outlook.stop)
+        self.destroyed.connect(self.acts.stop)
+        self.destroyed.connect(self.loading.stop)
+        for changed in (services.pool.changed, services.theme.changed, self.outlook.changed,
+                        self.acts.changed, self.loading.changed):  # fmt: skip
+            changed.connect(self._tell)
+        self._show_view(self._usual_view())
+        self._tell()
+
+    def shown(self) -> None:
+        self.outlook.look()
+
+    def choose(self, machine: str) -> None:
+        """Show its details; "" for none."""
+        if machine != self._chosen:
+            self._chosen = machine
+            self.map.select(machine)
+            self.table.select(machine)
+            self._inspect()
+
+    def add_machine(self) -> None:
+        """Show a code."""
+        AddSheet(self.services, self).open()
+
+    def join(self, address: str = "") -> None:
+        """Ask for the code of another household."""
+        JoinSheet(self.services, self, address).open()
+
+    # Parts
+
+    def _make_head(self) -> None:
+        self.views = ViewChoice(self.services.theme, self._choose_view)
+        self.test = button(self.tr("Test links"), self.acts.test)
+        self.joins = button(self.tr("Join a household"), self.join)
+        self.add = button(self.tr("Add a machine"), self.add_machine, "primary")
+        head: QHBoxLayout = self.head
+        why = self.tr("Why can it not see my other computer?")
+        help_ = IconButton(self.services.theme, "info", why, lambda: why_unseen(self.services, self))
+        for one in (help_, self.views, self.test, self.joins, self.add):
+            head.addWidget(one)
+
+    def _make_content(self) -> None:
+        services, outlook = self.services, self.outlook
+        acts = HeadActs(
+            lambda: services.go(pages.MODELS), self.loading.unload, self.loading.again, self.loading.cancel,
+            self.loading.measure,
+        )  # fmt: skip
+        self.headline = Headline(services.theme, acts)
+        self.what_if = WhatIf(self.loading.load_without, outlook.take_all_back)
+        self.map = MapView(services.theme, services.preferences)
+        self.table = MachineTable(services.theme)
+        self.away = EmptyState(
+            self.tr("Waiting for the background service"),
+            self.tr("The household is shown as soon as it answers."),
+        )
+        self.stack = QStackedWidget()
+        for view in (self.map, self.table, self.away):
+            self.stack.addWidget(view)
+        for view in (self.map, self.table):
+            view.chosen.connect(self.choose)
+            view.opened.connect(self._open)
+            view.toggled.connect(self._toggle)
+            view.menu_wanted.connect(self._menu)
+        self.alone = EmptyState(self.tr("Only this machine so far"), "")
+        self.alone.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.nearby = Nearby(self._near_chosen)
+        self.inspector = Inspector(services, self.acts, lambda: self.choose(""))
+        self.content.addWidget(self.headline)
+        self.content.addWidget(self.what_if)
+        self.content.addWidget(self.stack, 1)
+        for one in (self.alone, self.nearby, self.inspector):
+            self.content.addWidget(one)
+        self.content.setSpacing(sizes.M)
+
+    # What is shown
+
+    def _tell(self) -> None:
+        pool, outlook = self.services.pool, self.outlook
+        there = bool(pool.snapshot)
+        self._show_view(self._usual_view() if there else "")
+        for one in (self.headline, self.views, self.test, self.joins, self.add):
+            one.setVisible(there)
+        if not there:
+            return
+        self._say_dismissed(pool.node.get("reason"))
+        self.machines = machines_of(pool.snapshot, outlook.without)
+        alone = len(self.machines) == 1
+        self.test.setVisible(not alone)
+        self.test.setEnabled(not self.acts.testing)
+        self.test.setText(self.tr("Testing…") if self.acts.testing else self.tr("Test links"))
+        self.joins.setVisible(alone)
+        self._show_alone(alone)
+        self.headline.show_pool(pool.loaded, outlook.now, measuring=self.loading.measuring)
+        self.what_if.show_change(self.machines, outlook.now, outlook.then)
+        is_loading = (pool.loaded or {}).get("state") == "loading"
+        self.headline.setVisible(is_loading or not outlook.without)
+        self.map.show_machines(self.machines, _active(pool.snapshot))
+        self.table.show_machines(self.machines)
+        self.nearby.show_strangers(strangers_of(pool.snapshot))
+        self._inspect()
+
+    def _say_dismissed(self, reason: str | None) -> None:
+        """This machine was removed from its household: nothing else matters more."""
+        if reason != self._dismissed:
+            self._dismissed = reason
+            if reason:
+                settings = (self.tr("Settings"), lambda: self.services.go(pages.SETTINGS))
+                self.notice.say(reason, "error", settings)
+
+    def _show_alone(self, alone: bool) -> None:
+        """What this machine can do by itself, and how it gets company."""
+        self.alone.setVisible(alone)
+        if not alone:
+            return
+        text = self.tr("Add another machine, and together they hold larger models.")
+        room = self.outlook.now.room_bytes
+        if room:
+            fits = self.tr("Models of up to {size} fit on it today.").format(
+                size=formats.size(room)
+            )
+            text = f"{fits} {text}"
+        self.alone.sentence.setText(text)
+
+    def _inspect(self) -> None:
+        found = next((one for one in self.machines if one.id == self._chosen), None)
+        if found is None:
+            self._chosen = ""
+        self.inspector.show_machine(found)
+
+    # The view
+
+    def _usual_view(self) -> str:
+        usual = TABLE if QAccessible.isActive() else MAP
+        return self.services.preferences.text(VIEW, usual)
+
+    def _choose_view(self, name: str) -> None:
+        self.services.preferences.keep(VIEW, name)
+        self._show_view(name)
+        view = self.table if name == TABLE else self.map
+        view.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _show_view(self, name: str) -> None:
+        view = {MAP: self.map, TABLE: self.table}.get(name, self.away if not name else self.map)
+        if self.stack.currentWidget() is not view:
+            self.stack.setCurrentWidget(view)
+        self.views.show_chosen(name)
+
+    # What was asked for
+
+    def _open(self, machine: str) -> None:
+        self.choose(machine)
+        self.inspector.first_button().setFocus(Qt.FocusReason.TabFocusReason)
+
+    def _toggle(self, machine: str) -> None:
+        if (found := self._machine(machine)) is not None:
+            self.acts.toggle(found)
+
+    def _menu(self, machine: str, where: QPoint) -> None:
+        if (found := self._machine(machine)) is not None:
+            self.choose(machine)
+            self.acts.menu(found, where)
+
+    def _machine(self, machine: str) -> MachineFacts | None:
+        return next((one for one in self.machines if one.id == machine), None)
+
+    def _near_chosen(self, stranger: Stranger) -> None:
+        """Who lets a machine in is joined by one that is alone; anybody else is added here."""
+        if stranger.pairing_address and len(self.machines) == 1:
+            self.join(stranger.pairing_address)
+        else:
+            self.add_machine()
+
+
+def _active(snapshot: Json) -> frozenset[str]:
+    """The machines an answer goes through now."""
+    if not (snapshot.get("answers") or {}).get("running"):
+        return frozenset()
+    stages = (snapshot.get("loaded") or {}).get("stages") or ()
+    return frozenset(stage["id"] for stage in stages)

@@ -1,0 +1,89 @@
+"""A small dialog: what it is about, its content, a line for what went wrong, its buttons."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QDialog, QPushButton, QWidget
+
+from app.core.errors import AppError
+from app.core.reasons import said
+from app.gui import theme as sizes
+from app.gui.node_client import Call
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import Item, column, row
+from app.gui.parts.notice import Notice
+from app.gui.parts.text import label, paragraph
+from app.gui.services import Services
+from app.gui.theme import set_role
+
+WIDTH = 460
+
+
+class Sheet(QDialog):
+    """Closes with Escape. Its calls end with it."""
+
+    def __init__(self, services: Services, title: str, sentence: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.services = services
+        self.setWindowTitle(title)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setModal(True)
+        set_role(self, "page")
+        self._calls: list[Call] = []
+        self.heading = label(title, "section")
+        self.sentence = paragraph(sentence, "muted")
+        self.sentence.setVisible(bool(sentence))
+        self.content = column(gap=sizes.M)
+        self.notice = Notice(services.theme)
+        self.buttons = row(None, gap=sizes.S)
+        box = column(self.heading, self.sentence, self.content, self.notice, gap=sizes.M)
+        box.addSpacing(sizes.XS)
+        box.addLayout(self.buttons)
+        box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.L)
+        self.setLayout(box)
+        self.setFixedWidth(services.theme.px(WIDTH))
+        self.finished.connect(self._end)
+
+    def add(self, *items: Item) -> None:
+        """Content, one under another."""
+        for item in items:
+            if isinstance(item, QWidget):
+                self.content.addWidget(item)
+            elif item is not None:
+                self.content.addLayout(item)
+
+    def offer(self, close: str, act: QPushButton | None = None) -> QPushButton:
+        """The buttons at the foot: one that closes, and the one that does it."""
+        made = button(close, self.reject)
+        self.buttons.addWidget(made)
+        if act is not None:
+            self.buttons.addWidget(act)
+        return made
+
+    def keep(self, call: Call | None) -> None:
+        """A call whose answer is for this dialog only."""
+        if call is not None:
+            self._calls.append(call)
+
+    def fail(self, error: AppError) -> None:
+        self.notice.say(said(error), "error", closable=False)
+        self.fit()
+
+    def fit(self) -> None:
+        """As high as its words need at its width; not more, which labels that wrap would ask for."""
+        box = self.layout()
+        assert box is not None
+        box.activate()
+        wraps = box.hasHeightForWidth()
+        wanted = box.totalHeightForWidth(self.width()) if wraps else box.totalSizeHint().height()
+        self.setFixedHeight(wanted)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        super().showEvent(event)
+        self.fit()
+
+    def _end(self) -> None:
+        for call in self._calls:
+            call.cancel()
+        self._calls.clear()

@@ -1,0 +1,75 @@
+"""A bar over the map while machines are left out: what that would change, before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtWidgets import QFrame
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.announce import announce
+from app.gui.household.facts import MachineFacts
+from app.gui.household.outlook import Expected
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import row
+from app.gui.parts.text import paragraph
+from app.gui.theme import set_role
+
+
+class WhatIf(QFrame):
+    """Hidden while nobody is left out."""
+
+    def __init__(self, load: Callable[[], object], take_back: Callable[[], object]) -> None:
+        super().__init__()
+        set_role(self, "notice")
+        self.setAccessibleName(self.tr("What would change"))
+        self.words = paragraph()
+        self.load = button(self.tr("Load it this way"), load)
+        self.back = button(self.tr("Take all back in"), take_back)
+        box = row(gap=sizes.S)
+        box.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
+        box.addWidget(self.words, 1)
+        box.addWidget(self.load)
+        box.addWidget(self.back)
+        self.setLayout(box)
+        self.hide()
+
+    def show_change(
+        self, machines: Sequence[MachineFacts], now: Expected, then: Expected | None
+    ) -> None:
+        """`then` is None while the planner thinks."""
+        names = [one.name for one in machines if one.left_out]
+        self.setVisible(bool(names))
+        if not names:
+            return
+        told = self._told(", ".join(names), now, then)
+        if told != self.words.text():
+            self.words.setText(told)
+            announce(self, told)
+        self.load.setEnabled(then is not None and then.fits)
+
+    def _told(self, names: str, now: Expected, then: Expected | None) -> str:
+        if then is None:
+            return self.tr("Without {names}: planning…").format(names=names)
+        if not then.fits:
+            text = self.tr("Without {names}, {model} does not fit. {why}")
+            return text.format(names=names, model=then.model, why=then.problem)
+        where = self.tr("on %n machine(s)", "", len(then.machines))
+        if then.tok_s is None:
+            text = self.tr(
+                "Without {names}, {model} still fits, {where}. Its speed is not measured yet."
+            )
+            return text.format(names=names, model=then.model, where=where)
+        fast = formats.speed(then.tok_s)
+        if now.tok_s is None:
+            text = self.tr("Without {names}, {model} would run at {then}, {where}.")
+            return text.format(names=names, model=then.model, then=fast, where=where)
+        before = formats.speed(now.tok_s)
+        if before == fast:
+            text = self.tr("Without {names} nothing changes: {model} would run at {then}, {where}.")
+        else:
+            text = self.tr(
+                "Without {names}, {model} would run at {then} instead of {now}, {where}."
+            )
+        return text.format(names=names, model=then.model, then=fast, now=before, where=where)

@@ -1,0 +1,172 @@
+"""What a machine or a link is called: states, roles, what carries a link, layers, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QCoreApplication, QDateTime, QLocale
+
+from app.gui import formats
+from app.gui.household.facts import LinkFacts, MachineFacts, Run
+
+NOTICEABLE, BRAKE = 0.1, 0.3  # of a request's time
+LEND, USE_AND_LEND, ADMIN = "lend", "use_and_lend", "admin"
+ROLES = {
+    LEND: ("lender",),
+    USE_AND_LEND: ("host", "lender"),
+    ADMIN: ("admin", "host", "lender"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A word with its picture and its colour (a token of the theme)."""
+
+    word: str
+    icon: str
+    colour: str
+
+
+def state(machine: MachineFacts) -> Shown:
+    """How a machine stands."""
+    if machine.left_out:
+        return Shown(_tr("Left out"), "left-out", "muted")
+    return {
+        "ready": Shown(_tr("Ready"), "check", "good"),
+        "working": Shown(_tr("Working"), "activity", "accent"),
+        "draining": Shown(_tr("Draining"), "pause", "warning"),
+        "paused": Shown(_tr("Paused"), "pause", "warning"),
+        "offline": Shown(_tr("Offline"), "tray-away", "muted"),
+        "left_out": Shown(_tr("Left out"), "left-out", "muted"),
+        "off": Shown(_tr("Lends nothing"), "left-out", "muted"),
+    }.get(machine.state, Shown(machine.state, "info", "muted"))
+
+
+def part(machine: MachineFacts) -> str:
+    """What it is for us: `This machine, host`; nothing for another one."""
+    if machine.this:
+        return _tr("This machine, host") if machine.host else _tr("This machine")
+    return ""
+
+
+def why(machine: MachineFacts) -> str:
+    """The reason of its state, or when it was seen last."""
+    if machine.left_out:
+        return _tr("Left out by you.")
+    if machine.reason:
+        return machine.reason
+    if machine.state != "offline":
+        return ""
+    if machine.seen_at is None:
+        return _tr("Not seen since Poolhouse started here.")
+    return _tr("Last seen {when}.").format(when=moment(machine.seen_at))
+
+
+def memory(machine: MachineFacts) -> str:
+    """`0.4 of 1.0 GiB`: held of what is lent."""
+    if not machine.lent_bytes and machine.used_bytes:
+        return _tr("holds {used}").format(used=formats.size(machine.used_bytes))
+    if not machine.lent_bytes:
+        return _tr("lends nothing")
+    used, lent = formats.size(machine.used_bytes), formats.size(machine.lent_bytes)
+    if not machine.used_bytes:
+        return _tr("lends {lent}").format(lent=lent)
+    if used.split()[-1] == lent.split()[-1]:
+        used = used.split()[0]
+    return _tr("{used} of {lent}").format(used=used, lent=lent)
+
+
+def all_memory(machine: MachineFacts) -> str:
+    """What it holds, what it lends, and what there is."""
+    if not machine.total_bytes:
+        return memory(machine)
+    text = _tr("{memory}; it has {total} in all")
+    return text.format(memory=memory(machine), total=formats.size(machine.total_bytes))
+
+
+def layers(runs: Iterable[Run]) -> str:
+    """`layers 1–4, 13–16`; counted from one."""
+    told = ", ".join(
+        f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in runs
+    )
+    return _tr("layers {runs}").format(runs=told) if told else ""
+
+
+def used_by(names: Iterable[str]) -> str:
+    """Who uses it."""
+    return _tr("used by {names}").format(names=", ".join(names))
+
+
+def roles(of: Iterable[str]) -> str:
+    """What a machine may do; nothing while it is in no household."""
+    given = set(of)
+    if "admin" in given:
+        return _tr("Use, lend, change the household")
+    if {"host", "lender"} <= given:
+        return _tr("Use models and lend")
+    if "host" in given:
+        return _tr("Use models")
+    return _tr("Lend only") if "lender" in given else ""
+
+
+def kind(name: str) -> Shown:
+    """What carries a link."""
+    return {
+        "ethernet": Shown(_tr("cable"), "cable", "muted"),
+        "thunderbolt": Shown(_tr("Thunderbolt"), "cable", "muted"),
+        "wifi": Shown(_tr("Wi-Fi"), "wifi", "muted"),
+        "vpn": Shown(_tr("VPN"), "key", "warning"),
+        "virtual": Shown(_tr("virtual"), "link", "warning"),
+        "loopback": Shown(_tr("same computer"), "link", "muted"),
+    }.get(name, Shown(_tr("kind unknown"), "link", "muted"))
+
+
+def share(part_of_time: float) -> Shown:
+    """What the way there and back costs of the time."""
+    percent = formats.percent(part_of_time)
+    if part_of_time < NOTICEABLE:
+        return Shown(_tr("{percent}, good").format(percent=percent), "check", "good")
+    if part_of_time < BRAKE:
+        text = _tr("{percent}, noticeable").format(percent=percent)
+        return Shown(text, "warning", "warning")
+    return Shown(_tr("{percent}, main brake").format(percent=percent), "warning", "error")
+
+
+def carried(link: LinkFacts) -> str:
+    """`cable (eth0, 1.00 Gb/s), Wi-Fi there`."""
+    inside = [link.interface] if link.interface else []
+    if link.negotiated_bits_per_s:
+        inside.append(formats.rate(link.negotiated_bits_per_s / 8))
+    told = kind(link.kind).word + (f" ({', '.join(inside)})" if inside else "")
+    if link.far_kind and link.far_kind not in (link.kind, "unknown"):
+        told = _tr("{here}, {there} there").format(here=told, there=kind(link.far_kind).word)
+    return told
+
+
+def speed(link: LinkFacts) -> str:
+    """The slower way and the round trip: `941 Mb/s, 0.5 ms`."""
+    slower = link.slower_bytes_per_s
+    rate = formats.rate(slower) if slower is not None else _tr("not measured")
+    if link.round_trip_s is None:
+        return rate
+    return f"{rate}, {milliseconds(link.round_trip_s)}"
+
+
+def milliseconds(value: float) -> str:
+    """A round trip, always in ms, so that links can be compared."""
+    ms = 1000 * value
+    return f"{formats.number(ms, 1 if ms < 100 else 0)} ms"
+
+
+def moment(at: float) -> str:
+    """A time of today, or a date with it."""
+    when = QDateTime.fromSecsSinceEpoch(round(at))
+    locale, short = QLocale(), QLocale.FormatType.ShortFormat
+    if when.date() == QDateTime.currentDateTime().date():
+        return locale.toString(when.time(), short)
+    return locale.toString(when, short)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Household", text)

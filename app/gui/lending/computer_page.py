@@ -1,0 +1,97 @@
+"""The page "This computer": what it lends, when, what stops that, and what it has."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut, QShowEvent
+from PySide6.QtWidgets import QWidget
+
+from app.core.errors import AppError
+from app.gui import theme as sizes
+from app.gui.announce import announce
+from app.gui.lending.autostart_switch import AutostartSwitch
+from app.gui.lending.hardware_card import HardwareCard
+from app.gui.lending.hours_card import HoursCard
+from app.gui.lending.lending import Lending
+from app.gui.lending.memory_card import MemoryCard
+from app.gui.lending.rules_card import RulesCard
+from app.gui.lending.state_card import StateCard
+from app.gui.page import Page
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import card, column, row, scrolled
+from app.gui.parts.text import label
+from app.gui.services import Services
+
+SAVED_MS = 10_000  # so long the head says that a change is kept; Undo stays
+
+
+class ComputerPage(Page):
+    """Cards one under another; each change holds at once and can be undone."""
+
+    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+        super().__init__(services, self.tr("This computer"), parent)
+        self.lending = Lending(services.client, services.pool, self)
+        self.lending.failed.connect(self._failed)
+        self.lending.saved.connect(self._saved)
+        self._kept = label("", "muted")
+        self.undo = button(self.tr("Undo"), self.lending.undo, "link")
+        self.undo.setToolTip(self.tr("Undo the last change (Ctrl+Z)"))
+        self.undo.hide()
+        self.head.addWidget(self._kept)
+        self.head.addWidget(self.undo)
+        undone = QShortcut(QKeySequence.StandardKey.Undo, self, self.lending.undo)
+        undone.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self._silence = QTimer(self)
+        self._silence.setSingleShot(True)
+        self._silence.setInterval(SAVED_MS)
+        self._silence.timeout.connect(self._kept.clear)
+        self.state = StateCard(services, self.lending)
+        self.memory = MemoryCard(services, self.lending)
+        self.hours = HoursCard(services, self.lending)
+        self.rules = RulesCard(services, self.lending)
+        self.hardware = HardwareCard(services)
+        self.autostart = AutostartSwitch(services)
+        self._fill()
+
+    def _fill(self) -> None:
+        cards = (
+            self.state, self.memory, self.rules, self.hours, self.hardware, card(self.autostart),
+        )  # fmt: skip
+        body = QWidget()
+        stack = column(*cards, None, gap=sizes.L)
+        stack.setContentsMargins(0, 0, sizes.M, 0)  # room for the scroll bar
+        self._stack = QWidget()
+        self._stack.setLayout(stack)
+        self._bound()
+        self.services.theme.changed.connect(self._bound)
+        body.setLayout(row(self._stack, gap=0))
+        self.content.addWidget(scrolled(body))
+
+    def _bound(self) -> None:
+        """Lines stay readable on a wide screen."""
+        wide = self.services.theme.px(sizes.CHAT_WIDTH + sizes.SIDEBAR_WIDTH)
+        self._stack.setMaximumWidth(wide)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        super().showEvent(event)
+        self.lending.watch(True)
+        self.hardware.look()
+        self.rules.programs.look()
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802  Qt's name
+        super().hideEvent(event)
+        self.lending.watch(False)
+
+    def _saved(self) -> None:
+        self.notice.clear()
+        self._kept.setText(self.tr("Saved"))
+        self.undo.setVisible(self.lending.can_undo)
+        self._silence.start()
+        announce(self, self.tr("Saved"))
+
+    def _failed(self, error: AppError) -> None:
+        self.fail(error, (self.tr("Try again"), self._again))
+
+    def _again(self) -> None:
+        self.notice.clear()
+        self.lending.again()

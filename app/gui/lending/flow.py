@@ -1,0 +1,99 @@
+"""A row that goes on in the next line where it is too long, as text does."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QWidget
+
+from app.gui import theme as sizes
+
+
+class Flow(QLayout):
+    """Side by side from the left. `last_right`: in a single line the last one stands at the right."""
+
+    def __init__(self, *widgets: QWidget, gap: int = sizes.S, last_right: bool = False) -> None:
+        super().__init__()
+        self._items: list[QLayoutItem] = []
+        self._gap, self._last_right = gap, last_right
+        self.setContentsMargins(0, 0, 0, 0)
+        for widget in widgets:
+            self.addWidget(widget)
+
+    def addItem(self, item: QLayoutItem) -> None:  # noqa: N802  Qt's name
+        self._items.append(item)
+
+    def count(self) -> int:
+        return len(self._items)
+
+    def itemAt(self, index: int) -> QLayoutItem | None:  # noqa: N802  Qt's name
+        return self._items[index] if 0 <= index < len(self._items) else None
+
+    def takeAt(self, index: int) -> QLayoutItem | None:  # noqa: N802  Qt's name
+        return self._items.pop(index) if 0 <= index < len(self._items) else None
+
+    def expandingDirections(self) -> Qt.Orientation:  # noqa: N802  Qt's name
+        return Qt.Orientation.Horizontal
+
+    def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
+        return True
+
+    def heightForWidth(self, width: int) -> int:  # noqa: N802  Qt's name
+        return self._arrange(QRect(0, 0, width, 0), place=False)
+
+    def setGeometry(self, box: QRect) -> None:  # noqa: N802  Qt's name
+        super().setGeometry(box)
+        self._arrange(box, place=True)
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        shown = [item.sizeHint() for item in self._shown()]
+        wide = sum(size.width() for size in shown) + self._gap * max(0, len(shown) - 1)
+        return QSize(wide, max((size.height() for size in shown), default=0))
+
+    def minimumSize(self) -> QSize:  # noqa: N802  Qt's name
+        shown = [item.minimumSize() for item in self._shown()]
+        widths, heights = [one.width() for one in shown], [one.height() for one in shown]
+        return QSize(max(widths, default=0), max(heights, default=0))
+
+    def _shown(self) -> list[QLayoutItem]:
+        return [item for item in self._items if not item.isEmpty()]
+
+    def _arrange(self, box: QRect, *, place: bool) -> int:
+        """Fill lines; the height they need."""
+        lines: list[list[QLayoutItem]] = [[]]
+        left = 0
+        for item in self._shown():
+            wide = item.sizeHint().width()
+            if lines[-1] and left + wide > box.width():
+                lines.append([])
+                left = 0
+            lines[-1].append(item)
+            left += wide + self._gap
+        top = box.top()
+        for line in lines:
+            high = max((item.sizeHint().height() for item in line), default=0)
+            if place:
+                self._place(line, QRect(box.left(), top, box.width(), high), len(lines) == 1)
+            top += high + self._gap
+        return max(0, top - self._gap - box.top())
+
+    def _place(self, line: list[QLayoutItem], box: QRect, only: bool) -> None:
+        fixed = sum(item.sizeHint().width() for item in line) + self._gap * (len(line) - 1)
+        grows = [item for item in line if _grows(item)]
+        extra = max(0, box.width() - fixed) // len(grows) if grows else 0
+        left = box.left()
+        for item in line:
+            wide = min(box.width(), item.sizeHint().width() + (extra if item in grows else 0))
+            if only and self._last_right and item is line[-1] is not line[0]:
+                left = box.left() + box.width() - wide
+            high = item.sizeHint().height()
+            item.setGeometry(
+                QRect(QPoint(left, box.top() + (box.height() - high) // 2), QSize(wide, high))
+            )
+            left += wide + self._gap
+
+
+def _grows(item: QLayoutItem) -> bool:
+    """A field for text takes the room that is left."""
+    widget = item.widget()
+    policy = widget.sizePolicy().horizontalPolicy() if widget is not None else None
+    return policy is QSizePolicy.Policy.Expanding

@@ -1,0 +1,133 @@
+"""How much memory is lent: the bar with its legend, and the limit."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QLabel, QWidget
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.lending.flow import Flow
+from app.gui.lending.lending import Lending
+from app.gui.lending.memory_bar import DENSE, SOLID, MemoryBar, Part, Swatch, shares
+from app.gui.lending.rule_row import RuleRow
+from app.gui.lending.settled import Slide
+from app.gui.lending.switch import Switch
+from app.gui.node_client import Json
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import label
+from app.gui.services import Services
+from app.gui.theme import set_role
+
+STEP, MOST_STEPS = 128 << 20, 256  # of the slider; wider steps where there is more memory
+LOOKS = (
+    ("border", SOLID), ("good", SOLID), ("accent", SOLID), ("accent", DENSE), ("warning", DENSE),
+    ("hairline", SOLID),
+)  # fmt: skip
+LEGEND_COLUMNS = 3
+
+
+class MemoryCard(QFrame):
+    """All amounts are the node's; only the slider's place is a person's until it is told."""
+
+    def __init__(self, services: Services, lending: Lending, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        set_role(self, "card")
+        self._lending = lending
+        self.bar = MemoryBar(services.theme)
+        self._entries: list[QWidget] = []
+        self._figures: list[QLabel] = []
+        self._total = label("", "muted")
+        self.limit = Slide(self.tr("Memory lent at most"), self._moved, self._chosen)
+        self._limit_words = label("")
+        self._limit_words.setMinimumWidth(sizes.CHAT_WIDTH // 4)
+        self.automatic = Switch(services.theme, self.tr("Choose the limit for me"), self._automatic)
+        self._auto_row = RuleRow(self.tr("Choose the limit for me"), self.automatic)
+        head = row(label(self.tr("Memory"), "section"), None, self._total)
+        self._slider = row(self._limit_words, gap=sizes.L)
+        self._slider.addWidget(self.limit, 1)
+        box = column(
+            head, self.bar, self._legend(services), self._slider, self._auto_row, gap=sizes.L
+        )
+        box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
+        self.setLayout(box)
+        lending.changed.connect(self.show_state)
+        self.show_state()
+
+    def _names(self) -> tuple[str, ...]:
+        return (
+            self.tr("Other programs"), self.tr("Your own model"), self.tr("Used by others"),
+            self.tr("Lent, unused"), self.tr("Always kept for you"), self.tr("Free"),
+        )  # fmt: skip
+
+    def _legend(self, services: Services) -> Flow:
+        """All entries as wide as the widest, so that they stand below each other."""
+        for name, look in zip(self._names(), LOOKS, strict=True):
+            entry, figure = QWidget(), label("")
+            entry.setLayout(row(Swatch(services.theme, look), label(name, "muted"), figure, None))
+            self._entries.append(entry)
+            self._figures.append(figure)
+        return Flow(*self._entries, gap=sizes.S)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._align()
+
+    def _align(self) -> None:
+        inside = self.contentsRect().width() - 2 * sizes.L
+        wide = max(entry.minimumSizeHint().width() for entry in self._entries)
+        columns = max(1, min(LEGEND_COLUMNS, (inside + sizes.S) // (wide + sizes.S)))
+        for entry in self._entries:
+            entry.setMinimumWidth((inside - (columns - 1) * sizes.S) // columns)
+
+    def show_state(self) -> None:
+        """As the node says it is now."""
+        state = self._lending.state
+        if not state:
+            return
+        self._show_bar(state)
+        total = int(state.get("total_bytes") or 0)
+        self._total.setText(self.tr("{size} in all").format(size=formats.size(total)))
+        known = self._lending.is_known
+        chosen = self._lending.rules.get("memory_bytes")
+        self.limit.setEnabled(known and chosen is not None)
+        self.automatic.setEnabled(known)
+        self.automatic.show_on(known and chosen is None)
+        self._auto_row.say(self.tr("Half of what is free when Poolhouse starts."))
+        most = max(1, (total - int(state.get("reserve_bytes") or 0)) // self._step())
+        self.limit.show_value(round(self._lending.most_bytes / self._step()), int(most))
+
+    def _show_bar(self, state: Json) -> None:
+        found = shares(state)
+        amounts = (found.others, found.own, found.used, found.open, found.reserve, found.free)
+        names = self._names()
+        order = (0, 1, 2, 3, 5, 4)  # the reserve stands at the end
+        self.bar.show_parts(tuple(Part(names[at], amounts[at], LOOKS[at]) for at in order))
+        told = []
+        for name, figure, amount in zip(names, self._figures, amounts, strict=True):
+            figure.setText(formats.size(amount) if amount else self.tr("none"))
+            told.append(f"{name}: {figure.text()}")
+        self.bar.setAccessibleName(self.tr("Memory of this machine"))
+        self.bar.setAccessibleDescription(", ".join(told))
+
+    def _step(self) -> int:
+        total = int(self._lending.state.get("total_bytes") or 0)
+        step = STEP
+        while total // step > MOST_STEPS:
+            step *= 2
+        return step
+
+    def _moved(self, steps: int) -> None:
+        chosen = self._lending.rules.get("memory_bytes")
+        exact = chosen is None or round(self._lending.most_bytes / self._step()) == steps
+        amount = self._lending.most_bytes if exact else steps * self._step()
+        self._limit_words.setText(self.tr("Lend at most {size}").format(size=formats.size(amount)))
+
+    def _chosen(self, steps: int) -> None:
+        on = self._lending.is_on
+        self._lending.change({"memory_bytes": steps * self._step(), "on": on})
+
+    def _automatic(self, automatic: bool) -> None:
+        steps = max(1, round(self._lending.most_bytes / self._step()))
+        chosen = None if automatic else steps * self._step()
+        self._lending.change({"memory_bytes": chosen, "on": self._lending.is_on})

@@ -1,0 +1,132 @@
+"""The programs beside which nothing is lent: a list, with the running ones offered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
+
+from app.core.errors import AppError
+from app.core.policy import MAX_PROGRAM_CHARACTERS, MAX_PROGRAMS, executable
+from app.gui import theme as sizes
+from app.gui.lending.lending import Lending
+from app.gui.lending.rule_row import RuleRow
+from app.gui.node_client import Call, Json
+from app.gui.parts.buttons import IconButton, button
+from app.gui.parts.layouts import clear, column, row
+from app.gui.parts.text import Elided, label
+from app.gui.services import Services
+
+SHOWN_CHARACTERS = 12  # at least, of the name that is typed
+
+
+class ProgramsEditor(QWidget):
+    """Adds and removes at once; the page's Undo brings a removed one back."""
+
+    def __init__(self, services: Services, lending: Lending, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._services, self._lending = services, lending
+        self._call: Call | None = None
+        self._shown: tuple[tuple[str, bool], ...] | None = None
+        self.entry = _Entry(self.look)
+        self.entry.setAccessibleName(self.tr("Program to add"))
+        edit = self.entry.lineEdit()
+        if edit is not None:
+            edit.setAccessibleName(self.entry.accessibleName())
+            edit.setPlaceholderText(self.tr("Name of a program"))
+            edit.returnPressed.connect(self._add)
+        self.add = button(self.tr("Add"), self._add)
+        self._row = RuleRow(self.tr("While these programs run"))
+        self._list = column(gap=0)
+        entry = row(self.entry, self.add, gap=sizes.S)
+        entry.setStretch(0, 1)
+        self.setLayout(column(self._row, self._list, entry, gap=sizes.S))
+        lending.changed.connect(self.show_state)
+        self.show_state()
+
+    def show_state(self) -> None:
+        """As the node has it now."""
+        names = [str(name) for name in self._lending.rules.get("programs") or []]
+        runs = {str(name) for name in self._lending.readings.get("programs") or []}
+        full = len(names) >= MAX_PROGRAMS
+        self.entry.setEnabled(self._lending.is_known and not full)
+        self.add.setEnabled(self._lending.is_known and not full)
+        self._row.say(self._words(names, full))
+        shown = tuple((name, executable(name) in runs) for name in names)
+        if shown != self._shown:
+            self._shown = shown
+            clear(self._list)
+            for name, running in shown:
+                self._list.addLayout(self._line(name, running))
+
+    def _words(self, names: list[str], full: bool) -> str:
+        if full:
+            return self.tr("The list is full. Remove one to add another.")
+        if not names:
+            return self.tr("No program is listed. Add a game, or whatever needs the machine.")
+        return self.tr("Lending resumes when they are closed.")
+
+    def _line(self, name: str, running: bool) -> QHBoxLayout:
+        remove = IconButton(
+            self._services.theme, "close", self.tr("Remove {name}").format(name=name),
+            lambda: self._remove(name),
+        )  # fmt: skip
+        words = self.tr("running now") if running else self.tr("not running")
+        line = row(
+            Elided(name), label(words, "warning" if running else "caption"), remove, gap=sizes.M
+        )
+        line.setStretch(0, 1)
+        return line
+
+    def _add(self) -> None:
+        name = self.entry.currentText().strip()[:MAX_PROGRAM_CHARACTERS]
+        listed = [str(one) for one in self._lending.rules.get("programs") or []]
+        if name and executable(name) and executable(name) not in map(executable, listed):
+            self._lending.change({"programs": [*listed, name]})
+        self.entry.setEditText("")
+
+    def _remove(self, name: str) -> None:
+        listed = [str(one) for one in self._lending.rules.get("programs") or []]
+        self._lending.change({"programs": [one for one in listed if one != name]})
+
+    def look(self) -> None:
+        """Ask what runs now, for the list of the entry."""
+        if self._call is None:
+            self._call = self._services.client.get("/programs", self._offered, self._no_offer)
+
+    def _offered(self, answer: Json) -> None:
+        self._call = None
+        listed = {executable(str(one)) for one in self._lending.rules.get("programs") or []}
+        found = [str(name) for name in answer.get("programs") or []]
+        self.entry.offer([name for name in found if name not in listed])
+
+    def _no_offer(self, error: AppError) -> None:
+        """A name can be typed without it."""
+        self._call = None
+
+
+class _Entry(QComboBox):
+    """Type a name, or open the list of what runs."""
+
+    def __init__(self, opened: Callable[[], object]) -> None:
+        super().__init__()
+        self._opened = opened
+        self.setEditable(True)
+        self.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.setMinimumContentsLength(SHOWN_CHARACTERS)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def showPopup(self) -> None:  # noqa: N802  Qt's name
+        self._opened()
+        super().showPopup()
+
+    def offer(self, names: list[str]) -> None:
+        """In the list; what is typed stays."""
+        typed = self.currentText()
+        self.clear()
+        self.addItems(names)
+        self.setEditText(typed)
+        if self.view().isVisible():
+            super().showPopup()  # as high as the list is now

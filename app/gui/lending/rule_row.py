@@ -1,0 +1,30 @@
+"""One rule: what it is, what is so now, its value, its switch."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QWidget
+
+from app.gui import theme as sizes
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import label, paragraph
+
+
+class RuleRow(QWidget):
+    """`reading` is the line below the title."""
+
+    def __init__(self, title: str, *controls: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.title = label(title)
+        self.title.setWordWrap(True)
+        self.reading = paragraph("", "caption")
+        texts = column(self.title, self.reading, gap=0)
+        box = row(gap=sizes.M)
+        box.addLayout(texts, 1)
+        for control in controls:
+            box.addWidget(control)
+        self.setLayout(box)
+
+    def say(self, reading: str) -> None:
+        """What is so now."""
+        self.reading.setText(reading)
+        self.reading.setVisible(bool(reading))

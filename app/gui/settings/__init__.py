@@ -1,0 +1,1 @@
+"""Everything a person may choose, in one place that can be searched."""

@@ -1,0 +1,130 @@
+"""Settings, About: the version, the licences, and what this app is built on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt, qVersion
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QHeaderView,
+    QPlainTextEdit,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QWidget,
+)
+
+from app import __version__
+from app.gui import theme as sizes
+from app.gui.diagnostics.job import Job
+from app.gui.icons import FOLDER
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import column, row
+from app.gui.services import Services
+from app.gui.settings.group import Group
+from app.gui.settings.libraries import Library, libraries, licence_text
+from app.gui.settings.setting import Setting
+
+LICENCE = Path(__file__).resolve().parents[3] / "LICENSE"
+LIST_HEIGHT, TEXT_WIDTH, TEXT_HEIGHT = 320, 680, 520
+
+
+class About(Group):
+    """The list of libraries is read from what is installed, when the page is first shown."""
+
+    can_reset = False
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, self.tr("About"), "info")
+        own = button(self.tr("Show licence"), self._own)
+        icons = button(
+            self.tr("Show"), lambda: self._text(self.tr("Icons"), _of(FOLDER / "LICENCE.md"))
+        )
+        icons.setAccessibleName(self.tr("Show the licence of the icons"))
+        qt = button(self.tr("Show"), lambda: self._show_library("PySide6-Essentials"))
+        qt.setAccessibleName(self.tr("Show the licence of Qt"))
+        self.add(
+            Setting(
+                "Poolhouse", self.tr("Version {version}. Free software: Apache License 2.0.").format(
+                    version=__version__
+                ), own,
+            ),
+            Setting(
+                f"Qt {qVersion()}",
+                self.tr(
+                    "Used unchanged under the LGPL, version 3. Its libraries are separate files beside "
+                    "the app and may be replaced by your own. Source: code.qt.io"
+                ),
+                qt, words="pyside lgpl",
+            ),
+            Setting(self.tr("Icons"), self.tr("Drawn for Poolhouse."), icons),
+        )  # fmt: skip
+        self.list = QTreeWidget()
+        self.list.setColumnCount(3)
+        self.list.setHeaderLabels([self.tr("Library"), self.tr("Version"), self.tr("Licence")])
+        self.list.setRootIsDecorated(False)
+        self.list.setFixedHeight(services.theme.px(LIST_HEIGHT))
+        self.list.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.list.setAccessibleName(self.tr("Libraries and their licences"))
+        self.list.itemActivated.connect(lambda item: self._show_library(item.text(0)))
+        self.list.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        text = button(self.tr("Show licence text"), self._chosen)
+        self.add(
+            Setting(
+                "", "", column(self.list, row(None, text), gap=sizes.S), wide=True,
+                words=self.tr("Libraries licences"),
+            ),
+            title=self.tr("Built on"),
+        )  # fmt: skip
+
+    def refresh(self) -> None:
+        if not self.list.topLevelItemCount():
+            Job(libraries, self._tell, lambda _: None, self)
+
+    def _tell(self, found: list[Library]) -> None:
+        self.list.clear()
+        for one in found:
+            self.list.addTopLevelItem(QTreeWidgetItem([one.name, one.version, one.licence]))
+
+    def _chosen(self) -> None:
+        item = self.list.currentItem() or self.list.topLevelItem(0)
+        if item is not None:
+            self._show_library(item.text(0))
+
+    def _show_library(self, name: str) -> None:
+        def show(text: str) -> None:
+            self._text(name, text or self.tr("It brings no licence text of its own."))
+
+        Job(lambda: licence_text(name), show, lambda _: None, self)
+
+    def _own(self) -> None:
+        self._text("Poolhouse", _of(LICENCE))
+
+    def _text(self, title: str, text: str) -> None:
+        TextDialog(self.services, title, text, self.window()).open()
+
+
+class TextDialog(QDialog):
+    """A long text to read."""
+
+    def __init__(self, services: Services, title: str, text: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(title)
+        self.resize(services.theme.px(TEXT_WIDTH), services.theme.px(TEXT_HEIGHT))
+        view = QPlainTextEdit(text)
+        view.setReadOnly(True)
+        view.setTabChangesFocus(True)
+        view.setFont(services.theme.code_font())
+        view.setAccessibleName(title)
+        box = column(view, row(None, button(self.tr("Close"), self.accept)), gap=sizes.L)
+        box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.L)
+        self.setLayout(box)
+
+
+def _of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""

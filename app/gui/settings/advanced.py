@@ -1,0 +1,118 @@
+"""Settings, Advanced: the background service, its log, and help when something does not work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication, QTextCursor
+from PySide6.QtWidgets import QPlainTextEdit, QPushButton
+
+from app.gui import theme as sizes
+from app.gui.diagnostics.ways import save_diagnostics, why_unseen
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import column, row
+from app.gui.pool import Link
+from app.gui.services import Services
+from app.gui.settings.group import Group
+from app.gui.settings.restart import restart
+from app.gui.settings.setting import Setting
+from app.gui.standing import standing
+
+LOG_BYTES, LOG_HEIGHT = 64 << 10, 220
+
+
+class Advanced(Group):
+    """Works while the node is away: the log is read from its file."""
+
+    can_reset = False
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, self.tr("Advanced"), "activity")
+        why = button(self.tr("Find out…"), lambda: why_unseen(services, self.window()))
+        save = button(
+            self.tr("Save diagnostics…"), lambda: save_diagnostics(services, self.window())
+        )
+        self.add(
+            Setting(
+                self.tr("Why can it not see my other computer?"),
+                self.tr("Tests this computer and its network, and names one cause. Also by the key F1."),
+                why, words="doctor firewall help",
+            ),
+            Setting(
+                self.tr("Diagnostics for whoever helps you"),
+                self.tr("Logs and settings in one file, without names, addresses and chats."),
+                save, words="log zip",
+            ),
+            title=self.tr("Help"),
+        )  # fmt: skip
+        self.restart = button(self.tr("Restart it"), self._restart)
+        self._node = Setting(self.tr("Background service"), "", self.restart, words="node version")
+        folder = button(self.tr("Open"), self._open)
+        folder.setAccessibleName(self.tr("Open the data folder"))
+        self.log = QPlainTextEdit()
+        self.log.setReadOnly(True)
+        self.log.setTabChangesFocus(True)
+        self.log.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.log.setFont(services.theme.code_font())
+        self.log.setFixedHeight(services.theme.px(LOG_HEIGHT))
+        self.log.setAccessibleName(self.tr("The last lines of its log"))
+        below = column(self.log, row(None, *self._log_buttons()), gap=sizes.S)
+        self.add(
+            self._node,
+            Setting(self.tr("Data folder"), str(services.launcher.home), folder, words="home path"),
+            Setting(
+                self.tr("The last lines of its log"), self.tr("No text of your chats is written there."),
+                below, wide=True,
+            ),
+            title=self.tr("Background service"),
+        )  # fmt: skip
+        services.pool.link_changed.connect(self._tell)
+
+    def refresh(self) -> None:
+        self._tell()
+        self.read_log()
+
+    def read_log(self) -> None:
+        """The end of the file, as it is now."""
+        self.log.setPlainText(last_lines(self.services.launcher.home / "logs" / "node.log"))
+        self.log.moveCursor(QTextCursor.MoveOperation.End)
+        self.log.moveCursor(QTextCursor.MoveOperation.StartOfLine)
+
+    def _log_buttons(self) -> list[QPushButton]:
+        copy = button(
+            self.tr("Copy"), lambda: QGuiApplication.clipboard().setText(self.log.toPlainText())
+        )
+        copy.setAccessibleName(self.tr("Copy the log"))
+        return [copy, button(self.tr("Read again"), self.read_log)]
+
+    def _tell(self) -> None:
+        pool = self.services.pool
+        if pool.link is Link.THERE:
+            endpoint = self.services.client.endpoint
+            words = self.tr("Version {version}, process {pid}. Running.")
+            version, pid = pool.node.get("version", ""), endpoint.pid if endpoint else 0
+            self._node.tell(words.format(version=version, pid=pid))
+        else:
+            self._node.tell(standing(pool).sentence)
+        self.restart.setText(
+            self.tr("Restart it") if pool.link is Link.THERE else self.tr("Start it")
+        )
+
+    def _restart(self) -> None:
+        restart(self.services)
+
+    def _open(self) -> None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(self.services.launcher.home)))
+
+
+def last_lines(path: Path) -> str:
+    """The end of a log, from the beginning of a line; empty where there is none."""
+    try:
+        with path.open("rb") as file:
+            begin = max(0, path.stat().st_size - LOG_BYTES)
+            file.seek(begin)
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return text.partition("\n")[2] if begin else text

@@ -1,0 +1,93 @@
+"""Settings, Chat: what every new chat begins with."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QPlainTextEdit
+
+from app.gui import formats
+from app.gui.services import Services
+from app.gui.settings.chat_defaults import CTRL_ENTER, ENTER, SEND_KEY, SYSTEM, VALUES, Value
+from app.gui.settings.choice import Choice
+from app.gui.settings.group import Group
+from app.gui.settings.numbers import Number
+from app.gui.settings.setting import Setting
+
+NUMBER_WIDTH, SYSTEM_LINES = 112, 5
+
+
+class Chat(Group):
+    """A chat that has values of its own keeps them."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, self.tr("Chat"), "chat")
+        self.system = QPlainTextEdit()
+        self.system.setTabChangesFocus(True)
+        self.system.setPlaceholderText(self.tr("None. For example: Answer briefly, in German."))
+        self.system.setFixedHeight(services.theme.px(SYSTEM_LINES * 22))
+        self.system.textChanged.connect(self._keep_system)
+        self.send = Choice(
+            [(ENTER, self.tr("Enter")), (CTRL_ENTER, self.tr("Ctrl+Enter"))],
+            lambda key: self._keep(SEND_KEY, key),
+        )
+        self.add(
+            Setting(
+                self.tr("System message"), self.tr("Said to the model before every new chat."),
+                self.system, wide=True, default=self.tr("Default: none"), words="prompt",
+            ),
+            Setting(
+                self.tr("Send with"), self.tr("Shift+Enter always begins a new line."), self.send,
+                default=self.tr("Default: Enter"), words="key keyboard",
+            ),
+            title=self.tr("New chats"),
+        )  # fmt: skip
+        self.numbers = {value.name: self._number(value) for value in VALUES}
+        self.add(*(self._setting(value) for value in VALUES), title=self.tr("Sampling"))
+
+    def refresh(self) -> None:
+        preferences = self.services.preferences
+        for value in VALUES:
+            self.numbers[value.name].show_value(value.chosen(preferences))
+        self.send.show_value(preferences.text(SEND_KEY, ENTER))
+        kept = preferences.text(SYSTEM)
+        if self.system.toPlainText() != kept:
+            self.system.setPlainText(kept)
+
+    def reset(self) -> None:
+        for key in (SYSTEM, SEND_KEY, *(value.key for value in VALUES)):
+            self.services.preferences.forget(key)
+        self.refresh()
+
+    def _keep(self, key: str, value: object) -> None:
+        self.services.preferences.keep(key, value)
+
+    def _keep_system(self) -> None:
+        text = self.system.toPlainText()
+        if text != self.services.preferences.text(SYSTEM):
+            self._keep(SYSTEM, text)
+
+    def _number(self, value: Value) -> Number:
+        made = Number(value.least, value.most, value.digits, lambda now: self._keep(value.key, now))
+        made.setFixedWidth(self.services.theme.px(NUMBER_WIDTH))
+        return made
+
+    def _setting(self, value: Value) -> Setting:
+        titles = {
+            "temperature": (
+                self.tr("Temperature"), self.tr("Higher: more varied. 0: always the likeliest word."),
+            ),
+            "top_k": (self.tr("Top k"), self.tr("Chooses among so many words. 0: among all.")),
+            "top_p": (
+                self.tr("Top p"), self.tr("Chooses among the likeliest that make up this share. 1: all."),
+            ),
+            "min_p": (
+                self.tr("Min p"), self.tr("Leaves out what is rarer than this share of the likeliest."),
+            ),
+            "repeat_penalty": (
+                self.tr("Repeat penalty"), self.tr("Above 1: says the same less often."),
+            ),
+        }  # fmt: skip
+        title, about = titles[value.name]
+        default = self.tr("Default: {value}").format(
+            value=formats.number(value.default, value.digits)
+        )
+        return Setting(title, about, self.numbers[value.name], default=default, words=value.name)

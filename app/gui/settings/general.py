@@ -1,0 +1,105 @@
+"""Settings, General: language, look, motion, sign-in, the first steps again."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QMainWindow
+
+from app.gui.lending.autostart_switch import AutostartSwitch
+from app.gui.lending.switch import Switch
+from app.gui.parts.buttons import button
+from app.gui.services import Services
+from app.gui.settings.choice import Choice
+from app.gui.settings.group import Group
+from app.gui.settings.setting import Setting
+from app.gui.theme import MAX_SCALE, MIN_SCALE, Scheme
+
+LANGUAGE, SCHEME = "look/language", "look/scheme"
+TEXT_SCALE, REDUCE_MOTION = "look/text_scale", "look/reduce_motion"
+STEP_PERCENT = 10
+
+
+class General(Group):
+    """Changes of the look are seen at once."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, self.tr("General"), "settings")
+        system = ("", self.tr("As the system"))
+        languages = [system, ("en", "English"), ("de", "Deutsch")]
+        self.language = Choice(languages, self._choose_language)
+        schemes = [
+            (str(Scheme.SYSTEM), self.tr("As the system")),
+            (str(Scheme.LIGHT), self.tr("Light")),
+            (str(Scheme.DARK), self.tr("Dark")),
+        ]
+        self.scheme = Choice(schemes, self._choose_scheme)
+        percents = range(round(100 * MIN_SCALE), round(100 * MAX_SCALE) + 1, STEP_PERCENT)
+        self.scale = Choice([(str(one), f"{one} %") for one in percents], self._choose_scale)
+        self.motion = Switch(services.theme, self.tr("Reduce motion"), self._choose_motion)
+        self.autostart = AutostartSwitch(services)
+        again = button(self.tr("Show them"), self._first_steps)
+        again.setAccessibleName(self.tr("Show the first steps again"))
+        default = self.tr("Default: as the system")
+        self.add(
+            Setting(
+                self.tr("Language"), self.tr("Counts when Poolhouse is opened the next time."),
+                self.language, default=default, words="Sprache language deutsch english",
+            ),
+            Setting(self.tr("Theme"), "", self.scheme, default=default, words="dark light colour"),
+            Setting(
+                self.tr("Text size"), self.tr("Everything grows with it."), self.scale,
+                default=self.tr("Default: 100 %"), words="zoom scale font",
+            ),
+            Setting(
+                self.tr("Reduce motion"), self.tr("Nothing moves or fades."), self.motion,
+                default=self.tr("Default: off"), words="animation",
+            ),
+            title=self.tr("Look"),
+        )  # fmt: skip
+        self.add(
+            Setting("", "", self.autostart, wide=True, words=self.tr("Start at sign-in login")),
+            Setting(
+                self.tr("First steps"), self.tr("Name, role and pairing, as on the first day."), again
+            ),
+            title=self.tr("Start"),
+        )  # fmt: skip
+
+    def refresh(self) -> None:
+        preferences = self.services.preferences
+        self.language.show_value(preferences.text(LANGUAGE))
+        self.scheme.show_value(str(preferences.scheme))
+        percent = 100 * preferences.text_scale / STEP_PERCENT
+        self.scale.show_value(str(round(percent) * STEP_PERCENT))
+        self.motion.show_on(preferences.flag(REDUCE_MOTION))
+
+    def reset(self) -> None:
+        for key in (LANGUAGE, SCHEME, TEXT_SCALE, REDUCE_MOTION):
+            self.services.preferences.forget(key)
+        self.services.theme.choose(Scheme.SYSTEM, MIN_SCALE)
+        self.refresh()
+
+    def _choose_language(self, language: str) -> None:
+        if language:
+            self.services.preferences.keep(LANGUAGE, language)
+        else:
+            self.services.preferences.forget(LANGUAGE)
+        self.told.emit(self.tr("The language changes when Poolhouse is opened again."), "info")
+
+    def _choose_scheme(self, scheme: str) -> None:
+        theme = self.services.theme
+        self.services.preferences.keep(SCHEME, scheme)
+        theme.choose(Scheme(scheme), theme.scale)
+
+    def _choose_scale(self, percent: str) -> None:
+        theme = self.services.theme
+        self.services.preferences.keep(TEXT_SCALE, int(percent) / 100)
+        theme.choose(theme.scheme, int(percent) / 100)
+
+    def _choose_motion(self, on: bool) -> None:
+        self.services.preferences.keep(REDUCE_MOTION, on)
+
+    def _first_steps(self) -> None:
+        from app.gui.first_run.welcome import Welcome
+
+        window = self.window()
+        if isinstance(window, QMainWindow):
+            Welcome(self.services, window).begin()

@@ -1,0 +1,140 @@
+"""Settings, Household: who belongs to it, what each may do, and how to leave it."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QWidget
+
+from app.gui import theme as sizes
+from app.gui.diagnostics.ways import add_a_machine
+from app.gui.household import words
+from app.gui.household.facts import MachineFacts, machines_of
+from app.gui.household.machine_sheets import RemoveSheet, RolesSheet
+from app.gui.icons import icon
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import clear, column, line, row
+from app.gui.parts.text import Elided, label, paragraph
+from app.gui.services import Services
+from app.gui.settings.group import Group
+from app.gui.settings.setting import Setting
+
+RESET = "poolhouse reset"
+
+
+class Household(Group):
+    """The list follows the pool."""
+
+    can_reset = False
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, self.tr("Household"), "pool")
+        self._list = column(gap=0)
+        self._shown: tuple[MachineFacts, ...] = ()
+        members = QWidget()
+        members.setLayout(self._list)
+        self.add(
+            Setting("", "", members, wide=True, words=self.tr("Members machines roles remove")),
+            title=self.tr("Members"),
+        )
+        add = button(self.tr("Add a machine…"), lambda: add_a_machine(services, self.window()))
+        self.add(
+            Setting(
+                self.tr("Another machine"), self.tr("It is paired by a code of six digits."), add
+            ),
+            title=self.tr("Change"),
+        )
+        self.where = label("", "muted")
+        self.add(
+            Setting(
+                self.tr("Leave, with a new identity"),
+                self.tr(
+                    "For a computer that was removed, was copied, or changes households. All pairings "
+                    "of this machine end; models and chats stay. Quit Poolhouse first, then run this "
+                    "command. The old identity is kept beside the new one."
+                ),
+                self._command(), wide=True, words="reset identity",
+            ),
+            Setting(
+                self.tr("Key of this machine"),
+                self.tr("It proves to the others who this is, and never leaves this computer."),
+                self.where, words="keyring",
+            ),
+            title=self.tr("Identity"),
+        )  # fmt: skip
+        services.pool.changed.connect(self._tell)
+
+    def refresh(self) -> None:
+        self._tell()
+        self.ask("GET", "/settings", lambda told: self.where.setText(kept(told["keys"])))
+
+    def _command(self) -> QWidget:
+        home = self.services.launcher.home
+        command = f'{RESET} --home "{home}"'
+        text = Elided(command, "code")
+        text.setFont(self.services.theme.code_font())
+        copy = button(self.tr("Copy"), lambda: self._copy(command))
+        copy.setAccessibleName(self.tr("Copy the command"))
+        made = QWidget()
+        made.setAccessibleName(command)
+        box = row(gap=sizes.S)
+        box.addWidget(text, 1)
+        box.addWidget(copy)
+        made.setLayout(box)
+        return made
+
+    def _copy(self, command: str) -> None:
+        QGuiApplication.clipboard().setText(command)
+        self.told.emit(self.tr("The command was copied."), "info")
+
+    def _tell(self) -> None:
+        machines = machines_of(self.services.pool.snapshot)
+        if [_face(one) for one in machines] == [_face(one) for one in self._shown]:
+            return
+        self._shown = machines
+        clear(self._list)
+        for number, machine in enumerate(machines):
+            if number:
+                self._list.addWidget(line())
+            self._list.addWidget(self._line(machine))
+
+    def _line(self, machine: MachineFacts) -> QWidget:
+        theme = self.services.theme
+        picture, side = label(), theme.px(sizes.TITLE)
+        picture.setPixmap(icon("computer", theme.colours.muted).pixmap(side, side))
+        part = self.tr("This machine") if machine.this else words.state(machine).word
+        about = " · ".join([part, words.roles(sorted(machine.roles))] if machine.roles else [part])
+        texts = column(label(machine.name), paragraph(about, "caption"), gap=0)
+        box = row(picture, gap=sizes.M)
+        box.addLayout(texts, 1)
+        if not machine.this:
+            box.addWidget(self._act(self.tr("Roles…"), RolesSheet, machine))
+            box.addWidget(self._act(self.tr("Remove…"), RemoveSheet, machine))
+        box.setContentsMargins(0, sizes.S, 0, sizes.S)
+        made = QWidget()
+        made.setLayout(box)
+        return made
+
+    def _act(
+        self, text: str, sheet: type[RolesSheet] | type[RemoveSheet], machine: MachineFacts
+    ) -> QWidget:
+        made = button(
+            text,
+            lambda: sheet(
+                self.services, machine, lambda said: self._done(str(said)), self.window()
+            ).open(),
+        )
+        made.setAccessibleName(f"{text.rstrip('…')} {machine.name}")
+        return made
+
+    def _done(self, sentence: str) -> None:
+        self.told.emit(sentence, "info")
+
+
+def _face(machine: MachineFacts) -> tuple[object, ...]:
+    """What a line of it shows."""
+    return machine.id, machine.name, machine.state, machine.roles
+
+
+def kept(where: str) -> str:
+    """Where something is kept, as a sentence of its own: the node says "in the system keyring"."""
+    return where[:1].upper() + where[1:]

@@ -1,0 +1,99 @@
+"""Settings, Models: where they lie, how much they take, and the token for gated ones."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QLineEdit, QPushButton
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.node_client import Json
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import row
+from app.gui.parts.text import label
+from app.gui.services import Services
+from app.gui.settings.group import Group
+from app.gui.settings.household import kept
+from app.gui.settings.setting import Setting
+
+FIELD_WIDTH = 260
+
+
+class Models(Group):
+    """The token itself never comes back from the node: only whether there is one, and where it is kept."""
+
+    can_reset = False
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, self.tr("Models"), "models")
+        self.models, self.stages = label("", "muted"), label("", "muted")
+        self._folders = {"models": self.models, "stages": self.stages}
+        self._paths: dict[str, str] = {}
+        self._models = Setting(
+            self.tr("Your models"), "", row(self.models, self._open("models")), words="folder disk"
+        )
+        self._stages = Setting(
+            self.tr("Layers for other machines"), "", row(self.stages, self._open("stages")),
+            words="folder disk stages",
+        )  # fmt: skip
+        self.add(self._models, self._stages, title=self.tr("Folders"))
+        self.token = QLineEdit()
+        self.token.setEchoMode(QLineEdit.EchoMode.Password)
+        self.token.setPlaceholderText("hf_…")
+        self.token.setFixedWidth(services.theme.px(FIELD_WIDTH))
+        self.token.setAccessibleName(self.tr("Access token for Hugging Face"))
+        self.token.returnPressed.connect(self._save)
+        self.remove = button(self.tr("Remove"), self._remove)
+        self.remove.setAccessibleName(self.tr("Remove the access token"))
+        save = button(self.tr("Save"), self._save)
+        save.setAccessibleName(self.tr("Save the access token"))
+        self._token = Setting(
+            self.tr("Access token for Hugging Face"), "",
+            row(self.token, save, self.remove, None, gap=sizes.S), wide=True, words="hub gated",
+        )  # fmt: skip
+        self.add(self._token, title=self.tr("Gated models"))
+
+    def refresh(self) -> None:
+        self.ask("GET", "/settings", self._tell_folders)
+        self.ask("GET", "/token", self._tell_token)
+
+    def _open(self, what: str) -> QPushButton:
+        made = button(self.tr("Open"), lambda: self._show(what))
+        made.setAccessibleName(self.tr("Open the folder"))
+        return made
+
+    def _show(self, what: str) -> None:
+        if path := self._paths.get(what):
+            QDesktopServices.openUrl(QUrl.fromLocalFile(path))
+
+    def _tell_folders(self, told: Json) -> None:
+        for folder in told["folders"]:
+            if words := self._folders.get(folder["what"]):
+                self._paths[folder["what"]] = folder["path"]
+                empty = self.tr("Empty")
+                words.setText(formats.size(folder["bytes"]) if folder["bytes"] else empty)
+            if folder["what"] == "models":
+                free = self.tr("{free} are free on this disk.")
+                sizes_now = free.format(free=formats.size(folder["free_bytes"]))
+                self._models.tell(f"{folder['path']}\n{sizes_now}")
+            elif folder["what"] == "stages":
+                self._stages.tell(folder["path"])
+
+    def _tell_token(self, told: Json) -> None:
+        there = bool(told["set"])
+        self.remove.setVisible(there)
+        self.token.clear()
+        self.token.setPlaceholderText(self.tr("Saved") if there else "hf_…")
+        self._token.tell(
+            kept(told["where"]) + "."
+            if there
+            else self.tr("Only for models whose makers ask who downloads them. None is saved.")
+        )
+
+    def _save(self) -> None:
+        if text := self.token.text().strip():
+            self.ask("POST", "/token", self._tell_token, {"token": text})
+
+    def _remove(self) -> None:
+        self.ask("DELETE", "/token", self._tell_token)

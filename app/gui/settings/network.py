@@ -1,0 +1,130 @@
+"""Settings, Network: the name of this machine, where others reach it, and over what."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLayout, QLineEdit
+
+from app.gui import theme as sizes
+from app.gui.lending.switch import Switch
+from app.gui.node_client import Json
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import row
+from app.gui.parts.text import label
+from app.gui.services import Services
+from app.gui.settings.group import Group
+from app.gui.settings.interface_list import InterfaceList
+from app.gui.settings.numbers import Number
+from app.gui.settings.reaching import Reaching
+from app.gui.settings.restart import RestartRow
+from app.gui.settings.setting import Setting
+
+MOST_PORT, MOST_NAME, FIELD_WIDTH = 65535, 64, 220
+
+
+class Network(Group):
+    """What is saved counts from the node's next start; the page says so and offers it."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, self.tr("Network"), "link")
+        px = services.theme.px
+        self.restart = RestartRow(
+            services, self.tr("Saved. It counts once the background service starts anew.")
+        )
+        self.name = QLineEdit()
+        self.name.setMaxLength(MOST_NAME)
+        self.name.setFixedWidth(px(FIELD_WIDTH))
+        self.name.setAccessibleName(self.tr("Name of this machine"))
+        self.name.returnPressed.connect(self._rename)
+        rename = button(self.tr("Rename"), self._rename)
+        self.address = label()
+        copy = button(self.tr("Copy"), self._copy)
+        copy.setAccessibleName(self.tr("Copy the address"))
+        self.port = Number(0, MOST_PORT, 0, lambda port: self._save({"port": int(port)}))
+        self.port.setGroupSeparatorShown(False)
+        self.port.setSpecialValueText(self.tr("Any free one"))
+        self.port.setFixedWidth(px(FIELD_WIDTH - sizes.XXL * 2))
+        self.discovery = Switch(
+            services.theme,
+            self.tr("Find machines nearby"),
+            lambda on: self._save({"discovery": on}),
+        )
+        self.interfaces = InterfaceList(
+            services.theme, lambda chosen: self._save({"interfaces": chosen})
+        )
+        self.reaching = Reaching(services)
+        self._reaching = Setting(
+            self.tr("Reach a machine by its address"),
+            self.tr("For one that is not found by itself. Its own page Settings, Network shows the address."),
+            self.reaching, wide=True, words="ip host",
+        )  # fmt: skip
+        self.box.insertWidget(1, self.restart)
+        self._add(row(self.name, rename, None), row(self.address, copy))
+        services.pool.changed.connect(self._tell_node)
+
+    def refresh(self) -> None:
+        self._tell_node()
+        self.ask("GET", "/settings", self._tell)
+
+    def reset(self) -> None:
+        self._save({"port": 0, "discovery": True, "interfaces": []})
+
+    def _add(self, name: QLayout, address: QLayout) -> None:
+        self.add(
+            Setting(
+                self.tr("Name of this machine"), self.tr("The others see it. Never your login name."),
+                name, wide=True,
+            ),
+            Setting(
+                self.tr("Address"), self.tr("Where the other machines reach this one."),
+                address,
+                words="ip",
+            ),
+            Setting(
+                self.tr("Port"), self.tr("For a router or firewall that wants a fixed one."), self.port,
+                default=self.tr("Default: any free one, and then always the same"),
+            ),
+            Setting(
+                self.tr("Find machines nearby"),
+                self.tr("By multicast in your network. Off: machines are reached by address only."),
+                self.discovery, default=self.tr("Default: on"), words="discovery mdns",
+            ),
+        )  # fmt: skip
+        self.add(
+            Setting(
+                "", "", self.interfaces, wide=True,
+                words=self.tr("Interfaces ethernet wi-fi vpn cable virtual"),
+            ),
+            title=self.tr("Interfaces of this computer"),
+        )  # fmt: skip
+        self.add(self._reaching, title=self.tr("Other machines"))
+
+    def _tell_node(self) -> None:
+        node = self.services.pool.node
+        if not self.name.hasFocus():
+            self.name.setText(str(node.get("name") or ""))
+        self.address.setText(str(node.get("peer_address") or ""))
+        self.reaching.refresh()
+
+    def _tell(self, told: Json) -> None:
+        self.port.setEnabled(not told["port_fixed"])
+        self.port.show_value(told["port"])
+        self.discovery.show_on(told["discovery"])
+        self.interfaces.show_all(told["interfaces"])
+        self.restart.setVisible(told["restart"])
+
+    def _save(self, what: Json) -> None:
+        self.ask("POST", "/settings", self._tell, what)
+
+    def _rename(self) -> None:
+        node, name = self.services.pool.node, self.name.text().strip()
+        if node and name and name != node.get("name"):
+            self.ask("POST", f"/machines/{node['id']}/name", self._renamed, {"name": name})
+
+    def _renamed(self, answer: Json) -> None:
+        words = self.tr("This machine is called {name} now.")
+        self.told.emit(words.format(name=answer["renamed"]["name"]), "info")
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.address.text())
+        self.told.emit(self.tr("The address was copied."), "info")

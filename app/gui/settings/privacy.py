@@ -1,0 +1,83 @@
+"""Settings, Privacy: every connection this app makes, and where secrets are kept."""
+
+from __future__ import annotations
+
+from app.gui.household.facts import machines_of
+from app.gui.node_client import Json
+from app.gui.parts.text import label
+from app.gui.services import Services
+from app.gui.settings.group import Group
+from app.gui.settings.household import kept
+from app.gui.settings.setting import Setting
+
+
+class Privacy(Group):
+    """Nothing to choose here: it says what is so, and what it is at this moment."""
+
+    can_reset = False
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, self.tr("Privacy"), "key")
+        self.machines, self.nearby = label("", "muted"), label("", "muted")
+        self.hub = label("", "muted")
+        self.key, self.token = label("", "muted"), label("", "muted")
+        self._machines = Setting(
+            self.tr("Machines of your household"),
+            self.tr("Encrypted, and only with those that were paired by a code."),
+            self.machines,
+        )
+        self.add(
+            self._machines,
+            Setting(
+                self.tr("Your network"),
+                self.tr("Announces that a Poolhouse is here, without a name, so that others find it."),
+                self.nearby, words="multicast discovery",
+            ),
+            Setting(
+                self.tr("huggingface.co"),
+                self.tr("Only when you search for a model there or download one."),
+                self.hub, words="hub download",
+            ),
+            title=self.tr("Connections this app makes"),
+        )  # fmt: skip
+        self.add(
+            Setting(
+                self.tr("No telemetry"),
+                self.tr("Nobody is told what you do, how often, or that you use this app."),
+            ),
+            Setting(self.tr("No check for updates"), self.tr("Poolhouse never asks for newer versions.")),
+            title=self.tr("Connections it does not make"),
+        )  # fmt: skip
+        self.add(
+            Setting(
+                self.tr("Chats"), str(services.folder), label(self.tr("On this computer"), "muted")
+            ),
+            Setting(self.tr("Key of this machine"), "", self.key, words="keyring identity"),
+            Setting(self.tr("Access token for Hugging Face"), "", self.token, words="keyring"),
+            title=self.tr("Where it is kept"),
+        )  # fmt: skip
+        services.pool.changed.connect(self._tell_machines)
+
+    def refresh(self) -> None:
+        self._tell_machines()
+        self.ask("GET", "/settings", self._tell)
+        self.ask("GET", "/token", self._tell_token)
+
+    def _tell_machines(self) -> None:
+        others = [one for one in machines_of(self.services.pool.snapshot) if not one.this]
+        here = sum(one.online for one in others)
+        words = self.tr("%n connected now", "", here) if others else self.tr("None yet")
+        self.machines.setText(words)
+        nearby = (self.services.pool.snapshot.get("discovery") or {}).get("on")
+        self.nearby.setText(self.tr("On") if nearby else self.tr("Off"))
+        downloads = (self.services.pool.snapshot.get("downloads") or {}).values()
+        running = sum(one.get("state") in ("running", "starting") for one in downloads)
+        self.hub.setText(
+            self.tr("%n download(s) now", "", running) if running else self.tr("Not connected now")
+        )
+
+    def _tell(self, told: Json) -> None:
+        self.key.setText(kept(told["keys"]))
+
+    def _tell_token(self, told: Json) -> None:
+        self.token.setText(kept(told["where"]) if told["set"] else self.tr("None saved"))

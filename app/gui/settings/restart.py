@@ -1,0 +1,33 @@
+"""Starts the node anew: it ends in order, and the window's look-out starts the next one."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QFrame
+
+from app.gui import theme as sizes
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import row
+from app.gui.parts.text import paragraph
+from app.gui.services import Services
+from app.gui.theme import set_role
+
+
+def restart(services: Services) -> None:
+    """Running answers end; what others compute here is handed back first."""
+    pool = services.pool
+    services.client.post("/shutdown", None, lambda _: None, lambda _: pool.try_again())
+
+
+class RestartRow(QFrame):
+    """Says that something waits for a new start, and offers it."""
+
+    def __init__(self, services: Services, sentence: str) -> None:
+        super().__init__()
+        set_role(self, "notice")
+        again = button(self.tr("Restart it now"), lambda: restart(services))
+        box = row(gap=sizes.M)
+        box.addWidget(paragraph(sentence), 1)
+        box.addWidget(again)
+        box.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
+        self.setLayout(box)
+        self.hide()

@@ -1,0 +1,58 @@
+"""One thing to choose: what it is, what it means, its default, and what chooses it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLayout, QWidget
+
+from app.gui import theme as sizes
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import label, paragraph
+
+
+class Setting(QWidget):
+    """The control stands at the right, or below where it is `wide`."""
+
+    def __init__(
+        self,
+        title: str,
+        about: str = "",
+        control: QWidget | QLayout | None = None,
+        *,
+        default: str = "",
+        wide: bool = False,
+        words: str = "",
+    ) -> None:
+        super().__init__()
+        self._words = f"{title} {about} {default} {words}".casefold()
+        self.title = label(title)
+        self.title.setWordWrap(True)
+        self.about = paragraph(about, "caption")
+        self.default = paragraph(default, "caption")
+        texts = column(self.title, self.about, self.default, gap=0)
+        if isinstance(control, QWidget):
+            if not control.accessibleName():
+                control.setAccessibleName(title)
+            control.setAccessibleDescription(about)
+        box = column(texts, control, gap=sizes.S) if wide and control else row(gap=sizes.XL)
+        if not wide or control is None:
+            box.addLayout(texts)
+            box.setStretch(0, 1)
+            if isinstance(control, QWidget):
+                box.addWidget(control, 0, Qt.AlignmentFlag.AlignVCenter)
+            elif control is not None:
+                box.addLayout(control)
+        box.setContentsMargins(0, sizes.S, 0, sizes.S)
+        self.setLayout(box)
+        for part in (self.title, self.about, self.default):
+            part.setVisible(bool(part.text()))  # now that it has a parent: else it were a window
+
+    def tell(self, about: str) -> None:
+        """Another line below the title."""
+        self.about.setText(about)
+        self.about.setVisible(bool(about))
+
+    def matches(self, words: list[str]) -> bool:
+        """Whether every searched word stands in it."""
+        said = f"{self._words} {self.about.text().casefold()}"
+        return all(word in said for word in words)

@@ -1,0 +1,97 @@
+"""What a model is: its name, its facts in a line, who made it, under which licence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QUrl, Signal
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QWidget
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import Elided, paragraph
+from app.gui.shelf.item import Item, Kind, parameters
+
+Json = dict[str, Any]
+SHOWN = 80  # characters of a licence as a file states it
+
+
+class AboutView(QWidget):
+    """`recommend` is asked to show a model that does more than the Guide."""
+
+    recommend = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = Elided("", "title")
+        self._facts, self._about = paragraph("", "muted"), paragraph("")
+        self._licence = Elided("", "caption")
+        self._page = button(self.tr("Model page"), self._open, "link")
+        self._address = ""
+        self._guide = QWidget()
+        words = self.tr(
+            "This model is built in, small, and for learning the app. "
+            "For real questions take a larger one."
+        )
+        self.better = button(self.tr("Show one that fits"), self.recommend.emit, "link")
+        better = row(self.better, None)
+        better.setContentsMargins(-sizes.XS, 0, 0, 0)
+        self._guide.setLayout(column(paragraph(words), better, gap=0))
+        foot = row(self._licence, self._page, gap=sizes.S)
+        foot.setStretch(0, 1)
+        box = column(self.name, self._facts, self._about, gap=sizes.XS)
+        box.addLayout(foot)
+        box.addWidget(self._guide)
+        self.setLayout(box)
+
+    def show_item(self, item: Item) -> None:
+        """Another model."""
+        self.name.say(item.name)
+        self._facts.setText(" · ".join(self._parts(item)))
+        about = str(item.facts.get("about") or "")
+        problem = item.facts.get("missing")
+        if item.kind is Kind.OTHER_APP:
+            words = self.tr(
+                "Belongs to {app}. It is used where it lies, and never moved or changed."
+            )
+            about = str(item.facts.get("reason") or words.format(app=item.facts["app"]))
+        self._about.setText(str(problem or about))
+        self._about.setVisible(bool(problem or about))
+        self._guide.setVisible(item.is_guide)
+        licence = str(item.facts.get("licence") or "")[:SHOWN]
+        known = self.tr("Licence: {licence}").format(licence=licence)
+        unknown = self.tr("Licence: not stated")
+        self._licence.say(known if licence else unknown)
+        self._licence.setVisible(item.kind is not Kind.OTHER_APP)
+        self._address = str(item.facts.get("page") or "")
+        self._page.setVisible(bool(self._address))
+        self._page.setToolTip(self._address)
+
+    def _parts(self, item: Item) -> list[str]:
+        facts = item.facts
+        found = [
+            str(facts.get("maker") or ""),
+            parameters(facts.get("parameters")),
+            str(facts.get("quantisation") or ""),
+            formats.size(facts["file_bytes"]) if facts.get("file_bytes") else "",
+            formats.size(facts["size_bytes"]) if facts.get("size_bytes") else "",
+        ]
+        if facts.get("n_layers"):
+            found.append(self.tr("{count} layers").format(count=int(facts["n_layers"])))
+        if facts.get("splits") is False:
+            found.append(self.tr("runs whole on one machine"))
+        if item.is_here and not item.is_guide:
+            found.append(self._origin(facts))
+        return [part for part in found if part]
+
+    def _origin(self, facts: Json) -> str:
+        if facts.get("from") not in (None, "Poolhouse"):
+            return self.tr("from {app}").format(app=facts["from"])
+        return "" if facts.get("in_catalogue") else self.tr("not in the catalogue")
+
+    def _open(self) -> None:
+        if self._address.startswith("https://"):
+            QDesktopServices.openUrl(QUrl(self._address))

@@ -1,0 +1,244 @@
+"""The right side: the chosen model, whether it fits, how it would run, and its buttons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
+
+from app.core.errors import AppError
+from app.gui import theme as sizes
+from app.gui.parts.empty_state import EmptyState
+from app.gui.parts.layouts import column, line
+from app.gui.parts.text import paragraph
+from app.gui.services import Services
+from app.gui.shelf.about_view import AboutView
+from app.gui.shelf.action_bar import ActionBar
+from app.gui.shelf.actions import Now, actions
+from app.gui.shelf.file_choice import FileChoice
+from app.gui.shelf.forecast_view import ForecastView
+from app.gui.shelf.item import Item, Kind
+from app.gui.shelf.judging import Judging
+from app.gui.shelf.load_steps import LoadSteps
+from app.gui.shelf.loading import Loading
+from app.gui.shelf.planning import Planning, Setup
+from app.gui.shelf.scrolling import Inside
+from app.gui.shelf.setup_form import SetupForm
+from app.gui.shelf.token_field import TokenField
+from app.gui.shelf.verdict_view import VerdictView
+from app.gui.theme import set_role
+
+Json = dict[str, Any]
+
+
+class Details(QFrame):
+    """Shows one item; `pressed` with what to do and its setup."""
+
+    pressed = Signal(object, object)  # Do, Setup
+    recommend = Signal()
+
+    def __init__(
+        self, services: Services, judging: Judging, planning: Planning, loading: Loading
+    ) -> None:
+        super().__init__()
+        self._services, self._judging = services, judging
+        self._planning, self._loading = planning, loading
+        self.item: Item | None = None
+        self._need_bytes = 0  # of what does not fit
+        self._make()
+        self._wire()
+        self.show_item(None)
+
+    @property
+    def setup(self) -> Setup | None:
+        """The chosen model as it would be loaded."""
+        return self.form.setup(self.item, self.files.file) if self.item else None
+
+    def show_item(self, item: Item | None) -> None:
+        """Another model, or the same one with news of it."""
+        same = item is not None and self.item is not None and item.key == self.item.key
+        self.item = item
+        self._stack.setCurrentIndex(0 if item is None else 1)
+        if item is None:
+            self._planning.forget()
+            return
+        kept = self.files.file if same else None
+        self.about.show_item(item)
+        self.files.show_item(item, kept)
+        self.token.setVisible(bool(item.facts.get("gated")))
+        if not same:
+            self._begin(item)
+        self.plan()
+        self.tell_actions()
+
+    def plan(self) -> None:
+        """Ask what would come of the setup as it is."""
+        setup = self.setup
+        if setup is None:
+            return
+        if setup.item.kind is Kind.FOUND and not setup.item.files:
+            self._planning.forget()  # nothing of the one before is to arrive here
+        else:
+            self._planning.ask(setup)
+
+    def ask_token(self) -> None:
+        """A download was refused for want of one."""
+        self.token.show()
+        self.token.look()
+
+    def tell_actions(self) -> None:
+        """What can be done may be another."""
+        setup = self.setup
+        if setup is None:
+            return
+        mine = self._loading.model == setup.item.name
+        self.steps.setVisible(mine)
+        self._body.setVisible(not mine)
+        self._foot.setVisible(not mine)
+        if mine:
+            self.steps.show_steps(setup.item.name, self._loading.steps)
+        self.bar.show_actions(actions(setup, self._now()))
+        self._tell_lost(setup.item)
+
+    # inside
+
+    def _make(self) -> None:
+        set_role(self, "card")
+        theme, planning = self._services.theme, self._planning
+        self.about, self.files = AboutView(), FileChoice()
+        self.token = TokenField(self._services.client)
+        self.form = SetupForm(self._services.pool)
+        self.verdict = VerdictView(theme, self.form.context.choose, self.files.choose)
+        self.forecast = ForecastView(planning.measure, planning.stop_measuring)
+        self.steps = LoadSteps(self._loading.cancel)
+        self.lost = paragraph("", "error")
+        self.bar = ActionBar()
+        self._body = QWidget()
+        parts = column(self.verdict, self.forecast, line(), self.form, gap=sizes.L)
+        for one in (self.verdict.memory, self.forecast.reasons):
+            parts.addWidget(one)
+        self._body.setLayout(parts)
+        inner = QWidget()
+        box = column(self.about, self.files, self.token, self.lost, self.steps, self._body)
+        box.setSpacing(sizes.L)
+        box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
+        box.addStretch(1)
+        inner.setLayout(box)
+        self._area = Inside(inner)
+        self._foot = QWidget()
+        below = column(self.bar)
+        below.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
+        self._foot.setLayout(column(line(), below, gap=0))
+        whole = QWidget()
+        halves = column(self._area, self._foot, gap=0)
+        halves.setStretch(0, 1)
+        whole.setLayout(halves)
+        words = self.tr("Choose a model on the left to see whether it fits and how fast it runs.")
+        self._stack = QStackedWidget()
+        set_role(self._stack, "inside")
+        self._stack.addWidget(EmptyState(self.tr("No model chosen"), words))
+        self._stack.addWidget(whole)
+        self.setLayout(column(self._stack))
+
+    def _wire(self) -> None:
+        self.form.changed.connect(self._set_up)
+        self.files.changed.connect(self._file_chosen)
+        self.bar.pressed.connect(lambda do: self.pressed.emit(do, self.setup))
+        self.about.recommend.connect(self.recommend)
+        planning = self._planning
+        planning.planned.connect(self._planned)
+        planning.refused.connect(self._refused)
+        planning.estimated.connect(self._estimated)
+        planning.step.connect(self.forecast.show_step)
+        planning.measuring_changed.connect(self._measuring)
+        self._loading.changed.connect(self.tell_actions)
+
+    def _begin(self, item: Item) -> None:
+        """Nothing is known of it yet."""
+        loaded = self._services.pool.loaded or {}
+        mine = loaded.get("model") == item.name and item.is_here
+        self.form.show_item(item, loaded.get("context") if mine else None)
+        known = self._judging.of(item)
+        asks = item.kind is Kind.FOUND and not item.files
+        words = self.tr("Asking which files there are…") if asks else ""
+        if known is None or not item.is_here:
+            self.verdict.clear(words)
+            self.forecast.clear()
+        self._need_bytes = 0
+        if item.facts.get("gated"):
+            self.token.look()
+        self._area.verticalScrollBar().setValue(0)
+
+    def _set_up(self) -> None:
+        self.plan()
+        self.tell_actions()
+
+    def _file_chosen(self) -> None:
+        self.plan()
+        self.tell_actions()
+
+    def _planned(self, plan: Json) -> None:
+        judgement = self.verdict.show_plan(plan)
+        self.forecast.show_plan(plan)
+        self._need_bytes = 0
+        if self.item is not None and self._is_usual():
+            self._judging.put(self.item, judgement)
+        self.tell_actions()
+
+    def _refused(self, error: AppError) -> None:
+        judgement = self.verdict.show_error(error)
+        self.forecast.clear()
+        self._need_bytes = int(error.reason.facts.get("need_bytes") or 0)
+        if judgement is not None and self.item is not None and self._is_usual():
+            self._judging.put(self.item, judgement)
+        self.tell_actions()
+
+    def _estimated(self, found: Json) -> None:
+        if self.item is None:
+            return
+        known, best = self._judging.of(self.item), self.item.file() or {}
+        smaller = known.quantisation if known and self.files.file == best.get("file") else ""
+        splits = self.item.facts.get("splits") is not False
+        self.verdict.show_estimate(found, smaller, splits=splits)
+        if found["plan"] is not None:
+            self.forecast.show_shape(found["plan"])
+        else:
+            self.forecast.clear()
+        self.tell_actions()
+
+    def _measuring(self) -> None:
+        self.forecast.show_measuring(self._planning.measuring)
+        if not self._planning.measuring:
+            self.plan()
+
+    def _is_usual(self) -> bool:
+        """Whether the list would judge it with the same setup."""
+        setup = self.setup
+        return (
+            setup is not None and setup.users == 1 and not setup.without and self._usual_context()
+        )
+
+    def _usual_context(self) -> bool:
+        slider = self.form.context
+        return slider.context == slider.usual
+
+    def _now(self) -> Now:
+        pool = self._services.pool
+        this = next((one for one in pool.machines if one.get("this")), {})
+        may_try = 0 < self._need_bytes <= int(this.get("total_bytes") or 0)
+        return Now(
+            pool.loaded,
+            bool(self._loading.model),
+            self.verdict.judgement,
+            may_try,
+            pool.snapshot.get("downloads") or {},
+        )
+
+    def _tell_lost(self, item: Item) -> None:
+        loaded = self._services.pool.loaded or {}
+        lost = loaded.get("model") == item.name and loaded.get("state") in ("lost", "failed")
+        self.lost.setVisible(bool(lost and loaded.get("reason")))
+        self.lost.setText(str(loaded.get("reason") or ""))
+        mine = item.is_here and loaded.get("model") == item.name
+        self.forecast.show_fact(loaded.get("last_answer") if mine else None)

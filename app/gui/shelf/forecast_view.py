@@ -1,0 +1,155 @@
+"""How it would run: two figures, the shape with its reason, and what would help most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtWidgets import QProgressBar, QWidget
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import clear, column, row
+from app.gui.parts.text import Elided, label, paragraph
+
+Json = dict[str, Any]
+
+
+class Figure(QWidget):
+    """A number, large, with what it is below it."""
+
+    def __init__(self, caption: str) -> None:
+        super().__init__()
+        self._figure, self._caption = label("", "figure"), Elided(caption, "caption")
+        self.setLayout(column(self._figure, self._caption, gap=0))
+
+    def say(self, figure: str, caption: str) -> None:
+        self._figure.setText(figure)
+        self._caption.say(caption)
+        self._figure.setAccessibleName(f"{caption}: {figure}")
+
+    @property
+    def text(self) -> str:
+        return self._figure.text()
+
+
+class ForecastView(QWidget):
+    """`measure` and `stop` begin and end a measurement; `reasons` stands elsewhere on the page."""
+
+    def __init__(self, measure: Callable[[], object], stop: Callable[[], object]) -> None:
+        super().__init__()
+        self.rate, self.first = Figure(self.tr("forecast")), Figure(self.tr("first token"))
+        self._figures = QWidget()
+        figures = row(self.rate, self.first, gap=sizes.L)
+        figures.setStretch(0, 1)
+        figures.setStretch(1, 1)
+        self._figures.setLayout(figures)
+        self.fact = paragraph("", "muted")
+        self.fact.hide()
+        self._unmeasured = paragraph(
+            self.tr("Not measured yet. A test of about ten seconds makes a forecast."), "muted"
+        )
+        self.measure = button(self.tr("Measure now"), measure)
+        self._stop = button(self.tr("Cancel"), stop)
+        self._bar = QProgressBar()
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName(self.tr("Measuring"))
+        self._step = label("", "caption")
+        self._reasons, self._advice = column(gap=sizes.S), column(gap=sizes.S)
+        self._said: tuple[list[str], list[str]] = ([], [])
+        self._why = label(self.tr("Why this way"), "section")
+        self._help = label(self.tr("What would help"), "section")
+        actions = row(self.measure, self._stop, None)
+        self.setLayout(
+            column(self._figures, self.fact, self._unmeasured, actions, self._step, self._bar)
+        )
+        self.reasons = QWidget()
+        self.reasons.setLayout(column(self._why, self._reasons, self._help, self._advice))
+        self.show_measuring(False)
+
+    def show_plan(self, plan: Json) -> None:
+        """Of a model that is here."""
+        forecast = plan.get("forecast")
+        self._figures.setVisible(forecast is not None)
+        self._unmeasured.setVisible(forecast is None and not self._stop.isVisibleTo(self))
+        self.measure.setVisible(forecast is None and not self._stop.isVisibleTo(self))
+        if forecast is not None:
+            self._show_figures(forecast, plan)
+        codes = [one["code"] for one in plan.get("why") or []]
+        lines = [
+            str(sentence)
+            for code, sentence in zip(codes, plan["reasons"], strict=False)
+            if forecast is not None or not str(code).startswith("plan_unmeasured")
+        ]
+        self._say(lines, [str(one["sentence"]) for one in plan.get("advice") or []])
+        self.show()
+
+    def show_fact(self, last: Json | None) -> None:
+        """What the last answer was, beside what was forecast for just that one."""
+        self.fact.setVisible(last is not None)
+        if last is not None:
+            words = self.tr(
+                "Last answer: {rate}, forecast {rate_before}; first token after {first}, "
+                "forecast {first_before}."
+            )
+            self.fact.setText(
+                words.format(
+                    rate=formats.speed(last["tok_s"]),
+                    rate_before=formats.speed(last["forecast_tok_s"]),
+                    first=formats.seconds(last["ttft_s"]),
+                    first_before=formats.seconds(last["forecast_ttft_s"]),
+                )
+            )
+
+    def show_shape(self, plan: Json) -> None:
+        """Of a model that is not here: where it would go, and no figure."""
+        self.hide()
+        self._say([str(reason) for reason in plan["reasons"]], [])
+
+    def show_measuring(self, on: bool) -> None:
+        self._stop.setVisible(on)
+        self._bar.setVisible(on)
+        self._step.setVisible(on)
+        if on:
+            self._unmeasured.hide()
+            self.measure.hide()
+            self._bar.setRange(0, 0)
+            self._step.setText(self.tr("Measuring…"))
+
+    def show_step(self, progress: Json) -> None:
+        """Where a measurement stands."""
+        done, total = int(progress.get("done") or 0), int(progress.get("total") or 0)
+        self._bar.setRange(0, max(total, 1))
+        self._bar.setValue(done)
+        name = progress.get("machine")
+        words = self.tr("Measuring {machine}…") if name else self.tr("Measuring…")
+        self._step.setText(words.format(machine=name))
+
+    def _show_figures(self, forecast: Json, plan: Json) -> None:
+        users = int(plan["users"])
+        rate = forecast["together_tok_s"] if users > 1 else forecast["decode_tok_s"]
+        caption = self.tr("forecast, {count} people together") if users > 1 else self.tr("forecast")
+        self.rate.say(formats.speed(rate), caption.format(count=users))
+        tokens = int((plan.get("from") or {}).get("prompt_tokens") or 0)
+        first = self.tr("first token (prompt of {count})").format(count=formats.number(tokens))
+        self.first.say(formats.seconds(forecast["ttft_s"]), first)
+
+    def _say(self, reasons: list[str], advice: list[str]) -> None:
+        if (reasons, advice) != self._said:
+            self._said = (reasons, advice)
+            for box, sentences, role in (
+                (self._reasons, reasons, "muted"),
+                (self._advice, advice, ""),
+            ):
+                clear(box)
+                for sentence in sentences:
+                    box.addWidget(paragraph(sentence, role))
+        self._why.setVisible(bool(reasons))
+        self._help.setVisible(bool(advice))
+        self.reasons.setVisible(bool(reasons or advice))
+
+    def clear(self) -> None:
+        """Nothing is known."""
+        self.hide()
+        self.reasons.hide()

@@ -1,0 +1,87 @@
+"""Where each machine stands while a model is loaded: checking, copying, loading, a known answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import clear, column, row
+from app.gui.parts.text import Elided, label
+
+Json = dict[str, Any]
+translate = QCoreApplication.translate
+WHOLE = 1000  # steps of a bar
+
+
+def step_words(step: Json) -> str:
+    """What a machine does now."""
+    words = {
+        "hashing": translate("Models", "Checking the file"),
+        "measuring": translate("Models", "Measuring"),
+        "cutting": translate("Models", "Preparing its layers"),
+        "sending": translate("Models", "Copying its layers"),
+        "loading": translate("Models", "Loading its layers"),
+    }
+    said = words.get(str(step.get("step")), translate("Models", "Working"))
+    if is_over(step) and step.get("step") == "loading":
+        return translate("Models", "Loaded")
+    done, total = step.get("done") or 0, step.get("total") or 0
+    if step.get("unit") == "bytes" and total:
+        amounts = translate("Models", "{done} of {total}").format(
+            done=formats.size(done), total=formats.size(total)
+        )
+        return f"{said}, {amounts}"
+    return said
+
+
+def is_over(step: Json) -> bool:
+    return bool(step.get("total")) and step.get("done") == step.get("total")
+
+
+class LoadSteps(QWidget):
+    """A line for each machine, and Cancel."""
+
+    def __init__(self, cancel: Callable[[], object]) -> None:
+        super().__init__()
+        self._lines: dict[str, tuple[QLabel, QProgressBar]] = {}
+        self.title = label("", "section")
+        self._rows = column(gap=sizes.M)
+        self.cancel = button(self.tr("Cancel"), cancel)
+        self.setLayout(column(self.title, self._rows, row(self.cancel, None), gap=sizes.M))
+
+    def show_steps(self, model: str, steps: list[Json]) -> None:
+        """The newest step of each machine."""
+        names = [str(step.get("machine") or "") for step in steps]
+        if names != list(self._lines):
+            self._make(names)
+        for name, step in zip(names, steps, strict=True):
+            words, bar = self._lines[name]
+            words.setText(step_words(step))
+            done, total = float(step.get("done") or 0), float(step.get("total") or 0)
+            bar.setRange(0, WHOLE if total > 1 or is_over(step) else 0)
+            bar.setValue(round(WHOLE * done / total) if total else 0)
+        self.title.setText(self._headline(model, steps))
+
+    def _headline(self, model: str, steps: list[Json]) -> str:
+        loaded = [step.get("step") == "loading" and is_over(step) for step in steps]
+        if loaded and all(loaded):
+            return self.tr("Checking {model} with a known answer").format(model=model)
+        return self.tr("Loading {model}").format(model=model)
+
+    def _make(self, names: list[str]) -> None:
+        clear(self._rows)
+        self._lines = {}
+        for name in names:
+            words, bar = label("", "muted"), QProgressBar()
+            bar.setTextVisible(False)
+            bar.setAccessibleName(name or self.tr("Progress"))
+            head = row(Elided(name or self.tr("This file")), words)
+            head.setStretch(0, 1)
+            self._rows.addLayout(column(head, bar, gap=sizes.XS))
+            self._lines[name] = (words, bar)

@@ -1,0 +1,108 @@
+"""Brings a model up on the machines, and knows where each of them stands with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from app.core.errors import AppError
+from app.gui.pool import Pool
+from app.gui.shelf.calls import Calls
+from app.gui.shelf.planning import Setup
+
+Json = dict[str, Any]
+LOAD, UNLOAD = "load", "unload"
+
+
+class Loading(QObject):
+    """One load at a time. What another face loads is seen as well."""
+
+    changed = Signal()
+    loaded = Signal(object)  # Json, what the node says of the loaded model
+    failed = Signal(object)  # AppError
+
+    def __init__(self, pool: Pool, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pool, self._calls = pool, Calls()
+        self._model = ""
+        self._progress: dict[str, Json] = {}
+        self._was: object = None
+        pool.changed.connect(self._look)
+
+    @property
+    def model(self) -> str:
+        """The name of the model that is on its way; empty: none is."""
+        if self._calls.running(LOAD):
+            return self._model
+        now = self._pool.loaded or {}
+        return str(now.get("model")) if now.get("state") == "loading" else ""
+
+    @property
+    def steps(self) -> list[Json]:
+        """The newest step of each machine."""
+        now = self._pool.loaded or {}
+        told = (now.get("progress") or {}) if now.get("state") == "loading" else {}
+        every = {**self._progress, **told} if self._calls.running(LOAD) else told
+        named = {key: step for key, step in every.items() if step.get("machine")}
+        return list((named or every).values())
+
+    def start(self, setup: Setup, *, anyway: bool = False) -> None:
+        """Load it. What is loaded now stays until it is clear that the new one fits."""
+        self._model, self._progress = setup.item.name, {}
+        body = setup.order() | ({"anyway": True} if anyway else {})
+        client = self._pool.client
+        call = client.call("POST", "/load", body, self._done, self._refused, self._stepped)
+        self._calls.keep(LOAD, call)
+        self.changed.emit()
+
+    def cancel(self) -> None:
+        """Nothing is loaded then."""
+        if self._calls.running(LOAD):
+            self._calls.end(LOAD)
+            self.changed.emit()
+        else:
+            self.unload()
+
+    def unload(self) -> None:
+        """Give the memory back on every machine."""
+        call = self._pool.client.post("/unload", None, self._unloaded, self._not_unloaded)
+        self._calls.keep(UNLOAD, call)
+
+    def end(self) -> None:
+        self._calls.end_all()
+
+    def _stepped(self, line: Json) -> None:
+        step = line.get("progress")
+        if isinstance(step, dict):
+            self._progress[str(step.get("machine"))] = step
+            self.changed.emit()
+
+    def _done(self, answer: Json) -> None:
+        self._calls.done(LOAD)
+        self.changed.emit()
+        self.loaded.emit(answer["loaded"])
+
+    def _refused(self, error: AppError) -> None:
+        self._calls.done(LOAD)
+        self.changed.emit()
+        self.failed.emit(error)
+
+    def _unloaded(self, _: Json) -> None:
+        self._calls.done(UNLOAD)
+        self.changed.emit()
+
+    def _not_unloaded(self, error: AppError) -> None:
+        self._calls.done(UNLOAD)
+        self.failed.emit(error)
+
+    def _look(self) -> None:
+        """Tell it when the loaded model, or a step of it, is another."""
+        now = self._pool.loaded or {}
+        seen = (
+            now.get("model"), now.get("state"), str(now.get("progress")),
+            str(now.get("last_answer")),
+        )  # fmt: skip
+        if seen != self._was:
+            self._was = seen
+            self.changed.emit()

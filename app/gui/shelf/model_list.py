@@ -1,0 +1,228 @@
+"""The left side: search, filter, and the list of models in its sections."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QLineEdit,
+    QListView,
+    QStackedWidget,
+    QWidget,
+)
+
+from app.gui import theme as sizes
+from app.gui.icons import icon
+from app.gui.parts.buttons import button
+from app.gui.parts.empty_state import EmptyState
+from app.gui.parts.layouts import column, row
+from app.gui.services import Services
+from app.gui.shelf.item import Item
+from app.gui.shelf.judging import Judging
+from app.gui.shelf.library import Library, chosen
+from app.gui.shelf.row_painter import RowPainter
+from app.gui.shelf.rows import ITEM_ROLE, Row, Rows
+
+ALL, FITS, HERE = "all", "fits", "here"
+LEAST_WORDS = 2  # characters of an online search
+
+
+class ModelList(QWidget):
+    """`picked` when another model is chosen; None: there is nothing to choose."""
+
+    picked = Signal(object)  # Item | None
+    entered = Signal()  # Enter or a double click on a line
+
+    def __init__(self, services: Services, library: Library, judging: Judging) -> None:
+        super().__init__()
+        self._services, self._library, self._judging = services, library, judging
+        self.chosen_key = ""
+        self._make_fields()
+        self._make_list()
+        self._online = button("", self._search_online, "link")
+        self._online.hide()
+        self._all = button(self.tr("Show all"), self.show_all)
+        self._empty = EmptyState("", "", self._all)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.view)
+        self._stack.addWidget(self._empty)
+        box = column(row(self.search, self.filter, gap=sizes.S), gap=sizes.S)
+        box.addLayout(row(self._online, None))
+        box.addWidget(self._stack, 1)
+        self.setLayout(box)
+        library.changed.connect(self.refresh)
+        library.search_changed.connect(self._tell_search)
+        judging.changed.connect(self.refresh)
+        services.pool.changed.connect(self.refresh_marks)
+        self._marked = ""
+        self.refresh()
+        services.theme.changed.connect(self._paint)
+        self._paint()
+
+    def select(self, key: str) -> bool:
+        """Choose a model by its key."""
+        place = self.rows.place(key)
+        if not place.isValid():
+            return False
+        self.view.setCurrentIndex(place)
+        self.view.scrollTo(place)
+        return True
+
+    def show_all(self) -> None:
+        self.search.clear()
+        self.filter.setCurrentIndex(0)
+
+    def items(self) -> list[Item]:
+        """Every model there is, shown or not."""
+        library = self._library
+        return [*library.shelf, *library.others, *library.offers, *library.found]
+
+    def refresh(self) -> None:
+        """Show what the library and the verdicts say now; the choice stays."""
+        rows = self._sections()
+        blocked = self.view.selectionModel().blockSignals(True)
+        self.rows.show(rows)
+        place = self.rows.place(self.chosen_key)
+        self.view.setCurrentIndex(place)
+        self.view.selectionModel().blockSignals(blocked)
+        self.view.viewport().update()
+        shown = [one.item for one in rows if one.item is not None]
+        self._stack.setCurrentIndex(0 if shown else 1)
+        self._tell_empty()
+        if not place.isValid() and shown and not self.chosen_key and self._library.has_shelf:
+            self.select(shown[0].key)
+
+    def refresh_marks(self) -> None:
+        """Another model is loaded."""
+        loaded = self._services.pool.loaded or {}
+        now = f"{loaded.get('model')} {loaded.get('state')}"
+        if now != self._marked:
+            self._marked = now
+            self.refresh()
+
+    # inside
+
+    def _make_fields(self) -> None:
+        self.search = QLineEdit()
+        self.search.setPlaceholderText(self.tr("Search models"))
+        self.search.setAccessibleName(self.tr("Search models"))
+        self.search.setClearButtonEnabled(True)
+        self.search.setMaxLength(200)
+        self.search.textChanged.connect(self._searched)
+        self.search.returnPressed.connect(self._search_online)
+        self._glass = self.search.addAction(
+            icon("search", self._services.theme.colours.muted),
+            QLineEdit.ActionPosition.LeadingPosition,
+        )
+        self.filter = QComboBox()
+        self.filter.setAccessibleName(self.tr("Which models"))
+        self.filter.addItem(self.tr("All models"), ALL)
+        self.filter.addItem(self.tr("What fits"), FITS)
+        self.filter.addItem(self.tr("On this computer"), HERE)
+        self.filter.currentIndexChanged.connect(lambda _: self.refresh())
+        find = QShortcut(QKeySequence.StandardKey.Find, self, self.search.setFocus)
+        find.setContext(Qt.ShortcutContext.WindowShortcut)
+
+    def _make_list(self) -> None:
+        self.rows = Rows(self)
+        self.view = QListView()
+        self.view.setAccessibleName(self.tr("Models"))
+        self.view.setModel(self.rows)
+        self.view.setItemDelegate(RowPainter(self._services.theme, self.view))
+        self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.view.setMouseTracking(True)
+        self.view.setLayoutMode(QListView.LayoutMode.Batched)  # there may be thousands
+        self.view.selectionModel().currentChanged.connect(self._current)
+        self.view.activated.connect(lambda _: self.entered.emit())
+
+    def _sections(self) -> list[Row]:
+        library, words = self._library, self.search.text()
+        kind = str(self.filter.currentData())
+        elsewhere = [] if kind == HERE else library.offers
+        others = self.tr("Found in other apps: {count}")
+        sections = [
+            (self.tr("On this computer"), chosen(library.shelf, words)),
+            (others.format(count=len(library.others)), chosen(library.others, words)),
+            (self.tr("Catalogue"), chosen(elsewhere, words)),
+            (self.tr("On Hugging Face"), [] if kind == HERE else library.found),
+        ]
+        rows: list[Row] = []
+        for heading, items in sections:
+            shown = [self._row(item) for item in items]
+            if kind == FITS:
+                shown = [one for one in shown if _may_fit(one)]
+            if shown:
+                rows += [Row(heading), *shown]
+        return rows
+
+    def _tell_empty(self) -> None:
+        """Why there is no line, and what to press."""
+        here, words = self._library.has_shelf, self.search.text().strip()
+        self._all.setVisible(here)
+        if not here:
+            title = self.tr("No models to show yet")
+            sentence = self.tr("They appear as soon as the background service runs.")
+        else:
+            title = self.tr("No model matches")
+            sentence = (
+                self.tr("Nothing here is called so. Search online for it, or show all models.")
+                if words
+                else self.tr("Nothing here fits the memory that is lent now.")
+            )
+        self._empty.title.setText(title)
+        self._empty.sentence.setText(sentence)
+
+    def _row(self, item: Item) -> Row:
+        loaded = self._services.pool.loaded or {}
+        mark = ""
+        if item.is_here and loaded.get("model") == item.name:
+            words = {"ready": self.tr("Loaded"), "loading": self.tr("Loading…")}
+            mark = words.get(str(loaded.get("state")), self.tr("Lost"))
+        elif item.facts.get("missing"):
+            mark = self.tr("File is gone")
+        return Row(item=item, judgement=self._judging.of(item), mark=mark)
+
+    def _current(self, index: QModelIndex, _: QModelIndex) -> None:
+        one: Row | None = index.data(ITEM_ROLE) if index.isValid() else None
+        if one is not None and one.item is not None:
+            self.chosen_key = one.item.key
+            self.picked.emit(one.item)
+
+    def _searched(self, words: str) -> None:
+        if self._library.searched and words.strip() != self._library.searched:
+            self._library.stop_search()
+        self._tell_search()
+        self.refresh()
+
+    def _search_online(self) -> None:
+        words = self.search.text().strip()
+        if self._library.searching:
+            self._library.stop_search()
+        elif len(words) >= LEAST_WORDS and words != self._library.searched:
+            self._library.search(words)
+
+    def _tell_search(self) -> None:
+        words = self.search.text().strip()
+        if self._library.searching:
+            text = self.tr("Searching huggingface.co… Stop")
+        elif self._library.searched == words and words:
+            none = not self._library.found
+            text = self.tr("Nothing found on Hugging Face") if none else ""
+        else:
+            text = self.tr("Search Hugging Face for “{words}”").format(words=words)
+        self._online.setText(text)
+        self._online.setEnabled(self._library.searched != words or self._library.searching)
+        self._online.setVisible(len(words) >= LEAST_WORDS and bool(text))
+
+    def _paint(self) -> None:
+        self._glass.setIcon(icon("search", self._services.theme.colours.muted))
+        self.view.doItemsLayout()
+        self.view.viewport().update()
+
+
+def _may_fit(one: Row) -> bool:
+    judgement = one.judgement
+    return judgement is not None and (judgement.fits or bool(judgement.quantisation))

@@ -1,0 +1,304 @@
+"""The page of models: a list at the left, the chosen one at the right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import (
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDropEvent,
+    QKeySequence,
+    QShortcut,
+    QShowEvent,
+)
+from PySide6.QtWidgets import QFileDialog, QSplitter, QWidget
+
+from app.core.errors import AppError
+from app.gui import pages
+from app.gui import theme as sizes
+from app.gui.announce import announce
+from app.gui.page import Page
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import column
+from app.gui.services import Services
+from app.gui.shelf.actions import Do
+from app.gui.shelf.details import Details
+from app.gui.shelf.drop_hint import DropHint, local_files
+from app.gui.shelf.importing import Importing
+from app.gui.shelf.item import Item, Kind
+from app.gui.shelf.judging import Judging, recommended
+from app.gui.shelf.library import Library
+from app.gui.shelf.loading import Loading
+from app.gui.shelf.model_list import ModelList
+from app.gui.shelf.planning import Planning, Setup
+from app.gui.shelf.removal import Removal
+from app.gui.shelf.transfers import Transfers
+from app.gui.shelf.watch import Watch
+from app.gui.theme import set_role
+
+Json = dict[str, Any]
+TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")
+
+
+class ModelsPage(Page):
+    """Wires list, details and what is under way; each of them asks the node itself."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, "")
+        self.title.setText(self.tr("Models"))
+        client, pool = services.client, services.pool
+        self.library, self.judging = Library(client, self), Judging(client, self)
+        self.planning, self.loading = Planning(client, self), Loading(pool, self)
+        self.importing, self.watch = Importing(client, self), Watch(pool, self)
+        self.removal = Removal(self, client, self.importing)
+        self.list = ModelList(services, self.library, self.judging)
+        self.details = Details(services, self.judging, self.planning, self.loading)
+        self.transfers = Transfers(services, self.importing)
+        self._wanted = ""  # the model to choose as soon as it is in the list
+        self._was_there = False
+        self._looked = False
+        self._hint = DropHint(self)
+        self.setAcceptDrops(True)
+        self.head.addWidget(button(self.tr("Import a file…"), self.choose_file))
+        self.content.addWidget(self._halves(), 1)
+        self._wire()
+
+    def shown(self) -> None:
+        """Ask for everything, the first time and whenever the node was away."""
+        if self.services.pool.is_there and not self._looked:
+            self._looked = True
+            self.library.look()
+            self.library.look_in_other_apps()
+        else:
+            self._judge()
+        if self.focusWidget() is None:
+            self.list.view.setFocus()
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        """A window that was hidden, or started hidden, comes up with this page."""
+        super().showEvent(event)
+        self.shown()
+
+    def choose_file(self) -> None:
+        """Ask for a GGUF file of this computer."""
+        dialog = QFileDialog(self, self.tr("Import a model"))
+        dialog.setNameFilter(self.tr("GGUF models (*.gguf)"))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.filesSelected.connect(self.take_in)
+        dialog.open()
+
+    def take_in(self, paths: list[str]) -> None:
+        """Put these files on the shelf."""
+        for path in paths:
+            self.importing.add(path)
+
+    def end(self) -> None:
+        """Hear nothing more of the node."""
+        for one in (self.library, self.judging, self.loading, self.importing, self.transfers):
+            one.end()
+        self.planning.forget()
+        self.details.token.end()
+        self.removal.end()
+
+    # inside
+
+    def _halves(self) -> QWidget:
+        left = QWidget()
+        inner = column(self.list, self.transfers, gap=sizes.M)
+        inner.setStretch(0, 1)
+        left.setLayout(inner)
+        halves = QSplitter(Qt.Orientation.Horizontal)
+        halves.addWidget(left)
+        halves.addWidget(self.details)
+        set_role(halves, "apart")
+        halves.setHandleWidth(sizes.XL)
+        halves.setChildrenCollapsible(False)
+        halves.setSizes([sizes.CHAT_WIDTH * 6 // 10, sizes.CHAT_WIDTH * 5 // 10])
+        halves.setStretchFactor(0, 6)
+        halves.setStretchFactor(1, 5)
+        return halves
+
+    def _wire(self) -> None:
+        self.list.picked.connect(self._picked)
+        self.list.entered.connect(self.details.bar.focus)
+        self.details.pressed.connect(self._do)
+        self.details.recommend.connect(self._recommend)
+        self.library.changed.connect(self._listed)
+        self.library.files_came.connect(self._files_came)
+        self.watch.shelf.connect(self._look_again)
+        self.watch.downloads.connect(self._look_at_offers)
+        self.watch.memory.connect(self._judge)
+        self.watch.ended.connect(self._download_ended)
+        self.loading.loaded.connect(self._loaded)
+        self.loading.failed.connect(self._load_failed)
+        self.importing.imported.connect(self._imported)
+        self.details.token.kept.connect(self._token_kept)
+        for one in (self.library, self.importing, self.transfers, self.removal):
+            one.failed.connect(self.fail)
+        self.details.token.failed.connect(self.fail)
+        self.transfers.cancel_asked.connect(self._ask_cancel)
+        self.services.pool.link_changed.connect(self._link)
+        delete = QShortcut(QKeySequence.StandardKey.Delete, self.list.view, self._delete_key)
+        delete.setContext(Qt.ShortcutContext.WidgetShortcut)
+
+    def _link(self) -> None:
+        """The node came back: all of it may be another."""
+        there = self.services.pool.is_there
+        if there and not self._was_there:
+            self._looked = False
+            if self.isVisible():
+                self.shown()
+        self._was_there = there
+
+    def _look_again(self) -> None:
+        if self._looked:
+            self.library.look()
+
+    def _look_at_offers(self) -> None:
+        """A download began or ended: the catalogue says so beside its file."""
+        self.details.tell_actions()
+        self._look_again()
+
+    def _listed(self) -> None:
+        """The lists are others now."""
+        if self._wanted and self.list.select(self._wanted):
+            self._wanted = ""
+        now = self.library.item(self.list.chosen_key)
+        if now is None and self.library.has_shelf:
+            self.list.chosen_key = ""
+            self.list.refresh()
+        elif now is not None and now != self.details.item:
+            self.details.show_item(now)
+        self._judge()
+
+    def _judge(self) -> None:
+        """Memory may have changed; a page that nobody sees waits until it is shown."""
+        if self._looked and self.isVisible():
+            self.judging.ask(self.list.items())
+            self.details.plan()
+
+    def _picked(self, item: Item) -> None:
+        self.details.show_item(item)
+        if item.kind is Kind.FOUND and not item.files:
+            self.library.ask_files(item)
+
+    def _show(self, key: str) -> None:
+        """Choose it, as soon as it is in the list."""
+        self.list.show_all()
+        if not self.list.select(key):
+            self._wanted = key
+            self.library.look()
+
+    def _files_came(self, item: Item) -> None:
+        if item.key == self.list.chosen_key:
+            self.details.show_item(item)
+
+    def _do(self, what: Do, setup: Setup) -> None:
+        item = setup.item
+        match what:
+            case Do.LOAD:
+                self.notice.clear()
+                self.loading.start(setup)
+            case Do.ANYWAY:
+                self.removal.ask_anyway(item.name, lambda: self.loading.start(setup, anyway=True))
+            case Do.UNLOAD:
+                self.loading.unload()
+            case Do.CHAT:
+                self.services.go(pages.CHAT)
+            case Do.DOWNLOAD:
+                self._download(item, setup.file)
+            case Do.SHOW:
+                file = item.file(setup.file) or {}
+                self._show(f"shelf:{file.get('on_shelf')}")
+            case Do.TAKE_IN:
+                self.importing.add(str(item.facts["path"]), str(item.facts["name"]))
+            case Do.REMOVE | Do.DELETE:
+                self.removal.ask(item)
+
+    def _delete_key(self) -> None:
+        found = {Do.DELETE, Do.REMOVE} & set(self.details.bar.buttons)
+        if found and self.details.item is not None:
+            self.removal.ask(self.details.item)
+
+    def _download(self, item: Item, name: str | None) -> None:
+        file = item.file(name)
+        if file is None:
+            return
+        self.notice.clear()
+        body = {
+            "repository": item.facts["repository"],
+            "file": file["file"],
+            "revision": item.facts.get("revision"),
+        }
+        self.transfers.begin(body)
+
+    def _download_ended(self, download: Json) -> None:
+        if download["state"] == "done":
+            words = self.tr("{name} is downloaded and checked.").format(name=download["name"])
+            key = f"shelf:{download['model']}"
+            self.notice.say(words, "info", (self.tr("Show it"), lambda: self._show(key)))
+        elif download.get("code") in TOKEN_CODES:
+            self.details.ask_token()
+
+    def _token_kept(self) -> None:
+        """Downloads that wanted it go on."""
+        for one in self.transfers.downloads():
+            if one.get("code") in TOKEN_CODES:
+                self.transfers.resume(str(one["id"]))
+
+    def _imported(self, model: Json) -> None:
+        self._show(f"shelf:{model['name']}")
+        if model.get("from") or self.library.others:
+            self.library.look_in_other_apps()
+
+    def _loaded(self, loaded: Json) -> None:
+        words = self.tr("{model} is ready.").format(model=loaded["model"])
+        announce(self, words)
+        self.notice.clear()
+
+    def _load_failed(self, error: AppError) -> None:
+        """With the context that would fit, where one does."""
+        context = int(error.reason.facts.get("fits_context") or 0)
+        choose = self.details.form.context.choose
+        smaller = (self.tr("Use a smaller context"), lambda: choose(context))
+        self.fail(error, *([smaller] if context else []))
+        self.details.plan()
+
+    def _ask_cancel(self, download: Json) -> None:
+        ident = str(download["id"])
+        self.removal.ask_cancel(download, lambda: self.transfers.drop(ident))
+
+    def _recommend(self) -> None:
+        """A model beside the Guide that fits: one that is here, or one of the catalogue."""
+        item = recommended(self.library, self.judging)
+        if item is not None:
+            self._show(item.key)
+            return
+        self.notice.say(
+            self.tr(
+                "No larger model fits the memory that is lent now. Add a machine, or lend more."
+            ),
+            "info",
+            (self.tr("Add a machine"), lambda: self.services.go(pages.POOL)),
+        )
+
+    def fail(self, error: AppError, *actions: Any) -> None:
+        super().fail(error, *actions)
+        if error.reason.code in TOKEN_CODES:
+            self.details.ask_token()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802  Qt's name
+        if local_files(event.mimeData()):
+            event.acceptProposedAction()
+            self._hint.cover()
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802  Qt's name
+        self._hint.hide()
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802  Qt's name
+        self._hint.hide()
+        event.acceptProposedAction()
+        self.take_in(local_files(event.mimeData()))

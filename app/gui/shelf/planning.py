@@ -1,0 +1,144 @@
+"""Plans the chosen model as it is set up now: quickly while a slider moves, or after a measurement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.core.errors import AppError
+from app.gui.node_client import NodeClient
+from app.gui.shelf.calls import Calls
+from app.gui.shelf.item import Item
+from app.gui.shelf.sketches import sketch
+
+Json = dict[str, Any]
+PAUSE_MS = 60  # of a moving slider, before the node is asked
+PLAN, MEASURE = "plan", "measure"
+KEY = "chosen"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a model would be loaded for. context None: what the node takes by itself."""
+
+    item: Item
+    file: str | None = None
+    context: int | None = None
+    users: int = 1
+    without: tuple[str, ...] = ()
+
+    def order(self) -> Json:
+        """The body of a plan or a load."""
+        return {
+            "model": self.item.name,
+            "context": self.context,
+            "users": self.users,
+            "without": list(self.without),
+        }
+
+
+class Planning(QObject):
+    """The newest setup counts; what was asked before is not heard any more."""
+
+    planned = Signal(object)  # a Plan, as the node's /plan answers
+    refused = Signal(object)  # AppError
+    estimated = Signal(object)  # a verdict with its plan, of what is not here
+    step = Signal(object)  # progress of a measurement
+    measuring_changed = Signal()
+
+    def __init__(self, client: NodeClient, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._client, self._calls = client, Calls()
+        self._setup: Setup | None = None
+        self._again = False  # another setup came while one was planned
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(PAUSE_MS)
+        self._soon.timeout.connect(self._ask)
+
+    @property
+    def measuring(self) -> bool:
+        return self._calls.running(MEASURE)
+
+    def ask(self, setup: Setup) -> None:
+        """Plan this, in a moment; while a slider moves, now and then."""
+        self.stop_measuring()
+        if self._setup is not None and self._setup.item.key != setup.item.key:
+            self._calls.end(PLAN)
+        self._setup = setup
+        if not self._soon.isActive():
+            self._soon.start()
+
+    def forget(self) -> None:
+        """Nothing is chosen."""
+        self._setup = None
+        self._soon.stop()
+        self._calls.end_all()
+
+    def measure(self) -> None:
+        """Measure every machine with the chosen model, some ten seconds, and plan with that."""
+        setup = self._setup
+        if setup is None or not setup.item.is_here:
+            return
+        self._soon.stop()
+        self._calls.end(PLAN)
+        body = setup.order() | {"measure": True}
+        call = self._client.call(
+            "POST", "/plan", body, self._measured, self._not_measured, self._stepped
+        )
+        self._calls.keep(MEASURE, call)
+        self.measuring_changed.emit()
+
+    def stop_measuring(self) -> None:
+        if self.measuring:
+            self._calls.end(MEASURE)
+            self.measuring_changed.emit()
+
+    def _ask(self) -> None:
+        setup, self._again = self._setup, self._calls.running(PLAN)
+        if setup is None or self._again:
+            return
+        if setup.item.is_here:
+            body = setup.order() | {"measure": False}
+            call = self._client.call("POST", "/plan", body, self._planned, self._refused)
+            self._calls.keep(PLAN, call)
+            return
+        made = sketch(setup.item, setup.item.file(setup.file), KEY)
+        if made is None:
+            return
+        body = {"sketches": [made], "place": True} | setup.order()
+        del body["model"]
+        self._calls.keep(PLAN, self._client.post("/verdicts", body, self._judged, self._refused))
+
+    def _planned(self, plan: Json) -> None:
+        self._over()
+        self.planned.emit(plan)
+
+    def _refused(self, error: AppError) -> None:
+        self._over()
+        self.refused.emit(error)
+
+    def _judged(self, answer: Json) -> None:
+        self._over()
+        self.estimated.emit(answer["verdicts"][KEY])
+
+    def _over(self) -> None:
+        self._calls.done(PLAN)
+        if self._again:
+            self._soon.start()
+
+    def _stepped(self, line: Json) -> None:
+        if "progress" in line:
+            self.step.emit(line["progress"])
+
+    def _measured(self, plan: Json) -> None:
+        self._calls.done(MEASURE)
+        self.measuring_changed.emit()
+        self.planned.emit(plan)
+
+    def _not_measured(self, error: AppError) -> None:
+        self._calls.done(MEASURE)
+        self.measuring_changed.emit()
+        self.refused.emit(error)

@@ -1,0 +1,51 @@
+"""How the chosen model is to be loaded: context, people at once, machines."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QSpinBox, QWidget
+
+from app.gui import theme as sizes
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import label
+from app.gui.pool import Pool
+from app.gui.shelf.context_slider import ContextSlider
+from app.gui.shelf.item import Item
+from app.gui.shelf.machine_ticks import MachineTicks
+from app.gui.shelf.planning import Setup
+from app.gui.shelf.sketches import MOST_CONTEXT
+
+MOST_PEOPLE = 16
+LONG = 1 << 17  # offered where nobody says what a model was trained for
+
+
+class SetupForm(QWidget):
+    """`changed` at every move; nothing is loaded by it."""
+
+    changed = Signal()
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__()
+        self.context = ContextSlider()
+        self.people = QSpinBox()
+        self.people.setRange(1, MOST_PEOPLE)
+        self.people.setAccessibleName(self.tr("People at once"))
+        self.machines = MachineTicks(pool)
+        self.people.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        title = label(self.tr("People at once"))
+        title.setBuddy(self.people)
+        box = column(self.context, row(title, None, self.people), self.machines, gap=sizes.M)
+        self.setLayout(box)
+        self.context.moved.connect(lambda _: self.changed.emit())
+        self.people.valueChanged.connect(lambda _: self.changed.emit())
+        self.machines.changed.connect(self.changed)
+
+    def show_item(self, item: Item, context: int | None) -> None:
+        """Contexts of another model. context: what it is loaded with; None: the usual one."""
+        most = int(item.facts.get("context_length") or LONG)
+        self.context.offer(min(most, MOST_CONTEXT), context)
+        self.machines.offer(splits=item.facts.get("splits") is not False)
+
+    def setup(self, item: Item, file: str | None) -> Setup:
+        """As it stands now."""
+        return Setup(item, file, self.context.context, self.people.value(), self.machines.without)

@@ -1,0 +1,131 @@
+"""One file on its way: what, how much, from where, how long; and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QProgressBar, QWidget
+
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.parts.buttons import IconButton
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import Elided, paragraph
+from app.gui.theme import Theme
+
+Json = dict[str, Any]
+translate = QCoreApplication.translate
+WHOLE = 1000  # steps of a bar
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A download or an import, as it is shown."""
+
+    id: str
+    name: str
+    words: str
+    share: float | None  # of one; None: not known yet
+    state: str  # as the node says it; "importing" for a file from this computer
+    bad: bool = False
+
+    @property
+    def can_pause(self) -> bool:
+        return self.state in ("waiting", "starting", "running")
+
+    @property
+    def can_resume(self) -> bool:
+        return self.state in ("paused", "failed")
+
+    @property
+    def is_done(self) -> bool:
+        return self.state == "done"
+
+
+def of_download(one: Json) -> Transfer:
+    """A download of the node."""
+    done, total = float(one.get("done_bytes") or 0), float(one.get("total_bytes") or 0)
+    state = str(one["state"])
+    return Transfer(
+        str(one["id"]),
+        str(one["name"]),
+        _words(one, state, done, total),
+        min(1.0, done / total) if total else None,
+        state,
+        state == "failed",
+    )
+
+
+def _words(one: Json, state: str, done: float, total: float) -> str:
+    if one.get("reason"):
+        return str(one["reason"])
+    amounts = formats.size(done)
+    if total:
+        amounts = translate("Models", "{done} of {total}").format(
+            done=formats.size(done), total=formats.size(total)
+        )
+    match state:
+        case "waiting":
+            return translate("Models", "Waits for its turn")
+        case "starting":
+            return translate("Models", "Asking {source}").format(source=one["source"])
+        case "paused":
+            return translate("Models", "Paused at {amounts}").format(amounts=amounts)
+        case "checking":
+            return translate("Models", "Checking the bytes, {amounts}").format(amounts=amounts)
+        case "done":
+            return translate("Models", "Downloaded and checked")
+    parts = [amounts, translate("Models", "from {source}").format(source=one["source"])]
+    if one.get("bytes_per_s"):
+        parts.append(f"{formats.size(one['bytes_per_s'])}/s")
+    if one.get("seconds_left") is not None:
+        left = formats.seconds(max(1.0, float(one["seconds_left"])))
+        parts.append(translate("Models", "{time} left").format(time=left))
+    return " · ".join(parts)
+
+
+class TransferRow(QWidget):
+    """`act(id, what)`: pause, resume or cancel."""
+
+    def __init__(self, theme: Theme, act: Callable[[str, str], object], first: Transfer) -> None:
+        super().__init__()
+        self._act, self._shown = act, first
+        self._name, self._words = Elided(), Elided("", "caption")
+        self._problem = paragraph("", "error")
+        self._bar = QProgressBar()
+        self._bar.setTextVisible(False)
+        self._bar.setRange(0, WHOLE)
+        self.pause = IconButton(theme, "pause", self.tr("Pause"), lambda: self._do("pause"))
+        self.resume = IconButton(theme, "play", self.tr("Resume"), lambda: self._do("resume"))
+        self.cancel = IconButton(theme, "close", self.tr("Cancel"), lambda: self._do("cancel"))
+        head = row(self._name, self.pause, self.resume, self.cancel, gap=sizes.XS)
+        head.setStretch(0, 1)
+        self.setLayout(column(head, self._bar, self._words, self._problem, gap=sizes.XS))
+        self.tell(first)
+
+    def tell(self, now: Transfer) -> None:
+        """How it stands."""
+        self._shown = now
+        self._name.say(now.name)
+        self._words.say(now.words)
+        self._words.setVisible(not now.bad)
+        self._problem.setText(now.words)
+        self._problem.setVisible(now.bad)
+        self._bar.setRange(0, WHOLE if now.share is not None else 0)
+        self._bar.setValue(round(WHOLE * (now.share or 0)))
+        self._bar.setVisible(not now.is_done and not now.bad)
+        self._bar.setAccessibleName(self.tr("Progress of {name}").format(name=now.name))
+        self.pause.setVisible(now.can_pause)
+        self.resume.setVisible(now.can_resume)
+        again = self.tr("Try {name} again") if now.bad else self.tr("Resume {name}")
+        self.resume.rename(again.format(name=now.name))
+        self.resume.show_picture("refresh" if now.bad else "play")
+        self.pause.rename(self.tr("Pause {name}").format(name=now.name))
+        close = self.tr("Clear this line") if now.is_done else self.tr("Cancel {name}")
+        self.cancel.rename(close.format(name=now.name))
+
+    def _do(self, what: str) -> None:
+        self._act(self._shown.id, what)

@@ -1,0 +1,132 @@
+"""The verdict in words, and under `memory` its sum and the bar of each machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtWidgets import QWidget
+
+from app.core.errors import AppError
+from app.core.verdict import Word
+from app.gui import theme as sizes
+from app.gui.announce import announce
+from app.gui.icons import icon
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import column, row
+from app.gui.parts.text import Elided, label, paragraph
+from app.gui.shelf import sums, verdicts
+from app.gui.shelf.memory_bars import MemoryBars
+from app.gui.shelf.verdicts import Judgement
+from app.gui.theme import Theme, set_role
+
+Json = dict[str, Any]
+
+
+class VerdictView(QWidget):
+    """`use_context` and `use_file` are asked to choose what would fit."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        use_context: Callable[[int], object],
+        use_file: Callable[[str], object],
+    ) -> None:
+        super().__init__()
+        self._theme = theme
+        self.judgement: Judgement | None = None
+        self._picture = label()
+        self.title = label("", "section")
+        self._beside = Elided("", "muted")
+        self.words = paragraph("", "muted")
+        self.sum = paragraph("", "muted")
+        self.bars = MemoryBars(theme)
+        self.memory = QWidget()
+        self.memory.setLayout(column(label(self.tr("Memory"), "section"), self.sum, self.bars))
+        self._use_context, self._use_file = use_context, use_file
+        self.use = button("", self._take, "link")
+        self._fitting = ""  # the quantisation that fits
+        use = row(self.use, None)
+        use.setContentsMargins(-sizes.XS, 0, 0, 0)
+        head = row(self._picture, self.title, self._beside, gap=sizes.S)
+        head.setStretch(2, 1)
+        self.setLayout(column(head, self.words, use, gap=sizes.S))
+        theme.changed.connect(self._paint)
+        self.clear()
+
+    def clear(self, sentence: str = "") -> None:
+        """Nothing is known: it is being asked for, or cannot be."""
+        self.judgement = None
+        self.title.setText("")
+        self._beside.say("")
+        self._picture.clear()
+        self._tell(sentence, None)
+        self.use.hide()
+
+    def show_plan(self, plan: Json) -> Judgement:
+        """A model that is here."""
+        judgement = verdicts.of_plan(plan)
+        self._show(judgement, "", plan)
+        return judgement
+
+    def show_estimate(self, found: Json, quantisation: str, *, splits: bool) -> Judgement:
+        """A model that is not here yet. quantisation: a smaller one that fits."""
+        judgement = verdicts.of_estimate(found)
+        plan = found["plan"]
+        words = ""
+        if plan is None and judgement.quantisation:
+            words = self.tr("{quantisation} would fit.").format(quantisation=judgement.quantisation)
+        elif plan is None and not splits:
+            words = self.tr("It runs whole on one machine, so only what this one gives counts.")
+        elif plan is None and judgement.verdict.word is Word.SMALLER:
+            words = self.tr("With this context it needs more than the machines lend now.")
+        elif plan is None:
+            words = self.tr("Its file and a short context need more than the machines lend now.")
+        self._show(judgement, words, plan, "" if plan else quantisation)
+        return judgement
+
+    def show_error(self, error: AppError) -> Judgement | None:
+        """It does not fit, or cannot be planned at all."""
+        judgement = verdicts.of_error(error)
+        if judgement is None:
+            self.clear(verdicts.sentence(error))
+        else:
+            self._show(judgement, verdicts.sentence(error), None)
+        return judgement
+
+    def _show(self, judgement: Judgement, words: str, plan: Json | None, fitting: str = "") -> None:
+        was = self.judgement.verdict.word if self.judgement else None
+        self.judgement = judgement
+        self.title.setText(verdicts.title(judgement))
+        self._beside.say(verdicts.beside(judgement))
+        self._tell(words, plan)
+        self._fitting = fitting
+        self.use.setVisible(bool(fitting) or judgement.verdict.word is Word.SMALLER)
+        show = self.tr("Show {quantisation}").format(quantisation=fitting)
+        self.use.setText(show if fitting else self.tr("Use the smaller context"))
+        self._paint()
+        if was is not None and was is not judgement.verdict.word:
+            announce(self, self.title.text())
+
+    def _take(self) -> None:
+        if self._fitting:
+            self._use_file(self._fitting)
+        elif self.judgement is not None:
+            self._use_context(self.judgement.verdict.context)
+
+    def _tell(self, words: str, plan: Json | None) -> None:
+        self.words.setText(words)
+        self.words.setVisible(bool(words))
+        parts = self.judgement.verdict.parts if self.judgement else None
+        self.memory.setVisible(plan is not None or parts is not None)
+        self.sum.setText(sums.whole_sum(plan) if plan else sums.short_sum(parts) if parts else "")
+        self.bars.show_parts(sums.memories(plan) if plan else [])
+
+    def _paint(self) -> None:
+        if self.judgement is None:
+            return
+        colour = self.judgement.colour
+        side = self._theme.px(sizes.TITLE)
+        picture = icon(self.judgement.icon, getattr(self._theme.colours, colour))
+        self._picture.setPixmap(picture.pixmap(side, side))
+        set_role(self.title, f"verdict-{colour}")

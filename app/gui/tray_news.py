@@ -1,0 +1,68 @@
+"""What the tray tells of by itself: of all that happens, only what a person waits for or must know. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication
+
+from app.gui import pages
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """One notification; a click on it shows `page`."""
+
+    title: str
+    sentence: str
+    page: str
+
+
+def news(before: Json, now: Json) -> list[News]:
+    """From one snapshot to the next. Without a snapshot before there is nothing new."""
+    if not before or not now:
+        return []
+    return [*_pairing(before, now), *_downloads(before, now), *_lost(before, now)]
+
+
+def _pairing(before: Json, now: Json) -> list[News]:
+    tr = QCoreApplication.translate
+    was, is_now = before.get("pairing"), now.get("pairing")
+    if not was:
+        return []
+    known = before.get("machines") or {}
+    came = [one for key, one in (now.get("machines") or {}).items() if key not in known]
+    if came:
+        title = tr("Tray", "A machine joined")
+        text = tr("Tray", "{name} belongs to your household now.").format(name=came[0].get("name"))
+        return [News(title, text, pages.POOL)]
+    title = tr("Tray", "Pairing attempt")
+    left = (is_now or {}).get("tries_left", 0)
+    if is_now and left < was.get("tries_left", 0):
+        text = tr("Tray", "Someone entered a wrong code. Tries left: {left}.").format(left=left)
+        return [News(title, text, pages.POOL)]
+    if not is_now and was.get("tries_left") == 1:
+        return [News(title, tr("Tray", "A wrong code was entered. Pairing is closed."), pages.POOL)]
+    return []
+
+
+def _downloads(before: Json, now: Json) -> list[News]:
+    title = QCoreApplication.translate("Tray", "Download finished")
+    text = QCoreApplication.translate("Tray", "{name} is ready to load.")
+    earlier = before.get("downloads") or {}
+    return [
+        News(title, text.format(name=one.get("name")), pages.MODELS)
+        for key, one in (now.get("downloads") or {}).items()
+        if one.get("state") == "done" and earlier.get(key, {}).get("state") not in (None, "done")
+    ]
+
+
+def _lost(before: Json, now: Json) -> list[News]:
+    was, is_now = before.get("loaded") or {}, now.get("loaded") or {}
+    if is_now.get("state") != "lost" or was.get("state") == "lost":
+        return []
+    title = QCoreApplication.translate("Tray", "The model was lost")
+    return [News(title, str(is_now.get("reason") or is_now.get("model") or ""), pages.POOL)]

@@ -1,0 +1,82 @@
+"""Starting at sign-in: what this system really does, and turning it on and off. Only when asked to."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from app.core.errors import Refused
+from app.machine import autostart_linux, autostart_macos, autostart_windows
+from app.machine.paths import Home
+
+HIDDEN = "--hidden"  # only the tray's icon
+
+
+class Entry(Protocol):
+    """Where one system keeps what starts at sign-in."""
+
+    where: str  # a person finds it there
+
+    def is_on(self) -> bool: ...
+    def write(self, command: Sequence[str]) -> None: ...
+    def remove(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Autostart:
+    """As the system has it now."""
+
+    on: bool
+    where: str
+
+
+def state(entry: Entry | None = None) -> Autostart:
+    """Read back from the system, whoever wrote it. Blocks for a moment."""
+    entry = entry or entry_here()
+    return Autostart(entry.is_on(), entry.where)
+
+
+def choose(on: bool, home: Home, entry: Entry | None = None) -> Autostart:
+    """Turn it on or off, and say what the system has afterwards. Raises Refused."""
+    entry = entry or entry_here()
+    try:
+        if on:
+            entry.write(command(home))
+        else:
+            entry.remove()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise Refused("autostart_failed", where=entry.where, why=why) from None
+    return state(entry)
+
+
+def entry_here() -> Entry:
+    """This system's."""
+    if sys.platform == "win32":
+        return autostart_windows.RunKey()
+    if sys.platform == "darwin":
+        return autostart_macos.LaunchAgent(Path.home())
+    return autostart_linux.DesktopEntry(autostart_linux.folder(os.environ, Path.home()))
+
+
+def command(home: Home) -> list[str]:
+    """What starts Poolhouse without its window. Raises Refused where only its source is there."""
+    ours = [] if home.is_default else ["--home", str(home.root)]
+    return [program(os.environ.get, Path.exists), HIDDEN, *ours]
+
+
+def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]) -> str:
+    """The file that a person starts: of the AppImage, of the package, or beside this Python."""
+    if image := setting("APPIMAGE"):
+        return image
+    if getattr(sys, "frozen", False):
+        return sys.executable
+    name = "poolhouse.exe" if sys.platform == "win32" else "poolhouse"
+    beside = Path(sys.executable).parent / name
+    if not exists(beside):
+        raise Refused("autostart_no_program")
+    return str(beside)

@@ -1,0 +1,97 @@
+"""What of this computer's network keeps machines apart: who got in, where others were, VPNs, IPv6."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from app.core.check import Check
+from app.core.link import LinkKind
+from app.lan.announcement import on_one_link
+from app.lan.messages import PROTOCOL
+from app.machine.interfaces import Interface, interfaces, usable
+
+if TYPE_CHECKING:
+    from app.node.node import Node
+
+
+async def checks(node: Node) -> list[Check]:
+    """In the order of what is likeliest."""
+    every = await asyncio.to_thread(interfaces)
+    used = usable(every, node.finding.choice.interfaces)
+    network = node.network
+    away = {
+        member.name: [str(address.host) for address in network.addresses(key)]
+        for key, member in network.members.items()
+        if key != network.id and key not in network.links
+    }
+    return [
+        *same_protocol(seen.protocol for seen in node.household.strangers.values()),
+        *same_network(used, away),
+        from_outside([link.dialled for link in network.links.values()]),
+        *vpn(every, node.finding.choice.interfaces),
+        ipv6(used),
+    ]
+
+
+def same_protocol(nearby: Iterable[int]) -> list[Check]:
+    """Whether those nearby speak as we do."""
+    others = [protocol for protocol in nearby if protocol != PROTOCOL]
+    if not others:
+        return []
+    older = "the older one" if max(others) < PROTOCOL else "this one"
+    cause = "A Poolhouse of another version is nearby, and the two cannot talk."
+    return [Check("Version", False, cause, f"Update {older}.", "protocol_differs")]
+
+
+def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[Check]:
+    """Whether the machines that are not reached were last met on a network this computer is on now."""
+    own = [address for one in used for address in one.addresses]
+    near = [*own, "127.0.0.1", "::1"]  # nodes that share one computer
+    return [
+        Check(
+            "Network",
+            None,
+            f"{name} was last met at {hosts[0]}, which is on none of this computer's networks now.",
+            "Connect both to the same network, or give the address it has now.",
+            "other_network",
+            name,
+            hosts[0],
+        )
+        for name, hosts in away.items()
+        if hosts and own and not any(on_one_link(host, near) for host in hosts)
+    ]
+
+
+def from_outside(dialled: Sequence[bool]) -> Check:
+    """Whether another machine got in by itself: then no firewall of this computer is in the way."""
+    name = "From outside"
+    if not dialled:
+        cause = "No other machine is connected that could call this one back."
+        return Check(name, None, cause, "", "port_untested", tested=False)
+    if all(dialled):
+        cause = "All connections were made from here, so it is not known whether others get in."
+        cure = "If only this side connects, a firewall of this computer blocks Poolhouse."
+        return Check(name, None, cause, cure, "port_untested", tested=False)
+    return Check(name, True, "Another machine connected to this one by itself.")
+
+
+def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
+    """A VPN that is up may swallow what is meant for the home."""
+    up = [
+        one.name
+        for one in every
+        if one.kind is LinkKind.VPN and one.is_up and one.addresses and one.name not in chosen
+    ]
+    if not up:
+        return [Check("VPN", True, "No VPN is connected.")]
+    cause = f"A VPN is connected ({', '.join(up)}). Some keep all other traffic out."
+    return [Check("VPN", None, cause, "Disconnect it for a moment and test again.", "vpn_up")]
+
+
+def ipv6(used: Iterable[Interface]) -> Check:
+    """IPv4 is enough, so this is only a note."""
+    if any(":" in address for one in used for address in one.addresses):
+        return Check("IPv6", True, "IPv4 and IPv6 can be used.")
+    return Check("IPv6", None, "IPv6 is off. IPv4 is enough.", "", "ipv6_off")

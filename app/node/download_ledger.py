@@ -1,0 +1,104 @@
+"""Every download on the list: what is kept of it on the disk, and what it does at this moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from app.catalog.download_book import Book, Record
+from app.catalog.files import Disk
+from app.catalog.transfer import LEFT_FREE_BYTES, no_room, to_its_end
+from app.core.errors import BadInput
+from app.node.download_state import Live, download_json
+
+Json = dict[str, Any]
+
+
+class Ledger:
+    """Records by id, the oldest first. Changes are seen at once; the disk follows in their order."""
+
+    def __init__(self, folder: Path, disk: Disk) -> None:
+        self.book, self._disk = Book(folder), disk
+        self._records: dict[str, Record] = {}
+        self._live: dict[str, Live] = {}
+        self._writing = asyncio.Lock()
+
+    async def load(self) -> None:
+        """What an earlier node left."""
+        for record in await asyncio.to_thread(lambda: list(self.book.all())):
+            self._records[record.id] = record
+            self._live[record.id] = Live(self.book.done_bytes(record))
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(list(self._records.values()))
+
+    def __contains__(self, download_id: str) -> bool:
+        return download_id in self._records
+
+    def __getitem__(self, download_id: str) -> Record:
+        """Raises BadInput for one that is not on the list."""
+        if download_id not in self._records:
+            raise BadInput("download_unknown")
+        return self._records[download_id]
+
+    def live(self, download_id: str) -> Live:
+        return self._live[download_id]
+
+    def json(self) -> dict[str, Json]:
+        """For the snapshot."""
+        return {key: self.one(key) for key in self._records}
+
+    def one(self, download_id: str) -> Json:
+        return download_json(self[download_id], self._live[download_id])
+
+    async def add(self, record: Record) -> None:
+        self._live[record.id] = Live(self.book.done_bytes(record))
+        self._records[record.id] = record
+        await self._write(record.id)
+
+    async def change(self, download_id: str, **fields: Any) -> None:
+        """Change a record. Raises AppError where the disk does not take it; it is changed all the same."""
+        changed = msgspec.structs.replace(self[download_id], **fields)
+        self._records[download_id] = changed
+        await self._write(download_id)
+
+    async def drop(self, download_id: str) -> int:
+        """Take it off the list and delete its part; how many bytes that freed."""
+        self._records.pop(download_id, None)
+        self._live.pop(download_id, None)
+        async with self._writing:
+            return await to_its_end(lambda: self.book.remove(download_id))
+
+    def stopped(self, download_id: str) -> None:
+        """Nothing is done for it now; the disk says how much is here."""
+        if live := self._live.get(download_id):
+            live.stopped(self.book.done_bytes(self._records[download_id]))
+
+    def check_room(self, record: Record) -> None:
+        """Refuse what will not fit, as far as its size is known. Raises DoesNotFit."""
+        if record.total_bytes is None:
+            return
+        needed = record.total_bytes - self.book.done_bytes(record)
+        room = self.room_bytes(record.id)
+        if needed > 0 and needed + LEFT_FREE_BYTES > room:
+            raise no_room(self.book.folder, needed, room)
+
+    def room_bytes(self, download_id: str) -> int:
+        """Bytes free for this download, when the others that go on get theirs."""
+        self.book.folder.mkdir(parents=True, exist_ok=True)
+        others = sum(
+            max(0, (one.total_bytes or 0) - self._live[one.id].done_bytes)
+            for one in self._records.values()
+            if one.id != download_id and one.standing == "going"
+        )
+        return self._disk.free_bytes(self.book.folder) - others
+
+    async def _write(self, download_id: str) -> None:
+        """One write after another, always the newest."""
+        async with self._writing:
+            if newest := self._records.get(download_id):  # not dropped meanwhile
+                await to_its_end(lambda: self.book.write(newest))

@@ -1,0 +1,109 @@
+"""What a download does at this moment, and how a face is told of it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any, Literal
+
+from app.catalog.download_book import Record
+from app.core.errors import Reason
+from app.core.reasons import said
+
+Json = dict[str, Any]
+Doing = Literal["waiting", "starting", "running", "checking", "nothing"]
+
+SPEED_SECONDS = 5.0  # a speed is over so long
+STALLED_SECONDS = 3.0
+TELL_SECONDS = 0.25
+
+
+class Live:
+    """The moving part of one download. Nothing of it is kept: the file on the disk tells the truth."""
+
+    def __init__(self, done_bytes: int) -> None:
+        self.done_bytes = done_bytes
+        self.doing: Doing = "nothing"
+        self._marks: deque[tuple[float, int]] = deque()
+        self._told = 0.0
+
+    def waiting(self) -> None:
+        self._set("waiting")
+
+    def starting(self) -> None:
+        self._set("starting")
+
+    def checking(self, done_bytes: int) -> None:
+        self._set("checking")
+        self.done_bytes = done_bytes
+
+    def checked(self, done: int, total: int) -> None:
+        """How far the last check is; it never shows more than the file."""
+        self.done_bytes = min(done, total)
+
+    def finished(self, file_bytes: int) -> None:
+        self._set("nothing")
+        self.done_bytes = file_bytes
+
+    def stopped(self, done_bytes: int) -> None:
+        self._set("nothing")
+        self.done_bytes = done_bytes
+
+    def moved(self, done_bytes: int, is_flowing: bool) -> bool:
+        """More bytes are on the disk; whether it is time to tell."""
+        now = time.monotonic()
+        if is_flowing and self.doing != "running":
+            self._set("running")
+        self.done_bytes = done_bytes
+        if is_flowing:
+            self._marks.append((now, done_bytes))
+            while self._marks and self._marks[0][0] < now - SPEED_SECONDS:
+                self._marks.popleft()
+        else:
+            self._marks.clear()
+        due = now - self._told >= TELL_SECONDS
+        self._told = now if due else self._told
+        return due
+
+    def bytes_per_s(self) -> int | None:
+        """The speed of the last seconds; None while that is not known."""
+        if self.doing != "running" or len(self._marks) < 2:
+            return None
+        (began, first), (latest, last) = self._marks[0], self._marks[-1]
+        now = time.monotonic()
+        if now - latest > STALLED_SECONDS:
+            return 0
+        return int(max(0, last - first) / max(now - began, 0.1))
+
+    def _set(self, doing: Doing) -> None:
+        self.doing = doing
+        self._marks.clear()
+        self._told = 0.0
+
+
+def download_json(record: Record, live: Live) -> Json:
+    """A download as the loopback API shows it."""
+    going = record.standing == "going"
+    speed = live.bytes_per_s()
+    left = None
+    if speed and record.total_bytes:
+        left = round(max(0, record.total_bytes - live.done_bytes) / speed)
+    return {
+        "id": record.id,
+        "name": record.name,
+        "repository": record.repository,
+        "file": record.file,
+        "revision": record.revision,
+        "source": record.source,
+        "state": (live.doing if live.doing != "nothing" else "waiting") if going else record.standing,
+        "done_bytes": live.done_bytes if record.standing != "done" else record.total_bytes,
+        "total_bytes": record.total_bytes,
+        "bytes_per_s": speed,
+        "seconds_left": left,
+        "reason": said(Reason(record.code, dict(record.facts))) if record.code else None,
+        "code": record.code,
+        "sha256": record.sha256,
+        "hash_from": record.hash_from,
+        "model": record.model,
+        "started": record.started,
+    }  # fmt: skip

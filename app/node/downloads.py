@@ -1,0 +1,289 @@
+"""The downloads of this machine: begun, paused, resumed, cancelled; two at once, the rest wait their turn."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aiohttp import ClientSession
+
+from app.catalog.catalogue import Catalogue
+from app.catalog.download_book import Record, id_of
+from app.catalog.files import Disk
+from app.catalog.hub_address import MAIN, Hub, checked
+from app.catalog.hub_files import Asked, HubFiles, new_session
+from app.catalog.part import Part
+from app.catalog.shelf import NAME, Shelf, name_for
+from app.catalog.transfer import WAITS, Hooks, Transfer, Wanted
+from app.core.errors import AppError, BadInput
+from app.node.download_ledger import Ledger
+from app.node.stoppable import in_thread
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+AT_ONCE = 2
+STALL_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What downloads need of the node around them."""
+
+    hub: Callable[[], Hub]  # may raise AppError
+    catalogue: Callable[[], Catalogue]
+    token: Callable[[], Awaitable[str | None]]
+    changed: Callable[[], None]  # something a face shows is another now
+    contacted: Callable[[], None] = lambda: None  # the hub is asked now
+
+
+class Downloads:
+    """Every download there is, until a person takes it off the list."""
+
+    def __init__(
+        self,
+        folder: Path,
+        shelf: Shelf,
+        around: Around,
+        disk: Disk | None = None,
+        waits: tuple[float, ...] = WAITS,
+    ) -> None:
+        self._disk, self._waits = disk or Disk(), waits
+        self._list, self._shelf = Ledger(folder, self._disk), shelf
+        self._around, self._changed = around, around.changed
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._hands = asyncio.Lock()  # what people ask is done one after another
+        self._session: ClientSession
+        self._group: asyncio.TaskGroup
+        self._ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve until cancelled; what was going on when the node ended goes on."""
+        await self._list.load()
+        async with new_session() as session, asyncio.TaskGroup() as group:
+            self._session, self._group = session, group
+            for record in self._list:
+                if record.standing == "going":
+                    self._go(record.id)
+            self._ready.set()
+            self._changed()
+            while True:  # a line that stands still is seen to
+                await asyncio.sleep(STALL_LOOK_SECONDS)
+                if any(self._list.live(one.id).doing == "running" for one in self._list):
+                    self._changed()
+
+    def json(self) -> dict[str, Json]:
+        """For the snapshot; the oldest first."""
+        return self._list.json()
+
+    def one(self, download_id: str) -> Json:
+        return self._list.one(download_id)
+
+    def of(self, repository: str, file: str) -> str | None:
+        """The id of the download of this file, if there is one."""
+        key = id_of(repository, file)
+        return key if key in self._list else None
+
+    async def start(
+        self, repository: str, file: str, revision: str | None, name: str | None
+    ) -> Json:
+        """Begin a download, or go on with the one there is. Raises AppError."""
+        checked(repository, file, revision)
+        name = name or name_for(file.rsplit("/", 1)[-1].rsplit(".", 1)[0])
+        if not NAME.fullmatch(name) or name_for(name) != name:
+            raise BadInput("model_name_odd", name=name[:100])
+        await self._ready.wait()
+        async with self._hands:
+            key = id_of(repository, file)
+            if key in self._list:
+                there = self._list[key]
+                other = revision not in (None, MAIN, there.revision)
+                if there.standing == "done":
+                    other = not await asyncio.to_thread(self._on_shelf, there)
+                if there.standing == "going" or not other:
+                    return await self._resume(key)
+                await self._remove(key)
+            record = self._new(repository, file, revision, name)
+            self._list.check_room(record)
+            await self._list.add(record)
+            self._go(key)
+            return self.one(key)
+
+    async def pause(self, download_id: str) -> Json:
+        """Stop it; what is here stays."""
+        async with self._hands:
+            if self._list[download_id].standing == "going":
+                await self._halt(download_id)
+            if self._list[download_id].standing == "going":  # it may have ended just now
+                await self._list.change(download_id, standing="paused")
+            self._changed()
+            return self.one(download_id)
+
+    async def resume(self, download_id: str) -> Json:
+        """Go on from what is on the disk; an old error is forgotten."""
+        async with self._hands:
+            return await self._resume(download_id)
+
+    async def remove(self, download_id: str) -> Json:
+        """Cancel it and delete its part. Of one that is done only the line goes."""
+        async with self._hands:
+            freed = await self._remove(download_id)
+            return {"removed": download_id, "freed_bytes": freed}
+
+    def owns(self, path: Path) -> str | None:
+        """The SHA-256 of a file that was downloaded here; None for any other."""
+        return self._list.book.sha256_of(path)
+
+    async def forget(self, path: Path) -> int:
+        """Delete a downloaded file that left the shelf, and its line; the bytes that freed."""
+        sha256 = self.owns(path)
+        for record in self._list:
+            if record.sha256 == sha256 and record.standing == "done":
+                await self.remove(record.id)
+        return await asyncio.to_thread(_deleted, path) if sha256 else 0
+
+    # inside
+
+    def _new(self, repository: str, file: str, revision: str | None, name: str) -> Record:
+        """The record of a download; what the catalogue promises of the file counts."""
+        known = self._around.catalogue().find(repository, file)
+        if known and revision not in (None, MAIN, known[0].revision):
+            known = None  # somebody wants another one
+        sha256 = known[1].sha256 if known else None
+        return Record(
+            id=id_of(repository, file),
+            repository=repository,
+            file=file,
+            revision=known[0].revision if known else revision or MAIN,
+            name=name,
+            source=self._around.hub().host,
+            started=time.time(),
+            total_bytes=known[1].size_bytes if known and known[0].is_pinned else None,
+            sha256=sha256,
+            hash_from="catalogue" if sha256 else None,
+        )
+
+    async def _resume(self, download_id: str) -> Json:
+        record = self._list[download_id]
+        if record.standing in ("paused", "failed"):
+            self._list.check_room(record)
+            await self._list.change(download_id, standing="going", code=None, facts={})
+            self._go(download_id)
+        return self.one(download_id)
+
+    async def _remove(self, download_id: str) -> int:
+        if download_id not in self._list:
+            raise BadInput("download_unknown")
+        await self._halt(download_id)
+        freed = await self._list.drop(download_id)
+        self._changed()
+        return freed
+
+    def _go(self, download_id: str) -> None:
+        self._list.live(download_id).waiting()
+        self._tasks[download_id] = self._group.create_task(
+            self._carry_out(download_id), name=f"download {download_id}"
+        )
+        self._changed()
+
+    async def _halt(self, download_id: str) -> None:
+        """End the work on it, and wait until its file is closed."""
+        task = self._tasks.pop(download_id, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+        self._list.stopped(download_id)
+
+    async def _carry_out(self, download_id: str) -> None:
+        """A download from now to its end; whatever goes wrong becomes its sentence."""
+        try:
+            async with self._turns:
+                await self._fetch_and_shelve(download_id)
+        except AppError as error:
+            await self._fail(download_id, error)
+        except Exception:  # the outer wall: one download must not end the node
+            log.exception("the download %s failed", download_id)
+            await self._fail(download_id, AppError("bug"))
+        finally:
+            self._changed()
+
+    async def _fetch_and_shelve(self, download_id: str) -> None:
+        record, live = self._list[download_id], self._list.live(download_id)
+        path = self._list.book.whole(record.sha256 or "")
+        there = await asyncio.to_thread(path.is_file)
+        if not (record.sha256 and there):
+            path = await self._fetch(record)
+        live.checking(path.stat().st_size)
+        self._changed()
+
+        def tell(done: int, total: int) -> None:
+            live.checked(done, total)
+            self._changed()
+
+        try:
+            entry = await in_thread(
+                lambda hashed: self._shelf.import_file(path, hashed, name=record.name), tell
+            )
+        except BadInput as error:
+            if error.reason.code.startswith("gguf"):  # whole, and no model: of no use to anybody
+                await asyncio.to_thread(_deleted, path)
+            raise
+        live.finished(entry.model.file_bytes)
+        await self._list.change(download_id, standing="done", model=entry.name)
+
+    async def _fetch(self, record: Record) -> Path:
+        key, live = record.id, self._list.live(record.id)
+        part = Part(self._list.book.part(key), self._disk)
+
+        def moved() -> None:
+            if live.moved(part.n_bytes, transfer.is_flowing):
+                self._changed()
+
+        async def learnt(found: Wanted) -> None:
+            await self._list.change(
+                key, revision=found.asked.revision, total_bytes=found.total_bytes,
+                sha256=found.sha256,
+                hash_from=record.hash_from or ("server" if found.sha256 else None),
+            )  # fmt: skip
+
+        files = HubFiles(self._around.hub(), self._session)
+        asked = Asked(record.repository, record.file, record.revision)
+        wanted = Wanted(asked, record.total_bytes, record.sha256)
+        hooks = Hooks(self._around.token, learnt, moved, lambda: self._list.room_bytes(key))
+        transfer = Transfer(files, wanted, part, hooks, self._waits)
+        self._around.contacted()
+        live.starting()
+        self._changed()
+        path = await transfer.run(self._list.book.whole)
+        await self._list.change(key, sha256=transfer.wanted.sha256)
+        return path
+
+    async def _fail(self, download_id: str, error: AppError) -> None:
+        reason = error.reason
+        self._list.stopped(download_id)
+        try:
+            await self._list.change(
+                download_id, standing="failed", code=reason.code, facts=dict(reason.facts)
+            )
+        except AppError:  # a full disk: the sentence is shown though it is not kept
+            log.warning("the download %s could not be noted", download_id)
+
+    def _on_shelf(self, record: Record) -> bool:
+        path = self._list.book.whole(record.sha256 or "")
+        return path.is_file() and any(Path(one.path) == path for one in self._shelf.entries())
+
+
+def _deleted(path: Path) -> int:
+    """Delete a file; how many bytes that freed."""
+    try:
+        n_bytes = path.stat().st_size
+        path.unlink()
+    except OSError:
+        return 0
+    return n_bytes

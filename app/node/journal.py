@@ -1,0 +1,317 @@
+"""The journal: the last answers with their figures and the last events, never a word of any text."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from app.core.errors import AppError, Reason
+from app.core.journal import kind_of, news
+from app.core.reasons import said
+from app.inference.lend import Passed
+from app.machine.paths import write_atomically
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+MOST_KEPT = 200  # answers, and as many events
+MOST_FILE_BYTES = 4 << 20
+LOOK_SECONDS = 0.25  # between two looks at what changed
+SAVE_SECONDS = 10.0  # between two writings of the file
+CLOCK_SECONDS = 60.0  # a longer gap between two looks was sleep, and nothing was lent in it
+
+Amount = Annotated[float, Meta(ge=0)]
+
+
+class StageDid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one stage did for an answer."""
+
+    machine: str
+    first: int
+    last: int
+    busy_s: Amount
+    wait_s: Amount
+    bytes_out: int
+    bytes_in: int
+    steps: int
+
+
+class Answered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One answer, however it ended."""
+
+    number: int
+    at: float  # Unix time of its end
+    seconds: Amount  # from the question to the end
+    model: str
+    end: str  # stop, length, stopped by its asker, or failed
+    tokens: int
+    alone: bool = False  # it had the pool to itself
+    prompt_tokens: int | None = None  # the rest is known of answers that came to their end
+    reused_tokens: int = 0
+    queued_s: Amount = 0.0
+    ttft_s: Amount | None = None
+    decode_tok_s: Amount | None = None
+    forecast_ttft_s: Amount | None = None
+    forecast_tok_s: Amount | None = None
+    stages: list[StageDid] = []
+
+
+class Happened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One event: a reason and its facts."""
+
+    number: int
+    at: float
+    code: str
+    facts: dict[str, str | int | float]
+
+
+class Lent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What this machine did for others, in all."""
+
+    since: float = 0.0  # Unix time
+    seconds: Amount = 0.0  # in which others had layers here
+    rows: int = 0  # token positions computed for them
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    number: int = 0
+    answers: list[Answered] = []
+    events: list[Happened] = []
+    lent: Lent = Lent()
+
+
+class UnderWay:
+    """An answer that is being made."""
+
+    def __init__(self, number: int, model: str) -> None:
+        self.number, self.model = number, model
+        self.began = time.monotonic()
+        self.first: float | None = None
+        self.tokens = 0
+        self.ended: Json | None = None
+        self.alone = False
+
+    def came(self, n_tokens: int) -> None:
+        """More tokens of it."""
+        self.tokens += n_tokens
+        if self.first is None and n_tokens:
+            self.first = time.monotonic()
+
+    def done(self, answer: Json, alone: bool) -> None:
+        """Its last line, as its asker gets it."""
+        self.ended, self.alone = answer, alone
+
+    def json(self) -> Json:
+        now = time.monotonic()
+        writes_s = now - self.first if self.first is not None else 0.0
+        return {
+            "number": self.number,
+            "model": self.model,
+            "seconds": round(now - self.began, 3),
+            "tokens": self.tokens,
+            "tok_s": (self.tokens - 1) / writes_s if self.tokens > 1 and writes_s > 0 else None,
+        }
+
+
+class Journal:
+    """Kept in one small file. What cannot be read is as if nothing had happened.
+
+    grown: called when there is another event; who asks for answers hears of their end anyway.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        snapshot: Callable[[], Json],
+        grown: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._file, self._snapshot, self._grown, self._now = file, snapshot, grown, now
+        read = _load(file)
+        numbers = [one.number for one in read.answers] + [one.number for one in read.events]
+        self._number = max([read.number, *numbers])
+        self._answers, self._events = deque(read.answers, MOST_KEPT), deque(read.events, MOST_KEPT)
+        self._lent = read.lent if read.lent.since else Lent(since=now())
+        self._under_way: dict[int, UnderWay] = {}
+        self._seen: Json = {}
+        self._changed = asyncio.Event()
+        self._dirty = False
+
+    @property
+    def number(self) -> int:
+        """Of the newest entry; part of the snapshot, so that faces know when to ask."""
+        return self._number
+
+    def json(self, since: int = 0) -> Json:
+        """Entries after number `since`, what runs now, and what was lent in all."""
+        return {
+            "last": self._number,
+            "answers": [msgspec.to_builtins(one) for one in _after(self._answers, since)],
+            "events": [_told(one) for one in _after(self._events, since)],
+            "now": [one.json() for one in self._under_way.values()],
+            "lent": msgspec.to_builtins(self._lent),
+        }
+
+    def note(self, reason: Reason) -> None:
+        """Something happened."""
+        self._events.append(Happened(self._next(), self._stamp(), reason.code, dict(reason.facts)))
+        self._grown()
+
+    @contextmanager
+    def answering(self, model: str) -> Iterator[UnderWay]:
+        """An answer is made inside; it is written down however it ends."""
+        one = UnderWay(self._next(), model)
+        self._under_way[one.number] = one
+        end = "stopped"
+        try:
+            yield one
+        except AppError:
+            end = "failed"
+            raise
+        finally:
+            del self._under_way[one.number]
+            self._answers.append(self._answered(one, end))
+
+    def changed(self) -> None:
+        """The snapshot may be another now."""
+        self._changed.set()
+
+    async def run(self, passed: Callable[[], Passed]) -> None:
+        """Follow the snapshot until cancelled. `passed`: what was computed for others since the start."""
+        version = self._snapshot()["node"]["version"]
+        self.note(Reason("log_node_started", {"version": version}))
+        self._seen = self._snapshot()
+        looked, saved, counted = time.monotonic(), time.monotonic(), passed()
+        try:
+            while True:
+                await self._some_time()
+                now = time.monotonic()
+                self._count(now - looked, counted, counted := passed())
+                self._look()
+                looked = now
+                if self._dirty and now - saved >= SAVE_SECONDS:
+                    saved = now
+                    await asyncio.to_thread(self._save, self._content())
+        finally:
+            self._save(self._content())
+
+    async def _some_time(self) -> None:
+        try:
+            async with asyncio.timeout(SAVE_SECONDS):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+        self._changed.clear()
+
+    def _look(self) -> None:
+        now = self._snapshot()
+        for reason in news(self._seen, now):
+            self.note(reason)
+        self._seen = now
+
+    def _count(self, seconds: float, before: Passed, now: Passed) -> None:
+        """Add what was done for others since the last look."""
+        lending = self._seen["node"]["lending"]
+        lent_s = seconds if lending.get("used_by") and seconds < CLOCK_SECONDS else 0.0
+        if not lent_s and now == before:
+            return
+        self._dirty = True
+        self._lent = Lent(
+            since=self._lent.since,
+            seconds=self._lent.seconds + lent_s,
+            rows=self._lent.rows + now.rows - before.rows,
+            bytes_in=self._lent.bytes_in + now.bytes_in - before.bytes_in,
+            bytes_out=self._lent.bytes_out + now.bytes_out - before.bytes_out,
+        )
+
+    def _answered(self, one: UnderWay, end: str) -> Answered:
+        seconds = time.monotonic() - one.began
+        number = self._next()  # of its end: whoever asks for what is new gets it
+        if one.ended is None:
+            return Answered(
+                number=number, at=self._stamp(), seconds=seconds, model=one.model, end=end,
+                tokens=one.tokens,
+            )  # fmt: skip
+        told = one.ended
+        forecast = told["predicted"] or {}
+        return Answered(
+            number=number,
+            at=self._stamp(),
+            seconds=seconds,
+            model=one.model,
+            end=told["finish_reason"],
+            tokens=len(told["token_ids"]),
+            alone=one.alone,
+            prompt_tokens=told["prompt_tokens"],
+            reused_tokens=told["reused_tokens"],
+            queued_s=told["queued_s"],
+            ttft_s=told["ttft_s"],
+            decode_tok_s=told["decode_tok_s"],
+            forecast_ttft_s=forecast.get("ttft_s"),
+            forecast_tok_s=forecast.get("decode_tok_s"),
+            stages=[StageDid(**stage) for stage in told["stages"]],
+        )
+
+    def _next(self) -> int:
+        self._number += 1
+        self._dirty = True
+        return self._number
+
+    def _stamp(self) -> float:
+        return round(self._now(), 3)
+
+    def _content(self) -> bytes:
+        self._dirty = False
+        return msgspec.json.encode(
+            _File(self._number, list(self._answers), list(self._events), self._lent)
+        )
+
+    def _save(self, content: bytes) -> None:
+        try:
+            write_atomically(self._file, content)
+        except OSError as error:
+            log.warning("the journal cannot be kept: %s", error)
+
+
+def _after(entries: Iterable[Any], since: int) -> list[Any]:
+    return [one for one in entries if one.number > since]
+
+
+def _told(event: Happened) -> Json:
+    """An event with its sentence."""
+    told: Json = msgspec.to_builtins(event)
+    return told | {
+        "kind": kind_of(event.code),
+        "sentence": said(Reason(event.code, dict(event.facts))),
+    }
+
+
+def _load(file: Path) -> _File:
+    """What was kept. A damaged file is no loss; it is written anew."""
+    try:
+        with file.open("rb") as source:
+            data = source.read(MOST_FILE_BYTES + 1)
+        if len(data) > MOST_FILE_BYTES:
+            raise msgspec.ValidationError("longer than it can be")
+        read = msgspec.json.decode(data, type=_File)
+        for event in read.events:
+            _told(event)
+    except FileNotFoundError:
+        return _File()
+    except (OSError, msgspec.DecodeError, UnicodeError, KeyError, IndexError) as error:
+        log.warning("the journal in %s is passed over: %s", file, error)
+        return _File()
+    return read

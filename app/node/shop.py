@@ -1,0 +1,237 @@
+"""Where models come from: the catalogue, the hub, other programs, and the downloads that bring them here."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from app.catalog import hub as online
+from app.catalog.catalogue import Offer, shipped
+from app.catalog.hub import Found, HubFile
+from app.catalog.hub_address import HUB, Hub
+from app.catalog.hub_client import Limits
+from app.catalog.other_apps import Other, OtherApps, app_of
+from app.catalog.shelf import Entry, Shelf
+from app.catalog.stage_store import StageStore
+from app.core.errors import BadInput, Reason
+from app.machine.paths import Home
+from app.machine.token_store import TokenStore
+from app.node.downloads import Around, Downloads
+from app.node.models import Models
+from app.node.snapshot import sentence
+from app.node.stoppable import in_thread
+
+Json = dict[str, Any]
+MAX_QUERY = 200
+
+
+class Shop:
+    """Everything a face asks to find a model and to get it."""
+
+    def __init__(
+        self,
+        home: Home,
+        shelf: Shelf,
+        stages: StageStore,
+        in_use: Callable[[], str | None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._shelf, self._apps, self._tokens = shelf, OtherApps(), TokenStore(home)
+        self._contact: float | None = None  # when the hub was asked last, since the start
+        self.models = Models(shelf, stages, in_use, self, changed)
+        around = Around(Hub.of, shipped, self._tokens.get, changed, self._contacted)
+        self.downloads = Downloads(home.models / "files", shelf, around)
+
+    def json(self) -> Json:
+        """Its part of the snapshot."""
+        return {
+            "downloads": self.downloads.json(),
+            "shelf": {"changes": self._shelf.changes},
+            "hub": {"last_contact": self._contact},
+        }
+
+    async def catalogue(self) -> Json:
+        """What comes with the app; nothing is asked of anybody."""
+        known = await asyncio.to_thread(shipped)
+        on_shelf = await asyncio.to_thread(self._by_hash)
+        return {
+            "made": known.made,
+            "models": [self._offer_json(offer, on_shelf) for offer in known.models],
+        }
+
+    async def search(self, text: str, limit: int) -> Json:
+        """Repositories of the hub. Raises AppError."""
+        hub, token = Hub.of(), await self._tokens.get()
+        if len(text) > MAX_QUERY:
+            raise BadInput("text_too_long", characters=len(text), most=MAX_QUERY)
+
+        def ask(alive: Callable[[], None]) -> list[Found]:
+            return online.search(hub, text, limit, token, Limits(online.SECONDS, alive))
+
+        self._contacted()
+        found = await in_thread(ask, _nothing)
+        return {"source": hub.host, "models": [_found_json(one, hub) for one in found]}
+
+    async def files(self, repository: str) -> Json:
+        """The GGUF files of one repository. Raises AppError."""
+        hub, token = Hub.of(), await self._tokens.get()
+
+        def ask(alive: Callable[[], None]) -> online.Listing:
+            return online.listing(hub, repository, token, Limits(online.SECONDS, alive))
+
+        self._contacted()
+        found = await in_thread(ask, _nothing)
+        on_shelf = await asyncio.to_thread(self._by_hash)
+        files = [self._file_json(repository, one, on_shelf) for one in found.files]
+        return {**_found_json(found.about, hub), "revision": found.revision, "files": files}
+
+    async def found(self) -> Json:
+        """The files that other programs hold."""
+        return await asyncio.to_thread(self._found)
+
+    def _found(self) -> Json:
+        files = self._apps.files()
+        taken = {Path(entry.path).resolve(): entry.name for entry in self._shelf.entries()}
+        places = [
+            {"app": one.app, "folder": str(one.folder), "there": one.folder.is_dir()}
+            for one in self._apps.places
+        ]
+        listed = [_other_json(one, taken.get(one.path.resolve())) for one in files]
+        return {"files": listed, "looked_in": places}
+
+    async def token(self) -> Json:
+        """Whether there is one, and where it is kept; the token itself is never told."""
+        known = await self._tokens.get()
+        return {"set": known is not None, "where": await self._tokens.where()}
+
+    async def set_token(self, token: str) -> Json:
+        await self._tokens.set(token)
+        return await self.token()
+
+    async def clear_token(self) -> Json:
+        await self._tokens.clear()
+        return await self.token()
+
+    # Origins: what the shelf asks
+
+    def about(self, entry: Entry) -> Json:
+        """Where a model of the shelf came from, and whether its file is still there. Reads the disk."""
+        path = Path(entry.path)
+        sha256 = self.downloads.owns(path)
+        app = "Poolhouse" if sha256 or entry.builtin else app_of(path, self._apps.places)
+        return {
+            "downloaded": sha256 is not None,
+            "in_catalogue": sha256 is not None and shipped().has(sha256),
+            "from": app,
+            "missing": sentence(_missing(entry, path, app)),
+        }
+
+    async def forget(self, path: Path) -> int | None:
+        """Delete the file of a model that left the shelf if it is ours; the bytes freed, or None."""
+        if not self.downloads.owns(path):
+            return None
+        entries = await asyncio.to_thread(self._shelf.entries)
+        if any(Path(entry.path) == path for entry in entries):
+            return None  # another name for the same file
+        return await self.downloads.forget(path)
+
+    # inside
+
+    def _contacted(self) -> None:
+        self._contact = time.time()
+
+    def _by_hash(self) -> dict[str, str]:
+        """The downloaded models of the shelf: SHA-256 of the file -> name."""
+        found = ((self.downloads.owns(Path(e.path)), e.name) for e in self._shelf.entries())
+        return {sha256: name for sha256, name in found if sha256}
+
+    def _offer_json(self, offer: Offer, on_shelf: dict[str, str]) -> Json:
+        files = [
+            HubFile(one.file, one.quantisation, one.size_bytes, one.sha256, one.recommended)
+            for one in offer.files
+        ]
+        return {
+            "id": offer.id,
+            "name": offer.name,
+            "maker": offer.maker,
+            "about": offer.about,
+            "good_at": list(offer.good_at),
+            "parameters": offer.parameters,
+            "active_parameters": offer.active_parameters,
+            "architecture": offer.architecture,
+            "n_layers": offer.n_layers,
+            "context_length": offer.context_length,
+            "kv_bytes_per_token": offer.kv_bytes_per_token,
+            "licence": offer.licence,
+            "gated": offer.gated,
+            "splits": offer.splits,
+            "repository": offer.repository,
+            "revision": offer.revision,
+            "page": Hub(HUB).page(offer.repository),
+            "files": [self._file_json(offer.repository, one, on_shelf) for one in files],
+        }
+
+    def _file_json(self, repository: str, file: HubFile, on_shelf: dict[str, str]) -> Json:
+        download = self.downloads.of(repository, file.file)
+        name = on_shelf.get(file.sha256 or "")
+        if name is None and download:  # the hash may have come with the file
+            name = on_shelf.get(self.downloads.one(download)["sha256"] or "")
+        return {
+            "file": file.file,
+            "quantisation": file.quantisation,
+            "size_bytes": file.size_bytes,
+            "sha256": file.sha256,
+            "recommended": file.recommended,
+            "usable": file.reason is None,
+            "reason": sentence(file.reason),
+            "on_shelf": name,
+            "download": download,
+        }
+
+
+def _missing(entry: Entry, path: Path, app: str | None) -> Reason | None:
+    try:
+        same = path.stat().st_size == entry.model.file_bytes
+    except OSError:
+        if app and app != "Poolhouse":
+            return Reason("found_not_here", {"path": entry.path, "app": app})
+        return Reason("model_gone", {"name": entry.name, "path": entry.path})
+    facts = {"name": entry.name, "path": entry.path}
+    return None if same else Reason("model_changed", {**facts})
+
+
+def _found_json(found: Found, hub: Hub) -> Json:
+    maker, _, name = found.repository.partition("/")
+    return {
+        **asdict(found),
+        "name": name,
+        "maker": maker,
+        "splits": found.splits,
+        "page": hub.page(found.repository),
+    }
+
+
+def _other_json(other: Other, on_shelf: str | None) -> Json:
+    model = other.model
+    return {
+        "path": str(other.path),
+        "app": other.app,
+        "name": other.name,
+        "size_bytes": other.size_bytes,
+        "architecture": model.architecture if model else None,
+        "quantisation": model.quantisation if model else None,
+        "n_layers": model.n_layers if model else None,
+        "context_length": model.context_length if model else None,
+        "splits": bool(model and model.boundaries),
+        "usable": model is not None,
+        "reason": sentence(other.reason),
+        "on_shelf": on_shelf,
+    }
+
+
+def _nothing() -> None:
+    """Progress nobody asked for."""

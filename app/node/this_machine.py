@@ -1,0 +1,41 @@
+"""What this computer has, for its own page: system, processor, memory, disk, engines and their devices."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import shutil
+from typing import Any
+
+import msgspec
+
+from app.machine import devices
+from app.machine.paths import Home
+from app.node.hardware import Hardware
+
+Json = dict[str, Any]
+
+
+async def told(hardware: Hardware, home: Home) -> Json:
+    """All of it; the engines may need some seconds to say what they find."""
+    disk = await asyncio.to_thread(shutil.disk_usage, home.root)
+    memory = devices.memory()
+    return {
+        "system": await asyncio.to_thread(system),
+        "processor": hardware.processor,
+        "cores": devices.usable_cores(),
+        "threads": hardware.threads,
+        "memory": {"total_bytes": memory.total_bytes, "free_bytes": memory.free_bytes},
+        "disk": {"folder": str(home.models), "total_bytes": disk.total, "free_bytes": disk.free},
+        "engines": [msgspec.to_builtins(engine) for engine in await hardware.engines()],
+    }
+
+
+def system() -> str:
+    """The system as its maker calls it."""
+    if name := platform.mac_ver()[0]:
+        return f"macOS {name}"
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]  # Linux only
+    except (OSError, KeyError):
+        return f"{platform.system()} {platform.release()}"

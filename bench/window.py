@@ -1,0 +1,90 @@
+"""The window: how soon it is there, with a node running and without, and what it holds (Linux, Xvfb)."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+
+from bench import report
+from bench.job import Bench, say
+from tests.gui.outside import can_be_used, desktop, end
+from tests.node.pool import node
+
+TITLE = "The window"
+STARTS = 5
+WARM_BAR_S, COLD_BAR_S, MEMORY_BAR_BYTES = 2.0, 4.0, 150_000_000
+LATE_S, SETTLE_S, REST_S, LOOK_S = 20.0, 3.0, 10.0, 0.02
+REST_BAR = 0.01  # of a core, with nothing going on
+
+
+def window(bench: Bench) -> None:
+    """Start it several times in each state."""
+    if reason := can_be_used():
+        bench.cannot("window", TITLE, reason)
+        return
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        environment = desktop(stack, folder)
+        with node(folder / "warm", "den"):
+            warm = [_started(folder / "warm", environment) for _ in range(STARTS)]
+        cold = [_started(folder / f"cold-{n}", environment) for n in range(STARTS)]
+    rows = [
+        _row("window there, node running", [one[0] for one in warm], WARM_BAR_S, "s"),
+        _row("window there, node started with it", [one[0] for one in cold], COLD_BAR_S, "s"),
+        _row("memory", [one[1] / 1e6 for one in warm + cold], MEMORY_BAR_BYTES / 1e6, "MB"),
+        _row("at rest, % of a core", [100 * one[2] for one in warm], 100 * REST_BAR, "%"),
+    ]
+    head = ["", "median", "lowest–highest", "bar", "holds"]
+    data = {"warm": warm, "cold": cold}
+    bench.add("window", data, f"## {TITLE}, {STARTS} starts each\n\n{report.table(head, rows)}")
+
+
+def _row(name: str, values: list[float], most: float, unit: str) -> list[str]:
+    middle = statistics.median(values)
+    spread = f"{min(values):.2f}–{max(values):.2f} {unit}"
+    return [
+        name,
+        f"{middle:.2f} {unit}",
+        spread,
+        f"{most:g} {unit}",
+        "yes" if middle < most else "NO",
+    ]
+
+
+def _started(home: Path, environment: dict[str, str]) -> tuple[float, float, float]:
+    """Seconds until the window is on the screen, resident bytes a little later, share of a core at rest."""
+    say(f"window: {home.name}")
+    began = time.monotonic()
+    program = subprocess.Popen(
+        [sys.executable, "-m", "app", "--home", str(home)], env=environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        while not _is_shown(environment):
+            if time.monotonic() - began > LATE_S:
+                raise RuntimeError("no window came")
+            time.sleep(LOOK_S)
+        shown_s = time.monotonic() - began
+        time.sleep(SETTLE_S)
+        process = psutil.Process(program.pid)
+        before = sum(process.cpu_times()[:2])
+        time.sleep(REST_S)
+        rest = (sum(process.cpu_times()[:2]) - before) / REST_S
+        return shown_s, float(process.memory_info().rss), rest
+    finally:
+        end(program)
+
+
+def _is_shown(environment: dict[str, str]) -> bool:
+    found = subprocess.run(
+        ["xdotool", "search", "--onlyvisible", "--name", "Poolhouse"],
+        capture_output=True, check=False, env=environment,
+    )  # fmt: skip
+    return bool(found.stdout.strip())

@@ -1,0 +1,240 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="en" sourcelanguage="en">
+<context>
+    <name>Acts</name>
+    <message numerus="yes">
+        <source>%n link(s) measured.</source>
+        <translation>
+            <numerusform>%n link measured.</numerusform>
+            <numerusform>%n links measured.</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>AddSheet</name>
+    <message numerus="yes">
+        <source>%n try(s) left</source>
+        <translation>
+            <numerusform>%n try left</numerusform>
+            <numerusform>%n tries left</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>Answer</name>
+    <message numerus="yes">
+        <source>%n token(s)</source>
+        <translation>
+            <numerusform>%n token</numerusform>
+            <numerusform>%n tokens</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>Waiting for its turn: %n answer(s) before it</source>
+        <translation>
+            <numerusform>Waiting for its turn: %n answer before it</numerusform>
+            <numerusform>Waiting for its turn: %n answers before it</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>BenchView</name>
+    <message numerus="yes">
+        <source>%n answer(s) measured</source>
+        <translation>
+            <numerusform>%n answer measured</numerusform>
+            <numerusform>%n answers measured</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n machine(s)</source>
+        <translation>
+            <numerusform>%n machine</numerusform>
+            <numerusform>%n machines</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>ChatHead</name>
+    <message numerus="yes">
+        <source>{model} on %n machine(s)</source>
+        <translation>
+            <numerusform>{model} on %n machine</numerusform>
+            <numerusform>{model} on %n machines</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>ChatList</name>
+    <message numerus="yes">
+        <source>%n chat(s) archived.</source>
+        <translation>
+            <numerusform>%n chat archived.</numerusform>
+            <numerusform>%n chats archived.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n chat(s) deleted.</source>
+        <translation>
+            <numerusform>%n chat deleted.</numerusform>
+            <numerusform>%n chats deleted.</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>ChatListModel</name>
+    <message numerus="yes">
+        <source>%n chat(s)</source>
+        <translation>
+            <numerusform>%n chat</numerusform>
+            <numerusform>%n chats</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>DoctorDialog</name>
+    <message numerus="yes">
+        <source>All checks (%n)</source>
+        <translation>
+            <numerusform>All checks (%n)</numerusform>
+            <numerusform>All checks (%n)</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>ExchangeDesk</name>
+    <message numerus="yes">
+        <source>%n chat(s) exported to {name}.</source>
+        <translation>
+            <numerusform>%n chat exported to {name}.</numerusform>
+            <numerusform>%n chats exported to {name}.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n chat(s) imported.</source>
+        <translation>
+            <numerusform>%n chat imported.</numerusform>
+            <numerusform>%n chats imported.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>Exporting %n chat(s)…</source>
+        <translation>
+            <numerusform>Exporting %n chat…</numerusform>
+            <numerusform>Exporting %n chats…</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>Importing %n chat(s)…</source>
+        <translation>
+            <numerusform>Importing %n chat…</numerusform>
+            <numerusform>Importing %n chats…</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>ForecastChart</name>
+    <message numerus="yes">
+        <source>At the median of %n answer(s) the forecast was off by {first} for the first token and by {speed} for the speed.</source>
+        <translation>
+            <numerusform>At the median of %n answer the forecast was off by {first} for the first token and by {speed} for the speed.</numerusform>
+            <numerusform>At the median of %n answers the forecast was off by {first} for the first token and by {speed} for the speed.</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>Headline</name>
+    <message numerus="yes">
+        <source>on %n machine(s)</source>
+        <translation>
+            <numerusform>on %n machine</numerusform>
+            <numerusform>on %n machines</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>Nearby</name>
+    <message numerus="yes">
+        <source>and %n more</source>
+        <translation>
+            <numerusform>and %n more</numerusform>
+            <numerusform>and %n more</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>Now</name>
+    <message numerus="yes">
+        <source>%n question(s) waiting</source>
+        <translation>
+            <numerusform>%n question waiting</numerusform>
+            <numerusform>%n questions waiting</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>Privacy</name>
+    <message numerus="yes">
+        <source>%n connected now</source>
+        <translation>
+            <numerusform>%n connected now</numerusform>
+            <numerusform>%n connected now</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n download(s) now</source>
+        <translation>
+            <numerusform>%n download now</numerusform>
+            <numerusform>%n downloads now</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>Report</name>
+    <message numerus="yes">
+        <source>%n machine(s)</source>
+        <translation>
+            <numerusform>%n machine</numerusform>
+            <numerusform>%n machines</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n run(s)</source>
+        <translation>
+            <numerusform>%n run</numerusform>
+            <numerusform>%n runs</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>SaveDialog</name>
+    <message numerus="yes">
+        <source>%n file(s), {size} before packing</source>
+        <translation>
+            <numerusform>%n file, {size} before packing</numerusform>
+            <numerusform>%n files, {size} before packing</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>Session</name>
+    <message numerus="yes">
+        <source>%n oldest message(s) were left out: the context is full.</source>
+        <translation>
+            <numerusform>%n oldest message were left out: the context is full.</numerusform>
+            <numerusform>%n oldest messages were left out: the context is full.</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>WhatIf</name>
+    <message numerus="yes">
+        <source>on %n machine(s)</source>
+        <translation>
+            <numerusform>on %n machine</numerusform>
+            <numerusform>on %n machines</numerusform>
+        </translation>
+    </message>
+</context>
+</TS>

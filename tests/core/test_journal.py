@@ -1,0 +1,102 @@
+"""What of two snapshots is worth an entry in the journal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.core.journal import kind_of, news
+from app.core.journal_reasons import JOURNAL_SENTENCES
+from app.core.reasons import said
+
+Json = dict[str, Any]
+ME = {"name": "den", "this": True, "online": True, "reason": None}
+
+
+def machine(name: str, *, online: bool = True, reason: str | None = None) -> Json:
+    return {"name": name, "this": False, "online": online, "reason": reason}
+
+
+def snapshot(loaded: Json | None = None, lending: Json | None = None, **others: Json) -> Json:
+    return {
+        "machines": {"me": ME, **others},
+        "loaded": loaded,
+        "node": {"lending": lending or {"state": "ready", "reason": None, "used_by": []}},
+    }
+
+
+def model(state: str, **more: Any) -> Json:
+    return {"model": "guide", "state": state, "machines": [{}, {}], **more}
+
+
+def lends(state: str, reason: str | None = None, *used_by: str) -> Json:
+    return snapshot(lending={"state": state, "reason": reason, "used_by": list(used_by)})
+
+
+PLAIN = snapshot()
+CASES: list[tuple[Json, Json, list[str]]] = [
+    (PLAIN, PLAIN, []),
+    (PLAIN, snapshot(a=machine("attic", online=False)), ["attic belongs to the household now."]),
+    (
+        PLAIN,
+        snapshot(a=machine("attic")),
+        ["attic belongs to the household now.", "attic is connected."],
+    ),
+    (snapshot(a=machine("attic")), PLAIN, ["attic was removed from the household."]),
+    (
+        snapshot(a=machine("attic")),
+        snapshot(a=machine("attic", online=False)),
+        ["attic is not connected any more."],
+    ),
+    (
+        snapshot(a=machine("attic")),
+        snapshot(a=machine("attic", online=False, reason="It sleeps.")),
+        ["attic is not connected any more. It sleeps."],
+    ),
+    (snapshot(a=machine("attic")), snapshot(a=machine("loft")), ["attic is called loft now."]),
+    (PLAIN, snapshot(model("loading")), ["Loading guide on 2 machines."]),
+    (PLAIN, snapshot(model("loading", machines=[{}])), ["Loading guide on this machine."]),
+    (
+        snapshot(model("loading")),
+        snapshot(model("ready", loaded_seconds=1.234)),
+        ["guide is ready, after 1.2 seconds."],
+    ),
+    (snapshot(model("ready")), snapshot(model("ready")), []),
+    (snapshot(model("ready")), PLAIN, ["guide was unloaded, and its memory is free again."]),
+    (snapshot(model("loading")), PLAIN, []),  # the load itself says why
+    (
+        snapshot(model("ready")),
+        snapshot(model("lost", reason="It is gone.")),
+        ["guide was lost. It is gone."],
+    ),
+    (lends("off"), lends("ready"), ["Lending is on."]),
+    (lends("ready"), lends("off"), ["Lending is off."]),
+    (lends("ready"), lends("paused", "On battery."), ["Lending is paused. On battery."]),
+    (lends("paused", "A."), lends("paused", "B."), ["Lending is paused. B."]),
+    (lends("ready"), lends("working", None, "den"), ["den uses memory of this machine."]),
+    (
+        lends("working", None, "den"),
+        lends("draining", "On battery.", "den"),
+        ["Lending ends after the running answer. On battery."],
+    ),
+    (
+        lends("working", None, "den"),
+        lends("ready"),
+        ["den gave the memory of this machine back."],
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "sentences"), CASES)
+def test_news(before: Json, now: Json, sentences: list[str]) -> None:
+    assert [said(reason) for reason in news(before, now)] == sentences
+
+
+def test_every_entry_has_a_kind() -> None:
+    assert {kind_of(code) for code in JOURNAL_SENTENCES if code.startswith("log_")} == {
+        "machine",
+        "model",
+        "lending",
+        "node",
+    }

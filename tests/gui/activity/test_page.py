@@ -1,0 +1,109 @@
+"""The Activity page over a real node: what runs, what ran, the log with its filter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.gui.activity.activity_page import ActivityPage
+from app.gui.activity.entries import Running, answer_of
+from app.gui.activity.now_card import NowCard, jobs_of
+from app.gui.theme import Scheme
+from tests.gui.activity.made import told
+from tests.gui.desk import Desk
+
+SHORT = {"prompt": "Hello", "max_tokens": 12, "ignore_end": True}
+
+
+@pytest.fixture
+def page(qtbot: QtBot, at_lone: Desk) -> ActivityPage:
+    made = ActivityPage(at_lone.services)
+    qtbot.addWidget(made)
+    made.resize(1000, 760)
+    made.show()
+    return made
+
+
+def ask(qtbot: QtBot, at_lone: Desk) -> None:
+    ends: list[Any] = []
+    at_lone.services.client.call("POST", "/ask", SHORT, ends.append, ends.append, lambda _: None)
+    qtbot.waitUntil(lambda: bool(ends), timeout=30_000)
+
+
+def test_an_answer_stands_in_the_table_the_timeline_and_the_log(
+    qtbot: QtBot, at_lone: Desk, page: ActivityPage
+) -> None:
+    before = len(page.feed.answers)
+    ask(qtbot, at_lone)
+    qtbot.waitUntil(lambda: len(page.feed.answers) > before, timeout=5000)
+    table = page.overview.table
+    assert table.rows.data(table.rows.index(0, 2)) == "12"
+    assert [line.name for line in page.overview.timeline.lines] == ["Answer", "den"]
+    assert "guide answered with 12 tokens" in page.log.sentences()[0]
+    page.log.kind.setCurrentIndex(page.log.kind.findData("model"))
+    qtbot.waitUntil(
+        lambda: any("guide is ready" in one for one in page.log.sentences()), timeout=5000
+    )
+    assert not any("answered" in one for one in page.log.sentences())
+    page.log.kind.setCurrentIndex(0)
+    page.log.words.setText("STARTED")
+    assert all("started" in one for one in page.log.sentences())
+    page.log.words.setText("no such words")
+    assert page.log.sentences() == []
+
+
+def test_a_chosen_answer_stays_chosen_when_others_come(
+    qtbot: QtBot, at_lone: Desk, page: ActivityPage
+) -> None:
+    table = page.overview.table
+    one, two, three = (answer_of(told(number=n, tokens=n + 20)) for n in (1, 2, 3))
+    table.show_answers([one, two])
+    table.setCurrentIndex(table.rows.index(1, 0))
+    table.show_answers([one, two, three])
+    assert table.rows.answer(table.currentIndex().row()) == one
+    table.setCurrentIndex(table.rows.index(0, 0))
+    table.show_answers([one, two, three, answer_of(told(number=4))])
+    assert table.currentIndex().row() == 0
+
+
+def test_both_palettes_and_large_text(qtbot: QtBot, at_lone: Desk, page: ActivityPage) -> None:
+    theme = at_lone.services.theme
+    for scheme, scale in ((Scheme.DARK, 1.0), (Scheme.LIGHT, 1.5), (Scheme.LIGHT, 1.0)):
+        theme.choose(scheme, scale)
+        for at in range(page.tabs.count()):
+            page.tabs.setCurrentIndex(at)
+            assert not page.grab().isNull()
+
+
+def pool_of(away: Desk, **snapshot: Any) -> Any:
+    pool = away.services.pool
+    pool.snapshot = {"answers": {"running": 0, "waiting": 0}, **snapshot}
+    return pool
+
+
+def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
+    steps = {"den": {"step": "sending", "machine": "attic", "done": 1 << 20, "total": 4 << 20,
+                     "unit": "bytes"}}  # fmt: skip
+    pool = pool_of(
+        away,
+        answers={"running": 2, "waiting": 3},
+        loaded={"state": "loading", "model": "guide", "progress": steps},
+        node={"lending": {"used_by": ["loft"], "used_bytes": 3 << 20}},
+    )
+    writes, reads = Running(1, "guide", 2.0, 30, 12.5), Running(2, "guide", 0.5, 0, None)
+    jobs = jobs_of(pool, [writes, reads])
+    assert [(job.what, job.figures) for job in jobs] == [
+        ("guide writes an answer", "12.5 tok/s, 30 tokens"),
+        ("guide reads a question", "0.5 s"),
+        ("3 question(s) waiting", ""),
+        ("Sending layers of guide to attic", "1.0 MiB of 4.0 MiB"),
+        ("This machine holds layers for loft", "3.0 MiB"),
+    ]
+    assert jobs[3].share == 0.25
+    shown = NowCard(away.services.theme)
+    qtbot.addWidget(shown)
+    shown.show_jobs(jobs)
+    shown.show_jobs([])
+    assert shown.jobs == []

@@ -1,0 +1,77 @@
+"""The painted figures: their lines say what a screen reader reads, and their pixels show it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QColor
+from pytestqt.qtbot import QtBot
+
+from app.gui.activity.entries import answer_of
+from app.gui.activity.forecast_chart import ForecastChart
+from app.gui.activity.legend import DOT, HATCHED, SOLID, SQUARE, Legend
+from app.gui.activity.timeline import NAME_SHARE, WORDS_SHARE, Timeline
+from app.gui.theme import LIGHT
+from tests.gui.activity.made import told
+from tests.gui.desk import Desk
+
+
+def test_a_timeline_shows_phases_and_machines(qtbot: QtBot, away: Desk) -> None:
+    made = Timeline(away.services.theme)
+    qtbot.addWidget(made)
+    answer = answer_of(told(tokens=21, queued_s=0.0, ttft_s=1.0, decode_tok_s=10.0))
+    made.show_answer(answer)
+    assert [line.name for line in made.lines] == ["Answer", "den", "attic"]
+    assert [line.words for line in made.lines] == [
+        "reads 1.0 s, writes 2.0 s", "computes 17 %, waits 0 %", "computes 33 %, waits 7 %",
+    ]  # fmt: skip
+    assert "attic: computes 33 %" in made.accessibleDescription()
+    made.resize(1000, made.sizeHint().height())
+    picture = made.grab().toImage()
+    bar = 1000 * (1 - NAME_SHARE - WORDS_SHARE)
+    row = made.height() // 3
+    reads = QPoint(int(1000 * NAME_SHARE + 0.1 * bar), row // 2)
+    writes = QPoint(int(1000 * NAME_SHARE + 0.8 * bar), row // 2)
+    computes = QPoint(int(1000 * NAME_SHARE + 0.1 * bar), row + row // 2)
+    assert picture.pixelColor(reads) == QColor(LIGHT.muted)
+    assert picture.pixelColor(writes) == QColor(LIGHT.accent)
+    assert picture.pixelColor(computes) == QColor(LIGHT.good)
+
+
+def test_a_wait_for_a_slot_is_said(qtbot: QtBot, away: Desk) -> None:
+    made = Timeline(away.services.theme)
+    qtbot.addWidget(made)
+    made.show_answer(answer_of(told(queued_s=0.4, ttft_s=1.0)))
+    assert made.lines[0].words.startswith("waits 0.4 s")
+
+
+def test_nothing_is_drawn_of_an_answer_that_broke_off(qtbot: QtBot, away: Desk) -> None:
+    made = Timeline(away.services.theme)
+    qtbot.addWidget(made)
+    made.show_answer(answer_of(told(end="stopped", ttft_s=None, decode_tok_s=None, stages=[])))
+    assert made.lines == ()
+    assert made.sizeHint().height() == 0
+
+
+def test_the_chart_says_how_far_forecasts_were_off(qtbot: QtBot, away: Desk) -> None:
+    chart = ForecastChart(away.services.theme)
+    qtbot.addWidget(chart)
+    assert chart.show_answers([]) == ""
+    answers = [
+        answer_of(told(ttft_s=1.0, forecast_ttft_s=1.1, decode_tok_s=10.0, forecast_tok_s=12.0)),
+        answer_of(told(alone=False)),
+    ]
+    said = chart.show_answers(answers)
+    assert "10 %" in said
+    assert "20 %" in said
+    assert chart.n_shown == 1
+    chart.resize(600, 150)
+    picture = chart.grab().toImage()
+    shown = {picture.pixelColor(x, y).name() for x in range(80, 200) for y in range(150)}
+    assert {LIGHT.accent, LIGHT.selected} <= shown
+
+
+def test_a_legend_has_its_words(qtbot: QtBot, away: Desk) -> None:
+    legend = Legend(away.services.theme, ("good", SOLID, "a"), ("warning", HATCHED, "b"),
+                    ("accent", DOT, "c"), ("warning", SQUARE, "d"))  # fmt: skip
+    qtbot.addWidget(legend)
+    assert not legend.grab().isNull()

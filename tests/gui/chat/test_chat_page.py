@@ -1,0 +1,247 @@
+"""The Chat page over a real node: asking, stopping, versions, continuing, drafts, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.core import chat as tree
+from app.core.chat import ENDED, FIGURES, MODEL, Role
+from app.gui.chat.chat_page import ChatPage
+from app.gui.chat.composer import MAX_FILE_BYTES
+from app.gui.theme import Scheme
+from tests.gui.desk import Desk
+
+WITHIN_MS = 30_000
+
+
+@pytest.fixture
+def page(qtbot: QtBot, at_lone: Desk) -> Iterator[ChatPage]:
+    made = ChatPage(at_lone.services)
+    qtbot.addWidget(made)
+    made.resize(1000, 700)
+    made.show()
+    made.shown()
+    made.open_chat(made.history.begin().id)
+    yield made
+    made.close_history()
+
+
+def rested(qtbot: QtBot, page: ChatPage) -> None:
+    """Wait until no answer is under way."""
+    qtbot.waitUntil(lambda: not page.session.running, timeout=WITHIN_MS)
+
+
+def say(qtbot: QtBot, page: ChatPage, text: str) -> None:
+    page.composer.field.setPlainText(text)
+    QTest.keyClick(page.composer.field, Qt.Key.Key_Return)
+
+
+def ask(qtbot: QtBot, page: ChatPage, text: str) -> None:
+    say(qtbot, page, text)
+    rested(qtbot, page)
+
+
+def press(page: ChatPage, place: int, name: str) -> None:
+    """A button of a message, by its name."""
+    view = page.conversation.views[place]
+    view._show_tools()
+    QApplication.processEvents()
+    buttons = [one for one in view.findChildren(QAbstractButton) if one.isVisibleTo(view)]
+    next(one for one in buttons if one.accessibleName() == name).click()
+
+
+def test_a_suggestion_is_answered_by_the_guide(qtbot: QtBot, page: ChatPage) -> None:
+    assert page.suggestions.isVisible()
+    page.suggestions.buttons[0].click()
+    rested(qtbot, page)
+    question, answer = tree.path(page.chat)
+    assert question.text == "What is Poolhouse?"
+    assert "household" in answer.text
+    assert answer.details[MODEL] == "guide"
+    assert answer.details[ENDED] == "stop"
+    assert answer.details[FIGURES]["tokens"] > 5
+    assert page.conversation.isVisible()
+    assert page.chat_head.used > 10
+    assert page.chat_head.title.whole() == "What is Poolhouse?"
+    assert page.conversation.views[1].body.text == answer.text
+
+
+def test_regenerate_edit_and_versions(qtbot: QtBot, page: ChatPage) -> None:
+    ask(qtbot, page, "Is it free?")
+    press(page, 1, "Regenerate")
+    rested(qtbot, page)
+    answer = tree.path(page.chat)[1].id
+    assert len(tree.siblings(page.chat, answer)) == 2
+    press(page, 1, "Version before")
+    assert tree.path(page.chat)[1].id != answer
+    view = page.conversation.views[0]
+    view.edit()
+    editor = view._editor
+    assert editor is not None
+    editor.field.setPlainText("What is a host?")
+    editor.accept.click()
+    rested(qtbot, page)
+    question, _ = tree.path(page.chat)
+    assert question.text == "What is a host?"
+    assert len(tree.siblings(page.chat, question.id)) == 2
+    press(page, 0, "Version before")
+    assert tree.path(page.chat)[0].text == "Is it free?"
+
+
+def test_stop_keeps_the_text_and_continue_goes_on(qtbot: QtBot, page: ChatPage) -> None:
+    page._set_up(replace(page.chat, sampling={"max_tokens": 5, "temperature": 0.0}))
+    ask(qtbot, page, "What is Poolhouse?")
+    cut = tree.path(page.chat)[1]
+    assert cut.details[ENDED] == "length"
+    page._set_up(replace(page.chat, sampling={"temperature": 0.0}))
+    press(page, 1, "Continue")
+    rested(qtbot, page)
+    whole = tree.path(page.chat)[1]
+    assert whole.id == cut.id
+    assert whole.text.startswith(cut.text)
+    assert "none of them could run alone" in whole.text
+    page._set_up(replace(page.chat, sampling={"max_tokens": 900}))
+    say(qtbot, page, "How do I add a computer?")
+    qtbot.waitUntil(lambda: bool(page.session.running), timeout=WITHIN_MS)
+    running = page.session.running[page.chat.id]
+    running.answer.grew.connect(lambda: page.session.stop(page.chat.id))
+    rested(qtbot, page)
+    last = tree.path(page.chat)[-1]
+    assert last.text
+    assert last.details[ENDED] == "stopped"
+
+
+def test_a_failed_question_stays_and_can_be_retried(qtbot: QtBot, page: ChatPage) -> None:
+    client = page.services.client
+    endpoint, client.endpoint = client.endpoint, None
+    ask(qtbot, page, "Does it need the internet?")
+    assert [one.text for one in tree.path(page.chat)] == ["Does it need the internet?"]
+    assert page.notice.sentence
+    client.endpoint = endpoint
+    page._retry()
+    rested(qtbot, page)
+    assert not page.notice.sentence
+    assert len(tree.path(page.chat)) == 2
+
+
+def test_where_the_context_is_too_short_one_may_leave_out(qtbot: QtBot, page: ChatPage) -> None:
+    ask(qtbot, page, "Is it free? " + "Really, honestly, truly? " * 60)
+    ask(qtbot, page, "And is it free tomorrow? " + "I would like to know that. " * 60)
+    ask(qtbot, page, "What is a host? " + "Tell me all about hosts, please. " * 50)
+    assert "context" in page.notice.sentence
+    assert tree.path(page.chat)[-1].role is Role.USER
+    page._leave_out()
+    rested(qtbot, page)
+    last = tree.path(page.chat)[-1]
+    assert last.text
+    assert "left out" in last.details["notes"][0]
+
+
+def test_drafts_and_files_stay_with_their_chat(
+    qtbot: QtBot, page: ChatPage, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("Poolhouse is free.")
+    page.composer.field.setPlainText("half a thou")
+    page.composer.attach([notes])
+    first = page.chat.id
+    page.open_chat(page.history.begin().id)
+    assert page.composer.text == ""
+    assert page.composer.files == []
+    page.open_chat(first)
+    assert page.composer.text == "half a thou"
+    assert [one["name"] for one in page.composer.files] == ["notes.txt"]
+    ask(qtbot, page, "Is it free?")
+    question = tree.path(page.chat)[0]
+    assert question.details["attachments"] == [{"name": "notes.txt", "text": "Poolhouse is free."}]
+    page.composer.attach([notes])  # the Guide is loaded now, and counts
+    qtbot.waitUntil(lambda: bool(page.composer.files[0].get("tokens")), timeout=WITHIN_MS)
+    page.composer.show_draft("")
+    assert page.composer.text == ""
+    assert page.composer.files == []
+    (tmp_path / "large.txt").write_text("x" * (MAX_FILE_BYTES + 1))
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\0\xff")
+    for name in ("large.txt", "picture.png", "none.txt"):
+        page.composer.attach([tmp_path / name])
+        assert name in page.notice.sentence
+    assert page.composer.files == []
+
+
+def test_copies_and_a_branch_of_its_own(qtbot: QtBot, page: ChatPage) -> None:
+    ask(qtbot, page, "What is **Poolhouse**?")
+    press(page, 0, "Edit")
+    page.conversation.views[0]._end_edit()
+    press(page, 0, "Copy")
+    assert QGuiApplication.clipboard().text() == "What is **Poolhouse**?"
+    press(page, 1, "Copy")
+    assert QGuiApplication.clipboard().text() == tree.path(page.chat)[1].text
+    before = page.chat.id
+    page.conversation.views[0]._menu().actions()[-1].trigger()
+    assert page.chat.id != before
+    assert [one.text for one in tree.path(page.chat)] == ["What is **Poolhouse**?"]
+
+
+def test_a_chat_comes_back_after_a_restart(qtbot: QtBot, page: ChatPage, at_lone: Desk) -> None:
+    ask(qtbot, page, "Is it free?")
+    page.composer.field.setPlainText("and a draft")
+    texts = [one.text for one in tree.path(page.chat)]
+    page.close_history()
+    again = ChatPage(at_lone.services)
+    qtbot.addWidget(again)
+    assert [one.text for one in tree.path(again.chat)] == texts
+    assert again.composer.text == "and a draft"
+    again.close_history()
+
+
+def test_a_context_is_loaded_for_its_chat(qtbot: QtBot, page: ChatPage) -> None:
+    pool, done = page.services.pool, list[object]()
+    page.services.client.post("/unload", None, done.append)
+    qtbot.waitUntil(lambda: bool(done) and pool.loaded is None, timeout=WITHIN_MS)
+    qtbot.waitUntil(page.hint.isVisible)
+    assert page.hint.words.text() == "No model is loaded, so the Guide answers."
+    page._set_up(replace(page.chat, context=512))
+    ask(qtbot, page, "Is it free?")
+    assert pool.loaded is not None
+    assert pool.loaded["context"] == 512
+    assert not page.hint.isVisible()
+    page.services.client.post("/unload", None, done.append)
+    qtbot.waitUntil(lambda: len(done) == 2, timeout=WITHIN_MS)
+
+
+def test_keys(qtbot: QtBot, page: ChatPage) -> None:
+    field = page.composer.field
+    QTest.keyClicks(field, "one")
+    QTest.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    QTest.keyClicks(field, "two")
+    assert page.composer.text == "one\ntwo"
+    assert not page.session.running
+    field.clear()
+    QTest.keyClick(field, Qt.Key.Key_Return)  # nothing to send
+    assert tree.path(page.chat) == ()
+    assert not page.composer.send.isEnabled()
+
+
+def test_everything_one_can_focus_has_a_name(qtbot: QtBot, page: ChatPage) -> None:
+    ask(qtbot, page, "Is it free?")
+    page.composer.attach([Path(__file__)])
+    nameless = [
+        widget
+        for widget in page.findChildren(QWidget)
+        if widget.isVisible()
+        and widget.focusPolicy() != Qt.FocusPolicy.NoFocus
+        and not widget.accessibleName()
+        and not (isinstance(widget, QAbstractButton) and widget.text())
+    ]
+    assert nameless == []
+    scheme = page.services.theme.scheme
+    page.services.theme.choose(Scheme.DARK, 1.5)
+    page.services.theme.choose(scheme, 1.0)

@@ -1,0 +1,76 @@
+"""Settings of a chat: defaults are seen, presets fill in, what is saved is what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.core.chat import Chat, ChatId
+from app.gui.chat.answer import MAX_TOKENS
+from app.gui.chat.chat_settings import ChatSettings
+from app.gui.chat.presets import Presets
+from app.gui.preferences import Preferences
+from app.gui.theme import Scheme, Theme
+
+Make = Callable[[Chat], ChatSettings]
+
+
+@pytest.fixture
+def saved() -> list[Chat]:
+    return []
+
+
+@pytest.fixture
+def make(qtbot: QtBot, qapp: QApplication, tmp_path: Path, saved: list[Chat]) -> Make:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    theme, presets = Theme(qapp, Scheme.LIGHT, 1.0), Presets(Preferences(tmp_path))
+    defaults = Chat(ChatId("1"), system="Be brief.")
+    models = ["guide", "qwen"]
+    return lambda chat: ChatSettings(theme, presets, chat, defaults, models, saved.append, parent)
+
+
+def test_defaults_are_seen_and_saved_as_nothing(make: Make, saved: list[Chat]) -> None:
+    chat = Chat(ChatId("1"))
+    dialog = make(chat)
+    assert dialog.model.currentText() == "Whichever is loaded"
+    assert dialog.knobs["temperature"].value() == 0.8
+    assert dialog.knobs["seed"].text() == "By chance"
+    assert dialog.longest.value() == MAX_TOKENS
+    dialog._save()
+    assert saved == [chat]
+
+
+def test_what_is_chosen_is_saved_and_shown_again(make: Make, saved: list[Chat]) -> None:
+    dialog = make(Chat(ChatId("1")))
+    dialog.model.setCurrentText("qwen")
+    dialog.context.setCurrentIndex(3)
+    dialog.system_presets.setCurrentIndex(1)
+    dialog.system_presets.activated.emit(1)
+    dialog.sampling_presets.setCurrentText("Precise")
+    dialog.sampling_presets.activated.emit(2)
+    dialog.knobs["seed"].setValue(7)
+    dialog.longest.setValue(100)
+    dialog._save()
+    chat = saved[0]
+    assert (chat.model, chat.context) == ("qwen", 8192)
+    assert chat.system
+    assert chat.sampling == {"temperature": 0.2, "top_p": 0.9, "seed": 7, "max_tokens": 100}
+    again = make(chat)
+    again._save()
+    assert saved[1] == chat
+    buttons = again.findChildren(QPushButton)
+    next(one for one in buttons if one.text() == "Reset to defaults").click()
+    again._save()
+    assert saved[2] == Chat(ChatId("1"), system="Be brief.")
+
+
+def test_a_model_that_is_gone_stays_chosen(make: Make, saved: list[Chat]) -> None:
+    dialog = make(Chat(ChatId("1"), model="gone"))
+    assert dialog.model.currentText() == "gone"
+    dialog._save()
+    assert saved[0].model == "gone"

@@ -1,0 +1,117 @@
+"""A long chat: its end first, earlier messages when one scrolls up, its end followed."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.core.chat import Message, MessageId, Role
+from app.gui.chat.blocks import Look
+from app.gui.chat.conversation import PAGE, Conversation
+from app.gui.chat.message_view import Shown
+from app.gui.chat.slices import Slices
+from app.gui.theme import Scheme, Theme
+
+MANY = 120
+
+
+@pytest.fixture
+def conversation(qtbot: QtBot, qapp: QApplication) -> Conversation:
+    look = Look(Theme(qapp, Scheme.LIGHT, 1.0), Slices(qapp), lambda _: None)
+    made = Conversation(look)
+    qtbot.addWidget(made)
+    made.resize(800, 600)
+    made.show()
+    return made
+
+
+def shown(count: int, last: str = "") -> list[Shown]:
+    found = []
+    for n in range(count):
+        role = Role.ASSISTANT if n % 2 else Role.USER
+        text = last if last and n == count - 1 else f"Message {n}.\n\nWith a second paragraph."
+        ident = MessageId(str(n))
+        message = Message(ident, MessageId(str(n - 1)) if n else None, role, text, float(n))
+        is_last = n == count - 1
+        found.append(Shown(message, (ident,), is_last, state="" if is_last and last else None))
+    return found
+
+
+def at_end(conversation: Conversation) -> bool:
+    bar = conversation.verticalScrollBar()
+    return bar.maximum() > 0 and bar.value() == bar.maximum()
+
+
+def settled(qtbot: QtBot, conversation: Conversation) -> None:
+    """Wait until the layout is what it will be."""
+    heights: list[int] = []
+
+    def is_still() -> bool:
+        heights.append(conversation.verticalScrollBar().maximum())
+        return len(heights) > 3 and len(set(heights[-3:])) == 1
+
+    qtbot.waitUntil(is_still)
+
+
+def test_the_last_ones_first_then_upward(qtbot: QtBot, conversation: Conversation) -> None:
+    conversation.open(shown(MANY))
+    qtbot.waitUntil(lambda: len(conversation.views) == PAGE and at_end(conversation))
+    assert conversation.views[-1].message.id == str(MANY - 1)
+    settled(qtbot, conversation)
+    conversation.verticalScrollBar().setValue(0)
+    seen = conversation.views[0]
+    qtbot.waitUntil(lambda: len(conversation.views) == 2 * PAGE)
+    settled(qtbot, conversation)
+    assert conversation.views[0].message.id == str(MANY - 2 * PAGE)
+    top = seen.mapTo(conversation.viewport(), seen.rect().topLeft()).y()
+    assert 0 <= top < 40  # what was seen did not move
+    conversation.show_message(MessageId("3"))
+    assert conversation.views[0].message.id == "3"
+
+
+def test_it_follows_its_end_only_from_there(qtbot: QtBot, conversation: Conversation) -> None:
+    conversation.open(shown(30, "It begins."))
+    qtbot.waitUntil(lambda: len(conversation.views) == 30 and at_end(conversation))
+    last = conversation.views[-1]
+    text = "It begins."
+    for n in range(60):
+        text += f"\n\nParagraph {n} of a long answer."
+        last.grow(text)
+    settled(qtbot, conversation)
+    assert at_end(conversation)
+    bar = conversation.verticalScrollBar()
+    bar.setValue(bar.maximum() - 400)
+    where = bar.value()
+    last.grow(text + "\n\nMore." * 20)
+    settled(qtbot, conversation)
+    assert bar.maximum() > where + 500
+    assert bar.value() == where
+    conversation.to_end()
+    assert at_end(conversation)
+
+
+def test_what_is_equal_stays_as_it_is(qtbot: QtBot, conversation: Conversation) -> None:
+    conversation.open(shown(6))
+    before = conversation.views
+    conversation.update_to(shown(8))
+    assert conversation.views[:6] == before
+    assert len(conversation.views) == 8
+    conversation.update_to(shown(4))
+    assert conversation.views == before[:4]
+    conversation.update_to([])
+    qtbot.waitUntil(lambda: not conversation.views)
+
+
+def test_tools_come_with_the_keyboard(qtbot: QtBot, conversation: Conversation) -> None:
+    conversation.open(shown(3))
+    first, second, last = conversation.views
+    assert last._tools_row is not None
+    assert first._tools_row is None
+    conversation.activateWindow()
+    first.setFocus()
+    qtbot.waitUntil(lambda: first._tools_row is not None)
+    assert first._tools.isVisible()
+    second.setFocus()
+    qtbot.waitUntil(lambda: not first._tools.isVisible())
+    assert first.accessibleName().startswith("You: Message 0.")

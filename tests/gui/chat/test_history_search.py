@@ -1,0 +1,93 @@
+"""Words are found in titles and texts, in every script, and signs have no power."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.gui.chat import history_file
+from app.gui.chat.history import History
+from app.gui.chat.history_search import excerpt
+from tests.gui.chat.talk import history, talked
+
+
+@pytest.fixture(params=["index", "letters"])
+def kept(
+    request: pytest.FixtureRequest, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[History]:
+    """Once with the index of words, once with an SQLite that has none."""
+    if request.param == "letters":
+        monkeypatch.setattr(history_file, "can_index", lambda db: False)
+    made = history(tmp_path)
+    talked(made, "Write a function", "Here: `add_one(x)`, 100% sure", title="Code")
+    talked(made, "Wo liegt Köln?", "Am **Rhein**.", title="Travel")
+    talked(made, "東京の天気は", "今日は晴れです")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("typed", "titles"),
+    [
+        ("function", ["Code"]),
+        ("FUNC", ["Code"]),
+        ("add_one(", ["Code"]),
+        ("100%", ["Code"]),
+        ("travel", ["Travel"]),
+        ("Köln", ["Travel"]),
+        ("天気", ["東京の天気は"]),
+        ("function Rhein", []),
+        ("", []),
+        ("  ", []),
+        ('"', []),
+        ("a* OR b", []),
+        ("%", ["Code"]),
+        ("x" * 5000, []),
+    ],
+)
+def test_what_is_found(kept: History, typed: str, titles: list[str]) -> None:
+    assert [hit.heading.title for hit in kept.search(typed)] == titles
+
+
+def test_an_index_catches_up(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that was written where SQLite has no index gets one where it can."""
+    with monkeypatch.context() as without:
+        without.setattr(history_file, "can_index", lambda db: False)
+        made = history(tmp_path)
+        talked(made, "cormorant")
+        made.close()
+    made = history(tmp_path)
+    assert made.search("cormorant")
+    made.close()
+    with monkeypatch.context() as without:
+        without.setattr(history_file, "can_index", lambda db: False)
+        made = history(tmp_path)
+        talked(made, "grebe")
+        made.close()
+    made = history(tmp_path)
+    assert made.search("grebe")
+    assert made.trouble is None
+    made.close()
+
+
+def test_the_message_that_was_found(kept: History) -> None:
+    hit = kept.search("Rhein")[0]
+    chat = kept.chat(hit.heading.id)
+    assert chat is not None
+    assert hit.message == chat.leaf
+    assert hit.excerpt == "Am Rhein."
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "shown"),
+    [
+        ("short", ["short"], "short"),
+        ("a b\n\nc", ["zz"], "a b c"),
+        ("word " * 20 + "here it is" + " more" * 40, ["here"], "…word word word word here it is"),
+    ],
+)
+def test_excerpts(text: str, words: list[str], shown: str) -> None:
+    assert excerpt(text, words).startswith(shown)

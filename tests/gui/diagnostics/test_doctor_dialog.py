@@ -1,0 +1,100 @@
+"""Why can it not see my other computer? One cause, one button, and the rest below it."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.core.check import LIKELIEST, Check
+from app.gui.diagnostics.address_form import AddressForm
+from app.gui.diagnostics.cures import CommandButton, port_of
+from app.gui.diagnostics.doctor_dialog import DoctorDialog
+from app.gui.diagnostics.words import Cure, advice, cure_of, headline, word
+from tests.gui.desk import Desk
+
+SILENT = Check(
+    "attic-pc", False, "It can be found but does not answer.", "", "peer_silent",
+    "attic-pc", "10.0.0.9:4242",
+)  # fmt: skip
+
+
+@pytest.fixture
+def parent(qtbot: QtBot) -> QWidget:
+    made = QWidget()
+    qtbot.addWidget(made)
+    return made
+
+
+def buttons(widget: QWidget) -> list[str]:
+    return [one.text() for one in widget.findChildren(QPushButton) if not one.isHidden()]
+
+
+def test_it_tests_at_once_and_names_what_is_missing(
+    qtbot: QtBot, at_lone: Desk, parent: QWidget
+) -> None:
+    dialog = DoctorDialog(at_lone.services, parent)
+    qtbot.waitUntil(lambda: bool(dialog.checks), timeout=20_000)
+    assert dialog.cause is not None
+    assert dialog.cause.code == "only_this_machine"
+    assert dialog.title.text() == "No other computer is paired yet"
+    assert "Add a machine…" in buttons(dialog)
+    names = [check.name for check in dialog.checks]
+    assert {"Listening", "Engine", "Disk", "Key", "VPN"} <= set(names)
+    assert not dialog.list.isVisibleTo(dialog)  # folded
+    dialog.fold.open()
+    assert dialog.list.isVisibleTo(dialog)
+    dialog.close()
+
+
+def test_a_node_that_is_away_is_the_cause(qtbot: QtBot, away: Desk, parent: QWidget) -> None:
+    dialog = DoctorDialog(away.services, parent)
+    qtbot.waitUntil(lambda: bool(dialog.checks), timeout=5000)
+    assert dialog.cause is not None
+    assert dialog.cause.code == "node_away"
+    assert "Start it" in buttons(dialog)
+    assert word(dialog.checks[-1])[2] == "Could not test"
+    dialog.close()
+
+
+def test_the_command_for_a_firewall_is_copied_and_nothing_else_happens(qtbot: QtBot) -> None:
+    copied: list[str] = []
+    made = CommandButton(SILENT, 1, copied.append)
+    qtbot.addWidget(made)
+    assert made.text() == "Copy command for attic-pc"
+    menu = made.menu()
+    assert menu is not None
+    ufw = next(action for action in menu.actions() if "ufw" in action.text())
+    ufw.trigger()
+    assert copied == ["sudo ufw allow 4242/tcp && sudo ufw allow 5353/udp"]
+    assert QGuiApplication.clipboard().text() == copied[0]
+
+
+@pytest.mark.parametrize(
+    ("address", "port"),
+    [("10.0.0.2:4242", 4242), ("[fe80::1]:4242", 4242), ("10.0.0.2", None), ("", None)],
+)
+def test_ports_of_addresses(address: str, port: int | None) -> None:
+    assert port_of(address) == port
+
+
+@pytest.mark.parametrize("code", LIKELIEST)
+def test_every_cause_has_words_and_a_button(code: str) -> None:
+    check = Check("Some check", False, "Why.", "What to do.", code, "attic-pc")
+    assert headline(check)
+    assert "{" not in headline(check) + advice(check)
+    assert cure_of(check) in set(Cure)
+
+
+def test_a_wrong_address_is_said_and_can_be_tried_again(qtbot: QtBot, at_lone: Desk) -> None:
+    done: list[bool] = []
+    form = AddressForm(at_lone.services, "nobody", "", lambda: done.append(True))
+    qtbot.addWidget(form)
+    form.connect_now()  # nothing typed
+    assert form.button.isEnabled()
+    form.field.setText("10.0.0.2:4242")
+    form.connect_now()
+    qtbot.waitUntil(form.button.isEnabled, timeout=5000)
+    assert "There is no machine nobody" in form.words.text()
+    assert not done

@@ -1,0 +1,135 @@
+"""The first run: every step can be skipped, Back works, the keyboard is enough, and nothing needs the node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMainWindow, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.gui import pages
+from app.gui.first_run.found_step import FoundStep
+from app.gui.first_run.name_step import NameStep
+from app.gui.first_run.pair_step import PairStep
+from app.gui.first_run.role_step import RoleStep
+from app.gui.first_run.welcome import DONE, Welcome
+from tests.gui.desk import Desk
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> Iterator[QMainWindow]:
+    made = QMainWindow()
+    made.resize(1200, 760)
+    made.setCentralWidget(QWidget())
+    qtbot.addWidget(made)
+    made.show()
+    yield made
+    made.close()
+
+
+def begun(desk: Desk, window: QMainWindow) -> Welcome:
+    made = Welcome(desk.services, window)
+    made.begin()
+    return made
+
+
+def below(window: QMainWindow) -> QWidget:
+    found = window.centralWidget()
+    assert found is not None
+    return found
+
+
+def press(welcome: Welcome, text: str) -> None:
+    found = [one for one in welcome.findChildren(QPushButton) if one.text() == text]
+    found[0].click()
+
+
+def test_it_names_the_machine_and_ends_with_the_guide(
+    qtbot: QtBot, at_lone: Desk, window: QMainWindow
+) -> None:
+    welcome = begun(at_lone, window)
+    name = welcome.step
+    assert isinstance(name, NameStep)
+    assert name.field.text() == "den"
+    name.field.selectAll()
+    QTest.keyClicks(name.field, "study")
+    QTest.keyClick(name.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: isinstance(welcome.step, FoundStep), timeout=5000)
+    qtbot.waitUntil(lambda: at_lone.services.pool.node["name"] == "study", timeout=5000)
+    found = welcome.step
+    assert isinstance(found, FoundStep)
+    assert "GiB" in found.memory.value.text()
+    assert "GiB" in found.disk.value.text()
+    assert found.device.value.text()
+    press(welcome, "Next")
+    assert isinstance(welcome.step, RoleStep)
+    press(welcome, "Next")
+    assert isinstance(welcome.step, PairStep)
+    press(welcome, "Next")
+    press(welcome, "Ask the Guide")
+    assert at_lone.went == [pages.CHAT]
+    assert at_lone.services.preferences.flag(DONE)
+    assert below(window).isVisible()
+    ident = at_lone.services.pool.node["id"]
+    at_lone.services.client.post(f"/machines/{ident}/name", {"name": "den"}, lambda _: None)
+    qtbot.waitUntil(lambda: at_lone.services.pool.node["name"] == "den", timeout=5000)
+
+
+def test_a_name_that_cannot_be_is_said_and_stays(
+    qtbot: QtBot, at_lone: Desk, window: QMainWindow
+) -> None:
+    welcome = begun(at_lone, window)
+    name = welcome.step
+    assert isinstance(name, NameStep)
+    name.field.setText("\u2060")  # nothing that can be seen
+    name.field.setModified(True)
+    press(welcome, "Next")
+    qtbot.waitUntil(lambda: bool(welcome.notice.sentence), timeout=5000)
+    assert welcome.step is name
+    assert welcome.notice.sentence == "A machine needs a name that can be seen."
+
+
+def test_back_and_skip_and_the_role(away: Desk, window: QMainWindow) -> None:
+    welcome = begun(away, window)
+    assert not below(window).isVisible()  # nothing under it takes the keyboard
+    press(welcome, "Skip")
+    found = welcome.step
+    assert isinstance(found, FoundStep)
+    assert found.memory.value.text() == "Still looking…"  # the node has not started yet
+    assert "GiB" in found.disk.value.text()
+    press(welcome, "Back")
+    assert isinstance(welcome.step, NameStep)
+    press(welcome, "Skip")
+    press(welcome, "Skip")
+    role = welcome.step
+    assert isinstance(role, RoleStep)
+    role.lend.click()
+    press(welcome, "Next")
+    press(welcome, "Next")
+    press(welcome, "Finish")
+    assert away.went == [pages.COMPUTER]
+
+
+def test_it_can_be_left_at_once_and_seen_again(away: Desk, window: QMainWindow) -> None:
+    press(begun(away, window), "Skip the introduction")
+    assert away.went == [pages.CHAT]
+    assert away.services.preferences.flag(DONE)
+    again = begun(away, window)
+    assert isinstance(again.step, NameStep)
+    window.resize(1000, 640)
+    assert again.size() == window.size()
+    press(again, "Skip the introduction")
+
+
+def test_everything_has_a_name_and_the_keyboard_reaches_it(away: Desk, window: QMainWindow) -> None:
+    welcome = begun(away, window)
+    for _ in range(5):
+        for one in welcome.step.findChildren(QWidget):
+            if one.focusPolicy() & Qt.FocusPolicy.TabFocus and one.isVisible():
+                assert one.accessibleName() or getattr(one, "text", str)(), one
+        if not welcome.is_last:
+            press(welcome, "Skip")
+    assert welcome.is_last

@@ -1,0 +1,82 @@
+"""Made snapshots of households for tests of how they are shown; facts a real node would tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+GIB = 1 << 30
+KINDS = (
+    "ethernet",
+    "wifi",
+    "ethernet",
+    "thunderbolt",
+    "vpn",
+    "ethernet",
+    "wifi",
+    "virtual",
+    "ethernet",
+)
+DEVICES = ("RTX 4090, CUDA", "M3 Max, MLX", "RX 7800 XT", "Intel Core i5, AVX2")
+NAMES = (
+    "den-pc", "attic-pc", "kitchen-laptop", "studio-mac", "garage-server", "guest-room-pc",
+    "old-thinkpad", "media-box", "workshop-tower", "living-room-mini",
+)  # fmt: skip
+
+
+def machine(number: int, **other: Any) -> Json:
+    lent, used = (8 + 2 * number) * GIB, (5 + number) * GIB
+    return {
+        "id": f"{number:064x}", "name": NAMES[number], "this": number == 0, "online": True,
+        "state": "working" if number else "ready", "reason": None,
+        "device": DEVICES[number % len(DEVICES)], "total_bytes": 2 * lent, "lent_bytes": lent,
+        "used_bytes": used if number else 0, "roles": ["host", "lender"],
+        "address": f"192.168.1.{20 + number}:4242",
+        "layers": [[8 * number, 8 * number + 8]], "seen_at": None,
+    } | other  # fmt: skip
+
+
+def link(number: int, **other: Any) -> Json:
+    return {
+        "round_trip_seconds": 0.0004 * number, "address": f"192.168.1.{20 + number}:4242",
+        "measured_at": 1_790_000_000.0, "measured_address": "", "measured_round_trip_seconds": 0.0005 * number,
+        "round_trip_p99_seconds": 0.002 * number, "jitter_seconds": 0.0001,
+        "out_bytes_per_s": 117e6 / number, "in_bytes_per_s": 120e6 / number,
+        "interface": "eth0", "kind": KINDS[number - 1], "far_kind": KINDS[number - 1], "mtu": 1500,
+        "negotiated_bits_per_s": 1_000_000_000,
+    } | other  # fmt: skip
+
+
+def loaded(n_machines: int) -> Json:
+    ids = [f"{number:064x}" for number in range(n_machines)]
+    stages = [
+        {"machine": NAMES[number], "id": ids[number], "role": "middle" if number else "first",
+         "first": 8 * number, "last": 8 * number + 8}
+        for number in range(n_machines)
+    ]  # fmt: skip
+    shares = [
+        {"part": "link", "machine": NAMES[number], "id": ids[number], "busy_s": 0.1,
+         "share": (0.01, 0.14, 0.36)[number % 3]}
+        for number in range(1, n_machines)
+    ]  # fmt: skip
+    ways = [{"id": key, "machine": key, "token_way_s": 0.001, "chunk_way_s": 0.01} for key in ids]
+    return {
+        "model": "Llama 3.3 70B Q4_K_M", "shape": "split", "state": "ready", "reason": None,
+        "stages": stages, "progress": {}, "why": [], "advice": [],
+        "machines": [{"machine": NAMES[n], "id": ids[n], "needs_bytes": 5 * GIB} for n in range(n_machines)],
+        "forecast": {"decode_tok_s": 11.8, "ttft_s": 2.9, "shares": shares},
+        "last_answer": {"tok_s": 11.3, "forecast_tok_s": 11.8},
+        "from": {"machines": ways},
+    }  # fmt: skip
+
+
+def household(n_machines: int, *, with_model: bool = True) -> Json:
+    """So many machines; with a model that lies on all of them."""
+    machines = [machine(number) for number in range(n_machines)]
+    return {
+        "node": {"id": machines[0]["id"], "name": "den-pc", "lending": {"used_by": []}},
+        "machines": {one["id"]: one for one in machines},
+        "links": {f"{number:064x}": link(number) for number in range(1, n_machines)},
+        "loaded": loaded(n_machines) if with_model else None,
+        "strangers": {}, "pairing": None, "answers": {"running": 0, "waiting": 0},
+    }  # fmt: skip

@@ -1,0 +1,71 @@
+"""A snapshot becomes facts and words: states with reasons, layers as people count, what a link costs."""
+
+from __future__ import annotations
+
+from app.gui.household import words
+from app.gui.household.facts import joined, machines_of, strangers_of
+from tests.gui.household.snapshots import GIB, household, machine
+
+
+def test_this_machine_comes_first_and_is_the_host_of_what_is_loaded() -> None:
+    snapshot = household(3)
+    first, *others = machines_of(snapshot)
+    assert (first.this, first.host) == (True, True)
+    assert [one.name for one in others] == ["attic-pc", "kitchen-laptop"]
+    assert words.part(first) == "This machine, host"
+    assert not machines_of(household(3, with_model=False))[0].host
+
+
+def test_what_its_own_model_takes_counts_on_this_machine() -> None:
+    first, other, *_ = machines_of(household(2))
+    assert (first.used_bytes, first.lent_bytes) == (5 * GIB, 13 * GIB)
+    assert words.memory(first) == "5.0 of 13.0 GiB"
+    assert words.memory(other) == "6.0 of 10.0 GiB"
+
+
+def test_layers_are_counted_from_one_and_neighbours_are_one_run() -> None:
+    assert joined([(4, 8), (0, 4), (12, 13)]) == ((0, 8), (12, 13))
+    assert words.layers(((0, 8), (12, 13))) == "layers 1–8, 13"
+    assert words.layers(()) == ""
+
+
+def test_a_link_says_what_it_costs_and_which_end_is_no_cable() -> None:
+    _, attic, kitchen = machines_of(household(3))
+    assert attic.link is not None
+    assert kitchen.link is not None
+    assert words.share(attic.link.share or 0).colour == "warning"
+    assert words.share(kitchen.link.share or 0).word == "36 %, main brake"
+    assert words.carried(attic.link) == "cable (eth0, 1.00 Gb/s)"
+    assert kitchen.link.worst_kind == "wifi"
+    assert words.speed(attic.link) == "936 Mb/s, 0.5 ms"
+    assert attic.link.token_s == 0.001
+
+
+def test_offline_and_left_out_machines_say_why() -> None:
+    snapshot = household(3)
+    gone = machine(1, online=False, state="offline", layers=[], used_bytes=0)
+    idle = machine(2, state="ready", layers=[], used_bytes=0)
+    snapshot["machines"] |= {gone["id"]: gone, idle["id"]: idle}
+    sentence = "kitchen-laptop left out: with it 9.6 tok/s, without it 11.8."
+    facts = {"machine": "kitchen-laptop"}
+    snapshot["loaded"]["why"] = [{"code": "left_out_slower", "facts": facts, "sentence": sentence}]
+    _, attic, kitchen = machines_of(snapshot)
+    assert words.state(attic).word == "Offline"
+    assert words.why(attic) == "Not seen since Poolhouse started here."
+    assert (words.state(kitchen).word, words.why(kitchen)) == ("Left out", sentence)
+    gone["seen_at"] = 1_700_000_000.0
+    assert words.why(machines_of(snapshot)[1]).startswith("Last seen ")
+
+
+def test_a_machine_left_out_by_hand_says_so() -> None:
+    snapshot = household(3)
+    _, attic, kitchen = machines_of(snapshot, {machine(1)["id"]})
+    assert (attic.left_out, kitchen.left_out) == (True, False)
+    assert words.state(attic).word == "Left out"
+
+
+def test_whoever_lets_a_machine_in_comes_first() -> None:
+    one = {"name": None, "addresses": ["10.0.0.8"], "pairing_address": None}
+    two = {"name": "hall-pc", "addresses": ["10.0.0.9"], "pairing_address": "10.0.0.9:4"}
+    found = strangers_of({"strangers": {"a" * 16: one, "b" * 16: two}})
+    assert [stranger.address for stranger in found] == ["10.0.0.9", "10.0.0.8"]

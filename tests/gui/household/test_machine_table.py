@@ -1,0 +1,63 @@
+"""The table has every machine, sorts by values rather than words, and keeps what is chosen."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+from pytestqt.modeltest import ModelTester
+from pytestqt.qtbot import QtBot
+
+from app.gui.household.facts import machines_of
+from app.gui.household.machine_table import MachineModel, MachineTable
+from app.gui.theme import Scheme, Theme
+from tests.gui.household.snapshots import household, machine
+
+
+@pytest.fixture
+def table(qtbot: QtBot, qapp: QApplication) -> MachineTable:
+    made = MachineTable(Theme(qapp, Scheme.LIGHT, 1.0))
+    qtbot.addWidget(made)
+    return made
+
+
+def column(table: MachineTable, number: int) -> list[str]:
+    model = table.model()
+    return [str(model.index(row, number).data()) for row in range(model.rowCount())]
+
+
+def test_the_model_is_sound(qtmodeltester: ModelTester, qapp: QApplication) -> None:
+    model = MachineModel(Theme(qapp, Scheme.LIGHT, 1.0))
+    model.show_machines(machines_of(household(3)))
+    qtmodeltester.check(model)  # type: ignore[no-untyped-call]
+
+
+def test_sizes_are_sorted_by_size(table: MachineTable) -> None:
+    table.show_machines(machines_of(household(4)))
+    table.sortByColumn(3, Qt.SortOrder.DescendingOrder)
+    assert column(table, 3) == ["28.0 GiB", "24.0 GiB", "20.0 GiB", "16.0 GiB"]
+    table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
+    assert column(table, 0)[0] == "attic-pc"
+
+
+def test_the_choice_outlives_news_and_new_machines(table: MachineTable) -> None:
+    table.show_machines(machines_of(household(3)))
+    table.select(machine(1)["id"])
+    chosen = table.selected
+    news = household(3)
+    news["machines"][chosen]["used_bytes"] = 1
+    table.show_machines(machines_of(news))
+    assert table.selected == chosen
+    table.show_machines(machines_of(household(5)))
+    assert table.selected == chosen
+    assert len(column(table, 0)) == 5
+
+
+def test_what_is_not_measured_says_so(table: MachineTable) -> None:
+    snapshot = household(2)
+    for link in snapshot["links"].values():
+        for name in ("measured_round_trip_seconds", "out_bytes_per_s", "in_bytes_per_s", "kind"):
+            del link[name]
+    table.show_machines(machines_of(snapshot))
+    table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
+    assert column(table, 5)[0] == "not measured"

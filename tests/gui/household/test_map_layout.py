@@ -1,0 +1,109 @@
+"""No card, plate or link of the map lies on another, for one to ten machines in any window."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from app.gui.household.map_layout import (
+    COMPACT_OVER,
+    ONE_SIDE,
+    Places,
+    Point,
+    Rect,
+    Size,
+    Sizes,
+    Way,
+    arrange,
+    fitted,
+)
+
+FULL = Sizes(Size(216, 136), Size(204, 118), Size(132, 56))
+SMALL = Sizes(Size(196, 80), Size(180, 60), Size(132, 40))
+ROOMS = [Size(712, 340), Size(952, 500), Size(1600, 1000)]
+SAMPLES, EDGE = 40, 1e-6
+ZOOMS = (1.4, 1.2, 1.0, 11 / 12)
+
+
+def along(way: Way) -> list[Point]:
+    """Points of a link as it is drawn: a curve with level ends, then straight."""
+    (x0, y0), (x1, y1) = way.start, way.bend
+    half = (x0 + x1) / 2
+    curve = []
+    for step in range(SAMPLES + 1):
+        t = step / SAMPLES
+        a, b, c, d = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3
+        curve.append((a * x0 + (b + c) * half + d * x1, (a + b) * y0 + (c + d) * y1))
+    ex, ey = way.end
+    straight = [
+        (x1 + (ex - x1) * step / SAMPLES, y1 + (ey - y1) * step / SAMPLES)
+        for step in range(SAMPLES + 1)
+    ]
+    return curve + straight
+
+
+def inside(point: Point, rect: Rect) -> bool:
+    x, y = point
+    return rect.x + EDGE < x < rect.right - EDGE and rect.y + EDGE < y < rect.bottom - EDGE
+
+
+def check(places: Places, n_lenders: int) -> None:
+    plates = [way.plate for way in places.ways]
+    assert len(places.cards) == len(plates) == n_lenders
+    for one, other in combinations([places.host, *places.cards, *plates], 2):
+        assert not one.overlaps(other), (one, other)
+    for number, way in enumerate(places.ways):
+        level = way.start[0] != way.end[0]  # else it goes down, through its own plate
+        others = [one for place, one in enumerate(plates) if level or place != number]
+        solid = [places.host, *places.cards, *others]
+        for point in along(way):
+            assert not any(inside(point, rect) for rect in solid), (number, point)
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: f"{room.w}x{room.h}")
+@pytest.mark.parametrize("n_machines", range(1, 11))
+@pytest.mark.parametrize("sizes", [FULL, SMALL], ids=["full", "compact"])
+def test_nothing_lies_on_anything(sizes: Sizes, n_machines: int, room: Size) -> None:
+    check(arrange(n_machines - 1, sizes, room), n_machines - 1)
+    check(arrange(n_machines - 1, sizes, room, ONE_SIDE), n_machines - 1)
+
+
+def test_larger_text_lies_on_nothing_either() -> None:
+    def twice(size: Size) -> Size:
+        return Size(2 * size.w, 2 * size.h)
+
+    large = Sizes(twice(FULL.host), twice(FULL.card), twice(FULL.plate), 2.0)
+    for n_lenders in range(10):
+        check(arrange(n_lenders, large, ROOMS[1]), n_lenders)
+
+
+def test_every_link_ends_at_its_machine() -> None:
+    places = arrange(5, FULL, ROOMS[1])
+    for card, way in zip(places.cards, places.ways, strict=True):
+        x, y = way.end
+        assert card.x <= x <= card.right
+        assert card.y <= y <= card.bottom
+        x, y = way.start
+        assert places.host.x <= x <= places.host.right
+        assert places.host.y <= y <= places.host.bottom
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: f"{room.w}x{room.h}")
+@pytest.mark.parametrize("n_machines", range(1, 11))
+def test_all_is_in_the_window_or_scrolls_one_way(n_machines: int, room: Size) -> None:
+    found = fitted(n_machines - 1, FULL, SMALL, room, ZOOMS)
+    bounds = found.places.bounds
+    assert bounds.w * found.zoom <= room.w + EDGE
+    assert bounds.h * found.zoom <= room.h + EDGE or room is ROOMS[0]
+    assert found.compact or n_machines <= COMPACT_OVER
+
+
+def test_more_than_eight_machines_get_small_cards() -> None:
+    wide = Size(4000, 4000)
+    assert not fitted(COMPACT_OVER - 1, FULL, SMALL, wide, ZOOMS).compact
+    assert fitted(COMPACT_OVER, FULL, SMALL, wide, ZOOMS).compact
+
+
+def test_a_large_window_shows_all_of_it_larger() -> None:
+    assert fitted(2, FULL, SMALL, Size(4000, 4000), ZOOMS).zoom == ZOOMS[0]

@@ -1,0 +1,122 @@
+"""The map: cards on no other, chosen by keys, still unless an answer runs and somebody can see it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.gui.household.card_item import CardItem
+from app.gui.household.facts import machines_of
+from app.gui.household.link_item import Plate
+from app.gui.household.map_view import REDUCE_MOTION, SMALLEST_ZOOM, MapView
+from app.gui.preferences import Preferences
+from app.gui.theme import Scheme, Theme
+from tests.gui.household.snapshots import household
+
+Key = Qt.Key
+
+
+@pytest.fixture
+def view(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> MapView:
+    made = MapView(Theme(qapp, Scheme.LIGHT, 1.0), Preferences(tmp_path, qapp))
+    qtbot.addWidget(made)
+    made.resize(952, 500)
+    made.show()
+    return made
+
+
+def moves(view: MapView) -> bool:
+    return view.traffic.moves
+
+
+def drawn(view: MapView) -> list[QRectF]:
+    """What stands on the map as it is drawn: cards and plates."""
+    return [
+        item.sceneBoundingRect()
+        for item in view.scene().items()
+        if isinstance(item, CardItem | Plate) and item.isVisible()
+    ]
+
+
+@pytest.mark.parametrize("n_machines", range(1, 11))
+def test_what_is_drawn_lies_on_nothing_and_stays_readable(view: MapView, n_machines: int) -> None:
+    for width, height in ((952, 500), (712, 340), (1600, 1000)):
+        view.resize(width, height)
+        view.show_machines(machines_of(household(n_machines)))
+        found = drawn(view)
+        assert len(found) == 2 * n_machines - 1
+        assert not [pair for pair in combinations(found, 2) if pair[0].intersects(pair[1])]
+        assert view.transform().m11() >= SMALLEST_ZOOM - 1e-6
+        if (width, height) != (712, 340):
+            seen = view.mapToScene(view.viewport().rect()).boundingRect()
+            assert all(seen.contains(one) for one in found)
+
+
+def test_machines_that_are_gone_leave_nothing(view: MapView) -> None:
+    view.show_machines(machines_of(household(5)))
+    view.show_machines(machines_of(household(2)))
+    assert len(drawn(view)) == 3
+
+
+def test_keys_choose_open_and_leave_out(view: MapView) -> None:
+    machines = machines_of(household(5))
+    view.show_machines(machines)
+    told: list[tuple[str, str]] = []
+    view.opened.connect(lambda machine: told.append(("opened", machine)))
+    view.toggled.connect(lambda machine: told.append(("toggled", machine)))
+    QTest.keyClick(view, Key.Key_Right)
+    assert view.selected == machines[0].id
+    assert view.places is not None
+    QTest.keyClick(view, Key.Key_Left)
+    left = view.selected
+    QTest.keyClick(view, Key.Key_Down)
+    assert view.selected not in (left, machines[0].id)
+    QTest.keyClick(view, Key.Key_Return)
+    QTest.keyClick(view, Key.Key_Space)
+    assert told == [("opened", view.selected), ("toggled", view.selected)]
+    QTest.keyClick(view, Key.Key_Escape)
+    assert view.selected == ""
+
+
+def test_a_click_on_a_plate_chooses_its_machine(view: MapView) -> None:
+    machines = machines_of(household(3))
+    view.show_machines(machines)
+    assert view.places is not None
+    x, y = view.places.ways[1].plate.centre
+    place = view.mapFromScene(x, y)
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert view.selected == machines[2].id
+
+
+def test_dots_move_only_while_an_answer_runs_and_is_seen(qtbot: QtBot, view: MapView) -> None:
+    machines = machines_of(household(3))
+    active = frozenset(one.id for one in machines)
+    view.show_machines(machines)
+    assert not moves(view)
+    view.show_machines(machines, active)
+    assert moves(view)
+    view.hide()
+    qtbot.waitUntil(lambda: not moves(view))
+    view.show()
+    qtbot.waitUntil(lambda: moves(view))
+    view.showMinimized()
+    qtbot.waitUntil(lambda: not moves(view))
+    view.showNormal()
+    qtbot.waitUntil(lambda: moves(view))
+    view.show_machines(machines)
+    assert not moves(view)
+
+
+def test_reduced_motion_stops_the_dots(view: MapView) -> None:
+    machines = machines_of(household(3))
+    view.show_machines(machines, frozenset(one.id for one in machines))
+    view._preferences.keep(REDUCE_MOTION, True)
+    assert not moves(view)
+    view._preferences.keep(REDUCE_MOTION, False)
+    assert moves(view)

@@ -1,0 +1,110 @@
+"""Pairing by the dialogs of both sides, over real nodes: every end is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.gui.household.add_sheet import AddSheet
+from app.gui.household.join_sheet import JoinSheet
+from tests.gui.desk import Desk, desk, follow
+from tests.node.pool import node
+
+
+@pytest.fixture
+def sides(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[tuple[Desk, Desk]]:
+    """The parts of two windows, each over a node of its own."""
+    with node(tmp_path / "den", "den"), node(tmp_path / "attic", "attic"):
+        found = desk(qapp, tmp_path / "den"), desk(qapp, tmp_path / "attic")
+        for made in found:
+            follow(qtbot, made.services)
+        yield found
+        for made in found:
+            made.services.pool.stop()
+
+
+@pytest.fixture
+def parent(qtbot: QtBot) -> QWidget:
+    made = QWidget()
+    qtbot.addWidget(made)
+    return made
+
+
+def wrong(code: str) -> str:
+    return f"{(int(code) + 1) % 1_000_000:06d}"
+
+
+def test_a_wrong_code_then_the_right_one(
+    qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget
+) -> None:
+    den, attic = (side.services for side in sides)
+    adding = AddSheet(den, parent)
+    qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
+    qtbot.waitUntil(lambda: den.pool.snapshot.get("pairing") is not None, timeout=5000)
+    address = den.pool.snapshot["pairing"]["address"]
+    joining = JoinSheet(attic, parent, address)
+    assert not joining.act.isEnabled()
+    joining.code.setText(wrong(adding.code))
+    joining.act.click()
+    qtbot.waitUntil(lambda: "does not match" in joining.notice.sentence, timeout=10_000)
+    qtbot.waitUntil(lambda: adding.left.text().endswith(": 2"), timeout=5000)
+    joining.code.setText(f"{adding.code[:3]} {adding.code[3:]}")
+    joining.join()
+    qtbot.waitUntil(lambda: "den" in joining.heading.text(), timeout=10_000)
+    qtbot.waitUntil(lambda: "attic" in adding.heading.text(), timeout=10_000)
+    for side in (adding, joining):
+        assert "Pair only machines you trust" in side.sentence.text()
+        side.reject()
+    qtbot.waitUntil(lambda: len(den.pool.machines) == 2, timeout=5000)
+
+
+def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
+    qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget
+) -> None:
+    den, attic = (side.services for side in sides)
+    adding = AddSheet(den, parent)
+    qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
+    qtbot.waitUntil(lambda: den.pool.snapshot.get("pairing") is not None, timeout=5000)
+    first = adding.code
+    joining = JoinSheet(attic, parent, den.pool.snapshot["pairing"]["address"])
+    joining.code.setText(wrong(first))
+    for _ in range(3):
+        joining.notice.clear()
+        joining.join()
+        qtbot.waitUntil(lambda: bool(joining.notice.sentence), timeout=10_000)
+    qtbot.waitUntil(lambda: "three times" in adding.notice.sentence, timeout=10_000)
+    assert adding.again.isVisibleTo(adding)
+    assert adding.code == ""
+    adding.again.click()
+    qtbot.waitUntil(lambda: len(adding.code) == 6 and adding.code != first, timeout=5000)
+    adding.role.setCurrentIndex(1)
+    adding.role.activated.emit(1)
+    qtbot.waitUntil(lambda: adding.code == "", timeout=1000)
+    qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
+    adding.reject()
+    qtbot.waitUntil(lambda: den.pool.snapshot.get("pairing") is None, timeout=5000)
+    joining.reject()
+
+
+def test_an_address_where_nobody_is_says_so(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
+    joining = JoinSheet(at_lone.services, parent, "127.0.0.1:9")
+    joining.code.setText("123456")
+    joining.act.click()
+    qtbot.waitUntil(lambda: bool(joining.notice.sentence), timeout=15_000)
+    assert "127.0.0.1:9" in joining.notice.sentence
+    assert joining.act.isEnabled()
+    joining.reject()
+
+
+def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
+    near = {"name": "<b>hall</b>", "addresses": ["10.0.0.9"], "pairing_address": "10.0.0.9:4"}
+    at_lone.services.pool.snapshot["strangers"] = {"b" * 16: near}
+    joining = JoinSheet(at_lone.services, parent)
+    assert joining.near.count() == 1
+    assert joining.near.item(0).text().startswith("<b>hall</b>")
+    assert joining.address.text() == "10.0.0.9:4"
+    joining.reject()

@@ -1,0 +1,187 @@
+"""The Pool page over real nodes: alone, paired, left out, renamed, removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QPushButton, QRadioButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import Refused
+from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
+from app.gui.household.pool_page import PoolPage
+from tests.gui.desk import Desk, desk, follow
+from tests.node.pool import TestNode, paired
+
+
+@pytest.fixture(scope="module")
+def pair_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[TestNode]]:
+    with paired(tmp_path_factory.mktemp("two"), "den", "attic") as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def page(qtbot: QtBot, qapp: QApplication, pair_of: list[TestNode]) -> Iterator[PoolPage]:
+    made = desk(qapp, pair_of[0].root)
+    follow(qtbot, made.services)
+    yield shown(qtbot, made)
+    made.services.pool.stop()
+
+
+def shown(qtbot: QtBot, made: Desk) -> PoolPage:
+    page = PoolPage(made.services)
+    qtbot.addWidget(page)
+    page.resize(1000, 720)
+    page.show()
+    return page
+
+
+def test_one_machine_alone_says_what_fits_and_has_one_primary_button(
+    qtbot: QtBot, at_lone: Desk
+) -> None:
+    page = shown(qtbot, at_lone)
+    assert page.alone.isVisible()
+    qtbot.waitUntil(lambda: "fit on it today" in page.alone.sentence.text(), timeout=10_000)
+    primary = [
+        one for one in page.findChildren(QPushButton)
+        if one.property("role") == "primary" and one.isVisible()
+    ]  # fmt: skip
+    assert primary == [page.add]
+    assert page.headline.choose.isVisible()
+    page.headline.choose.click()
+    assert at_lone.went == ["models"]
+
+
+def test_everything_with_the_keyboard_has_a_name(page: PoolPage) -> None:
+    page.choose(page.machines[1].id)
+    nameless = [
+        one
+        for one in page.findChildren(QWidget)
+        if one.focusPolicy() is not Qt.FocusPolicy.NoFocus
+        and one.isVisible()
+        and one.focusProxy() is None
+        and not (one.accessibleName() or getattr(one, "text", str)())
+    ]
+    assert not nameless
+    page.choose("")
+
+
+def test_where_no_node_runs_the_page_waits(qtbot: QtBot, away: Desk) -> None:
+    page = shown(qtbot, away)
+    assert page.stack.currentWidget() is page.away
+    assert not page.add.isVisible()
+
+
+def test_both_views_show_both_machines_and_share_the_choice(qtbot: QtBot, page: PoolPage) -> None:
+    names = [one.name for one in page.machines]
+    assert names == ["den", "attic"]
+    attic = page.machines[1].id
+    page.map.select(attic)
+    assert page.inspector.isVisible()
+    assert page.table.selected == attic
+    page.views.buttons["table"].click()
+    assert page.stack.currentWidget() is page.table
+    assert page.services.preferences.text("pool/view") == "table"
+    page.table.select(page.machines[0].id)
+    assert page.map.selected == page.machines[0].id
+    page.views.buttons["map"].click()
+
+
+def test_leaving_a_machine_out_says_what_that_changes_and_loads_nothing(
+    qtbot: QtBot, page: PoolPage
+) -> None:
+    page.shown()
+    qtbot.waitUntil(lambda: page.outlook.now.fits, timeout=10_000)
+    attic = page.machines[1]
+    page.acts.toggle(attic)
+    assert page.machines[1].left_out
+    qtbot.waitUntil(lambda: page.outlook.then is not None, timeout=10_000)
+    assert page.what_if.isVisible()
+    assert "Without attic" in page.what_if.words.text()
+    assert page.services.pool.loaded is None
+    page.what_if.load.click()
+    qtbot.waitUntil(
+        lambda: (page.services.pool.loaded or {}).get("state") == "ready", timeout=30_000
+    )
+    qtbot.waitUntil(lambda: not page.what_if.isVisible(), timeout=5000)
+    assert page.machines[0].host
+    assert not page.machines[1].layers
+    page.headline.unload.click()
+    qtbot.waitUntil(lambda: page.services.pool.loaded is None, timeout=10_000)
+    qtbot.waitUntil(lambda: "unloaded" in page.notice.sentence, timeout=5000)
+
+
+def test_dots_move_while_an_answer_crosses_the_links(qtbot: QtBot, page: PoolPage) -> None:
+    pool, client = page.services.pool, page.services.client
+    problems: list[object] = []
+    client.post("/load", {"model": "guide", "split": [3, 2, 3]}, lambda _: None, problems.append)
+    qtbot.waitUntil(
+        lambda: bool(problems) or (pool.loaded or {}).get("state") == "ready", timeout=30_000
+    )
+    assert not problems
+    qtbot.waitUntil(lambda: bool(page.machines[1].layers), timeout=5000)
+    assert not page.map.traffic.moves
+    body = {"prompt": "Hello", "max_tokens": 300, "ignore_end": True}
+    ask = client.call("POST", "/ask", body, lambda _: None, problems.append, lambda _: None)
+    qtbot.waitUntil(lambda: page.map.traffic.moves or bool(problems), timeout=20_000)
+    assert ask is not None
+    assert not problems
+    ask.cancel()
+    qtbot.waitUntil(lambda: not page.map.traffic.moves, timeout=10_000)
+    page.headline.unload.click()
+    qtbot.waitUntil(lambda: pool.loaded is None, timeout=10_000)
+
+
+def test_a_test_of_links_gives_figures(qtbot: QtBot, page: PoolPage) -> None:
+    page.test.click()
+    assert not page.test.isEnabled()
+    qtbot.waitUntil(page.test.isEnabled, timeout=20_000)
+    link = page.machines[1].link
+    assert link is not None
+    assert link.out_bytes_per_s
+    assert link.kind == "loopback"
+
+
+def test_a_machine_is_renamed_and_gets_other_rights(qtbot: QtBot, page: PoolPage) -> None:
+    page.acts.rename(page.machines[1])
+    sheet = page.findChild(RenameSheet)
+    assert sheet is not None
+    sheet.name.setText("loft")
+    sheet.act.click()
+    qtbot.waitUntil(lambda: page.machines[1].name == "loft", timeout=10_000)
+    page.acts.roles(page.machines[1])
+    roles = page.findChild(RolesSheet)
+    assert roles is not None
+    roles.choice.choose("lend")
+    roles.act.click()
+    qtbot.waitUntil(lambda: page.machines[1].roles == {"lender"}, timeout=10_000)
+
+
+def test_pausing_shows_its_reason_and_can_be_undone(qtbot: QtBot, page: PoolPage) -> None:
+    page.acts.pause(3600)
+    qtbot.waitUntil(lambda: page.machines[0].state == "paused", timeout=10_000)
+    page.choose(page.machines[0].id)
+    assert page.machines[0].reason
+    assert page.inspector.resume.isVisible()
+    page.inspector.resume.click()
+    qtbot.waitUntil(lambda: page.machines[0].state != "paused", timeout=10_000)
+
+
+def test_a_removed_machine_is_gone_from_the_page(qtbot: QtBot, page: PoolPage) -> None:
+    """The last test of these nodes."""
+    page.choose(page.machines[1].id)
+    page.acts.remove(page.machines[1])
+    sheet = page.findChild(RemoveSheet)
+    assert sheet is not None
+    sheet._refused(Refused("remove_added", name="loft", added="hall-pc"))
+    assert [one.text() for one in sheet.findChildren(QRadioButton)] == [
+        "Keep: hall-pc",
+        "Remove too: hall-pc",
+    ]
+    sheet.act.click()
+    qtbot.waitUntil(lambda: len(page.machines) == 1, timeout=10_000)
+    assert not page.inspector.isVisible()
+    text = "no longer part of the household"
+    qtbot.waitUntil(lambda: text in page.notice.sentence, timeout=5000)

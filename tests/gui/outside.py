@@ -1,0 +1,157 @@
+"""The real program on a screen of its own, used from outside as a person with a screen reader would."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BUS_LAUNCHER = Path("/usr/libexec/at-spi-bus-launcher")
+SYSTEM_PYTHON = "/usr/bin/python3"
+DRIVER = Path(__file__).with_name("atspi_driver.py")
+SCREEN_TRIES = 100  # of a tenth of a second
+
+
+class Outside:
+    """The program's screen: `press`, `write` and `read` by accessible name, real keys by `key`."""
+
+    def __init__(self, environment: dict[str, str], driver: subprocess.Popen[str]) -> None:
+        self._environment, self._driver = environment, driver
+
+    def press(self, name: str, **more: Any) -> None:
+        self._ask(do="press", name=name, **more)
+
+    def write(self, name: str, text: str, **more: Any) -> None:
+        self._ask(do="write", name=name, text=text, **more)
+
+    def focus(self, name: str, **more: Any) -> None:
+        self._ask(do="focus", name=name, **more)
+
+    def read(self, text: str, within: float = 10) -> str:
+        """Wait until it is on the screen."""
+        return str(self._ask(do="read", text=text, within=within))
+
+    def tree(self) -> list[str]:
+        return list(self._ask(do="tree"))
+
+    def key(self, *keys: str) -> None:
+        subprocess.run(["xdotool", "key", *keys], check=True, env=self._environment)
+
+    def picture(self, path: Path) -> None:
+        """The whole screen, for a person to look at."""
+        subprocess.run(["import", "-window", "root", str(path)], check=False, env=self._environment)
+
+    def _ask(self, **order: Any) -> Any:
+        answer = self._sent(order)
+        if "error" in answer:
+            there = "\n".join(self._sent({"do": "tree"}).get("done", []))
+            raise AssertionError(f"{answer['error']}; what is there:\n{there}")
+        return answer["done"]
+
+    def _sent(self, order: dict[str, Any]) -> dict[str, Any]:
+        assert self._driver.stdin is not None
+        assert self._driver.stdout is not None
+        self._driver.stdin.write(json.dumps(order) + "\n")
+        self._driver.stdin.flush()
+        return dict(json.loads(self._driver.stdout.readline()))
+
+
+def can_be_used() -> str | None:
+    """Why programs cannot be used from outside here; None when they can."""
+    missing = [
+        name
+        for name in ("Xvfb", "openbox", "dbus-daemon", "gdbus", "xdotool")
+        if not shutil.which(name)
+    ]
+    if missing or not BUS_LAUNCHER.exists():
+        return f"needs {', '.join(missing) or 'at-spi2-core'}"
+    found = subprocess.run(
+        [SYSTEM_PYTHON, "-c", "import pyatspi"], capture_output=True, check=False
+    )
+    return None if found.returncode == 0 else "needs python3-pyatspi"
+
+
+@contextmanager
+def opened(home: Path, folder: Path) -> Iterator[tuple[Outside, subprocess.Popen[bytes]]]:
+    """`poolhouse --home home` on a screen of its own until the end of the block."""
+    if reason := can_be_used():
+        pytest.skip(reason)
+    with ExitStack() as stack:
+        environment = desktop(stack, folder)
+        with (folder / "window.txt").open("wb") as log:
+            program = subprocess.Popen(
+                [sys.executable, "-m", "app", "--home", str(home)],
+                stdout=log,
+                stderr=log,
+                env=environment,
+            )
+        stack.callback(end, program)
+        driver = subprocess.Popen(
+            [SYSTEM_PYTHON, str(DRIVER), "Poolhouse"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, env=environment,
+        )  # fmt: skip
+        stack.callback(end, driver)
+        yield Outside(environment, driver), program
+
+
+def desktop(stack: ExitStack, folder: Path) -> dict[str, str]:
+    """A screen, a message bus and the accessibility bus; returns what programs on it must know."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("QT_")}
+    reading, writing = os.pipe()
+    screen = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1280x860x24", "-nolisten", "tcp"],
+        pass_fds=(writing,), stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    os.close(writing)
+    stack.callback(end, screen)
+    with os.fdopen(reading) as told:
+        environment["DISPLAY"] = f":{told.readline().strip()}"
+    bus = subprocess.Popen(
+        ["dbus-daemon", "--session", "--nofork", "--print-address=1"],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    stack.callback(end, bus)
+    assert bus.stdout is not None
+    environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
+    environment |= {"QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1", "HOME": str(folder)}
+    manager = subprocess.Popen(
+        ["openbox", "--sm-disable"], env=environment, stderr=subprocess.DEVNULL
+    )
+    stack.callback(end, manager)  # without a window manager nobody gets the keys
+    launcher = subprocess.Popen(
+        [str(BUS_LAUNCHER), "--launch-immediately"], env=environment, stderr=subprocess.DEVNULL
+    )
+    stack.callback(end, launcher)
+    for _ in range(SCREEN_TRIES):
+        done = subprocess.run(
+            ["gdbus", "call", "--session", "--dest", "org.a11y.Bus", "--object-path", "/org/a11y/bus",
+             "--method", "org.freedesktop.DBus.Properties.Set", "org.a11y.Status", "IsEnabled",
+             "<true>"], env=environment, capture_output=True, check=False,
+        )  # fmt: skip
+        if done.returncode == 0:
+            break
+        time.sleep(0.1)
+    return environment
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()

@@ -1,0 +1,170 @@
+"""The page Settings: found by search, changed, seen at once, and back to its defaults."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractScrollArea, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.gui.settings.about import About
+from app.gui.settings.advanced import Advanced, last_lines
+from app.gui.settings.chat import Chat
+from app.gui.settings.chat_defaults import (
+    ENTER,
+    beginning,
+    sampling,
+    sends_with_enter,
+    system_message,
+)
+from app.gui.settings.general import General
+from app.gui.settings.household import Household
+from app.gui.settings.libraries import libraries, licence_text
+from app.gui.settings.network import Network
+from app.gui.settings.privacy import Privacy
+from app.gui.settings.setting import Setting
+from app.gui.settings.settings_page import SettingsPage
+from app.gui.theme import Scheme
+from tests.gui.desk import Desk
+
+
+@pytest.fixture
+def page(qtbot: QtBot, at_lone: Desk) -> SettingsPage:
+    made = SettingsPage(at_lone.services)
+    qtbot.addWidget(made)
+    made.resize(1000, 760)
+    made.show()
+    made.shown()
+    return made
+
+
+def visible(page: SettingsPage) -> list[str]:
+    return [one.title.text() for one in page.findChildren(Setting) if one.isVisible()]
+
+
+def test_a_search_finds_settings_of_all_pages(page: SettingsPage) -> None:
+    page.search.setText("KEY")
+    assert {"Key of this machine", "Send with"} <= set(visible(page))
+    page.search.setText("dark")
+    assert visible(page) == ["Theme"]
+    page.search.setText("no such thing")
+    assert not visible(page)
+    assert page.nothing.isVisible()
+    page.search.clear()
+    assert "Language" in visible(page)
+    page.search.setText("port")
+    page.list.setCurrentRow(5)  # choosing a page ends the search
+    assert page.search.text() == ""
+    assert isinstance(page.group, Privacy)
+
+
+def test_the_look_changes_at_once_and_goes_back(qtbot: QtBot, page: SettingsPage) -> None:
+    services, general = page.services, page.group
+    assert isinstance(general, General)
+    general.scheme.show_value("dark")
+    general.scheme.activated.emit(0)
+    assert services.theme.is_dark
+    assert services.preferences.scheme is Scheme.DARK
+    general.scale.show_value("150")
+    general.scale.activated.emit(0)
+    assert services.theme.scale == services.preferences.text_scale == 1.5
+    QTest.mouseClick(general.motion, Qt.MouseButton.LeftButton)
+    assert services.preferences.flag("look/reduce_motion")
+    general.reset()
+    assert (services.theme.scheme, services.theme.scale) == (Scheme.SYSTEM, 1.0)
+    assert not services.preferences.flag("look/reduce_motion")
+
+
+def test_chat_defaults_are_kept_within_their_range(page: SettingsPage) -> None:
+    page.open(Chat)
+    chat, preferences = page.group, page.services.preferences
+    assert isinstance(chat, Chat)
+    chat.numbers["temperature"].setValue(0.3)
+    chat.system.setPlainText("Answer in German.")
+    assert sampling(preferences)["temperature"] == 0.3
+    assert sampling(preferences)["top_k"] == 40
+    assert system_message(preferences) == "Answer in German."
+    assert beginning(preferences) == ("Answer in German.", {"temperature": 0.3})
+    preferences.keep("chat/top_p", "17")
+    assert sampling(preferences)["top_p"] == 1.0
+    chat.reset()
+    assert sampling(preferences)["temperature"] == 0.8
+    assert system_message(preferences) == ""
+    assert sends_with_enter(preferences)
+    assert chat.send.value == ENTER
+
+
+def test_the_network_page_saves_on_the_node(
+    qtbot: QtBot, page: SettingsPage, at_lone: Desk
+) -> None:
+    page.open(Network)
+    network, home = page.group, at_lone.services.launcher.home
+    assert isinstance(network, Network)
+    qtbot.waitUntil(lambda: network.port.value() > 0, timeout=5000)
+    assert network.name.text() == "den"
+    assert not network.port.isEnabled()  # the node was told its port when it was started
+    QTest.mouseClick(network.discovery, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "discovery" in _saved(home), timeout=5000)
+    network.reset()
+    qtbot.waitUntil(lambda: "discovery" not in _saved(home), timeout=5000)
+    qtbot.waitUntil(network.discovery.isChecked, timeout=5000)
+
+
+def test_the_household_lists_its_machines_and_where_the_key_is(
+    qtbot: QtBot, page: SettingsPage
+) -> None:
+    page.open(Household)
+    household = page.group
+    assert isinstance(household, Household)
+    qtbot.waitUntil(lambda: household.where.text() == "In a file only you can read", timeout=5000)
+
+
+def test_advanced_shows_the_log_also_without_a_node(
+    qtbot: QtBot, away: Desk, tmp_path: Path
+) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "node.log").write_text("one\ntwo\n")
+    made = Advanced(away.services)
+    qtbot.addWidget(made)
+    made.refresh()
+    assert "two" in made.log.toPlainText()
+    assert last_lines(tmp_path / "nothing") == ""
+
+
+def test_about_lists_every_library_with_its_licence(qtbot: QtBot, page: SettingsPage) -> None:
+    page.open(About)
+    about = page.group
+    assert isinstance(about, About)
+    qtbot.waitUntil(lambda: about.list.topLevelItemCount() > 10, timeout=10_000)
+    found = {one.name.lower().replace("_", "-"): one for one in libraries()}
+    assert {"pyside6-essentials", "aiohttp", "numpy"} <= set(found)
+    assert "LGPL" in found["pyside6-essentials"].licence
+    assert "pytest" not in found
+    assert all(one.version and one.licence for one in found.values())
+    assert "Apache" in licence_text("aiohttp")
+    assert "GNU LESSER GENERAL PUBLIC LICENSE" in licence_text("PySide6-Essentials")
+
+
+def test_everything_has_a_name(page: SettingsPage) -> None:
+    for number in range(page.list.count()):
+        page.list.setCurrentRow(number)
+        for one in page.findChildren(QWidget):
+            if not (one.focusPolicy() & Qt.FocusPolicy.TabFocus and one.isVisible()):
+                continue
+            inner = isinstance(one.parentWidget(), QAbstractScrollArea)
+            named = one.accessibleName() or getattr(one, "text", str)()
+            assert inner or named or _is_part(one), (page.group.title, one)
+
+
+def _is_part(one: QWidget) -> bool:
+    """The line edit inside a spin box is named by the box."""
+    return one.objectName().startswith("qt_")
+
+
+def _saved(home: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((home / "settings.json").read_text())
+    return found

@@ -1,0 +1,68 @@
+"""Models of a catalogue for tests: as the node tells them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+GIB = 1 << 30
+
+
+def file(quantisation: str, gib: float, **changes: Any) -> Json:
+    return {
+        "file": f"m-{quantisation}.gguf",
+        "quantisation": quantisation,
+        "size_bytes": int(gib * GIB),
+        "sha256": None,
+        "recommended": False,
+        "usable": True,
+        "reason": None,
+        "on_shelf": None,
+        "download": None,
+    } | changes
+
+
+def offer(ident: str = "large-70b", *files: Json, **changes: Any) -> Json:
+    """Of a model with 80 layers, that splits."""
+    return {
+        "id": ident,
+        "name": "Large 70B",
+        "maker": "Maker",
+        "about": "Good at long answers.",
+        "good_at": ["chat", "code"],
+        "parameters": 70_000_000_000,
+        "active_parameters": None,
+        "architecture": "llama",
+        "n_layers": 80,
+        "context_length": 131072,
+        "kv_bytes_per_token": 320 << 10,
+        "licence": "Example licence 1.0",
+        "gated": False,
+        "splits": True,
+        "repository": "maker/large-70b",
+        "revision": "main",
+        "page": "https://example.org/large-70b",
+        "files": list(files) or [file("Q4_K_M", 39.7, recommended=True), file("Q2_K", 0.5)],
+    } | changes
+
+
+def download(state: str, **changes: Any) -> Json:
+    return {
+        "id": "d1",
+        "name": "Large 70B",
+        "repository": "maker/large-70b",
+        "file": "m-Q4_K_M.gguf",
+        "revision": "main",
+        "source": "huggingface.co",
+        "state": state,
+        "done_bytes": 10 * GIB,
+        "total_bytes": 40 * GIB,
+        "bytes_per_s": 100 << 20,
+        "seconds_left": 307,
+        "reason": None,
+        "code": None,
+        "sha256": None,
+        "hash_from": "catalogue",
+        "model": None,
+        "started": 1,
+    } | changes

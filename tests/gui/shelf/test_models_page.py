@@ -1,0 +1,189 @@
+"""A model is chosen, set up, loaded, unloaded, imported and taken off again, over a real node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.gui import pages
+from app.gui.shelf.actions import Do
+from app.gui.shelf.context_slider import ContextSlider
+from app.gui.shelf.item import offer_item
+from app.gui.shelf.models_page import ModelsPage
+from tests import tiny
+from tests.gui.desk import Desk
+from tests.gui.shelf.offers import offer
+
+WITHIN_MS = 10_000
+
+
+def until(qtbot: QtBot, met: Callable[[], Any], within_ms: int = WITHIN_MS) -> None:
+    qtbot.waitUntil(lambda: bool(met()), timeout=within_ms)
+
+
+def lines(page: ModelsPage) -> list[str]:
+    return [page.list.rows.row(page.list.rows.index(n)).sentence
+            for n in range(page.list.rows.rowCount())]  # fmt: skip
+
+
+@pytest.fixture
+def tiny_model(tmp_path: Path) -> Path:
+    return tiny.llama(tmp_path / "my-finetune.gguf")
+
+
+def test_the_guide_is_shown_with_its_verdict_and_sum(page: ModelsPage) -> None:
+    assert page.list.chosen_key == "shelf:guide"
+    assert page.details.verdict.title.text() == "Fits"
+    assert "lent now." in page.details.verdict.sum.text()
+    assert page.details.about.better.isVisibleTo(page)
+    assert any(line.startswith("guide") and "Fits" in line for line in lines(page))
+    assert set(page.details.bar.buttons) == {Do.LOAD}
+
+
+def test_context_and_people_change_the_sum_at_once(qtbot: QtBot, page: ModelsPage) -> None:
+    details = page.details
+    before = details.verdict.sum.text()
+    details.form.people.setValue(4)
+    until(qtbot, lambda: details.verdict.sum.text() != before)
+    more = details.verdict.sum.text()
+    slider: ContextSlider = details.form.context
+    slider.slider.setValue(0)
+    until(qtbot, lambda: details.verdict.sum.text() != more)
+    assert slider.context == 512
+    page.list.refresh()
+    assert page.list.chosen_key == "shelf:guide"
+
+
+def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_lone: Desk) -> None:
+    details = page.details
+    if details.forecast.measure.isVisibleTo(page):
+        details.forecast.measure.click()
+        assert page.planning.measuring
+    until(qtbot, lambda: "tok/s" in details.forecast.rate.text, 30_000)
+    assert not page.planning.measuring
+    details.bar.buttons[Do.LOAD].click()
+    until(qtbot, lambda: details.steps.isVisibleTo(page) or Do.CHAT in details.bar.buttons)
+    until(qtbot, lambda: Do.CHAT in details.bar.buttons, 30_000)
+    assert any("Loaded" in line for line in lines(page))
+    body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8}
+    at_lone.services.client.call("POST", "/ask", body, lambda _: None)
+    until(qtbot, lambda: details.forecast.fact.isVisibleTo(page))
+    assert details.forecast.fact.text().startswith("Last answer: ")
+    details.form.people.setValue(2)
+    assert Do.LOAD in details.bar.buttons
+    details.bar.buttons[Do.CHAT].click()
+    assert at_lone.went == [pages.CHAT]
+    details.bar.buttons[Do.UNLOAD].click()
+    until(qtbot, lambda: at_lone.services.pool.loaded is None)
+    until(qtbot, lambda: set(details.bar.buttons) == {Do.LOAD})
+
+
+def test_a_load_can_be_cancelled(qtbot: QtBot, page: ModelsPage, at_lone: Desk) -> None:
+    page.details.bar.buttons[Do.LOAD].click()
+    assert page.details.steps.isVisibleTo(page)
+    page.details.steps.cancel.click()
+    until(qtbot, lambda: not page.loading.model and at_lone.services.pool.loaded is None)
+    assert not page.notice.sentence
+    assert page.details.bar.isVisibleTo(page)
+
+
+def test_a_file_is_imported_and_taken_off_with_undo(
+    qtbot: QtBot, page: ModelsPage, tiny_model: Path
+) -> None:
+    page.take_in([str(tiny_model)])
+    until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
+    assert page.details.about.name.whole() == "my-finetune"
+    until(qtbot, lambda: Do.REMOVE in page.details.bar.buttons)
+    page.details.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: "off the list" in page.notice.sentence)
+    until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
+    assert page.list.chosen_key == "shelf:guide"
+    assert tiny_model.exists()
+    undo = next(one for one in page.notice.findChildren(QPushButton) if one.text() == "Undo")
+    undo.click()
+    until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
+    until(qtbot, lambda: Do.REMOVE in page.details.bar.buttons)
+    page.details.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
+
+
+def test_a_dropped_file_that_is_no_model_is_refused_in_a_sentence(
+    qtbot: QtBot, page: ModelsPage, tmp_path: Path
+) -> None:
+    bad = tmp_path / "<b>photo.gguf"
+    bad.write_bytes(b"JFIF" * 100)
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(bad))])
+    drop = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton,
+                      Qt.KeyboardModifier.NoModifier)  # fmt: skip
+    page.dropEvent(drop)
+    until(qtbot, lambda: page.notice.sentence)
+    assert "does not hold a GGUF model" in page.notice.sentence
+    assert not page.importing.path
+
+
+def test_a_file_deleted_under_the_shelf_is_said(
+    qtbot: QtBot, page: ModelsPage, tiny_model: Path
+) -> None:
+    page.take_in([str(tiny_model)])
+    until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
+    tiny_model.unlink()
+    page.library.look()
+    until(qtbot, lambda: any("File is gone" in line for line in lines(page)))
+    assert not page.details.bar.buttons[Do.LOAD].isEnabled()
+    page.details.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
+
+
+def test_ten_thousand_models_and_odd_names(qtbot: QtBot, page: ModelsPage) -> None:
+    odd = ["<b>bold</b>", "اسم طويل", "x" * 5000, "two\nlines"]
+    names = [*odd, *(f"model {n}" for n in range(10_000))]
+    page.library.offers = [offer_item(offer(str(n), name=name)) for n, name in enumerate(names)]
+    page.list.refresh()
+    assert page.list.rows.rowCount() > 10_000
+    for n in range(len(odd)):
+        assert page.list.select(f"offer:{n}")
+        assert page.details.about.name.whole() == odd[n]
+    assert page.width() == 1000
+    page.list.search.setText("model 9999")
+    assert len([line for line in lines(page) if line.startswith("model")]) == 1
+
+
+def test_without_a_node_it_says_what_it_waits_for(qtbot: QtBot, away: Desk) -> None:
+    made = ModelsPage(away.services)
+    qtbot.addWidget(made)
+    made.show()
+    assert made.list._empty.isVisibleTo(made)
+    assert "background service" in made.list._empty.sentence.text()
+    made.take_in(["model.gguf"])
+    assert "background service" in made.notice.sentence
+    made.end()
+
+
+def test_search_and_filter(qtbot: QtBot, page: ModelsPage) -> None:
+    page.list.search.setText("no such model")
+    assert page.list._empty.isVisibleTo(page)
+    page.list.show_all()
+    page.list.filter.setCurrentIndex(2)
+    assert lines(page)[0] == "On this computer"
+    page.list.filter.setCurrentIndex(0)
+    page.list.view.setFocus()
+    page.list.entered.emit()
+    assert QApplication.focusWidget() in (None, *page.details.bar.buttons.values())
+
+
+def test_everything_that_takes_the_focus_has_a_name(page: ModelsPage) -> None:
+    for widget in page.findChildren(QWidget):
+        if widget.focusPolicy() == Qt.FocusPolicy.NoFocus or not widget.isVisibleTo(page):
+            continue
+        if widget.objectName().startswith("qt_") or widget.inherits("QLabel"):
+            continue
+        named = widget.accessibleName() or getattr(widget, "text", str)()
+        assert named, widget

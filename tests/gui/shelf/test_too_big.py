@@ -1,0 +1,47 @@
+"""A machine that gives too little: the verdict says by how much, and trying anyway works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.gui.shelf.actions import Do
+from app.gui.shelf.models_page import ModelsPage
+from tests.gui.desk import desk, follow
+from tests.node.pool import node
+
+WITHIN_MS = 30_000
+
+
+@pytest.fixture
+def page(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[ModelsPage]:
+    with node(tmp_path / "attic", "attic", lend="32MiB") as attic:
+        parts = desk(qapp, attic.root)
+        follow(qtbot, parts.services)
+        made = ModelsPage(parts.services)
+        qtbot.addWidget(made)
+        made.show()
+        qtbot.waitUntil(lambda: made.details.verdict.judgement is not None, timeout=WITHIN_MS)
+        yield made
+        made.end()
+        parts.services.pool.stop()
+
+
+def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> None:
+    details = page.details
+    qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
+    assert details.verdict.title.text().startswith("Too big by")
+    assert "32 MiB are lent now" in details.verdict.sum.text()
+    assert not details.bar.buttons[Do.LOAD].isEnabled()
+    details.bar.buttons[Do.ANYWAY].click()
+    question = page.removal.question
+    assert question is not None
+    next(one for one in question.buttons() if one.text() == "Try anyway").click()
+    qtbot.waitUntil(lambda: Do.CHAT in details.bar.buttons, timeout=WITHIN_MS)
+    assert page.removal.question is None
+    details.bar.buttons[Do.UNLOAD].click()
+    qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)

@@ -1,0 +1,97 @@
+"""The accessibility gate: every page of the real window by keyboard, screen reader and unsteady hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from PySide6.QtCore import QRect
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.gui import pages
+from app.gui.theme import Scheme
+from app.gui.window import USUAL, Window
+from tests.gui import walk
+from tests.gui.desk import Desk
+from tests.node.pool import TestNode
+
+SETTLE_MS = 300  # for what a page asks of the node when it is first shown
+NAMES = [entry.name for entry in pages.ENTRIES]
+
+
+@pytest.fixture(scope="module")
+def lived_in(lone: TestNode) -> TestNode:
+    """A node that has answered once: lists are not empty."""
+    ran = lone.run("ask", "What is a pool?", "--max-tokens", "12")
+    assert ran.returncode == 0, ran.stderr
+    return lone
+
+
+@pytest.fixture
+def window(qtbot: QtBot, lived_in: TestNode, at_lone: Desk) -> Iterator[Window]:
+    """The real window over that node."""
+    made = Window(at_lone.services, lambda: False, lambda: None)
+    qtbot.addWidget(made)
+    made.resize(USUAL)
+    made.show()
+    yield made
+    made.hide()
+
+
+def everywhere(
+    qtbot: QtBot, window: Window, at_lone: Desk, name: str, look: Callable[[QWidget], list[str]]
+) -> list[str]:
+    """What `look` finds on a page, in its tabs, in both palettes."""
+    found = []
+    window.go(name)
+    qtbot.wait(SETTLE_MS)
+    for scheme in (Scheme.LIGHT, Scheme.DARK):
+        at_lone.services.theme.choose(scheme, 1.0)
+        for tab in walk.tabs(window.page(name)):
+            qtbot.wait(20)
+            found += [f"{name} {tab} {scheme}: {what}" for what in look(window)]
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_can_be_used_by_everybody(
+    qtbot: QtBot, window: Window, at_lone: Desk, name: str
+) -> None:
+    def look(root: QWidget) -> list[str]:
+        return [
+            *(f"no name: {one}" for one in walk.nameless(root)),
+            *(f"no tooltip: {one}" for one in walk.unexplained(root)),
+            *(f"too small: {one}" for one in walk.too_small(root)),
+            *(f"wrong order: {one}" for one in walk.out_of_order(root, window.page(name))),
+        ]
+
+    found = everywhere(qtbot, window, at_lone, name, look)
+    assert not found, "\n".join(found)
+
+
+def test_tab_reaches_the_sidebar_first(window: Window, qtbot: QtBot) -> None:
+    window.go(NAMES[0])
+    qtbot.wait(SETTLE_MS)
+    chain = walk.tab_chain(window, window)
+    assert walk.name_of(chain[0]) == pages.ENTRIES[0].title
+
+
+def rectangle(left: int, top: int, wide: int = 100, high: int = 30) -> QRect:
+    return QRect(left, top, wide, high)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "back"),
+    [
+        (rectangle(0, 0), rectangle(110, 0), False),  # to the right
+        (rectangle(110, 0), rectangle(0, 0), True),
+        (rectangle(0, 0), rectangle(0, 40), False),  # down
+        (rectangle(0, 40), rectangle(0, 0), True),
+        (rectangle(300, 0), rectangle(0, 40), False),  # the next row
+        (rectangle(0, 400), rectangle(200, 0), False),  # the next column
+        (rectangle(0, 0), rectangle(110, 10, high=10), False),  # lower ones of a row
+    ],
+)
+def test_what_goes_back(one: QRect, other: QRect, back: bool) -> None:
+    assert walk.goes_back(one, other) is back

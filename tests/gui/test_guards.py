@@ -1,0 +1,172 @@
+"""Guards of the window: a Qt that keeps its references, only the allowed Qt, one place for colours and sizes."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QApplication
+
+PROJECT = Path(__file__).resolve().parents[2]
+WINDOW = PROJECT / "app" / "gui"
+ALLOWED = {
+    "QtCore", "QtGui", "QtWidgets", "QtNetwork", "QtSvg", "QtDBus", "QtPrintSupport",
+}  # fmt: skip
+CALLS, EMITS = 10_000, 2_000
+STRAY = 20  # references that anything else in the process may take meanwhile
+
+COLOUR = re.compile(r"(?<![\w&])#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
+PIXELS = re.compile(r"\b\d+ ?px\b")
+SIZING = {
+    "setFixedSize", "setFixedWidth", "setFixedHeight", "setMinimumSize", "setMinimumWidth",
+    "setMinimumHeight", "setMaximumSize", "setMaximumWidth", "setMaximumHeight", "setSpacing",
+    "setContentsMargins", "addSpacing", "setPixelSize", "setPointSize", "setPointSizeF",
+}  # fmt: skip
+SMALL = 2  # a hairline or a focus ring is no size of the layout
+
+
+class Speaker(QObject):
+    """Emits nothing, and true."""
+
+    nothing = Signal()
+    told = Signal(bool)
+
+
+def references() -> tuple[int, int]:
+    return sys.getrefcount(None), sys.getrefcount(True)
+
+
+def test_qt_loses_no_reference_to_none_or_true(qapp: QApplication) -> None:
+    """6.12 of PySide lost one each time, and ended the process within seconds."""
+    speaker = Speaker()
+    heard: list[bool] = []
+    speaker.nothing.connect(lambda: None)
+    speaker.told.connect(heard.append)
+    before = references()
+    for _ in range(CALLS):
+        speaker.setObjectName("again")
+    for _ in range(EMITS):
+        speaker.nothing.emit()
+        speaker.told.emit(True)
+    assert len(heard) == EMITS
+    heard.clear()
+    assert [abs(now - was) < STRAY for now, was in zip(references(), before, strict=True)] == [
+        True, True,
+    ]  # fmt: skip
+
+
+def sources(*roots: Path) -> Iterator[tuple[str, ast.Module]]:
+    for root in roots:
+        for file in sorted(root.rglob("*.py")):
+            yield str(file.relative_to(PROJECT)), ast.parse(file.read_text("utf-8"))
+
+
+def qt_modules(tree: ast.Module) -> set[str]:
+    """Which parts of Qt a file imports."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("PySide6"):
+            parts = (node.module or "").split(".")[1:]
+            found |= set(parts[:1]) if parts else {name.name for name in node.names}
+        elif isinstance(node, ast.Import):
+            named = [name.name.split(".") for name in node.names]
+            found |= {parts[1] for parts in named if parts[0] == "PySide6" and len(parts) > 1}
+    return found
+
+
+def test_only_the_allowed_parts_of_qt_are_used() -> None:
+    odd = {name: extra for name, tree in sources(WINDOW) if (extra := qt_modules(tree) - ALLOWED)}
+    assert not odd
+    tests = {
+        name: extra
+        for name, tree in sources(PROJECT / "tests")
+        if (extra := qt_modules(tree) - ALLOWED - {"QtTest"})
+    }
+    assert not tests
+
+
+def docstrings(tree: ast.Module) -> set[int]:
+    """Strings that nobody sees on a screen."""
+    return {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+
+
+def colours_and_sizes(tree: ast.Module) -> list[str]:
+    """What should stand in theme.py: colours, pixels in style sheets, sizes as numbers."""
+    told = docstrings(tree)
+    return [
+        f"{node.lineno}: {ast.unparse(node)[:60]}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.expr) and id(node) not in told and is_of_the_theme(node)
+    ]
+
+
+def is_of_the_theme(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=str(text)):
+            return bool(COLOUR.search(text) or PIXELS.search(text))
+        case ast.Call(func=ast.Attribute(attr=name), args=args) if name in SIZING:
+            return any(map(is_size, args))
+        case ast.Call(func=ast.Name(id="QColor"), args=args):
+            return any(isinstance(argument, ast.Constant) for argument in args)
+        case ast.Attribute(value=ast.Attribute(attr="GlobalColor"), attr=name):
+            return name != "transparent"
+    return False
+
+
+def is_size(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > SMALL
+
+
+def test_colours_and_sizes_stand_in_the_theme_only() -> None:
+    """What is exported is a document of its own, on paper or in a browser."""
+    found = [
+        f"{name}:{what}"
+        for name, tree in sources(WINDOW)
+        if Path(name).name != "theme.py" and not Path(name).name.startswith("export_")
+        for what in colours_and_sizes(tree)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("source", "is_found"),
+    [
+        ("x = '#ff0000'", True),
+        ("x = 'color: #fff'", True),
+        ("'''A docstring: #ff0000.'''", False),
+        ("x = 'owner/name#123'", False),
+        ("x = '&#128;'", False),
+        ("x = 'width: 12px'", True),
+        ("w.setFixedWidth(200)", True),
+        ("w.setFixedWidth(theme.px(sizes.XL))", False),
+        ("w.setContentsMargins(0, 0, 0, 0)", False),
+        ("QColor(1, 2, 3)", True),
+        ("QColor(token)", False),
+        ("Qt.GlobalColor.red", True),
+        ("Qt.GlobalColor.transparent", False),
+    ],
+)
+def test_the_guard_sees(source: str, is_found: bool) -> None:
+    assert bool(colours_and_sizes(ast.parse(source))) is is_found
+
+
+@pytest.mark.parametrize(
+    ("source", "modules"),
+    [
+        ("from PySide6.QtCharts import QChart", {"QtCharts"}),
+        ("from PySide6 import QtQml", {"QtQml"}),
+        ("import PySide6.QtWebEngineCore", {"QtWebEngineCore"}),
+        ("import os", set()),
+    ],
+)
+def test_imports_are_seen(source: str, modules: set[str]) -> None:
+    assert qt_modules(ast.parse(source)) == modules

@@ -1,0 +1,176 @@
+"""The tray: its lines change in place, its orders reach the node, closing never hides into nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from PySide6.QtGui import QAction
+from pytestqt.qtbot import QtBot
+
+from app.gui import tray as tray_module
+from app.gui.tray import Tray
+from app.gui.tray_menu import TrayMenu
+from app.gui.tray_news import News, news
+from app.gui.window import Window
+from tests.gui.desk import Desk
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def window(qtbot: QtBot, at_lone: Desk) -> Window:
+    made = Window(at_lone.services, lambda: False, lambda: None)
+    qtbot.addWidget(made)
+    return made
+
+
+@pytest.fixture
+def tray(window: Window, at_lone: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tray]:
+    """On a desktop with a tray."""
+    monkeypatch.setattr(Tray, "_has_host", staticmethod(lambda: True))
+    made = Tray(at_lone.services, window, lambda: None)
+    yield made
+    made.hide()
+
+
+def told(tray: Tray, monkeypatch: pytest.MonkeyPatch) -> list[News]:
+    found: list[News] = []
+    monkeypatch.setattr(tray, "tell", found.append)
+    return found
+
+
+def lines(menu: TrayMenu) -> list[str]:
+    return [line.text() for line in menu.actions() if line.isVisible() and line.text()]
+
+
+def test_the_menu_is_complete_and_keeps_its_lines(qtbot: QtBot, tray: Tray, at_lone: Desk) -> None:
+    menu, pool = tray.menu, at_lone.services.pool
+    assert lines(menu) == [
+        "Ready. No model is loaded yet.", "Open Poolhouse", "Pause lending", "Stop now",
+        "Machines", "Settings", "Quit",
+    ]  # fmt: skip
+    assert [line.text() for line in menu.machines.actions()] == ["den (this machine): ready"]
+    before: list[QAction] = list(menu.actions())
+    menu.pauses.actions()[0].trigger()
+    qtbot.waitUntil(lambda: pool.node["lending"]["state"] == "paused", timeout=5000)
+    assert 3500 < pool.node["lending"]["resumes_in_s"] <= 3600
+    assert menu.status.text().startswith("Paused by you until ")
+    assert "Resume lending" in lines(menu)
+    assert "Pause lending" not in lines(menu)
+    assert "Stop now" not in lines(menu)  # nothing is left to stop
+    menu.resume.trigger()
+    qtbot.waitUntil(lambda: pool.node["lending"]["state"] == "ready", timeout=5000)
+    menu.stop.trigger()
+    qtbot.waitUntil(lambda: pool.node["lending"].get("code") == "pause_stopped", timeout=5000)
+    menu.resume.trigger()
+    qtbot.waitUntil(lambda: pool.node["lending"]["state"] == "ready", timeout=5000)
+    assert menu.actions() == before
+
+
+def test_lines_lead_to_pages(tray: Tray, at_lone: Desk) -> None:
+    tray.menu.machines.actions()[0].trigger()
+    next(line for line in tray.menu.actions() if line.text() == "Settings").trigger()
+    assert at_lone.went == ["pool", "settings"]
+
+
+def test_names_with_signs_are_shown_as_they_are(tray: Tray, at_lone: Desk) -> None:
+    pool = at_lone.services.pool
+    pool.snapshot = pool.snapshot | {
+        "machines": {"a": {"name": "R&D <b>", "state": "paused"}, "b": {"name": "attic"}}
+    }
+    pool.changed.emit()
+    shown = [line.text() for line in tray.menu.machines.actions() if line.isVisible()]
+    assert shown == ["attic: offline", "R&&D <b>: paused"]
+
+
+def test_without_a_node_only_what_works_is_offered(qtbot: QtBot, away: Desk) -> None:
+    menu = TrayMenu(away.services, lambda: None, lambda: None, lambda _: None)
+    qtbot.addWidget(menu)
+    assert lines(menu) == ["Starting the background service…", "Open Poolhouse", "Settings", "Quit"]
+
+
+def test_closing_hides_where_a_tray_is_and_says_so_once(
+    tray: Tray, window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = told(tray, monkeypatch)
+    for _ in range(2):
+        window.show()
+        assert tray.keeps(window)
+        assert not window.isVisible()
+    assert len(said) == 1
+    assert "Quit" in said[0].sentence
+
+
+def test_a_tray_that_goes_away_brings_the_window_back(
+    tray: Tray, window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(tray, monkeypatch)
+    window.show()
+    tray.keeps(window)
+    monkeypatch.setattr(Tray, "_has_host", staticmethod(lambda: False))
+    tray._look_after()
+    assert window.isMinimized()
+
+
+def test_without_a_tray_the_window_minimises_and_says_so_once(
+    window: Window, at_lone: Desk
+) -> None:
+    tray = Tray(at_lone.services, window, lambda: None)
+    assert not tray.is_there
+    window.show()
+    assert tray.keeps(window)
+    assert window.isMinimized()
+    assert "stays in the task bar" in window._bar.sentence
+    window._bar.clear()
+    tray.keeps(window)
+    assert not window._bar.sentence
+
+
+def test_a_late_tray_takes_a_hidden_start(
+    qtbot: QtBot, window: Window, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tray_module, "LATE_MS", 20)
+    tray = Tray(at_lone.services, window, lambda: None)
+    tray.start_hidden()
+    assert window.isMinimized()
+    monkeypatch.setattr(Tray, "_has_host", staticmethod(lambda: True))
+    qtbot.waitUntil(lambda: tray.is_there and not window.isVisible(), timeout=5000)
+    tray.hide()
+
+
+def test_a_refused_order_is_said(
+    qtbot: QtBot, tray: Tray, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = told(tray, monkeypatch)
+    at_lone.services.pool.stop()
+    tray.menu.pauses.actions()[0].trigger()
+    assert said
+    assert "background service" in said[0].sentence
+
+
+PAIRING = {"pairing": {"tries_left": 2}, "machines": {"a": {"name": "den"}}}
+LOADING = {"downloads": {"d": {"name": "Qwen", "state": "running"}}}
+READY = {"loaded": {"model": "guide", "state": "ready"}}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "titles"),
+    [
+        ({}, READY, []),
+        (PAIRING, PAIRING | {"pairing": {"tries_left": 1}}, ["Pairing attempt"]),
+        (PAIRING, PAIRING | {"pairing": None}, []),  # it was closed by hand, or its time was over
+        (PAIRING | {"pairing": {"tries_left": 1}}, PAIRING | {"pairing": None}, ["Pairing attempt"]),
+        (PAIRING, {"pairing": None, "machines": {"a": {}, "b": {"name": "attic"}}},
+         ["A machine joined"]),
+        (LOADING, {"downloads": {"d": {"name": "Qwen", "state": "done"}}}, ["Download finished"]),
+        (LOADING, {"downloads": {"d": {"name": "Qwen", "state": "failed"}}}, []),
+        ({"a": 1}, {"downloads": {"d": {"name": "Qwen", "state": "done"}}}, []),
+        (READY, {"loaded": {"state": "lost", "reason": "attic is gone."}}, ["The model was lost"]),
+        ({"loaded": {"state": "lost"}}, {"loaded": {"state": "lost", "reason": "x"}}, []),
+        (READY, {"loaded": None}, []),
+    ],
+)  # fmt: skip
+def test_what_is_news(before: Json, now: Json, titles: list[str]) -> None:
+    assert [one.title for one in news(before, now)] == titles

@@ -1,0 +1,169 @@
+"""Walks a window as keyboard, screen reader and eye do: what can get the focus, in which order, what is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractScrollArea,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QScrollArea,
+    QTabBar,
+    QToolButton,
+    QWidget,
+)
+
+from app.gui.parts.text import Elided
+
+LEAST = 24  # pixels each way that a finger or an unsteady hand can hit
+SLACK = 2
+
+
+def focusable(root: QWidget) -> list[QWidget]:
+    """What can be used now. Parts of a spin box or a table belong to it."""
+    return [
+        widget
+        for widget in root.findChildren(QWidget)
+        if widget.isVisible() and widget.isEnabled() and _is_own(widget)
+    ]
+
+
+def _is_own(widget: QWidget) -> bool:
+    inner = widget.objectName().startswith("qt_") or isinstance(widget, QHeaderView)
+    parent = widget.parent()
+    inner = inner or isinstance(parent, QTabBar)
+    inner = inner or (isinstance(parent, QAbstractScrollArea) and parent.viewport() is widget)
+    return widget.focusPolicy() is not Qt.FocusPolicy.NoFocus and not inner
+
+
+def described(widget: QWidget) -> str:
+    """Which widget it is, for a person who must find it in the code."""
+    words = widget.property("text") or widget.objectName() or widget.toolTip()
+    parents: list[str] = []
+    parent = widget.parent()
+    while parent is not None and len(parents) < 3:
+        parents.append(type(parent).__name__)
+        parent = parent.parent()
+    return f"{type(widget).__name__} {words!r} in {' < '.join(parents)}"
+
+
+def name_of(widget: QWidget) -> str:
+    """What a screen reader says."""
+    return QAccessible.queryAccessibleInterface(widget).text(QAccessible.Text.Name).strip()
+
+
+def nameless(root: QWidget) -> list[str]:
+    return [described(widget) for widget in focusable(root) if not name_of(widget)]
+
+
+def unexplained(root: QWidget) -> list[str]:
+    """Buttons with only a picture, and no tooltip."""
+    return [
+        described(widget)
+        for widget in root.findChildren(QAbstractButton)
+        if widget.isVisible()
+        and not widget.icon().isNull()
+        and not widget.toolTip()
+        and (not widget.text() or _is_icon_only(widget))
+        and not isinstance(widget.parent(), QLineEdit)  # a picture in the field
+    ]
+
+
+def _is_icon_only(button: QAbstractButton) -> bool:
+    only = Qt.ToolButtonStyle.ToolButtonIconOnly
+    return isinstance(button, QToolButton) and button.toolButtonStyle() is only
+
+
+def too_small(root: QWidget) -> list[str]:
+    """What is pressed. Text that can be selected is no target."""
+    return [
+        f"{described(widget)}: {widget.width()} x {widget.height()}"
+        for widget in focusable(root)
+        if min(widget.width(), widget.height()) < LEAST and not isinstance(widget, QLabel)
+    ]
+
+
+def tab_chain(window: QWidget, root: QWidget) -> list[QWidget]:
+    """What of `root` the Tab key reaches, in its order."""
+    usable = set(focusable(root))
+    found, at = [], window.nextInFocusChain()
+    while at is not None and at is not window:
+        if at in usable and at.focusPolicy() & Qt.FocusPolicy.TabFocus:
+            found.append(at)
+        at = at.nextInFocusChain()
+    return found
+
+
+def out_of_order(window: QWidget, root: QWidget) -> list[str]:
+    """Steps of the Tab key that go back: up and not to the right, or left in the same row."""
+    chain = tab_chain(window, root)
+    return [
+        f"{described(one)} -> {described(other)}"
+        for one, other in pairwise(chain)
+        if goes_back(_place(one, window), _place(other, window))
+    ]
+
+
+def goes_back(one: QRect, other: QRect) -> bool:
+    """Whether reading `other` after `one` is the wrong way round."""
+    overlap = min(one.bottom(), other.bottom()) - max(one.top(), other.top())
+    if overlap > min(one.height(), other.height()) / 2:
+        return other.right() <= one.left()
+    return other.bottom() <= one.top() and other.left() <= one.right()
+
+
+def _place(widget: QWidget, window: QWidget) -> QRect:
+    return QRect(widget.mapTo(window, QPoint(0, 0)), widget.size())
+
+
+def cut(root: QWidget) -> list[str]:
+    """Texts that do not fit where they stand. What is elided has its tooltip."""
+    return [*_cut_labels(root), *_cut_buttons(root), *_cut_pages(root)]
+
+
+def _cut_labels(root: QWidget) -> Iterator[str]:
+    for label in root.findChildren(QLabel):
+        if not label.isVisible() or not label.text() or isinstance(label, Elided):
+            continue
+        if label.wordWrap():
+            if label.heightForWidth(label.width()) > label.height() + SLACK:
+                yield f"{described(label)} is too low"
+        elif label.sizeHint().width() > label.width() + SLACK:
+            yield f"{described(label)} is too narrow"
+
+
+def _cut_buttons(root: QWidget) -> Iterator[str]:
+    for button in root.findChildren(QAbstractButton):
+        shown = button.isVisible() and button.text() and not isinstance(button.parent(), QTabBar)
+        narrow = button.sizeHint().width() > button.width() + SLACK
+        if shown and narrow and not _is_icon_only(button):
+            yield f"{described(button)} is too narrow"
+    for bar in root.findChildren(QTabBar):
+        wide = sum(bar.tabRect(at).width() for at in range(bar.count()))
+        if bar.isVisible() and wide > bar.width() + SLACK:
+            yield f"{described(bar)} is too narrow"
+
+
+def _cut_pages(root: QWidget) -> Iterator[str]:
+    off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+    for area in root.findChildren(QScrollArea):
+        inner = area.widget()
+        if not area.isVisible() or not inner or area.horizontalScrollBarPolicy() != off:
+            continue
+        if inner.minimumSizeHint().width() > area.viewport().width() + SLACK:
+            yield f"{described(area)} is too narrow for {type(inner).__name__}"
+
+
+def tabs(root: QWidget) -> Iterator[str]:
+    """Each tab of the page in turn; once for a page without tabs."""
+    bars = [bar for bar in root.findChildren(QTabBar) if bar.isVisible() and bar.count() > 1]
+    for at in range(bars[0].count() if bars else 1):
+        if bars:
+            bars[0].setCurrentIndex(at)
+        yield bars[0].tabText(at) if bars else ""

@@ -1,0 +1,86 @@
+"""A shelf, a hub on loopback and the downloads between them; a restart is a new one in the same folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from app.catalog.catalogue import Catalogue, Offer, OfferedFile
+from app.catalog.files import Disk
+from app.catalog.shelf import Shelf
+from app.catalog.stage_store import StageStore
+from app.node.downloads import Around, Downloads
+from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer
+
+Json = dict[str, Any]
+NO_CATALOGUE = Catalogue("2026-01-01", ())
+
+
+class Roomy(Disk):
+    """A disk with as much room as a test says."""
+
+    def __init__(self) -> None:
+        self.free = 1 << 50
+
+    def free_bytes(self, folder: Path) -> int:
+        return self.free
+
+
+class Place:
+    """One machine's downloads."""
+
+    def __init__(
+        self, server: HubServer, folder: Path, catalogue: Catalogue = NO_CATALOGUE
+    ) -> None:
+        self.server, self.folder, self.disk = server, folder, Roomy()
+        stages = StageStore(folder / "stages", 1 << 30)
+        self.shelf = Shelf(folder / "models", folder / "no-guide", stages)
+        self.news = asyncio.Event()
+        self.token: str | None = None
+        self.files = folder / "models" / "files"
+        around = Around(lambda: server.hub, lambda: catalogue, self._token, self.news.set)
+        self.downloads = Downloads(self.files, self.shelf, around, self.disk, waits=(0.0, 0.0))
+
+    async def _token(self) -> str | None:
+        return self.token
+
+    async def start(self, **more: Any) -> Json:
+        order: Json = {"repository": REPOSITORY, "file": FILE, "revision": None, "name": None}
+        return await self.downloads.start(**{**order, **more})
+
+    async def until(self, key: str, holds: Callable[[Json], bool]) -> Json:
+        """The download once that holds. It is looked at whenever something is told."""
+        async with asyncio.timeout(20):
+            while not holds(now := self.downloads.one(key)):
+                self.news.clear()
+                await self.news.wait()
+        return now
+
+    async def ended(self, key: str) -> Json:
+        return await self.until(key, lambda now: now["state"] in ("done", "failed"))
+
+
+@asynccontextmanager
+async def running(place: Place) -> AsyncGenerator[Place, None]:
+    """Its downloads go on until the end of the block."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(place.downloads.run())
+        try:
+            yield place
+        finally:
+            task.cancel()
+
+
+def catalogue_of(server: HubServer, sha256: str | None, n_bytes: int | None = None) -> Catalogue:
+    """A catalogue of the server's one file."""
+    file = OfferedFile(FILE, "Q4_K_M", n_bytes, sha256, recommended=True)
+    offer = Offer(
+        id="tiny", name="Tiny", maker="maker", about="for tests, and for nothing else", good_at=(),
+        parameters=None, active_parameters=None, architecture="llama", n_layers=None,
+        context_length=None, kv_bytes_per_token=None, licence="none", gated=False,
+        repository=REPOSITORY, revision=COMMIT, files=(file,),
+    )  # fmt: skip
+    return Catalogue("2026-01-01", (offer,))

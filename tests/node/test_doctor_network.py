@@ -1,0 +1,42 @@
+"""What the doctor says of this computer's network."""
+
+from __future__ import annotations
+
+from app.core.link import LinkKind
+from app.machine.interfaces import Interface
+from app.node.doctor_network import from_outside, ipv6, same_network, same_protocol, vpn
+
+CABLE = Interface("eth0", LinkKind.ETHERNET, True, ("10.0.0.2", "fe80::2%eth0"))
+TUNNEL = Interface("tun0", LinkKind.VPN, True, ("10.8.0.2",))
+
+
+def test_another_protocol_nearby_is_named_with_who_is_older() -> None:
+    assert not same_protocol([1, 1])
+    assert "Update this one." in same_protocol([1, 99])[0].cure
+    assert "Update the older one." in same_protocol([0])[0].cure
+
+
+def test_a_machine_that_was_met_elsewhere() -> None:
+    assert not same_network([CABLE], {"attic-pc": ["10.0.0.9"]})
+    assert not same_network([CABLE], {"attic-pc": ["192.168.7.9", "10.0.0.9"]})
+    assert not same_network([CABLE], {"attic-pc": []})
+    assert not same_network([], {"attic-pc": ["192.168.7.9"]})  # on no network: said elsewhere
+    found = same_network([CABLE], {"attic-pc": ["192.168.7.9"]})
+    assert [(one.code, one.machine) for one in found] == [("other_network", "attic-pc")]
+
+
+def test_whether_others_get_in_is_known_only_when_one_did() -> None:
+    assert not from_outside([]).tested
+    assert not from_outside([True]).tested
+    assert from_outside([True, False]).ok
+
+
+def test_a_vpn_is_a_note_unless_it_was_chosen() -> None:
+    assert vpn([CABLE], frozenset())[0].ok
+    assert vpn([CABLE, TUNNEL], frozenset())[0].code == "vpn_up"
+    assert vpn([CABLE, TUNNEL], frozenset(["tun0"]))[0].ok
+
+
+def test_ipv4_alone_is_enough() -> None:
+    assert ipv6([CABLE]).ok
+    assert ipv6([TUNNEL]).ok is None

@@ -1,0 +1,262 @@
+"""Downloads from the first byte to the shelf: pauses, restarts, errors, the disk, the catalogue's word."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from app.catalog.transfer import LEFT_FREE_BYTES
+from app.core.errors import BadInput, DoesNotFit
+from tests import tiny
+from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer, serving
+from tests.node.download_place import Place, catalogue_of, running
+
+OTHER_COMMIT = "f" * 40
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncGenerator[HubServer, None]:
+    data = tiny.llama(tmp_path / "served.gguf", layers=4, width=256, ffn=512).read_bytes()
+    async with serving(data) as up:
+        up.faults.bytes_at_once = 1 << 18
+        yield up
+
+
+@pytest.fixture
+async def place(server: HubServer, tmp_path: Path) -> AsyncGenerator[Place, None]:
+    async with running(Place(server, tmp_path)) as up:
+        yield up
+
+
+async def test_a_download_ends_on_the_shelf(place: Place) -> None:
+    begun = await place.start()
+    assert begun["state"] in ("waiting", "starting")
+    done = await place.ended(begun["id"])
+    assert (done["state"], done["model"], done["reason"]) == ("done", "Tiny-Q4_K_M", None)
+    assert done["done_bytes"] == done["total_bytes"] == len(place.server.data)
+    assert (done["sha256"], done["hash_from"]) == (place.server.sha256, "server")
+    assert done["revision"] == COMMIT
+    entry = place.shelf.get("Tiny-Q4_K_M")
+    assert Path(entry.path) == place.files / f"{place.server.sha256}.gguf"
+    assert not list(place.files.glob("*.part"))
+    assert place.shelf.changes == 1
+
+
+async def test_nothing_is_on_the_shelf_before_it_is_whole(place: Place) -> None:
+    place.server.faults.hold = asyncio.Event()
+    key = (await place.start())["id"]
+    now = await place.until(key, lambda one: one["state"] == "running")
+    assert now["done_bytes"] < now["total_bytes"]
+    assert not place.shelf.entries()
+    place.server.faults.hold.set()
+    assert (await place.ended(key))["state"] == "done"
+
+
+async def test_paused_and_resumed_at_the_true_value(place: Place) -> None:
+    place.server.faults.hold = asyncio.Event()
+    place.server.faults.bytes_at_once = 1 << 20
+    key = (await place.start())["id"]
+    await place.until(key, lambda one: one["done_bytes"] >= 1 << 20)
+    paused = await place.downloads.pause(key)
+    part = place.files / f"{key}.part"
+    assert (paused["state"], paused["bytes_per_s"]) == ("paused", None)
+    assert paused["done_bytes"] == part.stat().st_size
+    assert (await place.downloads.pause(key))["state"] == "paused"
+    place.server.faults.hold = None
+    await place.downloads.resume(key)
+    assert (await place.ended(key))["state"] == "done"
+    assert place.server.ranges[-1] == f"bytes={paused['done_bytes']}-"
+
+
+async def test_a_restarted_node_goes_on_by_itself(server: HubServer, tmp_path: Path) -> None:
+    server.faults.hold = asyncio.Event()
+    server.faults.bytes_at_once = 1 << 20
+    async with running(Place(server, tmp_path)) as before:
+        key = (await before.start(name="mine"))["id"]
+        await before.until(key, lambda one: one["done_bytes"] >= 1 << 20)
+    server.faults.hold = None
+    kept = (tmp_path / "models" / "files" / f"{key}.part").stat().st_size
+    async with running(Place(server, tmp_path)) as after:
+        await after.news.wait()
+        assert (await after.ended(key))["model"] == "mine"
+    assert server.ranges[-1] == f"bytes={kept}-"
+
+
+async def test_a_paused_one_stays_paused_over_a_restart(server: HubServer, tmp_path: Path) -> None:
+    server.faults.hold = asyncio.Event()
+    async with running(Place(server, tmp_path)) as before:
+        key = (await before.start())["id"]
+        await before.until(key, lambda one: one["state"] == "running")
+        kept = (await before.downloads.pause(key))["done_bytes"]
+    async with running(Place(server, tmp_path)) as after:
+        await after.news.wait()
+        now = after.downloads.one(key)
+        assert (now["state"], now["done_bytes"]) == ("paused", kept)
+
+
+async def test_an_old_error_goes_when_it_is_resumed(place: Place) -> None:
+    place.server.faults.gated = True
+    key = (await place.start())["id"]
+    failed = await place.ended(key)
+    assert failed["code"] == "hub_token_needed"
+    assert "terms" in failed["reason"]
+    place.token = TOKEN
+    resumed = await place.downloads.resume(key)
+    assert (resumed["reason"], resumed["code"]) == (None, None)
+    assert (await place.ended(key))["state"] == "done"
+
+
+async def test_what_is_no_model_is_said_and_not_kept(place: Place) -> None:
+    place.server.data = b"<html>" * 1000
+    failed = await place.ended((await place.start())["id"])
+    assert failed["code"] == "gguf_not"
+    assert not list(place.files.glob("*.gguf"))
+    assert not place.shelf.entries()
+
+
+async def test_a_wrong_hash_is_never_shelved(place: Place) -> None:
+    place.server.faults.sha256 = "ab" * 32
+    failed = await place.ended((await place.start())["id"])
+    assert failed["code"] == "download_damaged"
+    assert failed["done_bytes"] == 0
+    assert not place.shelf.entries()
+
+
+async def test_cancelling_deletes_the_part(place: Place) -> None:
+    place.server.faults.hold = asyncio.Event()
+    place.server.faults.bytes_at_once = 1 << 20
+    key = (await place.start())["id"]
+    await place.until(key, lambda one: one["done_bytes"] >= 1 << 20)
+    removed = await place.downloads.remove(key)
+    assert removed["freed_bytes"] >= 1 << 20
+    assert not list(place.files.iterdir())
+    with pytest.raises(BadInput):
+        await place.downloads.pause(key)
+
+
+async def test_two_at_once_and_the_third_waits(place: Place) -> None:
+    place.server.faults.hold = asyncio.Event()
+    keys = []
+    for number in range(3):
+        place.server.file = f"Tiny-{number}-Q8_0.gguf"
+        keys.append((await place.start(file=place.server.file))["id"])
+        if number < 2:
+            await place.until(keys[-1], lambda one: one["state"] == "running")
+    assert place.downloads.one(keys[2])["state"] == "waiting"
+    await place.downloads.remove(keys[0])
+    await place.until(keys[2], lambda one: one["state"] == "running")
+    place.server.faults.hold.set()
+    assert [(await place.ended(key))["state"] for key in keys[1:]] == ["done", "done"]
+
+
+async def test_the_same_file_again_is_the_same_download(place: Place) -> None:
+    key = (await place.start())["id"]
+    await place.ended(key)
+    again = await place.start()
+    assert (again["id"], again["state"]) == (key, "done")
+    assert len(place.server.ranges) == 1
+
+
+async def test_a_file_that_left_the_shelf_is_deleted_and_can_be_had_again(place: Place) -> None:
+    key = (await place.start())["id"]
+    await place.ended(key)
+    path = Path(place.shelf.get("Tiny").path)
+    place.shelf.remove("Tiny-Q4_K_M")
+    assert await place.downloads.forget(path) == len(place.server.data)
+    assert not list(place.files.glob("*.gguf"))
+    assert not place.downloads.json()
+    assert (await place.ended((await place.start())["id"]))["state"] == "done"
+
+
+async def test_files_of_others_are_never_deleted(place: Place, tmp_path: Path) -> None:
+    for path in (tmp_path / "x.gguf", place.files / "x.gguf", tmp_path / f"{'a' * 64}.gguf"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+        assert place.downloads.owns(path) is None
+        assert await place.downloads.forget(path) == 0
+        assert path.exists()
+
+
+async def test_the_catalogues_word_counts(server: HubServer, tmp_path: Path) -> None:
+    known = catalogue_of(server, server.sha256)
+    async with running(Place(server, tmp_path, known)) as place:
+        done = await place.ended((await place.start())["id"])
+        assert (done["state"], done["hash_from"]) == ("done", "catalogue")
+
+
+async def test_another_file_than_the_catalogues_can_still_be_had_by_searching(
+    server: HubServer, tmp_path: Path
+) -> None:
+    known = catalogue_of(server, "0" * 64)
+    async with running(Place(server, tmp_path, known)) as place:
+        failed = await place.ended((await place.start())["id"])
+        assert failed["code"] == "download_other_file"
+        again = await place.start(revision=OTHER_COMMIT)
+        done = await place.ended(again["id"])
+        assert (done["state"], done["hash_from"]) == ("done", "server")
+
+
+async def test_what_does_not_fit_is_refused_before_it_begins(
+    server: HubServer, tmp_path: Path
+) -> None:
+    known = catalogue_of(server, None, len(server.data))
+    async with running(Place(server, tmp_path, known)) as place:
+        place.disk.free = LEFT_FREE_BYTES + len(server.data) - 1
+        with pytest.raises(DoesNotFit) as caught:
+            await place.start()
+        assert caught.value.reason.code == "download_no_room"
+        assert not place.downloads.json()
+        place.disk.free += 1
+        assert (await place.ended((await place.start())["id"]))["state"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("repository", "file", "code"),
+    [
+        ("../..", FILE, "hub_name_odd"),
+        (REPOSITORY, "../../../etc/passwd", "hub_name_odd"),
+        (REPOSITORY, "a/../b.gguf", "hub_name_odd"),
+        (REPOSITORY, "x.exe", "hub_name_odd"),
+        ("a/b?c", FILE, "hub_name_odd"),
+    ],
+)
+async def test_names_from_outside_never_become_paths(
+    place: Place, repository: str, file: str, code: str
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        await place.start(repository=repository, file=file)
+    assert caught.value.reason.code == code
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"id": "zz"}', b"\xff" * 100])
+async def test_a_broken_record_hides_no_other(
+    server: HubServer, tmp_path: Path, content: bytes
+) -> None:
+    async with running(Place(server, tmp_path)) as before:
+        key = (await before.start())["id"]
+        await before.ended(key)
+    (before.files / f"{'0' * 16}.json").write_bytes(content)
+    async with running(Place(server, tmp_path)) as after:
+        await after.news.wait()
+        assert list(after.downloads.json()) == [key]
+
+
+async def test_hasty_hands_leave_one_true_record(place: Place) -> None:
+    """Start, pause, resume and cancel all at once: no error, and what is on the disk is what is said."""
+    place.server.faults.pause_s = 0.01
+    key = (await place.start())["id"]
+    for _ in range(5):
+        async with asyncio.TaskGroup() as group:
+            for work in (place.downloads.pause, place.downloads.resume, place.downloads.pause):
+                group.create_task(work(key))
+            group.create_task(place.start())
+    await place.downloads.pause(key)
+    paused = await place.downloads.resume(key)
+    assert paused["state"] in ("waiting", "starting", "running")
+    assert (await place.ended(key))["state"] == "done"
+    assert [path.name for path in place.files.glob("*.json")] == [f"{key}.json"]
+    await place.downloads.remove(key)
+    assert not list(place.files.glob("*.json*"))

@@ -1,0 +1,170 @@
+"""The journal: what it keeps of answers and events, for how long, and what real nodes write into it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.client import with_node
+from app.core.errors import Reason, StageLost
+from app.inference.lend import Passed
+from app.machine.paths import Home
+from app.node.journal import MOST_KEPT, Journal
+from tests.node.pool import TestNode, node, paired
+
+Json = dict[str, Any]
+QUESTION = {"prompt": "What is a pool?", "max_tokens": 24, "ignore_end": True}
+
+
+def empty() -> Json:
+    return {"node": {"version": "1", "lending": {}}, "machines": {}, "loaded": None}
+
+
+def ended(n_tokens: int = 10) -> Json:
+    stage = {
+        "machine": "den", "first": 0, "last": 4, "busy_s": 0.5, "wait_s": 0.0,
+        "bytes_out": 1, "bytes_in": 2, "steps": 3,
+    }  # fmt: skip
+    return {
+        "text": "never kept", "token_ids": [1] * n_tokens, "prompt_tokens": 5, "reused_tokens": 1,
+        "queued_s": 0.0, "ttft_s": 0.2, "decode_tok_s": 9.0, "finish_reason": "stop",
+        "predicted": {"ttft_s": 0.1, "decode_tok_s": 10.0}, "stages": [stage],
+    }  # fmt: skip
+
+
+def journal(folder: Path) -> Journal:
+    return Journal(folder / "journal.json", empty, now=lambda: 1000.0)
+
+
+def answer(kept: Journal) -> None:
+    with kept.answering("guide") as one:
+        one.came(1)
+        one.done(ended(), alone=True)
+
+
+def test_an_answer_is_kept_with_its_figures_and_without_its_text(tmp_path: Path) -> None:
+    kept = journal(tmp_path)
+    answer(kept)
+    told = kept.json()
+    assert told["answers"][0]["tokens"] == 10
+    assert told["answers"][0]["forecast_tok_s"] == 10.0
+    assert told["answers"][0]["stages"][0]["machine"] == "den"
+    assert "never kept" not in json.dumps(told)
+    assert kept.json(since=told["last"])["answers"] == []
+
+
+def test_an_answer_under_way_is_shown_and_one_that_breaks_off_is_kept(tmp_path: Path) -> None:
+    kept = journal(tmp_path)
+
+    def broken(error: BaseException) -> None:
+        with kept.answering("guide") as one:
+            one.came(3)
+            assert [now["tokens"] for now in kept.json()["now"]] == [3]
+            raise error
+
+    for error in (StageLost("bug"), GeneratorExit()):
+        with pytest.raises(type(error)):
+            broken(error)
+    told = kept.json()
+    assert [(one["end"], one["tokens"]) for one in told["answers"]] == [
+        ("failed", 3), ("stopped", 3),
+    ]  # fmt: skip
+    assert told["now"] == []
+
+
+def test_it_is_bounded(tmp_path: Path) -> None:
+    kept = journal(tmp_path)
+    for _ in range(MOST_KEPT + 5):
+        answer(kept)
+        kept.note(Reason("log_lending_on"))
+    told = kept.json()
+    assert len(told["answers"]) == len(told["events"]) == MOST_KEPT
+    assert told["events"][-1]["number"] == told["last"]
+
+
+async def run_for(kept: Journal, passed: Callable[[], Passed], seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await kept.run(passed)
+
+
+async def test_it_outlives_the_node_and_counts_on(tmp_path: Path) -> None:
+    first = journal(tmp_path)
+    answer(first)
+    amounts = iter([Passed(), *[Passed(7, 100, 200)] * 50])
+    first.changed()
+    await run_for(first, lambda: next(amounts), 0.6)
+    told = first.json()
+    assert told["lent"] | {"seconds": 0.0} == {
+        "since": 1000.0, "seconds": 0.0, "rows": 7, "bytes_in": 100, "bytes_out": 200,
+    }  # fmt: skip
+    again = journal(tmp_path).json()
+    assert (again["answers"], again["events"]) == (told["answers"], told["events"])
+    assert again["lent"] == told["lent"]
+    assert again["last"] == told["last"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b'{"number": "x"}', b'{"events": [{"number": 1, "at": 0, "code": "no", "facts": {}}]}'],
+)  # fmt: skip
+def test_a_damaged_file_is_passed_over(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "journal.json").write_bytes(content)
+    assert journal(tmp_path).json()["events"] == []
+
+
+def asked(one: TestNode) -> Json:
+    async def work(client: Any) -> Json:
+        async for line in client.stream("POST", "/ask", QUESTION):
+            if "done" in line:
+                return dict(line["done"])
+        raise AssertionError("no answer")
+
+    return asyncio.run(with_node(Home.at(one.root), work))
+
+
+def read(one: TestNode) -> Json:
+    async def work(client: Any) -> Json:
+        return dict(await client.get("/journal"))
+
+    return asyncio.run(with_node(Home.at(one.root), work))
+
+
+def codes(told: Json) -> list[str]:
+    return [event["code"] for event in told["events"]]
+
+
+def wait_for(one: TestNode, code: str) -> Json:
+    end = time.monotonic() + 10
+    while code not in codes(told := read(one)):
+        assert time.monotonic() < end, codes(told)
+        time.sleep(0.1)
+    return told
+
+
+def test_real_nodes_write_down_what_happened_on_both_sides(tmp_path: Path) -> None:
+    with paired(tmp_path, "den", "attic") as (den, attic):
+        loaded = den.run("load", "guide", "--split", "1,4,3", "--json")
+        assert loaded.returncode == 0, loaded.stdout + loaded.stderr
+        answer_told = asked(den)
+        told = wait_for(den, "log_model_ready")
+        assert "log_machine_came" in codes(told)
+        noted = told["answers"][-1]
+        assert noted["tokens"] == len(answer_told["token_ids"])
+        assert {stage["machine"] for stage in noted["stages"]} == {"den", "attic"}
+        assert den.run("unload").returncode == 0
+        wait_for(den, "log_model_unloaded")
+        lent = wait_for(attic, "log_lending_unused")["lent"]
+        sent = next(one for one in noted["stages"] if one["machine"] == "attic")
+        assert lent["seconds"] > 0
+        assert lent["rows"] >= noted["prompt_tokens"]
+        assert lent["bytes_in"] >= sent["bytes_out"] > 0
+    with node(tmp_path / "den", "den") as den:
+        assert codes(read(den)).count("log_node_started") == 2

@@ -1,0 +1,81 @@
+"""What the page "This computer" asks of the node: the switch, since when, hardware, programs, speed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.client import NodeClient
+from app.core.errors import BadInput
+from app.node.this_machine import system
+from tests.node.pool import TestNode, node
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def den(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with node(tmp_path_factory.mktemp("this") / "den", "den") as made:
+        yield made
+
+
+@pytest.fixture
+async def client(den: TestNode) -> AsyncGenerator[NodeClient, None]:
+    async with den.client() as made:
+        yield made
+
+
+async def test_the_switch_keeps_the_limit_and_says_since_when(client: NodeClient) -> None:
+    lending = (await client.get("/lending"))["lending"]
+    assert (lending["state"], lending["code"]) == ("ready", None)
+    assert 0 < lending["reserve_bytes"] < lending["total_bytes"]
+    assert lending["own_bytes"] == 0
+    shown = await client.post("/lending", {"on": False})
+    assert (shown["lending"]["state"], shown["lending"]["code"]) == ("off", "lend_off")
+    assert abs(shown["lending"]["since"] - time.time()) < 60
+    assert shown["rules"]["memory_bytes"] == 1 << 30
+    shown = await client.post("/lending", {"memory_bytes": 2 << 30, "on": False})
+    assert shown["lending"]["state"] == "off"
+    shown = await client.post("/lending", {"memory_bytes": 1 << 30})  # who says how much wants it
+    assert (shown["lending"]["state"], shown["rules"]["on"]) == ("ready", True)
+
+
+async def test_a_switched_off_machine_stays_so(tmp_path: Path) -> None:
+    with node(tmp_path, "attic") as one:
+        async with one.client() as client:
+            await client.post("/lending", {"on": False})
+    with node(tmp_path, "attic") as one:
+        async with one.client() as client:
+            assert (await client.get("/lending"))["lending"]["state"] == "off"
+
+
+async def test_what_the_machine_has(client: NodeClient, den: TestNode) -> None:
+    told = await client.get("/machine")
+    assert told["system"] == system()
+    assert told["processor"]
+    assert 1 == told["threads"] <= told["cores"]
+    assert 0 < told["memory"]["free_bytes"] <= told["memory"]["total_bytes"]
+    assert 0 < told["disk"]["free_bytes"] <= told["disk"]["total_bytes"]
+    assert told["disk"]["folder"] == str(den.root / "models")
+    assert [engine["name"] for engine in told["engines"]] == ["llamacpp"]
+    assert not told["engines"][0]["missing"]
+    assert isinstance((await client.get("/programs"))["programs"], list)
+
+
+async def test_a_speed_is_told_without_measuring_it(client: NodeClient) -> None:
+    ident = (await client.get("/status"))["node"]["id"]
+    known: Json = {"model": "guide", "only_here": True, "known_only": True}
+    shown = await client.work("POST", "/speeds", known)
+    assert shown["speeds"] == {ident: None}
+    assert shown["n_layers"] == 8
+    assert shown["batch_rows"] > 0
+
+
+async def test_sign_in_is_asked_for_in_one_way(client: NodeClient) -> None:
+    assert set(await client.get("/autostart")) == {"on", "where"}
+    with pytest.raises(BadInput):
+        await client.post("/autostart", {"on": "yes"})

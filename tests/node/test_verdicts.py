@@ -1,0 +1,70 @@
+"""A real node judges models it does not hold, and loads beyond what it gives when it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.core.errors import BadInput, DoesNotFit
+from tests.node.pool import TestNode, node
+
+Json = dict[str, Any]
+MIB = 1 << 20
+SKETCH = {"key": "small", "file_bytes": 300 * MIB, "n_layers": 16, "kv_bytes_per_token": 16 << 10}
+
+
+@pytest.fixture(scope="module")
+def den(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
+    with node(tmp_path_factory.mktemp("verdicts"), "den") as one:
+        yield one
+
+
+async def judged(den: TestNode, **body: Any) -> Json:
+    async with den.client() as client:
+        answer: Json = (await client.post("/verdicts", body))["verdicts"]
+    return answer
+
+
+async def test_each_sketch_gets_its_word(den: TestNode) -> None:
+    large = SKETCH | {"key": "large", "file_bytes": 3000 * MIB}
+    found = await judged(den, sketches=[SKETCH, large])
+    assert found["small"]["word"] == "fits"
+    assert found["small"]["plan"] is None
+    assert found["large"]["word"] == "too big"
+    parts = found["large"]["parts"]
+    assert parts["lends_bytes"] == 1024 * MIB
+    assert found["large"]["short_bytes"] == sum(
+        parts[name] for name in ("weight_bytes", "kv_bytes", "work_bytes")
+    ) - parts["lends_bytes"]  # fmt: skip
+
+
+async def test_its_place_is_shown_when_asked_for(den: TestNode) -> None:
+    found = await judged(den, sketches=[SKETCH], place=True, context=2048, users=2)
+    plan = found["small"]["plan"]
+    assert (plan["shape"], plan["context"], plan["users"]) == ("one machine", 2048, 2)
+    assert plan["forecast"] is None
+    assert plan["stages"][0]["kv_bytes"] == 4096 * (16 << 10)
+    longer = await judged(den, sketches=[SKETCH], place=True, context=1 << 20)
+    assert (longer["small"]["word"], longer["small"]["plan"]) == ("smaller context", None)
+    assert 0 < longer["small"]["context"] < 1 << 20
+
+
+async def test_odd_sketches_are_refused(den: TestNode) -> None:
+    for wrong in ({"file_bytes": 0}, {"n_layers": 0}, {"more": 1}, {"key": ""}):
+        with pytest.raises(BadInput):
+            await judged(den, sketches=[SKETCH | wrong])
+
+
+async def test_what_is_too_big_loads_when_it_is_tried_anyway(tmp_path: Path) -> None:
+    with node(tmp_path, "attic", lend="32MiB") as attic:
+        async with attic.client() as client:
+            with pytest.raises(DoesNotFit) as refused:
+                await client.work("POST", "/load", {"model": "guide"}, lambda _: None)
+            facts = refused.value.reason.facts
+            assert int(facts["need_bytes"]) > 32 * MIB
+            body = {"model": "guide", "anyway": True, "measure": False}
+            done = await client.work("POST", "/load", body, lambda _: None)
+    assert done["loaded"]["state"] == "ready"
