@@ -96,12 +96,13 @@ def shoot(home: Path, folder: Path, scale: float, language: str) -> int:
     from PySide6.QtWidgets import QApplication
 
     from app.gui import pages
+    from app.gui.language import translate
     from app.gui.theme import Scheme
 
     folder.mkdir(parents=True, exist_ok=True)
     app = QApplication([])
     app.setFont(QFont(FONT))
-    _translate(app, language)
+    translate(app, language)
     window, services = _window(app, home, scale)
     window.resize(WIDTH, HEIGHT)
     window.show()
@@ -141,17 +142,6 @@ def _window(app: Any, home: Path, scale: float) -> tuple[Window, Services]:
     services = Services(pool, client, theme, preferences, launcher, own, _nowhere)
     pool.start()
     return Window(services, lambda: False, app.quit), services
-
-
-def _translate(app: Any, language: str) -> None:
-    from PySide6.QtCore import QLocale, QTranslator
-
-    from app.gui.application import TRANSLATIONS
-
-    QLocale.setDefault(QLocale(language))
-    translator = QTranslator(app)
-    if translator.load(QLocale(language), "poolhouse", "_", str(TRANSLATIONS)):
-        app.installTranslator(translator)
 
 
 def _live(window: Window) -> None:

@@ -12,7 +12,10 @@ Json = dict[str, Any]
 
 def news(before: Json, now: Json) -> list[Reason]:
     """What happened between two snapshots of one node, in the order in which it is told."""
-    return [*_machines(before, now), *_model(before, now), *_lending(before, now)]
+    return [
+        *_machines(before, now), *_model(before, now), *_downloads(before, now),
+        *_lending(before, now),
+    ]  # fmt: skip
 
 
 def kind_of(code: str) -> str:
@@ -58,6 +61,18 @@ def _model(before: Json, now: Json) -> Iterator[Reason]:
         yield _reason("log_model_ready", model=new["model"], seconds=seconds)
     elif state == "lost":
         yield _reason("log_model_lost", model=new["model"], why=new.get("reason") or "")
+
+
+def _downloads(before: Json, now: Json) -> Iterator[Reason]:
+    old = before.get("downloads") or {}
+    for key, one in (now.get("downloads") or {}).items():
+        was, state = (old.get(key) or {}).get("state"), one["state"]
+        if was is None or was == state:
+            continue  # of before this start, or begun just now: its end is what matters
+        if state == "done":
+            yield _reason("log_model_downloaded", model=one["name"])
+        elif state == "failed":
+            yield _reason("log_model_broken", model=one["name"], why=one.get("reason") or "")
 
 
 LENDS = ("ready", "working")

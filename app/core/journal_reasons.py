@@ -16,6 +16,8 @@ JOURNAL_SENTENCES: dict[str, str] = {
     "log_model_failed": "{model} was not loaded. {why}",
     "log_model_stopped": "Loading {model} was stopped.",
     "log_model_unloaded": "{model} was unloaded, and its memory is free again.",
+    "log_model_downloaded": "{model} is downloaded.",
+    "log_model_broken": "The download of {model} stopped. {why}",
     "log_model_lost": "{model} was lost. {why}",
     "log_lending_off": "Lending is off.",
     "log_lending_on": "Lending is on.",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import signal
 import sys
-from pathlib import Path
 
-from PySide6.QtCore import QLocale, QTimer, QTranslator
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
 from app import __version__
 from app.gui import pages
+from app.gui.diagnostics.last_crash import CrashWatch
 from app.gui.icons import icon
+from app.gui.language import translate
 from app.gui.launch import Launcher
 from app.gui.node_client import NodeClient
 from app.gui.pool import Pool
@@ -23,7 +24,6 @@ from app.gui.theme import LIGHT, Theme
 from app.gui.tray import Tray
 from app.gui.window import Window
 
-TRANSLATIONS = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
 SIGNAL_MS = 200  # Python looks at Ctrl-C only while it runs
 
 
@@ -35,7 +35,7 @@ class Application:
         folder = launcher.home / "window"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         preferences = Preferences(folder, self._app)
-        self._translate(preferences.text("look/language"))
+        translate(app, preferences.text("look/language"))
         self._app.setApplicationName("Poolhouse")
         self._app.setApplicationVersion(__version__)
         self._app.setDesktopFileName("poolhouse")
@@ -48,10 +48,12 @@ class Application:
         self.services = Services(pool, client, theme, preferences, launcher, folder, self._go)
         self.window = self._window = Window(self.services, self._closing, self.quit)
         self.tray = Tray(self.services, self.window, self.quit)
+        self._crashes = CrashWatch(launcher.home / "logs")
         self._single = SingleInstance(launcher.home, self._app)
         self._single.show.connect(self.window.come_up)
         pool.start()
         self._first_page(preferences)
+        self._crashes.tell(self.window)
         if hidden:
             self.tray.start_hidden()
         else:
@@ -64,7 +66,8 @@ class Application:
         timer = QTimer()
         timer.timeout.connect(lambda: None)
         timer.start(SIGNAL_MS)
-        return self._app.exec()
+        with self._crashes:
+            return self._app.exec()
 
     def quit(self) -> None:
         """End the window, and the node if this window started it; it drains first."""
@@ -97,15 +100,6 @@ class Application:
         kept = preferences.text("window/page", pages.CHAT)
         known = {entry.name for entry in pages.ENTRIES}
         self.window.go(kept if kept in known else pages.CHAT)
-
-    def _translate(self, language: str) -> None:
-        locale = QLocale(language) if language else QLocale()
-        if language:
-            QLocale.setDefault(locale)
-        translator = QTranslator(self._app)
-        if translator.load(locale, "poolhouse", "_", str(TRANSLATIONS)):
-            self._app.installTranslator(translator)
-
 
 def app_icon() -> QIcon:
     """The app's own picture."""

@@ -86,9 +86,8 @@ class Call(QObject):
             self.line.emit(found)
 
     def _finished(self) -> None:
-        if self._reply is None:
-            return
-        self._read()
+        if self._reply is not None:
+            self._read()
         reply = self._reply
         if reply is None:
             return

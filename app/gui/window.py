@@ -14,7 +14,7 @@ from app.gui import pages
 from app.gui import theme as sizes
 from app.gui.page import Page
 from app.gui.parts.layouts import column, row
-from app.gui.parts.notice import Notice
+from app.gui.parts.notice import Action, Notice
 from app.gui.pool import Link
 from app.gui.services import Services
 from app.gui.sidebar import Sidebar
@@ -69,10 +69,11 @@ class Window(QMainWindow):
         self._services.preferences.keep("window/page", name)
         page.shown()
 
-    def say(self, sentence: str) -> None:
+    def say(self, sentence: str, *actions: Action) -> None:
         """Over every page, until a person has seen it."""
         self._bar_box.show()
-        self._bar.say(sentence, "info", (self.tr("OK"), self._tell_link), closable=False)
+        seen = (self.tr("OK"), self._tell_link)
+        self._bar.say(sentence, "info", *actions, seen, closable=False)
 
     def page(self, name: str) -> Page:
         """The page of this name, made if it was not shown yet."""

@@ -80,7 +80,7 @@ def guard(token: str, port: Callable[[], int]) -> Callable[..., Awaitable[web.St
         except AppError as error:
             retry = {"Retry-After": "2"} if isinstance(error, Busy) else {}
             body = {"error": explained(error)}
-            return web.json_response(body, status=STATUS[type(error)], headers=retry)
+            return web.json_response(body, status=STATUS.get(type(error), 500), headers=retry)
         except web.HTTPException:
             raise
         except Exception:  # the outer wall of a request

@@ -146,6 +146,8 @@ class Journal:
         self._lent = read.lent if read.lent.since else Lent(since=now())
         self._under_way: dict[int, UnderWay] = {}
         self._seen: Json = {}
+        self._passed: Callable[[], Passed] | None = None
+        self._counted, self._counted_at = Passed(), 0.0
         self._changed = asyncio.Event()
         self._dirty = False
 
@@ -156,6 +158,7 @@ class Journal:
 
     def json(self, since: int = 0) -> Json:
         """Entries after number `since`, what runs now, and what was lent in all."""
+        self._count()
         return {
             "last": self._number,
             "answers": [msgspec.to_builtins(one) for one in _after(self._answers, since)],
@@ -192,19 +195,19 @@ class Journal:
         """Follow the snapshot until cancelled. `passed`: what was computed for others since the start."""
         version = self._snapshot()["node"]["version"]
         self.note(Reason("log_node_started", {"version": version}))
-        self._seen = self._snapshot()
-        looked, saved, counted = time.monotonic(), time.monotonic(), passed()
+        self._seen, self._passed = self._snapshot(), passed
+        self._counted, self._counted_at = passed(), time.monotonic()
+        saved = time.monotonic()
         try:
             while True:
                 await self._some_time()
-                now = time.monotonic()
-                self._count(now - looked, counted, counted := passed())
+                self._count()
                 self._look()
-                looked = now
-                if self._dirty and now - saved >= SAVE_SECONDS:
-                    saved = now
+                if self._dirty and time.monotonic() - saved >= SAVE_SECONDS:
+                    saved = time.monotonic()
                     await asyncio.to_thread(self._save, self._content())
         finally:
+            self._count()
             self._save(self._content())
 
     async def _some_time(self) -> None:
@@ -222,8 +225,13 @@ class Journal:
             self.note(reason)
         self._seen = now
 
-    def _count(self, seconds: float, before: Passed, now: Passed) -> None:
-        """Add what was done for others since the last look."""
+    def _count(self) -> None:
+        """Add what was done for others since the last time."""
+        if self._passed is None:
+            return
+        seconds, self._counted_at = time.monotonic() - self._counted_at, time.monotonic()
+        before, now = self._counted, self._passed()
+        self._counted = now
         lending = self._seen["node"]["lending"]
         lent_s = seconds if lending.get("used_by") and seconds < CLOCK_SECONDS else 0.0
         if not lent_s and now == before:

@@ -34,6 +34,10 @@ def lends(state: str, reason: str | None = None, *used_by: str) -> Json:
     return snapshot(lending={"state": state, "reason": reason, "used_by": list(used_by)})
 
 
+def loads(state: str, reason: str | None = None) -> Json:
+    return PLAIN | {"downloads": {"d": {"name": "phi", "state": state, "reason": reason}}}
+
+
 PLAIN = snapshot()
 CASES: list[tuple[Json, Json, list[str]]] = [
     (PLAIN, PLAIN, []),
@@ -70,6 +74,10 @@ CASES: list[tuple[Json, Json, list[str]]] = [
         snapshot(model("lost", reason="It is gone.")),
         ["guide was lost. It is gone."],
     ),
+    (loads("running"), loads("done"), ["phi is downloaded."]),
+    (loads("checking"), loads("failed", "No."), ["The download of phi stopped. No."]),
+    (PLAIN, loads("done"), []),  # of an earlier start
+    (loads("done"), loads("done"), []),
     (lends("off"), lends("ready"), ["Lending is on."]),
     (lends("ready"), lends("off"), ["Lending is off."]),
     (lends("ready"), lends("paused", "On battery."), ["Lending is paused. On battery."]),

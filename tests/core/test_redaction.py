@@ -13,7 +13,7 @@ from app.core.redaction import MOST_CHARACTERS, Known, redacted
 KNOWN = Known(
     machines=["studio-mac", "studio-mac-2", "Annas Laptop"],
     people=["anna"],
-    folders=["/home/anna", "C:\\Users\\anna"],
+    folders=["/home/me", "C:\\Users\\anna"],
 )
 
 
@@ -38,7 +38,7 @@ def one(text: str) -> str:
         ("127.0.0.1, ::1 and 0.0.0.0 say nothing", "127.0.0.1, ::1 and 0.0.0.0 say nothing"),
         ("2026-11-20 22:51:21,880 INFO", "2026-11-20 22:51:21,880 INFO"),
         ("version 0.3.36, 12:30", "version 0.3.36, 12:30"),
-        ("/home/anna/private/plans/x.gguf opened", "~/…/x.gguf opened"),
+        ("/home/me/private/plans/x.gguf opened", "~/…/x.gguf opened"),
         ('"C:\\\\Users\\\\anna\\\\m.gguf"', '"~\\\\m.gguf"'),
         ("/usr/lib/python3.11/ssl.py", "/usr/lib/python3.11/ssl.py"),
         ("hf_abcdefGHIJ", "secret"),

@@ -45,7 +45,6 @@ class ActivityPage(Page):
 
     def _part_chosen(self, at: int) -> None:
         self._parts.setCurrentIndex(at)
-        self.log.refresh()
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)

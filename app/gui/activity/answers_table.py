@@ -126,6 +126,7 @@ class AnswersTable(QTableView):
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(MODEL, QHeaderView.ResizeMode.Stretch)
         header.setHighlightSections(False)
+        header.setResizeContentsPrecision(2 * SHOWN_ROWS)  # rows that decide how wide a column is
         self.selectionModel().currentRowChanged.connect(self._current_changed)
         theme.changed.connect(self._fit)
         self._fit()

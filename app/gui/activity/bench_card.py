@@ -38,10 +38,7 @@ class BenchCard(QFrame):
         clear(self._box)
         title = Elided(words.headline(made), "section")
         self._box.addLayout(column(title, paragraph(words.subtitle(made), "muted"), gap=sizes.XS))
-        figures = Flow(gap=sizes.XL)
-        for name, value, beside in words.figures(made):
-            figures.addWidget(_figure(name, value, beside))
-        _even(figures)
+        figures = Flow(*_figures(words.figures(made)), gap=sizes.XL)
         self._box.addLayout(figures)
         if compared:
             self._box.addWidget(paragraph(compared))
@@ -55,23 +52,21 @@ class BenchCard(QFrame):
             self._box.addWidget(bars)
 
 
-def _figure(name: str, value: str, beside: str) -> QWidget:
-    """A large number between its name and what it stands beside."""
-    one = QWidget()
-    words = (label(name, "muted"), label(value, "figure"), label(beside, "caption"))
-    one.setLayout(column(*words, gap=sizes.XS))
-    one.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-    return one
-
-
-def _even(figures: Flow) -> None:
-    """As wide as the widest."""
-    shown = [item.widget() for at in range(figures.count()) if (item := figures.itemAt(at))]
-    for one in shown:
-        one.ensurePolished()
-    widest = max(one.sizeHint().width() for one in shown)
-    for one in shown:
-        one.setMinimumWidth(widest)
+def _figures(told: list[tuple[str, str, str]]) -> list[QWidget]:
+    """Large numbers, each between its name and what it stands beside; all as wide as the widest."""
+    boxes = []
+    for name, value, beside in told:
+        box = QWidget()
+        words = (label(name, "muted"), label(value, "figure"), label(beside, "caption"))
+        for one in words:
+            one.ensurePolished()
+        box.setLayout(column(*words, gap=sizes.XS))
+        box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        boxes.append(box)
+    widest = max(box.sizeHint().width() for box in boxes)
+    for box in boxes:
+        box.setMinimumWidth(widest)
+    return boxes
 
 
 def _stage(told: dict[str, object]) -> StageDid:

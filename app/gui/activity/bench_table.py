@@ -99,6 +99,7 @@ class BenchTable(QTableView):
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(MODEL, QHeaderView.ResizeMode.Stretch)
         header.setHighlightSections(False)
+        header.setResizeContentsPrecision(2 * SHOWN_ROWS)  # rows that decide how wide a column is
         theme.changed.connect(self._fit)
 
     def show_all(self, rows: Sequence[Bench]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QSize, Qt
-from PySide6.QtGui import QIcon, QResizeEvent
+from PySide6.QtGui import QIcon, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
@@ -116,7 +116,7 @@ class LogView(QWidget):
         box.addLayout(top)
         box.addLayout(self._stack, 1)
         self.setLayout(box)
-        feed.changed.connect(self.refresh)
+        feed.changed.connect(self._grown)
         theme.changed.connect(self._fit)
         self.refresh()
 
@@ -136,6 +136,14 @@ class LogView(QWidget):
         self._model.show(rows)
         self._stack.setCurrentWidget(self.table if rows else self._nothing)
         self._fit()
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        super().showEvent(event)
+        self.refresh()
+
+    def _grown(self) -> None:
+        if self.isVisible():
+            self.refresh()
 
     def _entries(self) -> list[Entry]:
         found = [*map(_event, self._feed.events), *map(self._answer, self._feed.answers)]
@@ -185,6 +193,7 @@ class LogView(QWidget):
         header.setHighlightSections(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        header.setResizeContentsPrecision(0)  # what is seen decides how wide a column is
         return table
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
@@ -194,10 +203,15 @@ class LogView(QWidget):
     def _fit(self) -> None:
         side = self._theme.px(sizes.SECTION)
         self.table.setIconSize(QSize(side, side))
-        rows = self.table.verticalHeader()
-        rows.setMinimumSectionSize(self._theme.px(sizes.CONTROL_HEIGHT))
-        if self.isVisible():
-            self.table.resizeRowsToContents()
+        rows, high = self.table.verticalHeader(), self._theme.px(sizes.CONTROL_HEIGHT)
+        rows.setMinimumSectionSize(high)
+        rows.setDefaultSectionSize(high)
+        if not self.isVisible():
+            return
+        room, measure = self.table.columnWidth(1) - 2 * sizes.L, self.table.fontMetrics()
+        for at, sentence in enumerate(self.sentences()):  # measuring every row would take too long
+            if measure.horizontalAdvance(sentence) > room:
+                self.table.resizeRowToContents(at)
 
 
 def _event(one: Happened) -> Entry:

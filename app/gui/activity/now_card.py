@@ -18,6 +18,7 @@ from app.gui.pool import Pool
 from app.gui.theme import Theme
 
 Json = dict[str, Any]
+UNDER_WAY = ("waiting", "starting", "running", "checking")  # states of a download
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,9 @@ class NowCard(QFrame):
 
 def jobs_of(pool: Pool, running: list[Running]) -> list[Job]:
     """All that is under way, from the node's snapshot and its journal."""
-    return [*_answers(pool, running), *_load(pool.loaded), *_lent(pool)]
+    return [
+        *_answers(pool, running), *_load(pool.loaded), *_downloads(pool), *_lent(pool),
+    ]  # fmt: skip
 
 
 def _answers(pool: Pool, running: list[Running]) -> list[Job]:
@@ -131,6 +134,23 @@ def _step(model: str, step: Json) -> Job:
         )
     share = done / total if total else None
     return Job("models", words.format(model=model, machine=machine), figures, share)
+
+
+def _downloads(pool: Pool) -> list[Job]:
+    found = (pool.snapshot.get("downloads") or {}).values()
+    return [_download(one) for one in found if one.get("state") in UNDER_WAY]
+
+
+def _download(one: Json) -> Job:
+    done, total = one.get("done_bytes") or 0, one.get("total_bytes") or 0
+    figures = [_tr("{done} of {total}").format(done=formats.size(done), total=formats.size(total))]
+    if one.get("bytes_per_s"):
+        figures.append(formats.rate(one["bytes_per_s"]))
+    if one.get("seconds_left"):
+        left = formats.seconds(one["seconds_left"])
+        figures.append(_tr("{time} left").format(time=left))
+    what = _tr("Downloading {model}").format(model=one.get("name"))
+    return Job("download", what, ", ".join(figures), done / total if total else None)
 
 
 def _lent(pool: Pool) -> list[Job]:

@@ -70,11 +70,11 @@ class Overview(QWidget):
 
     def _forecast_card(self) -> QFrame:
         theme = self._services.theme
-        keys = Legend(
+        self._marks = Legend(
             theme, ("accent", DOT, self.tr("speed")), ("warning", SQUARE, self.tr("first token"))
         )
         title = label(self.tr("Forecast against fact"), "section")
-        top = Flow(title, keys, gap=sizes.M, last_right=True)
+        top = Flow(title, self._marks, gap=sizes.M, last_right=True)
         return card(top, self._off, self.chart)
 
     def _lent_card(self) -> QFrame:
@@ -88,6 +88,7 @@ class Overview(QWidget):
         sentence = self.chart.show_answers(answers)
         self._off.setText(sentence or self._no_forecast())
         self.chart.setVisible(bool(sentence))
+        self._marks.setVisible(bool(sentence))
 
     def _no_forecast(self) -> str:
         return self.tr(

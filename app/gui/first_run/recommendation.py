@@ -61,7 +61,7 @@ class Recommendation(QWidget):
         item = best(self._items, answer["verdicts"])
         if item is None:
             return
-        words = self.tr("Fits this computer today: {name}")
+        words = self.tr("Fits today: {name}")
         self.title.setText(words.format(name=item.name))
         self.about.setText(str(item.facts.get("about") or ""))
         self.fetch.setText(

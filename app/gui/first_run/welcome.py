@@ -53,6 +53,10 @@ class Welcome(QWidget):
         self._back = button(self.tr("Back"), self._go_back)
         self._skip = button(self.tr("Skip"), self._go_on, "link")
         self._next = button("", self._apply, "primary")
+        for one in (self._back, self._skip):  # the others stay where they are
+            keeps = one.sizePolicy()
+            keeps.setRetainSizeWhenHidden(True)
+            one.setSizePolicy(keeps)
         self._next.setDefault(True)
         self._fill()
         services.pool.link_changed.connect(self._tell_link)

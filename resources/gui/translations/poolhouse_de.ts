@@ -5,4361 +5,4528 @@
     <name>About</name>
     <message>
         <source>About</source>
-        <translation type="unfinished"></translation>
+        <translation>Über</translation>
     </message>
     <message>
         <source>Built on</source>
-        <translation type="unfinished"></translation>
+        <translation>Baut auf</translation>
     </message>
     <message>
         <source>Drawn for Poolhouse.</source>
-        <translation type="unfinished"></translation>
+        <translation>Für Poolhouse gezeichnet.</translation>
     </message>
     <message>
         <source>Icons</source>
-        <translation type="unfinished"></translation>
+        <translation>Symbole</translation>
     </message>
     <message>
         <source>It brings no licence text of its own.</source>
-        <translation type="unfinished"></translation>
+        <translation>Sie bringt keinen eigenen Lizenztext mit.</translation>
     </message>
     <message>
         <source>Libraries and their licences</source>
-        <translation type="unfinished"></translation>
+        <translation>Bibliotheken und ihre Lizenzen</translation>
     </message>
     <message>
         <source>Libraries licences</source>
-        <translation type="unfinished"></translation>
+        <translation>Bibliotheken Lizenzen</translation>
     </message>
     <message>
         <source>Library</source>
-        <translation type="unfinished"></translation>
+        <translation>Bibliothek</translation>
     </message>
     <message>
         <source>Licence</source>
-        <translation type="unfinished"></translation>
+        <translation>Lizenz</translation>
     </message>
     <message>
         <source>Show</source>
-        <translation type="unfinished"></translation>
+        <translation>Anzeigen</translation>
     </message>
     <message>
         <source>Show licence</source>
-        <translation type="unfinished"></translation>
+        <translation>Lizenz anzeigen</translation>
     </message>
     <message>
         <source>Show licence text</source>
-        <translation type="unfinished"></translation>
+        <translation>Lizenztext anzeigen</translation>
     </message>
     <message>
         <source>Show the licence of Qt</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Lizenz von Qt anzeigen</translation>
     </message>
     <message>
         <source>Show the licence of the icons</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Lizenz der Symbole anzeigen</translation>
     </message>
     <message>
         <source>Used unchanged under the LGPL, version 3. Its libraries are separate files beside the app and may be replaced by your own. Source: code.qt.io</source>
-        <translation type="unfinished"></translation>
+        <translation>Unverändert verwendet unter der LGPL, Version 3. Die Bibliotheken liegen als eigene Dateien neben der App und dürfen durch Ihre eigenen ersetzt werden. Quelltext: code.qt.io</translation>
     </message>
     <message>
         <source>Version</source>
-        <translation type="unfinished"></translation>
+        <translation>Version</translation>
     </message>
     <message>
         <source>Version {version}. Free software: Apache License 2.0.</source>
-        <translation type="unfinished"></translation>
+        <translation>Version {version}. Freie Software: Apache License 2.0.</translation>
     </message>
 </context>
 <context>
     <name>AboutView</name>
     <message>
         <source>Belongs to {app}. It is used where it lies, and never moved or changed.</source>
-        <translation type="unfinished"></translation>
+        <translation>Gehört zu {app}. Es wird dort genutzt, wo es liegt, und nie verschoben oder verändert.</translation>
     </message>
     <message>
         <source>Licence: not stated</source>
-        <translation type="unfinished"></translation>
+        <translation>Lizenz: nicht angegeben</translation>
     </message>
     <message>
         <source>Licence: {licence}</source>
-        <translation type="unfinished"></translation>
+        <translation>Lizenz: {licence}</translation>
     </message>
     <message>
         <source>Model page</source>
-        <translation type="unfinished"></translation>
+        <translation>Seite des Modells</translation>
     </message>
     <message>
         <source>Show one that fits</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein passendes anzeigen</translation>
     </message>
     <message>
         <source>This model is built in, small, and for learning the app. For real questions take a larger one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses Modell ist eingebaut, klein und zum Kennenlernen der App gedacht. Nehmen Sie für echte Fragen ein größeres.</translation>
     </message>
     <message>
         <source>from {app}</source>
-        <translation type="unfinished"></translation>
+        <translation>aus {app}</translation>
     </message>
     <message>
         <source>not in the catalogue</source>
-        <translation type="unfinished"></translation>
+        <translation>nicht im Katalog</translation>
+    </message>
+    <message>
+        <source>runs whole on one machine</source>
+        <translation>läuft ganz auf einem Gerät</translation>
     </message>
     <message>
         <source>{count} layers</source>
-        <translation type="unfinished"></translation>
+        <translation>{count} Schichten</translation>
     </message>
 </context>
 <context>
     <name>ActivityPage</name>
     <message>
         <source>Activity</source>
-        <translation type="unfinished"></translation>
+        <translation>Verlauf</translation>
     </message>
     <message>
         <source>Benchmark</source>
-        <translation type="unfinished"></translation>
+        <translation>Leistungstest</translation>
     </message>
     <message>
         <source>Log</source>
-        <translation type="unfinished"></translation>
+        <translation>Protokoll</translation>
     </message>
     <message>
         <source>Overview</source>
-        <translation type="unfinished"></translation>
+        <translation>Übersicht</translation>
     </message>
     <message>
         <source>Parts of this page</source>
-        <translation type="unfinished"></translation>
+        <translation>Teile dieser Seite</translation>
     </message>
 </context>
 <context>
     <name>Acts</name>
-    <message numerus="yes">
-        <source>%n link(s) measured.</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
-        </translation>
-    </message>
     <message>
         <source>Leave out</source>
-        <translation type="unfinished"></translation>
+        <translation>Auslassen</translation>
     </message>
     <message>
         <source>Lend again</source>
-        <translation type="unfinished"></translation>
+        <translation>Wieder verleihen</translation>
     </message>
     <message>
         <source>Pause lending for 1 hour</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleih für 1 Stunde pausieren</translation>
     </message>
     <message>
         <source>Pause lending for 4 hours</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleih für 4 Stunden pausieren</translation>
     </message>
     <message>
         <source>Pause lending until I resume</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleih pausieren, bis ich ihn fortsetze</translation>
     </message>
     <message>
         <source>Remove from household…</source>
-        <translation type="unfinished"></translation>
+        <translation>Aus dem Haushalt entfernen…</translation>
     </message>
     <message>
         <source>Rename…</source>
-        <translation type="unfinished"></translation>
+        <translation>Umbenennen…</translation>
     </message>
     <message>
         <source>Take back in</source>
-        <translation type="unfinished"></translation>
+        <translation>Wieder aufnehmen</translation>
     </message>
     <message>
         <source>Test links</source>
-        <translation type="unfinished"></translation>
+        <translation>Verbindungen testen</translation>
+    </message>
+    <message>
+        <source>The links are measured.</source>
+        <translation>Die Verbindungen sind gemessen.</translation>
     </message>
     <message>
         <source>What it may do…</source>
-        <translation type="unfinished"></translation>
+        <translation>Was es darf…</translation>
     </message>
 </context>
 <context>
     <name>AddSheet</name>
-    <message numerus="yes">
-        <source>%n try(s) left</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
-        </translation>
-    </message>
     <message>
         <source>Add a machine</source>
-        <translation type="unfinished"></translation>
+        <translation>Gerät hinzufügen</translation>
     </message>
     <message>
         <source>Address, if it does not find this machine: {address}</source>
-        <translation type="unfinished"></translation>
+        <translation>Adresse, falls das andere Gerät dieses nicht findet: {address}</translation>
     </message>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>Close</source>
-        <translation type="unfinished"></translation>
+        <translation>Schließen</translation>
     </message>
     <message>
         <source>Done</source>
-        <translation type="unfinished"></translation>
+        <translation>Fertig</translation>
     </message>
     <message>
         <source>New code</source>
-        <translation type="unfinished"></translation>
+        <translation>Neuer Code</translation>
     </message>
     <message>
         <source>Only lend its memory</source>
-        <translation type="unfinished"></translation>
+        <translation>Nur seinen Speicher verleihen</translation>
     </message>
     <message>
         <source>Paired with {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>Mit {name} gekoppelt</translation>
     </message>
     <message>
         <source>Start Poolhouse on the machine to add, press “Join a household” there, and type this code.</source>
-        <translation type="unfinished"></translation>
+        <translation>Starten Sie Poolhouse auf dem Gerät, das dazukommen soll, drücken Sie dort „Einem Haushalt beitreten“ und geben Sie diesen Code ein.</translation>
     </message>
     <message>
         <source>The code is {code}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Code ist {code}.</translation>
     </message>
     <message>
         <source>The new machine may</source>
-        <translation type="unfinished"></translation>
+        <translation>Das neue Gerät darf</translation>
     </message>
     <message>
         <source>Time left</source>
-        <translation type="unfinished"></translation>
+        <translation>Verbleibende Zeit</translation>
     </message>
     <message>
         <source>Use models and lend</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle nutzen und Speicher verleihen</translation>
     </message>
     <message>
         <source>Use, lend, and add or remove machines</source>
-        <translation type="unfinished"></translation>
+        <translation>Nutzen, verleihen und Geräte hinzufügen oder entfernen</translation>
     </message>
     <message>
-        <source>{time} left, {tries}</source>
-        <translation type="unfinished"></translation>
+        <source>{time} left, tries left: {tries}</source>
+        <translation>Noch {time}, verbleibende Versuche: {tries}</translation>
     </message>
 </context>
 <context>
     <name>AddressForm</name>
     <message>
         <source>Address of {machine}</source>
-        <translation type="unfinished"></translation>
+        <translation>Adresse von {machine}</translation>
     </message>
     <message>
         <source>Connect</source>
-        <translation type="unfinished"></translation>
+        <translation>Verbinden</translation>
     </message>
     <message>
         <source>Connecting…</source>
-        <translation type="unfinished"></translation>
+        <translation>Wird verbunden…</translation>
     </message>
     <message>
         <source>{machine} was reached, and its place is remembered.</source>
-        <translation type="unfinished"></translation>
+        <translation>{machine} wurde erreicht, und die Adresse ist gemerkt.</translation>
     </message>
 </context>
 <context>
     <name>Advanced</name>
     <message>
         <source>Advanced</source>
-        <translation type="unfinished"></translation>
+        <translation>Erweitert</translation>
     </message>
     <message>
         <source>Background service</source>
-        <translation type="unfinished"></translation>
+        <translation>Hintergrunddienst</translation>
     </message>
     <message>
         <source>Copy</source>
-        <translation type="unfinished"></translation>
+        <translation>Kopieren</translation>
     </message>
     <message>
         <source>Copy the log</source>
-        <translation type="unfinished"></translation>
+        <translation>Protokoll kopieren</translation>
     </message>
     <message>
         <source>Data folder</source>
-        <translation type="unfinished"></translation>
+        <translation>Datenordner</translation>
     </message>
     <message>
         <source>Diagnostics for whoever helps you</source>
-        <translation type="unfinished"></translation>
+        <translation>Diagnose für jemanden, der Ihnen hilft</translation>
     </message>
     <message>
         <source>Find out…</source>
-        <translation type="unfinished"></translation>
+        <translation>Herausfinden…</translation>
     </message>
     <message>
         <source>Help</source>
-        <translation type="unfinished"></translation>
+        <translation>Hilfe</translation>
     </message>
     <message>
         <source>Logs and settings in one file, without names, addresses and chats.</source>
-        <translation type="unfinished"></translation>
+        <translation>Protokolle und Einstellungen in einer Datei, ohne Namen, Adressen und Chats.</translation>
     </message>
     <message>
         <source>No text of your chats is written there.</source>
-        <translation type="unfinished"></translation>
+        <translation>Aus Ihren Chats wird dort kein Text geschrieben.</translation>
     </message>
     <message>
         <source>Open</source>
-        <translation type="unfinished"></translation>
+        <translation>Öffnen</translation>
     </message>
     <message>
         <source>Open the data folder</source>
-        <translation type="unfinished"></translation>
+        <translation>Datenordner öffnen</translation>
     </message>
     <message>
         <source>Read again</source>
-        <translation type="unfinished"></translation>
+        <translation>Neu einlesen</translation>
     </message>
     <message>
         <source>Restart it</source>
-        <translation type="unfinished"></translation>
+        <translation>Neu starten</translation>
     </message>
     <message>
         <source>Save diagnostics…</source>
-        <translation type="unfinished"></translation>
+        <translation>Diagnose speichern…</translation>
     </message>
     <message>
         <source>Start it</source>
-        <translation type="unfinished"></translation>
+        <translation>Starten</translation>
     </message>
     <message>
         <source>Tests this computer and its network, and names one cause. Also by the key F1.</source>
-        <translation type="unfinished"></translation>
+        <translation>Prüft diesen Computer und sein Netzwerk und nennt eine Ursache. Auch mit der Taste F1.</translation>
     </message>
     <message>
         <source>The last lines of its log</source>
-        <translation type="unfinished"></translation>
+        <translation>Die letzten Zeilen seines Protokolls</translation>
     </message>
     <message>
         <source>Version {version}, process {pid}. Running.</source>
-        <translation type="unfinished"></translation>
+        <translation>Version {version}, Prozess {pid}. Läuft.</translation>
     </message>
     <message>
         <source>Why can it not see my other computer?</source>
-        <translation type="unfinished"></translation>
+        <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
 </context>
 <context>
     <name>Answer</name>
     <message numerus="yes">
         <source>%n token(s)</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Token</numerusform>
+            <numerusform>%n Token</numerusform>
         </translation>
     </message>
     <message>
         <source>Checking the file</source>
-        <translation type="unfinished"></translation>
+        <translation>Prüft die Datei</translation>
     </message>
     <message>
         <source>Copying</source>
-        <translation type="unfinished"></translation>
+        <translation>Kopiert</translation>
     </message>
     <message>
         <source>Cutting layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Schneidet Schichten zu</translation>
     </message>
     <message>
         <source>Fetching layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Holt Schichten</translation>
+    </message>
+    <message>
+        <source>First token: forecast {time}</source>
+        <translation>Erstes Token: Prognose {time}</translation>
+    </message>
+    <message>
+        <source>Guide</source>
+        <translation>Guide</translation>
+    </message>
+    <message>
+        <source>Loading</source>
+        <translation>Lädt</translation>
     </message>
     <message>
         <source>Loading layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Lädt Schichten</translation>
     </message>
     <message>
         <source>Measuring the machines</source>
-        <translation type="unfinished"></translation>
+        <translation>Misst die Geräte</translation>
     </message>
     <message>
         <source>Opening layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Öffnet Schichten</translation>
     </message>
     <message>
         <source>Planning</source>
-        <translation type="unfinished"></translation>
+        <translation>Plant die Aufteilung</translation>
     </message>
     <message>
         <source>Preparing layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Bereitet Schichten vor</translation>
+    </message>
+    <message>
+        <source>Prompt: {tokens} tokens, {reused} of them known from before</source>
+        <translation>Eingabe: {tokens} Token, davon {reused} schon bekannt</translation>
+    </message>
+    <message>
+        <source>Reading the prompt: {rate}</source>
+        <translation>Lesen der Eingabe: {rate}</translation>
     </message>
     <message>
         <source>Reading the question…</source>
-        <translation type="unfinished"></translation>
+        <translation>Liest die Frage…</translation>
     </message>
     <message>
         <source>Sending layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Sendet Schichten</translation>
+    </message>
+    <message>
+        <source>Waited for its turn: {time}</source>
+        <translation>Wartete, bis sie an der Reihe war: {time}</translation>
     </message>
     <message>
         <source>Waiting</source>
-        <translation type="unfinished"></translation>
+        <translation>Wartet</translation>
     </message>
     <message numerus="yes">
         <source>Waiting for its turn: %n answer(s) before it</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>Wartet, bis sie an der Reihe ist: %n Antwort davor</numerusform>
+            <numerusform>Wartet, bis sie an der Reihe ist: %n Antworten davor</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>first token {time}</source>
+        <translation>erstes Token {time}</translation>
+    </message>
+    <message>
+        <source>{machine}: layers {first} to {last}</source>
+        <translation>{machine}: Schichten {first} bis {last}</translation>
+    </message>
+    <message>
+        <source>{rate} (forecast {forecast})</source>
+        <translation>{rate} (Prognose {forecast})</translation>
+    </message>
+    <message>
+        <source>{step} on {machine}</source>
+        <translation>{step} auf {machine}</translation>
+    </message>
+    <message>
+        <source>{step}: {share}</source>
+        <translation>{step}: {share}</translation>
+    </message>
+    <message>
+        <source>{step}…</source>
+        <translation>{step}…</translation>
     </message>
 </context>
 <context>
     <name>AnswersModel</name>
     <message>
         <source>First token</source>
-        <translation type="unfinished"></translation>
+        <translation>Erstes Token</translation>
     </message>
     <message>
         <source>It broke off; the log says why.</source>
-        <translation type="unfinished"></translation>
+        <translation>Sie brach ab; der Grund steht im Protokoll.</translation>
     </message>
     <message>
         <source>It came to its end.</source>
-        <translation type="unfinished"></translation>
+        <translation>Sie kam an ihr Ende.</translation>
     </message>
     <message>
         <source>It reached its limit of tokens.</source>
-        <translation type="unfinished"></translation>
+        <translation>Sie erreichte ihre Höchstzahl an Token.</translation>
     </message>
     <message>
         <source>It was stopped.</source>
-        <translation type="unfinished"></translation>
+        <translation>Sie wurde angehalten.</translation>
     </message>
     <message>
         <source>Model</source>
-        <translation type="unfinished"></translation>
+        <translation>Modell</translation>
     </message>
     <message>
         <source>Speed</source>
-        <translation type="unfinished"></translation>
+        <translation>Tempo</translation>
     </message>
     <message>
         <source>Tokens</source>
-        <translation type="unfinished"></translation>
+        <translation>Token</translation>
     </message>
     <message>
         <source>When</source>
-        <translation type="unfinished"></translation>
+        <translation>Wann</translation>
     </message>
     <message>
         <source>broke off</source>
-        <translation type="unfinished"></translation>
+        <translation>abgebrochen</translation>
     </message>
     <message>
         <source>forecast</source>
-        <translation type="unfinished"></translation>
+        <translation>Prognose</translation>
     </message>
     <message>
         <source>none</source>
-        <translation type="unfinished"></translation>
+        <translation>keine</translation>
     </message>
     <message>
         <source>not measured</source>
-        <translation type="unfinished"></translation>
+        <translation>nicht gemessen</translation>
     </message>
     <message>
         <source>stopped</source>
-        <translation type="unfinished"></translation>
+        <translation>angehalten</translation>
     </message>
 </context>
 <context>
     <name>AnswersTable</name>
     <message>
         <source>The last answers</source>
-        <translation type="unfinished"></translation>
+        <translation>Die letzten Antworten</translation>
     </message>
 </context>
 <context>
     <name>AutostartSwitch</name>
     <message>
         <source>Opens only the tray icon, no window.</source>
-        <translation type="unfinished"></translation>
+        <translation>Öffnet nur das Symbol im Infobereich, kein Fenster.</translation>
     </message>
     <message>
         <source>Start at sign-in</source>
-        <translation type="unfinished"></translation>
+        <translation>Bei der Anmeldung starten</translation>
     </message>
 </context>
 <context>
     <name>Bars</name>
     <message>
         <source>Where the time went</source>
-        <translation type="unfinished"></translation>
+        <translation>Wofür die Zeit gebraucht wurde</translation>
     </message>
     <message>
         <source>computes {busy}, waits {wait}</source>
-        <translation type="unfinished"></translation>
+        <translation>rechnet {busy}, wartet {wait}</translation>
     </message>
 </context>
 <context>
     <name>BenchCard</name>
     <message>
         <source>Of the time of one answer</source>
-        <translation type="unfinished"></translation>
+        <translation>Von der Zeit einer Antwort</translation>
     </message>
 </context>
 <context>
     <name>BenchModel</name>
     <message>
         <source>Beside its forecast</source>
-        <translation type="unfinished"></translation>
+        <translation>Neben der Prognose</translation>
     </message>
     <message>
         <source>First token</source>
-        <translation type="unfinished"></translation>
+        <translation>Erstes Token</translation>
     </message>
     <message>
         <source>Kind</source>
-        <translation type="unfinished"></translation>
+        <translation>Art</translation>
     </message>
     <message>
         <source>Machines</source>
-        <translation type="unfinished"></translation>
+        <translation>Geräte</translation>
     </message>
     <message>
         <source>Model</source>
-        <translation type="unfinished"></translation>
+        <translation>Modell</translation>
     </message>
     <message>
         <source>Speed</source>
-        <translation type="unfinished"></translation>
+        <translation>Tempo</translation>
     </message>
     <message>
         <source>When</source>
-        <translation type="unfinished"></translation>
+        <translation>Wann</translation>
     </message>
     <message>
         <source>full</source>
-        <translation type="unfinished"></translation>
+        <translation>ausführlich</translation>
     </message>
     <message>
         <source>not measured</source>
-        <translation type="unfinished"></translation>
+        <translation>nicht gemessen</translation>
     </message>
     <message>
         <source>quick</source>
-        <translation type="unfinished"></translation>
+        <translation>kurz</translation>
     </message>
 </context>
 <context>
     <name>BenchTable</name>
     <message>
         <source>Earlier benchmarks</source>
-        <translation type="unfinished"></translation>
+        <translation>Frühere Leistungstests</translation>
     </message>
 </context>
 <context>
     <name>BenchView</name>
     <message numerus="yes">
         <source>%n answer(s) measured</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Antwort gemessen</numerusform>
+            <numerusform>%n Antworten gemessen</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n machine(s)</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Gerät</numerusform>
+            <numerusform>%n Geräte</numerusform>
         </translation>
     </message>
     <message>
         <source>A benchmark asks random questions and throws the answers away.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Leistungstest stellt zufällige Fragen und verwirft die Antworten.</translation>
     </message>
     <message>
         <source>Benchmark</source>
-        <translation type="unfinished"></translation>
+        <translation>Leistungstest</translation>
     </message>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>Earlier benchmarks</source>
-        <translation type="unfinished"></translation>
+        <translation>Frühere Leistungstests</translation>
+    </message>
+    <message>
+        <source>Figures (*.json)</source>
+        <translation>Zahlen (*.json)</translation>
     </message>
     <message>
         <source>Full, about 5 min</source>
-        <translation type="unfinished"></translation>
+        <translation>Ausführlich, etwa 5 min</translation>
     </message>
     <message>
         <source>Load a model first, then measure it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Laden Sie zuerst ein Modell, dann können Sie es messen.</translation>
+    </message>
+    <message>
+        <source>Markdown (*.md)</source>
+        <translation>Markdown (*.md)</translation>
+    </message>
+    <message>
+        <source>Measure anyway</source>
+        <translation>Trotzdem messen</translation>
     </message>
     <message>
         <source>Measures {model} as it is loaded now.</source>
-        <translation type="unfinished"></translation>
+        <translation>Misst {model} so, wie es jetzt geladen ist.</translation>
     </message>
     <message>
         <source>Nothing measured yet</source>
-        <translation type="unfinished"></translation>
+        <translation>Noch nichts gemessen</translation>
     </message>
     <message>
         <source>Open the models</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle öffnen</translation>
     </message>
     <message>
         <source>Picture (*.png)</source>
-        <translation type="unfinished"></translation>
+        <translation>Bild (*.png)</translation>
     </message>
     <message>
         <source>Progress of the benchmark</source>
-        <translation type="unfinished"></translation>
+        <translation>Fortschritt des Leistungstests</translation>
     </message>
     <message>
         <source>Quick, about 30 s</source>
-        <translation type="unfinished"></translation>
+        <translation>Kurz, etwa 30 s</translation>
     </message>
     <message>
         <source>Remove</source>
-        <translation type="unfinished"></translation>
+        <translation>Entfernen</translation>
     </message>
     <message>
         <source>Save a report</source>
-        <translation type="unfinished"></translation>
+        <translation>Bericht speichern</translation>
     </message>
     <message>
         <source>Save a report…</source>
-        <translation type="unfinished"></translation>
+        <translation>Bericht speichern…</translation>
     </message>
     <message>
         <source>Saved as {file}. Machines are not named in it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Gespeichert als {file}. Die Geräte werden darin nicht genannt.</translation>
+    </message>
+    <message>
+        <source>Somebody gets an answer just now, so the figures would be too low.</source>
+        <translation>Gerade bekommt jemand eine Antwort, deshalb wären die Zahlen zu niedrig.</translation>
     </message>
     <message>
         <source>The benchmark is done.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Leistungstest ist fertig.</translation>
     </message>
     <message>
         <source>The benchmark was removed.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Leistungstest wurde entfernt.</translation>
     </message>
     <message>
         <source>Undo</source>
-        <translation type="unfinished"></translation>
+        <translation>Rückgängig</translation>
     </message>
     <message>
         <source>Warming up</source>
-        <translation type="unfinished"></translation>
+        <translation>Wärmt auf</translation>
     </message>
     <message>
         <source>Web page (*.html)</source>
-        <translation type="unfinished"></translation>
+        <translation>Webseite (*.html)</translation>
     </message>
     <message>
         <source>{share} faster than {when}, with {machines}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{share} schneller als zuvor ({when}, {machines}).</translation>
     </message>
     <message>
         <source>{share} slower than {when}, with {machines}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{share} langsamer als zuvor ({when}, {machines}).</translation>
     </message>
 </context>
 <context>
     <name>Body</name>
     <message>
         <source>Show more ({count} characters)</source>
-        <translation type="unfinished"></translation>
+        <translation>Mehr anzeigen ({count} Zeichen)</translation>
     </message>
 </context>
 <context>
     <name>Chat</name>
     <message>
         <source>Above 1: says the same less often.</source>
-        <translation type="unfinished"></translation>
+        <translation>Über 1: sagt seltener dasselbe.</translation>
     </message>
     <message>
         <source>Chat</source>
-        <translation type="unfinished"></translation>
+        <translation>Chat</translation>
     </message>
     <message>
         <source>Chooses among so many words. 0: among all.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählt unter so vielen Wörtern. 0: unter allen.</translation>
     </message>
     <message>
         <source>Chooses among the likeliest that make up this share. 1: all.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählt unter den wahrscheinlichsten, die zusammen diesen Anteil ausmachen. 1: unter allen.</translation>
     </message>
     <message>
         <source>Ctrl+Enter</source>
-        <translation type="unfinished"></translation>
+        <translation>Strg+Eingabetaste</translation>
     </message>
     <message>
         <source>Default: Enter</source>
-        <translation type="unfinished"></translation>
+        <translation>Standard: Eingabetaste</translation>
     </message>
     <message>
         <source>Default: none</source>
-        <translation type="unfinished"></translation>
+        <translation>Standard: keine</translation>
     </message>
     <message>
         <source>Default: {value}</source>
-        <translation type="unfinished"></translation>
+        <translation>Standard: {value}</translation>
     </message>
     <message>
         <source>Enter</source>
-        <translation type="unfinished"></translation>
+        <translation>Eingabetaste</translation>
     </message>
     <message>
         <source>Higher: more varied. 0: always the likeliest word.</source>
-        <translation type="unfinished"></translation>
+        <translation>Höher: abwechslungsreicher. 0: immer das wahrscheinlichste Wort.</translation>
     </message>
     <message>
         <source>Leaves out what is rarer than this share of the likeliest.</source>
-        <translation type="unfinished"></translation>
+        <translation>Lässt aus, was seltener ist als dieser Anteil des wahrscheinlichsten Wortes.</translation>
     </message>
     <message>
         <source>Min p</source>
-        <translation type="unfinished"></translation>
+        <translation>Min p</translation>
     </message>
     <message>
         <source>New chats</source>
-        <translation type="unfinished"></translation>
+        <translation>Neue Chats</translation>
     </message>
     <message>
         <source>None. For example: Answer briefly, in German.</source>
-        <translation type="unfinished"></translation>
+        <translation>Keine. Zum Beispiel: Antworte kurz und auf Deutsch.</translation>
     </message>
     <message>
         <source>Repeat penalty</source>
-        <translation type="unfinished"></translation>
+        <translation>Abzug für Wiederholungen</translation>
     </message>
     <message>
         <source>Said to the model before every new chat.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wird dem Modell vor jedem neuen Chat gesagt.</translation>
     </message>
     <message>
         <source>Sampling</source>
-        <translation type="unfinished"></translation>
+        <translation>Auswahl der Wörter</translation>
     </message>
     <message>
         <source>Send with</source>
-        <translation type="unfinished"></translation>
+        <translation>Senden mit</translation>
     </message>
     <message>
         <source>Shift+Enter always begins a new line.</source>
-        <translation type="unfinished"></translation>
+        <translation>Umschalt+Eingabetaste beginnt immer eine neue Zeile.</translation>
     </message>
     <message>
         <source>System message</source>
-        <translation type="unfinished"></translation>
+        <translation>Anweisung (Systemnachricht)</translation>
     </message>
     <message>
         <source>Temperature</source>
-        <translation type="unfinished"></translation>
+        <translation>Temperatur</translation>
     </message>
     <message>
         <source>Top k</source>
-        <translation type="unfinished"></translation>
+        <translation>Top k</translation>
     </message>
     <message>
         <source>Top p</source>
-        <translation type="unfinished"></translation>
+        <translation>Top p</translation>
     </message>
 </context>
 <context>
     <name>ChatHead</name>
     <message>
         <source>Context used</source>
-        <translation type="unfinished"></translation>
+        <translation>Genutzter Kontext</translation>
     </message>
     <message>
         <source>Context {used} of {all}</source>
-        <translation type="unfinished"></translation>
+        <translation>Kontext: {used} von {all}</translation>
     </message>
     <message>
         <source>New chat</source>
-        <translation type="unfinished"></translation>
+        <translation>Neuer Chat</translation>
     </message>
     <message>
         <source>No model is loaded: the Guide answers</source>
-        <translation type="unfinished"></translation>
+        <translation>Es ist kein Modell geladen: Der Guide antwortet</translation>
     </message>
     <message>
         <source>Settings of this chat</source>
-        <translation type="unfinished"></translation>
+        <translation>Einstellungen dieses Chats</translation>
     </message>
     <message numerus="yes">
         <source>{model} on %n machine(s)</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>{model} auf %n Gerät</numerusform>
+            <numerusform>{model} auf %n Geräten</numerusform>
         </translation>
     </message>
     <message>
         <source>{model} on this machine</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} auf diesem Gerät</translation>
     </message>
     <message>
         <source>{model}, loaded with the next message</source>
-        <translation type="unfinished"></translation>
+        <translation>{model}, wird mit der nächsten Nachricht geladen</translation>
     </message>
 </context>
 <context>
     <name>ChatList</name>
     <message numerus="yes">
         <source>%n chat(s) archived.</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Chat archiviert.</numerusform>
+            <numerusform>%n Chats archiviert.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n chat(s) deleted.</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Chat gelöscht.</numerusform>
+            <numerusform>%n Chats gelöscht.</numerusform>
         </translation>
     </message>
     <message>
+        <source>Bring them back</source>
+        <translation>Zurückholen</translation>
+    </message>
+    <message>
         <source>Deleted “{title}”.</source>
-        <translation type="unfinished"></translation>
+        <translation>„{title}“ wurde gelöscht.</translation>
     </message>
     <message>
         <source>Folder “{name}” deleted; its chats stay.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Ordner „{name}“ wurde gelöscht; seine Chats bleiben.</translation>
     </message>
     <message>
         <source>More for all chats</source>
-        <translation type="unfinished"></translation>
+        <translation>Mehr für alle Chats</translation>
     </message>
     <message>
         <source>Name of the folder</source>
-        <translation type="unfinished"></translation>
+        <translation>Name des Ordners</translation>
     </message>
     <message>
         <source>New chat</source>
-        <translation type="unfinished"></translation>
+        <translation>Neuer Chat</translation>
     </message>
     <message>
         <source>New chat ({key})</source>
-        <translation type="unfinished"></translation>
+        <translation>Neuer Chat ({key})</translation>
     </message>
     <message>
         <source>New folder</source>
-        <translation type="unfinished"></translation>
+        <translation>Neuer Ordner</translation>
     </message>
     <message>
         <source>No chat holds all of these words.</source>
-        <translation type="unfinished"></translation>
+        <translation>Kein Chat enthält alle diese Wörter.</translation>
     </message>
     <message>
         <source>No chats yet</source>
-        <translation type="unfinished"></translation>
+        <translation>Noch keine Chats</translation>
     </message>
     <message>
         <source>Nothing found</source>
-        <translation type="unfinished"></translation>
+        <translation>Nichts gefunden</translation>
     </message>
     <message>
         <source>Search all chats</source>
-        <translation type="unfinished"></translation>
+        <translation>Alle Chats durchsuchen</translation>
     </message>
     <message>
         <source>Show all chats</source>
-        <translation type="unfinished"></translation>
+        <translation>Alle Chats anzeigen</translation>
+    </message>
+    <message>
+        <source>Some of the damaged chats may still be readable.</source>
+        <translation>Einige der beschädigten Chats sind vielleicht noch lesbar.</translation>
     </message>
     <message>
         <source>Start one</source>
-        <translation type="unfinished"></translation>
+        <translation>Chat beginnen</translation>
     </message>
     <message>
         <source>Undo</source>
-        <translation type="unfinished"></translation>
+        <translation>Rückgängig</translation>
     </message>
     <message>
         <source>What you ask and what is answered is kept on this computer only.</source>
-        <translation type="unfinished"></translation>
+        <translation>Was Sie fragen und was geantwortet wird, bleibt nur auf diesem Computer.</translation>
     </message>
     <message>
         <source>{title} (copy)</source>
-        <translation type="unfinished"></translation>
+        <translation>{title} (Kopie)</translation>
     </message>
 </context>
 <context>
     <name>ChatListMenu</name>
     <message>
         <source>Archive</source>
-        <translation type="unfinished"></translation>
+        <translation>Archivieren</translation>
     </message>
     <message>
         <source>Delete</source>
-        <translation type="unfinished"></translation>
+        <translation>Löschen</translation>
     </message>
     <message>
         <source>Delete folder, keep its chats</source>
-        <translation type="unfinished"></translation>
+        <translation>Ordner löschen, Chats behalten</translation>
     </message>
     <message>
         <source>Duplicate</source>
-        <translation type="unfinished"></translation>
+        <translation>Duplizieren</translation>
     </message>
     <message>
         <source>Export</source>
-        <translation type="unfinished"></translation>
+        <translation>Exportieren</translation>
     </message>
     <message>
         <source>Export all chats</source>
-        <translation type="unfinished"></translation>
+        <translation>Alle Chats exportieren</translation>
     </message>
     <message>
         <source>Import chats…</source>
-        <translation type="unfinished"></translation>
+        <translation>Chats importieren…</translation>
     </message>
     <message>
         <source>Move to folder</source>
-        <translation type="unfinished"></translation>
+        <translation>In Ordner verschieben</translation>
     </message>
     <message>
         <source>New chat here</source>
-        <translation type="unfinished"></translation>
+        <translation>Neuer Chat hier</translation>
     </message>
     <message>
         <source>New folder</source>
-        <translation type="unfinished"></translation>
+        <translation>Neuer Ordner</translation>
     </message>
     <message>
         <source>New folder…</source>
-        <translation type="unfinished"></translation>
+        <translation>Neuer Ordner…</translation>
     </message>
     <message>
         <source>No folder</source>
-        <translation type="unfinished"></translation>
+        <translation>Kein Ordner</translation>
     </message>
     <message>
         <source>Pin to the top</source>
-        <translation type="unfinished"></translation>
+        <translation>Oben anheften</translation>
     </message>
     <message>
         <source>Rename</source>
-        <translation type="unfinished"></translation>
+        <translation>Umbenennen</translation>
     </message>
     <message>
         <source>Take out of the archive</source>
-        <translation type="unfinished"></translation>
+        <translation>Aus dem Archiv nehmen</translation>
     </message>
     <message>
         <source>Unpin</source>
-        <translation type="unfinished"></translation>
+        <translation>Nicht mehr anheften</translation>
     </message>
 </context>
 <context>
     <name>ChatListModel</name>
     <message numerus="yes">
         <source>%n chat(s)</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Chat</numerusform>
+            <numerusform>%n Chats</numerusform>
         </translation>
     </message>
     <message>
         <source>Archive</source>
-        <translation type="unfinished"></translation>
+        <translation>Archiv</translation>
     </message>
     <message>
         <source>Folder {name}, {chats}</source>
-        <translation type="unfinished"></translation>
+        <translation>Ordner {name}, {chats}</translation>
     </message>
     <message>
         <source>New chat</source>
-        <translation type="unfinished"></translation>
+        <translation>Neuer Chat</translation>
     </message>
     <message>
         <source>{title}, pinned</source>
-        <translation type="unfinished"></translation>
+        <translation>{title}, angeheftet</translation>
     </message>
 </context>
 <context>
     <name>ChatListView</name>
     <message>
         <source>Chats</source>
-        <translation type="unfinished"></translation>
+        <translation>Chats</translation>
     </message>
 </context>
 <context>
     <name>ChatPage</name>
     <message>
         <source>Answer it</source>
-        <translation type="unfinished"></translation>
+        <translation>Beantworten</translation>
     </message>
     <message>
         <source>Choose a larger context</source>
-        <translation type="unfinished"></translation>
+        <translation>Größeren Kontext wählen</translation>
     </message>
     <message>
         <source>Continue</source>
-        <translation type="unfinished"></translation>
+        <translation>Fortsetzen</translation>
     </message>
     <message>
         <source>Leave out the oldest messages</source>
-        <translation type="unfinished"></translation>
+        <translation>Die ältesten Nachrichten auslassen</translation>
     </message>
     <message>
         <source>This question has no answer yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>Diese Frage hat noch keine Antwort.</translation>
     </message>
     <message>
         <source>Try again</source>
-        <translation type="unfinished"></translation>
+        <translation>Erneut versuchen</translation>
     </message>
 </context>
 <context>
     <name>ChatSettings</name>
     <message>
         <source> tokens</source>
-        <translation type="unfinished"></translation>
+        <translation> Token</translation>
     </message>
     <message>
         <source>A larger context than the model is loaded with loads it again first.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ist der Kontext größer als der, mit dem das Modell geladen ist, wird es zuerst neu geladen.</translation>
     </message>
     <message>
         <source>As the model is loaded</source>
-        <translation type="unfinished"></translation>
+        <translation>Wie das Modell geladen ist</translation>
+    </message>
+    <message>
+        <source>At least {count} tokens</source>
+        <translation>Mindestens {count} Token</translation>
     </message>
     <message>
         <source>By chance</source>
-        <translation type="unfinished"></translation>
+        <translation>Zufällig</translation>
     </message>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>Context</source>
-        <translation type="unfinished"></translation>
+        <translation>Kontext</translation>
     </message>
     <message>
         <source>Keep as preset</source>
-        <translation type="unfinished"></translation>
+        <translation>Als Vorlage behalten</translation>
     </message>
     <message>
         <source>Keep as preset…</source>
-        <translation type="unfinished"></translation>
+        <translation>Als Vorlage behalten…</translation>
     </message>
     <message>
         <source>Longest answer</source>
-        <translation type="unfinished"></translation>
+        <translation>Längste Antwort</translation>
     </message>
     <message>
         <source>Min p</source>
-        <translation type="unfinished"></translation>
+        <translation>Min p</translation>
     </message>
     <message>
         <source>Model</source>
-        <translation type="unfinished"></translation>
+        <translation>Modell</translation>
     </message>
     <message>
         <source>Name of the preset</source>
-        <translation type="unfinished"></translation>
+        <translation>Name der Vorlage</translation>
     </message>
     <message>
         <source>Presets</source>
-        <translation type="unfinished"></translation>
+        <translation>Vorlagen</translation>
     </message>
     <message>
         <source>Presets of sampling</source>
-        <translation type="unfinished"></translation>
+        <translation>Vorlagen für die Auswahl der Wörter</translation>
     </message>
     <message>
         <source>Presets of the system message</source>
-        <translation type="unfinished"></translation>
+        <translation>Vorlagen für die Anweisung (Systemnachricht)</translation>
     </message>
     <message>
         <source>Repeat penalty</source>
-        <translation type="unfinished"></translation>
+        <translation>Abzug für Wiederholungen</translation>
     </message>
     <message>
         <source>Reset to defaults</source>
-        <translation type="unfinished"></translation>
+        <translation>Auf Standard zurücksetzen</translation>
     </message>
     <message>
         <source>Sampling</source>
-        <translation type="unfinished"></translation>
+        <translation>Auswahl der Wörter</translation>
     </message>
     <message>
         <source>Save</source>
-        <translation type="unfinished"></translation>
+        <translation>Speichern</translation>
     </message>
     <message>
         <source>Seed</source>
-        <translation type="unfinished"></translation>
+        <translation>Startwert</translation>
     </message>
     <message>
         <source>Settings of this chat</source>
-        <translation type="unfinished"></translation>
+        <translation>Einstellungen dieses Chats</translation>
     </message>
     <message>
         <source>System message</source>
-        <translation type="unfinished"></translation>
+        <translation>Anweisung (Systemnachricht)</translation>
     </message>
     <message>
         <source>Temperature</source>
-        <translation type="unfinished"></translation>
+        <translation>Temperatur</translation>
     </message>
     <message>
         <source>Top k</source>
-        <translation type="unfinished"></translation>
+        <translation>Top k</translation>
     </message>
     <message>
         <source>Top p</source>
-        <translation type="unfinished"></translation>
+        <translation>Top p</translation>
     </message>
     <message>
         <source>Whichever is loaded</source>
-        <translation type="unfinished"></translation>
+        <translation>Das gerade geladene Modell</translation>
     </message>
     <message>
         <source>Who the model is to be, and how it answers</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{count} tokens</source>
-        <translation type="unfinished"></translation>
+        <translation>Wer das Modell sein soll und wie es antwortet</translation>
     </message>
 </context>
 <context>
     <name>CodeBlock</name>
     <message>
         <source>Code, {language}</source>
-        <translation type="unfinished"></translation>
+        <translation>Code, {language}</translation>
     </message>
     <message>
         <source>Copy code</source>
-        <translation type="unfinished"></translation>
+        <translation>Code kopieren</translation>
     </message>
     <message>
         <source>text</source>
-        <translation type="unfinished"></translation>
+        <translation>Text</translation>
     </message>
 </context>
 <context>
     <name>CommandButton</name>
     <message>
         <source>Copy command</source>
-        <translation type="unfinished"></translation>
+        <translation>Befehl kopieren</translation>
     </message>
     <message>
         <source>Copy command for {machine}</source>
-        <translation type="unfinished"></translation>
+        <translation>Befehl für {machine} kopieren</translation>
     </message>
     <message>
         <source>For Fedora (firewalld)</source>
-        <translation type="unfinished"></translation>
+        <translation>Für Fedora (firewalld)</translation>
     </message>
     <message>
         <source>For Ubuntu and Debian (ufw)</source>
-        <translation type="unfinished"></translation>
+        <translation>Für Ubuntu und Debian (ufw)</translation>
     </message>
     <message>
         <source>For Windows</source>
-        <translation type="unfinished"></translation>
+        <translation>Für Windows</translation>
     </message>
 </context>
 <context>
     <name>Composer</name>
     <message>
         <source>Attach a text file</source>
-        <translation type="unfinished"></translation>
+        <translation>Textdatei anhängen</translation>
     </message>
     <message>
         <source>Attach text files</source>
-        <translation type="unfinished"></translation>
+        <translation>Textdateien anhängen</translation>
     </message>
     <message>
         <source>Remove {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} entfernen</translation>
     </message>
     <message>
         <source>Send</source>
-        <translation type="unfinished"></translation>
+        <translation>Senden</translation>
     </message>
     <message>
         <source>Send (Enter)</source>
-        <translation type="unfinished"></translation>
+        <translation>Senden (Eingabetaste)</translation>
     </message>
     <message>
         <source>Stop</source>
-        <translation type="unfinished"></translation>
+        <translation>Anhalten</translation>
     </message>
     <message>
         <source>Stop (Esc)</source>
-        <translation type="unfinished"></translation>
+        <translation>Anhalten (Esc)</translation>
     </message>
 </context>
 <context>
     <name>ComputerPage</name>
     <message>
         <source>Saved</source>
-        <translation type="unfinished"></translation>
+        <translation>Gespeichert</translation>
     </message>
     <message>
         <source>This computer</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieser Computer</translation>
     </message>
     <message>
         <source>Try again</source>
-        <translation type="unfinished"></translation>
+        <translation>Erneut versuchen</translation>
     </message>
     <message>
         <source>Undo</source>
-        <translation type="unfinished"></translation>
+        <translation>Rückgängig</translation>
     </message>
     <message>
         <source>Undo the last change (Ctrl+Z)</source>
-        <translation type="unfinished"></translation>
+        <translation>Die letzte Änderung rückgängig machen (Strg+Z)</translation>
     </message>
 </context>
 <context>
     <name>ContextSlider</name>
     <message>
         <source>Context</source>
-        <translation type="unfinished"></translation>
+        <translation>Kontext</translation>
     </message>
     <message>
         <source>Context, in tokens</source>
-        <translation type="unfinished"></translation>
+        <translation>Kontext, in Token</translation>
     </message>
     <message>
         <source>{count} tokens</source>
-        <translation type="unfinished"></translation>
+        <translation>{count} Token</translation>
     </message>
 </context>
 <context>
     <name>Conversation</name>
     <message>
         <source>Conversation</source>
-        <translation type="unfinished"></translation>
+        <translation>Unterhaltung</translation>
     </message>
     <message>
         <source>To the end</source>
-        <translation type="unfinished"></translation>
+        <translation>Zum Ende</translation>
     </message>
 </context>
 <context>
     <name>Details</name>
     <message>
         <source>Asking which files there are…</source>
-        <translation type="unfinished"></translation>
+        <translation>Es wird abgefragt, welche Dateien es gibt…</translation>
     </message>
     <message>
         <source>Choose a model on the left to see whether it fits and how fast it runs.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie links ein Modell. Dann sehen Sie, ob es passt und wie schnell es läuft.</translation>
     </message>
     <message>
         <source>No model chosen</source>
-        <translation type="unfinished"></translation>
+        <translation>Kein Modell gewählt</translation>
+    </message>
+</context>
+<context>
+    <name>Diagnostics</name>
+    <message>
+        <source>Copy details</source>
+        <translation>Einzelheiten kopieren</translation>
+    </message>
+    <message>
+        <source>The window ended unexpectedly the last time. Nothing was sent to anybody.</source>
+        <translation>Das Fenster wurde beim letzten Mal unerwartet beendet. Niemandem wurde etwas gesendet.</translation>
     </message>
 </context>
 <context>
     <name>Doctor</name>
     <message>
         <source>A VPN may be in the way</source>
-        <translation type="unfinished"></translation>
+        <translation>Möglicherweise stört ein VPN</translation>
     </message>
     <message>
         <source>A firewall on this computer</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Firewall auf diesem Computer</translation>
     </message>
     <message>
         <source>A firewall on {machine}</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Firewall auf {machine}</translation>
     </message>
     <message>
         <source>Another computer answers in place of {machine}</source>
-        <translation type="unfinished"></translation>
+        <translation>Statt {machine} antwortet ein anderer Computer</translation>
     </message>
     <message>
         <source>Computers nearby cannot be looked for</source>
-        <translation type="unfinished"></translation>
+        <translation>Nach Computern in der Nähe kann nicht gesucht werden</translation>
     </message>
     <message>
         <source>Copy the command and run it here. Poolhouse itself changes no firewall.</source>
-        <translation type="unfinished"></translation>
+        <translation>Kopieren Sie den Befehl und führen Sie ihn hier aus. Poolhouse selbst ändert keine Firewall.</translation>
     </message>
     <message>
         <source>Copy the command and run it on {machine}. Poolhouse itself changes no firewall.</source>
-        <translation type="unfinished"></translation>
+        <translation>Kopieren Sie den Befehl und führen Sie ihn auf {machine} aus. Poolhouse selbst ändert keine Firewall.</translation>
     </message>
     <message>
         <source>Could not test</source>
-        <translation type="unfinished"></translation>
+        <translation>Nicht prüfbar</translation>
     </message>
     <message>
         <source>Fail</source>
-        <translation type="unfinished"></translation>
+        <translation>Fehler</translation>
     </message>
     <message>
         <source>It is not known where {machine} is</source>
-        <translation type="unfinished"></translation>
+        <translation>Es ist nicht bekannt, wo {machine} ist</translation>
     </message>
     <message>
         <source>Its page Settings, Network shows the address.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Adresse steht dort unter Einstellungen, Netzwerk.</translation>
     </message>
     <message>
         <source>Looking for computers nearby is off</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Suche nach Computern in der Nähe ist aus</translation>
     </message>
     <message>
         <source>No other computer is heard</source>
-        <translation type="unfinished"></translation>
+        <translation>Kein anderer Computer meldet sich</translation>
     </message>
     <message>
         <source>No other computer is paired yet</source>
-        <translation type="unfinished"></translation>
+        <translation>Noch ist kein anderer Computer gekoppelt</translation>
     </message>
     <message>
         <source>Note</source>
-        <translation type="unfinished"></translation>
+        <translation>Hinweis</translation>
     </message>
     <message>
         <source>Pass</source>
-        <translation type="unfinished"></translation>
+        <translation>In Ordnung</translation>
     </message>
     <message>
         <source>Poolhouse does not run on this computer</source>
-        <translation type="unfinished"></translation>
+        <translation>Poolhouse läuft auf diesem Computer nicht</translation>
     </message>
     <message>
         <source>Poolhouse does not run on {machine}</source>
-        <translation type="unfinished"></translation>
+        <translation>Poolhouse läuft auf {machine} nicht</translation>
     </message>
     <message>
         <source>Settings, Household says how to give it a new identity.</source>
-        <translation type="unfinished"></translation>
+        <translation>Unter Einstellungen, Haushalt steht, wie er eine neue Identität bekommt.</translation>
     </message>
     <message>
         <source>Start Poolhouse on the other computer, then add it: one shows a code, the other takes it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Starten Sie Poolhouse auf dem anderen Computer und fügen Sie ihn dann hinzu: Einer zeigt einen Code, am anderen geben Sie ihn ein.</translation>
     </message>
     <message>
         <source>Start Poolhouse there. If it runs and has another address now, say which.</source>
-        <translation type="unfinished"></translation>
+        <translation>Starten Sie Poolhouse dort. Wenn es läuft und jetzt eine andere Adresse hat, geben Sie diese an.</translation>
     </message>
     <message>
         <source>The page This computer shows the rules.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Seite „Dieser Computer“ zeigt die Regeln.</translation>
     </message>
     <message>
         <source>The versions differ</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Versionen sind verschieden</translation>
     </message>
     <message>
         <source>This computer is on no network</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieser Computer ist mit keinem Netzwerk verbunden</translation>
     </message>
     <message>
         <source>This computer was removed from the household</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieser Computer wurde aus dem Haushalt entfernt</translation>
     </message>
     <message>
         <source>Turn it on in Settings, Network.</source>
-        <translation type="unfinished"></translation>
+        <translation>Schalten Sie sie unter Einstellungen, Netzwerk ein.</translation>
     </message>
     <message>
         <source>Two computers have one identity</source>
-        <translation type="unfinished"></translation>
+        <translation>Zwei Computer haben dieselbe Identität</translation>
     </message>
     <message>
         <source>the other computer</source>
-        <translation type="unfinished"></translation>
+        <translation>der andere Computer</translation>
     </message>
     <message>
         <source>{machine} does not know this computer any more</source>
-        <translation type="unfinished"></translation>
+        <translation>{machine} kennt diesen Computer nicht mehr</translation>
     </message>
     <message>
         <source>{machine} is off, asleep or elsewhere</source>
-        <translation type="unfinished"></translation>
+        <translation>{machine} ist aus, im Ruhezustand oder woanders</translation>
     </message>
     <message>
         <source>{machine} is on another network</source>
-        <translation type="unfinished"></translation>
+        <translation>{machine} ist in einem anderen Netzwerk</translation>
     </message>
 </context>
 <context>
     <name>DoctorDialog</name>
     <message>
         <source>Add a machine…</source>
-        <translation type="unfinished"></translation>
+        <translation>Gerät hinzufügen…</translation>
     </message>
     <message numerus="yes">
         <source>All checks (%n)</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>Alle Prüfungen (%n)</numerusform>
+            <numerusform>Alle Prüfungen (%n)</numerusform>
         </translation>
     </message>
     <message>
         <source>Background service</source>
-        <translation type="unfinished"></translation>
+        <translation>Hintergrunddienst</translation>
     </message>
     <message>
         <source>Close</source>
-        <translation type="unfinished"></translation>
+        <translation>Schließen</translation>
     </message>
     <message>
         <source>Copied: {command}</source>
-        <translation type="unfinished"></translation>
+        <translation>Kopiert: {command}</translation>
     </message>
     <message>
         <source>Everything else is tested by the background service.</source>
-        <translation type="unfinished"></translation>
+        <translation>Alles andere prüft der Hintergrunddienst.</translation>
     </message>
     <message>
         <source>Network</source>
-        <translation type="unfinished"></translation>
+        <translation>Netzwerk</translation>
     </message>
     <message>
         <source>Nothing stands in the way</source>
-        <translation type="unfinished"></translation>
+        <translation>Nichts steht im Weg</translation>
     </message>
     <message>
         <source>Open network settings</source>
-        <translation type="unfinished"></translation>
+        <translation>Netzwerkeinstellungen öffnen</translation>
     </message>
     <message>
         <source>Restart it</source>
-        <translation type="unfinished"></translation>
+        <translation>Neu starten</translation>
     </message>
     <message>
         <source>Save diagnostics…</source>
-        <translation type="unfinished"></translation>
+        <translation>Diagnose speichern…</translation>
     </message>
     <message>
         <source>Say where it is…</source>
-        <translation type="unfinished"></translation>
+        <translation>Adresse angeben…</translation>
     </message>
     <message>
         <source>Start it</source>
-        <translation type="unfinished"></translation>
+        <translation>Starten</translation>
     </message>
     <message>
         <source>Test again</source>
-        <translation type="unfinished"></translation>
+        <translation>Erneut prüfen</translation>
     </message>
     <message>
         <source>Testing…</source>
-        <translation type="unfinished"></translation>
+        <translation>Wird geprüft…</translation>
     </message>
     <message>
         <source>This computer sees its household. If another one does not see it, test there too.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieser Computer sieht seinen Haushalt. Wenn ein anderer ihn nicht sieht, prüfen Sie auch dort.</translation>
     </message>
     <message>
         <source>This takes a few seconds.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das dauert einige Sekunden.</translation>
     </message>
     <message>
         <source>Why can it not see my other computer?</source>
-        <translation type="unfinished"></translation>
+        <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
 </context>
 <context>
     <name>DropHint</name>
     <message>
         <source>Let go to add this model</source>
-        <translation type="unfinished"></translation>
+        <translation>Loslassen, um dieses Modell hinzuzufügen</translation>
     </message>
 </context>
 <context>
     <name>Editor</name>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>Text of the message</source>
-        <translation type="unfinished"></translation>
+        <translation>Text der Nachricht</translation>
     </message>
 </context>
 <context>
     <name>ExchangeDesk</name>
     <message numerus="yes">
         <source>%n chat(s) exported to {name}.</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Chat nach {name} exportiert.</numerusform>
+            <numerusform>%n Chats nach {name} exportiert.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n chat(s) imported.</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Chat importiert.</numerusform>
+            <numerusform>%n Chats importiert.</numerusform>
         </translation>
     </message>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>Chats</source>
-        <translation type="unfinished"></translation>
+        <translation>Chats</translation>
     </message>
     <message>
         <source>Export as {form}</source>
-        <translation type="unfinished"></translation>
+        <translation>Als {form} exportieren</translation>
     </message>
     <message numerus="yes">
         <source>Exporting %n chat(s)…</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Chat wird exportiert…</numerusform>
+            <numerusform>%n Chats werden exportiert…</numerusform>
         </translation>
     </message>
     <message>
         <source>Import chats</source>
-        <translation type="unfinished"></translation>
+        <translation>Chats importieren</translation>
     </message>
     <message numerus="yes">
         <source>Importing %n chat(s)…</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Chat wird importiert…</numerusform>
+            <numerusform>%n Chats werden importiert…</numerusform>
         </translation>
     </message>
     <message>
         <source>Reading {name}…</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} wird gelesen…</translation>
     </message>
     <message>
         <source>Show folder</source>
-        <translation type="unfinished"></translation>
+        <translation>Ordner anzeigen</translation>
     </message>
     <message>
         <source>Undo</source>
-        <translation type="unfinished"></translation>
+        <translation>Rückgängig</translation>
     </message>
     <message>
         <source>Wait until the other file is done.</source>
-        <translation type="unfinished"></translation>
+        <translation>Warten Sie, bis die andere Datei fertig ist.</translation>
     </message>
 </context>
 <context>
     <name>Export</name>
     <message>
         <source>Answer</source>
-        <translation type="unfinished"></translation>
+        <translation>Antwort</translation>
     </message>
     <message>
         <source>Attachment {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>Anhang {name}</translation>
     </message>
     <message>
         <source>New chat</source>
-        <translation type="unfinished"></translation>
+        <translation>Neuer Chat</translation>
     </message>
     <message>
         <source>System message</source>
-        <translation type="unfinished"></translation>
+        <translation>Anweisung (Systemnachricht)</translation>
     </message>
     <message>
         <source>You</source>
-        <translation type="unfinished"></translation>
+        <translation>Sie</translation>
     </message>
 </context>
 <context>
     <name>Field</name>
     <message>
         <source>Message</source>
-        <translation type="unfinished"></translation>
+        <translation>Nachricht</translation>
     </message>
     <message>
         <source>Message…</source>
-        <translation type="unfinished"></translation>
+        <translation>Nachricht…</translation>
     </message>
 </context>
 <context>
     <name>FileChoice</name>
     <message>
         <source>Quantisation</source>
-        <translation type="unfinished"></translation>
+        <translation>Quantisierung</translation>
     </message>
     <message>
         <source>{words} (on this computer)</source>
-        <translation type="unfinished"></translation>
+        <translation>{words} (auf diesem Computer)</translation>
     </message>
     <message>
         <source>{words} (recommended)</source>
-        <translation type="unfinished"></translation>
+        <translation>{words} (empfohlen)</translation>
     </message>
 </context>
 <context>
     <name>ForecastChart</name>
     <message numerus="yes">
         <source>At the median of %n answer(s) the forecast was off by {first} for the first token and by {speed} for the speed.</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>Bei %n Antwort lag die Prognose beim ersten Token um {first} und bei der Geschwindigkeit um {speed} daneben.</numerusform>
+            <numerusform>Im Median von %n Antworten lag die Prognose beim ersten Token um {first} und bei der Geschwindigkeit um {speed} daneben.</numerusform>
         </translation>
     </message>
     <message>
         <source>Forecast against fact</source>
-        <translation type="unfinished"></translation>
+        <translation>Prognose und Wirklichkeit</translation>
     </message>
     <message>
         <source>as forecast</source>
-        <translation type="unfinished"></translation>
+        <translation>wie vorhergesagt</translation>
     </message>
     <message>
         <source>faster</source>
-        <translation type="unfinished"></translation>
+        <translation>schneller</translation>
     </message>
     <message>
         <source>slower</source>
-        <translation type="unfinished"></translation>
+        <translation>langsamer</translation>
     </message>
 </context>
 <context>
     <name>ForecastView</name>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Last answer: {rate}, forecast {rate_before}; first token after {first}, forecast {first_before}.</source>
+        <translation>Letzte Antwort: {rate}, Prognose {rate_before}; erstes Token nach {first}, Prognose {first_before}.</translation>
     </message>
     <message>
         <source>Measure now</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt messen</translation>
     </message>
     <message>
         <source>Measuring</source>
-        <translation type="unfinished"></translation>
+        <translation>Messung läuft</translation>
     </message>
     <message>
         <source>Measuring {machine}…</source>
-        <translation type="unfinished"></translation>
+        <translation>{machine} wird gemessen…</translation>
     </message>
     <message>
         <source>Measuring…</source>
-        <translation type="unfinished"></translation>
+        <translation>Wird gemessen…</translation>
     </message>
     <message>
         <source>Not measured yet. A test of about ten seconds makes a forecast.</source>
-        <translation type="unfinished"></translation>
+        <translation>Noch nicht gemessen. Ein Test von etwa zehn Sekunden ergibt eine Prognose.</translation>
     </message>
     <message>
         <source>What would help</source>
-        <translation type="unfinished"></translation>
+        <translation>Was helfen würde</translation>
     </message>
     <message>
         <source>Why this way</source>
-        <translation type="unfinished"></translation>
+        <translation>Warum so</translation>
     </message>
     <message>
         <source>first token</source>
-        <translation type="unfinished"></translation>
+        <translation>erstes Token</translation>
     </message>
     <message>
-        <source>first token, after a prompt of {count}</source>
-        <translation type="unfinished"></translation>
+        <source>first token (prompt of {count})</source>
+        <translation>erstes Token (Eingabe von {count})</translation>
     </message>
     <message>
         <source>forecast</source>
-        <translation type="unfinished"></translation>
+        <translation>Prognose</translation>
     </message>
     <message>
         <source>forecast, {count} people together</source>
-        <translation type="unfinished"></translation>
+        <translation>Prognose, {count} Personen gleichzeitig</translation>
     </message>
 </context>
 <context>
     <name>FoundStep</name>
     <message>
         <source>A model needs memory most of all. You decide later how much of it is lent.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Modell braucht vor allem Arbeitsspeicher. Wie viel davon verliehen wird, entscheiden Sie später.</translation>
     </message>
     <message>
         <source>Computes with</source>
-        <translation type="unfinished"></translation>
+        <translation>Rechnet mit</translation>
     </message>
     <message>
         <source>Disk for models</source>
-        <translation type="unfinished"></translation>
+        <translation>Speicherplatz für Modelle</translation>
     </message>
     <message>
         <source>Memory</source>
-        <translation type="unfinished"></translation>
+        <translation>Arbeitsspeicher</translation>
     </message>
     <message>
         <source>Still looking…</source>
-        <translation type="unfinished"></translation>
+        <translation>Wird noch ermittelt…</translation>
     </message>
     <message>
         <source>The disk could not be read</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Datenträger konnte nicht gelesen werden</translation>
     </message>
     <message>
         <source>What this computer has</source>
-        <translation type="unfinished"></translation>
+        <translation>Was dieser Computer hat</translation>
     </message>
     <message>
         <source>{free} are free</source>
-        <translation type="unfinished"></translation>
+        <translation>{free} sind frei</translation>
     </message>
     <message>
         <source>{free} of {total} are free now</source>
-        <translation type="unfinished"></translation>
+        <translation>{free} von {total} sind jetzt frei</translation>
     </message>
 </context>
 <context>
     <name>General</name>
     <message>
         <source>As the system</source>
-        <translation type="unfinished"></translation>
+        <translation>Wie das System</translation>
     </message>
     <message>
         <source>Counts when Poolhouse is opened the next time.</source>
-        <translation type="unfinished"></translation>
+        <translation>Gilt, sobald Poolhouse das nächste Mal geöffnet wird.</translation>
     </message>
     <message>
         <source>Dark</source>
-        <translation type="unfinished"></translation>
+        <translation>Dunkel</translation>
     </message>
     <message>
         <source>Default: 100 %</source>
-        <translation type="unfinished"></translation>
+        <translation>Standard: 100 %</translation>
     </message>
     <message>
         <source>Default: as the system</source>
-        <translation type="unfinished"></translation>
+        <translation>Standard: wie das System</translation>
     </message>
     <message>
         <source>Default: off</source>
-        <translation type="unfinished"></translation>
+        <translation>Standard: aus</translation>
     </message>
     <message>
         <source>Everything grows with it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Alles wächst mit.</translation>
     </message>
     <message>
         <source>First steps</source>
-        <translation type="unfinished"></translation>
+        <translation>Erste Schritte</translation>
     </message>
     <message>
         <source>General</source>
-        <translation type="unfinished"></translation>
+        <translation>Allgemein</translation>
     </message>
     <message>
         <source>Language</source>
-        <translation type="unfinished"></translation>
+        <translation>Sprache</translation>
     </message>
     <message>
         <source>Light</source>
-        <translation type="unfinished"></translation>
+        <translation>Hell</translation>
     </message>
     <message>
         <source>Look</source>
-        <translation type="unfinished"></translation>
+        <translation>Aussehen</translation>
     </message>
     <message>
         <source>Name, role and pairing, as on the first day.</source>
-        <translation type="unfinished"></translation>
+        <translation>Name, Rolle und Kopplung, wie am ersten Tag.</translation>
     </message>
     <message>
         <source>Nothing moves or fades.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nichts bewegt sich oder blendet über.</translation>
     </message>
     <message>
         <source>Reduce motion</source>
-        <translation type="unfinished"></translation>
+        <translation>Bewegung verringern</translation>
     </message>
     <message>
         <source>Show the first steps again</source>
-        <translation type="unfinished"></translation>
+        <translation>Die ersten Schritte noch einmal zeigen</translation>
     </message>
     <message>
         <source>Show them</source>
-        <translation type="unfinished"></translation>
+        <translation>Zeigen</translation>
     </message>
     <message>
         <source>Start</source>
-        <translation type="unfinished"></translation>
+        <translation>Start</translation>
     </message>
     <message>
         <source>Start at sign-in login</source>
-        <translation type="unfinished"></translation>
+        <translation>Start bei der Anmeldung Autostart</translation>
     </message>
     <message>
         <source>Text size</source>
-        <translation type="unfinished"></translation>
+        <translation>Textgröße</translation>
     </message>
     <message>
         <source>The language changes when Poolhouse is opened again.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Sprache ändert sich, wenn Poolhouse erneut geöffnet wird.</translation>
     </message>
     <message>
         <source>Theme</source>
-        <translation type="unfinished"></translation>
+        <translation>Farbschema</translation>
     </message>
 </context>
 <context>
     <name>Group</name>
     <message>
         <source>Everything on {page} is as it was at first.</source>
-        <translation type="unfinished"></translation>
+        <translation>Auf {page} ist alles wieder wie am Anfang.</translation>
     </message>
     <message>
         <source>Reset this page</source>
-        <translation type="unfinished"></translation>
+        <translation>Diese Seite zurücksetzen</translation>
     </message>
 </context>
 <context>
     <name>Hardware</name>
     <message>
         <source>Disk of the models</source>
-        <translation type="unfinished"></translation>
+        <translation>Datenträger der Modelle</translation>
     </message>
     <message>
         <source>Engine</source>
-        <translation type="unfinished"></translation>
+        <translation>Rechenprogramm</translation>
     </message>
     <message>
         <source>Graphics</source>
-        <translation type="unfinished"></translation>
+        <translation>Grafik</translation>
     </message>
     <message>
         <source>Memory</source>
-        <translation type="unfinished"></translation>
+        <translation>Arbeitsspeicher</translation>
     </message>
     <message>
-        <source>Models lie in</source>
-        <translation type="unfinished"></translation>
+        <source>Models are kept in</source>
+        <translation>Modelle liegen in</translation>
     </message>
     <message>
         <source>No graphics card that an engine can use</source>
-        <translation type="unfinished"></translation>
+        <translation>Keine Grafikkarte, die ein Rechenprogramm nutzen kann</translation>
     </message>
     <message>
         <source>Processor</source>
-        <translation type="unfinished"></translation>
+        <translation>Prozessor</translation>
     </message>
     <message>
         <source>System</source>
-        <translation type="unfinished"></translation>
+        <translation>System</translation>
     </message>
     <message>
         <source>{cards}. Not lent yet: layers are held in main memory.</source>
-        <translation type="unfinished"></translation>
+        <translation>{cards}. Noch nicht verliehen: Schichten liegen im Arbeitsspeicher.</translation>
     </message>
     <message>
         <source>{free} free of {total}</source>
-        <translation type="unfinished"></translation>
+        <translation>{free} von {total} frei</translation>
     </message>
     <message>
         <source>{model}: {layer} a layer. Alone about {rate}, prompts about {prefill}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{model}: {layer} pro Schicht. Allein etwa {rate}, Eingaben etwa {prefill}.</translation>
     </message>
     <message>
         <source>{name} cannot be used: {why}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} kann nicht genutzt werden: {why}.</translation>
     </message>
     <message>
         <source>{name}, {cores} cores</source>
-        <translation type="unfinished"></translation>
+        <translation>{name}, {cores} Kerne</translation>
     </message>
     <message>
         <source>{name}, {cores} cores, of which {threads} compute</source>
-        <translation type="unfinished"></translation>
+        <translation>{name}, {cores} Kerne, davon rechnen {threads}</translation>
     </message>
 </context>
 <context>
     <name>HardwareCard</name>
     <message>
         <source>Asking the engines what they find…</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Rechenprogramme werden gefragt, was sie finden…</translation>
     </message>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>It could not be measured now. Try again when no answer runs.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Messung war gerade nicht möglich. Versuchen Sie es erneut, wenn keine Antwort läuft.</translation>
     </message>
     <message>
         <source>Its speed is not measured yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Geschwindigkeit ist noch nicht gemessen.</translation>
     </message>
     <message>
         <source>Measure speed</source>
-        <translation type="unfinished"></translation>
+        <translation>Geschwindigkeit messen</translation>
     </message>
     <message>
         <source>Not measured yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>Noch nicht gemessen.</translation>
     </message>
     <message>
         <source>Progress of the measurement</source>
-        <translation type="unfinished"></translation>
+        <translation>Fortschritt der Messung</translation>
     </message>
     <message>
         <source>This machine has</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses Gerät hat</translation>
     </message>
 </context>
 <context>
     <name>Headline</name>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Checking that it answers</source>
+        <translation>Es wird geprüft, ob das Modell antwortet</translation>
     </message>
     <message>
         <source>Choose a model</source>
-        <translation type="unfinished"></translation>
+        <translation>Modell wählen</translation>
     </message>
     <message>
         <source>Forecast {forecast}, first word after {first}. No answer measured yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>Prognose {forecast}, erstes Wort nach {first}. Noch keine Antwort gemessen.</translation>
     </message>
     <message>
         <source>Last answer {fact}, forecast {forecast}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Letzte Antwort {fact}, Prognose {forecast}.</translation>
+    </message>
+    <message>
+        <source>Load again</source>
+        <translation>Erneut laden</translation>
     </message>
     <message>
         <source>Loading</source>
-        <translation type="unfinished"></translation>
+        <translation>Lädt</translation>
     </message>
     <message>
         <source>Loading {model}</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} wird geladen</translation>
     </message>
     <message>
         <source>Measure speeds</source>
-        <translation type="unfinished"></translation>
+        <translation>Geschwindigkeiten messen</translation>
     </message>
     <message>
         <source>Measuring…</source>
-        <translation type="unfinished"></translation>
+        <translation>Wird gemessen…</translation>
     </message>
     <message>
-        <source>No forecast: this model&apos;s speed here is not measured yet.</source>
-        <translation type="unfinished"></translation>
+        <source>No forecast: it was loaded before its speed here was measured.</source>
+        <translation>Keine Prognose: Das Modell wurde geladen, bevor seine Geschwindigkeit hier gemessen war.</translation>
+    </message>
+    <message>
+        <source>No forecast: its speed here is not measured yet.</source>
+        <translation>Keine Prognose: Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
     </message>
     <message>
         <source>No model is loaded</source>
-        <translation type="unfinished"></translation>
+        <translation>Es ist kein Modell geladen</translation>
     </message>
     <message>
         <source>Preparing</source>
-        <translation type="unfinished"></translation>
+        <translation>Wird vorbereitet</translation>
     </message>
     <message>
         <source>Ready. {model} {where}</source>
-        <translation type="unfinished"></translation>
+        <translation>Bereit. {model} {where}</translation>
     </message>
     <message>
         <source>Unload</source>
-        <translation type="unfinished"></translation>
+        <translation>Entladen</translation>
     </message>
     <message>
         <source>What would help</source>
-        <translation type="unfinished"></translation>
+        <translation>Was helfen würde</translation>
     </message>
     <message>
         <source>cutting layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Schichten werden zugeschnitten</translation>
     </message>
     <message>
         <source>loading layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Schichten werden geladen</translation>
     </message>
     <message numerus="yes">
         <source>on %n machine(s)</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>auf %n Gerät</numerusform>
+            <numerusform>auf %n Geräten</numerusform>
         </translation>
     </message>
     <message>
         <source>on this machine</source>
-        <translation type="unfinished"></translation>
+        <translation>auf diesem Gerät</translation>
     </message>
     <message>
         <source>receiving layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Schichten werden empfangen</translation>
     </message>
     <message>
         <source>{model} fits. Its speed here is not measured yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} passt. Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
     </message>
     <message>
         <source>{model} was lost</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} ist verloren gegangen</translation>
     </message>
     <message>
         <source>{model} would run at {speed}, with the first word after {first}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} würde mit {speed} laufen, das erste Wort käme nach {first}.</translation>
     </message>
 </context>
 <context>
     <name>Hint</name>
     <message>
         <source>No model is loaded, so the Guide answers.</source>
-        <translation type="unfinished"></translation>
+        <translation>Es ist kein Modell geladen, daher antwortet der Guide.</translation>
     </message>
     <message>
         <source>The context is nearly full: the next answer may stop early.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Kontext ist fast voll: Die nächste Antwort endet vielleicht vorzeitig.</translation>
     </message>
     <message>
         <source>Use {model}</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} verwenden</translation>
     </message>
 </context>
 <context>
     <name>HoursCard</name>
     <message>
         <source>As text</source>
-        <translation type="unfinished"></translation>
+        <translation>Als Text</translation>
     </message>
     <message>
         <source>Hours as text</source>
-        <translation type="unfinished"></translation>
+        <translation>Stunden als Text</translation>
     </message>
     <message>
         <source>Leave at least one hour, or turn lending off above.</source>
-        <translation type="unfinished"></translation>
+        <translation>Lassen Sie mindestens eine Stunde übrig oder schalten Sie oben den Verleih aus.</translation>
     </message>
     <message>
         <source>Lends at any hour.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleiht zu jeder Stunde.</translation>
     </message>
     <message>
         <source>Nights</source>
-        <translation type="unfinished"></translation>
+        <translation>Nachts</translation>
     </message>
     <message>
         <source>Nights and weekends</source>
-        <translation type="unfinished"></translation>
+        <translation>Nachts und am Wochenende</translation>
     </message>
     <message>
         <source>Now it does not lend.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt wird nicht verliehen.</translation>
     </message>
     <message>
         <source>Now it may lend.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt darf verliehen werden.</translation>
     </message>
     <message>
         <source>Only at certain hours</source>
-        <translation type="unfinished"></translation>
+        <translation>Nur zu bestimmten Stunden</translation>
     </message>
     <message>
         <source>That is too finely divided. Use longer stretches.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das ist zu fein unterteilt. Nehmen Sie längere Zeiträume.</translation>
     </message>
     <message>
         <source>The table shows whole hours only; the text is exact.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Tabelle zeigt nur ganze Stunden; der Text ist genau.</translation>
     </message>
 </context>
 <context>
     <name>Household</name>
     <message>
         <source>Add a machine…</source>
-        <translation type="unfinished"></translation>
+        <translation>Gerät hinzufügen…</translation>
     </message>
     <message>
         <source>Address</source>
-        <translation type="unfinished"></translation>
+        <translation>Adresse</translation>
     </message>
     <message>
         <source>Another machine</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Back</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein anderes Gerät</translation>
     </message>
     <message>
         <source>By</source>
-        <translation type="unfinished"></translation>
+        <translation>Über</translation>
     </message>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>Carried by</source>
-        <translation type="unfinished"></translation>
+        <translation>Verbunden über</translation>
     </message>
     <message>
         <source>Change</source>
-        <translation type="unfinished"></translation>
+        <translation>Ändern</translation>
     </message>
     <message>
         <source>Close</source>
-        <translation type="unfinished"></translation>
+        <translation>Schließen</translation>
     </message>
     <message>
         <source>Copy</source>
-        <translation type="unfinished"></translation>
+        <translation>Kopieren</translation>
     </message>
     <message>
         <source>Copy the command</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Costs</source>
-        <translation type="unfinished"></translation>
+        <translation>Befehl kopieren</translation>
     </message>
     <message>
         <source>Device</source>
-        <translation type="unfinished"></translation>
+        <translation>Rechnet mit</translation>
     </message>
     <message>
         <source>Draining</source>
-        <translation type="unfinished"></translation>
+        <translation>Bringt zu Ende</translation>
     </message>
     <message>
         <source>For a computer that was removed, was copied, or changes households. All pairings of this machine end; models and chats stay. Quit Poolhouse first, then run this command. The old identity is kept beside the new one.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Held</source>
-        <translation type="unfinished"></translation>
+        <translation>Für einen Computer, der entfernt oder kopiert wurde oder den Haushalt wechselt. Alle Kopplungen dieses Geräts enden; Modelle und Chats bleiben. Beenden Sie zuerst Poolhouse und führen Sie dann diesen Befehl aus. Die alte Identität bleibt neben der neuen erhalten.</translation>
     </message>
     <message>
         <source>Holds</source>
-        <translation type="unfinished"></translation>
+        <translation>Hält</translation>
     </message>
     <message>
         <source>Household</source>
-        <translation type="unfinished"></translation>
+        <translation>Haushalt</translation>
     </message>
     <message>
         <source>Identity</source>
-        <translation type="unfinished"></translation>
+        <translation>Identität</translation>
     </message>
     <message>
         <source>In all</source>
-        <translation type="unfinished"></translation>
+        <translation>Insgesamt</translation>
     </message>
     <message>
         <source>It is cut off at once. Machines that are off learn of this when they next meet another one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Es wird sofort getrennt. Geräte, die aus sind, erfahren davon, sobald sie das nächste Mal ein anderes erreichen.</translation>
     </message>
     <message>
         <source>It is paired by a code of six digits.</source>
-        <translation type="unfinished"></translation>
+        <translation>Es wird mit einem sechsstelligen Code gekoppelt.</translation>
     </message>
     <message>
         <source>It proves to the others who this is, and never leaves this computer.</source>
-        <translation type="unfinished"></translation>
+        <translation>Er weist den anderen nach, wer dieses Gerät ist, und verlässt diesen Computer nie.</translation>
     </message>
     <message>
         <source>Keep: {added}</source>
-        <translation type="unfinished"></translation>
+        <translation>Behalten: {added}</translation>
     </message>
     <message>
         <source>Key of this machine</source>
-        <translation type="unfinished"></translation>
+        <translation>Schlüssel dieses Geräts</translation>
     </message>
     <message>
         <source>Last seen {when}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Zuletzt gesehen: {when}.</translation>
     </message>
     <message>
         <source>Layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Schichten</translation>
     </message>
     <message>
         <source>Leave, with a new identity</source>
-        <translation type="unfinished"></translation>
+        <translation>Verlassen, mit neuer Identität</translation>
     </message>
     <message>
         <source>Left out</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Left out by you, to see what changes.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ausgelassen</translation>
     </message>
     <message>
         <source>Lend only</source>
-        <translation type="unfinished"></translation>
+        <translation>Nur verleihen</translation>
     </message>
     <message>
         <source>Lends nothing</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleiht nichts</translation>
     </message>
     <message>
         <source>Lent</source>
-        <translation type="unfinished"></translation>
+        <translation>Verliehen</translation>
     </message>
     <message>
         <source>Machine</source>
-        <translation type="unfinished"></translation>
+        <translation>Gerät</translation>
     </message>
     <message>
         <source>Machines of a household can in principle work out what is typed from the numbers they process. Pair only machines you trust.</source>
-        <translation type="unfinished"></translation>
+        <translation>Geräte eines Haushalts können im Prinzip aus den Zahlen, die sie verarbeiten, erschließen, was geschrieben wird. Koppeln Sie nur Geräte, denen Sie vertrauen.</translation>
     </message>
     <message>
         <source>May</source>
-        <translation type="unfinished"></translation>
+        <translation>Darf</translation>
     </message>
     <message>
         <source>Measured</source>
-        <translation type="unfinished"></translation>
+        <translation>Gemessen</translation>
     </message>
     <message>
         <source>Members</source>
-        <translation type="unfinished"></translation>
+        <translation>Mitglieder</translation>
     </message>
     <message>
         <source>Members machines roles remove</source>
-        <translation type="unfinished"></translation>
+        <translation>Mitglieder Geräte Rollen entfernen</translation>
     </message>
     <message>
         <source>Memory</source>
-        <translation type="unfinished"></translation>
+        <translation>Arbeitsspeicher</translation>
     </message>
     <message>
         <source>Name</source>
-        <translation type="unfinished"></translation>
+        <translation>Name</translation>
     </message>
     <message>
         <source>Not seen since Poolhouse started here.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Nothing</source>
-        <translation type="unfinished"></translation>
+        <translation>Nicht gesehen, seit Poolhouse hier gestartet wurde.</translation>
     </message>
     <message>
         <source>Offline</source>
-        <translation type="unfinished"></translation>
+        <translation>Nicht erreichbar</translation>
     </message>
     <message>
         <source>Only its removal takes the right to change the household away.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Recht, den Haushalt zu ändern, verliert es nur, wenn es entfernt wird.</translation>
     </message>
     <message>
         <source>Only lend its memory</source>
-        <translation type="unfinished"></translation>
+        <translation>Nur seinen Speicher verleihen</translation>
     </message>
     <message>
         <source>Paused</source>
-        <translation type="unfinished"></translation>
+        <translation>Pausiert</translation>
     </message>
     <message>
         <source>Ready</source>
-        <translation type="unfinished"></translation>
+        <translation>Bereit</translation>
     </message>
     <message>
         <source>Removal cannot undo what {name} has already seen, and the layers of models on its disk stay there. To come back it needs a new identity and a new code.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Entfernen macht nicht ungeschehen, was {name} bereits gesehen hat, und die Schichten der Modelle bleiben dort auf dem Datenträger. Um zurückzukommen, braucht das Gerät eine neue Identität und einen neuen Code.</translation>
     </message>
     <message>
         <source>Remove too: {added}</source>
-        <translation type="unfinished"></translation>
+        <translation>Auch entfernen: {added}</translation>
     </message>
     <message>
         <source>Remove {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} entfernen</translation>
     </message>
     <message>
         <source>Remove {name} from the household</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} aus dem Haushalt entfernen</translation>
     </message>
     <message>
         <source>Remove…</source>
-        <translation type="unfinished"></translation>
+        <translation>Entfernen…</translation>
     </message>
     <message>
         <source>Rename</source>
-        <translation type="unfinished"></translation>
+        <translation>Umbenennen</translation>
     </message>
     <message>
         <source>Rename {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} umbenennen</translation>
     </message>
     <message>
         <source>Roles…</source>
-        <translation type="unfinished"></translation>
+        <translation>Rollen…</translation>
     </message>
     <message>
         <source>Round trip</source>
-        <translation type="unfinished"></translation>
+        <translation>Hin und zurück</translation>
     </message>
     <message>
         <source>Save</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Share of time</source>
-        <translation type="unfinished"></translation>
+        <translation>Speichern</translation>
     </message>
     <message>
         <source>State</source>
-        <translation type="unfinished"></translation>
+        <translation>Zustand</translation>
     </message>
     <message>
         <source>The command was copied.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Befehl wurde kopiert.</translation>
     </message>
     <message>
-        <source>There</source>
-        <translation type="unfinished"></translation>
+        <source>Held of lent</source>
+        <translation>Belegt vom Verliehenen</translation>
+    </message>
+    <message>
+        <source>Left out by you.</source>
+        <translation>Von Ihnen ausgelassen.</translation>
+    </message>
+    <message>
+        <source>Link</source>
+        <translation>Verbindung</translation>
+    </message>
+    <message>
+        <source>On the way</source>
+        <translation>Unterwegs</translation>
+    </message>
+    <message>
+        <source>Share</source>
+        <translation>Anteil</translation>
+    </message>
+    <message>
+        <source>Speed</source>
+        <translation>Tempo</translation>
+    </message>
+    <message>
+        <source>Takes</source>
+        <translation>Zeitanteil</translation>
     </message>
     <message>
         <source>This machine</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses Gerät</translation>
     </message>
     <message>
         <source>This machine, host</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses Gerät, Gastgeber</translation>
     </message>
     <message>
         <source>Thunderbolt</source>
-        <translation type="unfinished"></translation>
+        <translation>Thunderbolt</translation>
     </message>
     <message>
         <source>Use models</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle nutzen</translation>
     </message>
     <message>
         <source>Use models and lend</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle nutzen und Speicher verleihen</translation>
     </message>
     <message>
         <source>Use, lend, and add or remove machines</source>
-        <translation type="unfinished"></translation>
+        <translation>Nutzen, verleihen und Geräte hinzufügen oder entfernen</translation>
     </message>
     <message>
         <source>Use, lend, change the household</source>
-        <translation type="unfinished"></translation>
+        <translation>Nutzen, verleihen, Haushalt ändern</translation>
     </message>
     <message>
         <source>Used by</source>
-        <translation type="unfinished"></translation>
+        <translation>Genutzt von</translation>
     </message>
     <message>
         <source>VPN</source>
-        <translation type="unfinished"></translation>
+        <translation>VPN</translation>
     </message>
     <message>
         <source>What {name} may do</source>
-        <translation type="unfinished"></translation>
+        <translation>Was {name} darf</translation>
     </message>
     <message>
         <source>Wi-Fi</source>
-        <translation type="unfinished"></translation>
+        <translation>WLAN</translation>
     </message>
     <message>
         <source>With it went {others}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Damit wurden auch entfernt: {others}.</translation>
     </message>
     <message>
         <source>Working</source>
-        <translation type="unfinished"></translation>
+        <translation>Arbeitet</translation>
     </message>
     <message>
         <source>cable</source>
-        <translation type="unfinished"></translation>
+        <translation>Kabel</translation>
     </message>
     <message>
         <source>holds {used}</source>
-        <translation type="unfinished"></translation>
+        <translation>belegt {used}</translation>
+    </message>
+    <message>
+        <source>host</source>
+        <translation>Gastgeber</translation>
     </message>
     <message>
         <source>kind unknown</source>
-        <translation type="unfinished"></translation>
+        <translation>Art unbekannt</translation>
     </message>
     <message>
         <source>layers {runs}</source>
-        <translation type="unfinished"></translation>
+        <translation>Schichten {runs}</translation>
     </message>
     <message>
         <source>lends nothing</source>
-        <translation type="unfinished"></translation>
+        <translation>verleiht nichts</translation>
     </message>
     <message>
         <source>lends {lent}</source>
-        <translation type="unfinished"></translation>
+        <translation>verleiht {lent}</translation>
     </message>
     <message>
         <source>no layers</source>
-        <translation type="unfinished"></translation>
+        <translation>keine Schichten</translation>
     </message>
     <message>
         <source>nobody else</source>
-        <translation type="unfinished"></translation>
+        <translation>sonst niemand</translation>
     </message>
     <message>
         <source>none</source>
-        <translation type="unfinished"></translation>
+        <translation>keine</translation>
     </message>
     <message>
         <source>not known</source>
-        <translation type="unfinished"></translation>
+        <translation>nicht bekannt</translation>
     </message>
     <message>
         <source>not measured</source>
-        <translation type="unfinished"></translation>
+        <translation>nicht gemessen</translation>
     </message>
     <message>
         <source>not yet</source>
-        <translation type="unfinished"></translation>
+        <translation>noch nicht</translation>
     </message>
     <message>
-        <source>nothing</source>
-        <translation type="unfinished"></translation>
+        <source>{token} a token, {chunk} a chunk</source>
+        <translation>{token} je Token, {chunk} je Block</translation>
     </message>
     <message>
         <source>same computer</source>
-        <translation type="unfinished"></translation>
+        <translation>derselbe Computer</translation>
+    </message>
+    <message>
+        <source>this machine</source>
+        <translation>dieses Gerät</translation>
     </message>
     <message>
         <source>used by {names}</source>
-        <translation type="unfinished"></translation>
+        <translation>genutzt von {names}</translation>
     </message>
     <message>
         <source>virtual</source>
-        <translation type="unfinished"></translation>
+        <translation>virtuell</translation>
     </message>
     <message>
         <source>{here}, {there} there</source>
-        <translation type="unfinished"></translation>
+        <translation>{here}, dort {there}</translation>
     </message>
     <message>
         <source>{median}, 99 of 100 under {slow}</source>
-        <translation type="unfinished"></translation>
+        <translation>{median}, 99 von 100 unter {slow}</translation>
+    </message>
+    <message>
+        <source>{memory}; it has {total} in all</source>
+        <translation>{memory}; insgesamt hat es {total}</translation>
     </message>
     <message>
         <source>{name} added {added} to the household. What becomes of that?</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} hat {added} zum Haushalt hinzugefügt. Was soll damit geschehen?</translation>
     </message>
     <message>
         <source>{name} is no longer part of the household.</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} gehört nicht mehr zum Haushalt.</translation>
     </message>
     <message>
         <source>{name} may now: {roles}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} darf jetzt: {roles}.</translation>
+    </message>
+    <message>
+        <source>{out} there, {back} back</source>
+        <translation>{out} hin, {back} zurück</translation>
     </message>
     <message>
         <source>{percent}, good</source>
-        <translation type="unfinished"></translation>
+        <translation>{percent}, gut</translation>
     </message>
     <message>
         <source>{percent}, main brake</source>
-        <translation type="unfinished"></translation>
+        <translation>{percent}, bremst am meisten</translation>
     </message>
     <message>
         <source>{percent}, noticeable</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{share}; {token} a token, {chunk} a prompt chunk</source>
-        <translation type="unfinished"></translation>
+        <translation>{percent}, spürbar</translation>
     </message>
     <message>
         <source>{used} of {lent}</source>
-        <translation type="unfinished"></translation>
+        <translation>{used} von {lent}</translation>
     </message>
     <message>
         <source>{was} is called {now} now.</source>
-        <translation type="unfinished"></translation>
+        <translation>{was} heißt jetzt {now}.</translation>
     </message>
 </context>
 <context>
     <name>Inspector</name>
     <message>
         <source>Close details</source>
-        <translation type="unfinished"></translation>
+        <translation>Details schließen</translation>
     </message>
     <message>
         <source>Details</source>
-        <translation type="unfinished"></translation>
+        <translation>Details</translation>
     </message>
     <message>
         <source>Leave out</source>
-        <translation type="unfinished"></translation>
+        <translation>Auslassen</translation>
     </message>
     <message>
         <source>Lend again</source>
-        <translation type="unfinished"></translation>
+        <translation>Wieder verleihen</translation>
     </message>
     <message>
         <source>More</source>
-        <translation type="unfinished"></translation>
+        <translation>Mehr</translation>
     </message>
     <message>
         <source>Pause lending</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleih pausieren</translation>
     </message>
     <message>
         <source>Rename</source>
-        <translation type="unfinished"></translation>
+        <translation>Umbenennen</translation>
     </message>
     <message>
         <source>Take back in</source>
-        <translation type="unfinished"></translation>
+        <translation>Wieder aufnehmen</translation>
     </message>
     <message>
         <source>Test links</source>
-        <translation type="unfinished"></translation>
+        <translation>Verbindungen testen</translation>
     </message>
     <message>
         <source>Testing…</source>
-        <translation type="unfinished"></translation>
+        <translation>Wird geprüft…</translation>
     </message>
 </context>
 <context>
     <name>InterfaceList</name>
     <message>
         <source>In use</source>
-        <translation type="unfinished"></translation>
+        <translation>In Gebrauch</translation>
     </message>
     <message>
         <source>Not connected</source>
-        <translation type="unfinished"></translation>
+        <translation>Nicht verbunden</translation>
     </message>
     <message>
         <source>This computer is on no network.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieser Computer ist mit keinem Netzwerk verbunden.</translation>
     </message>
     <message>
         <source>Use {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} verwenden</translation>
     </message>
 </context>
 <context>
     <name>JoinSheet</name>
     <message>
         <source>Address</source>
-        <translation type="unfinished"></translation>
+        <translation>Adresse</translation>
     </message>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>Code</source>
-        <translation type="unfinished"></translation>
+        <translation>Code</translation>
     </message>
     <message>
         <source>Code, six digits</source>
-        <translation type="unfinished"></translation>
+        <translation>Code, sechs Ziffern</translation>
     </message>
     <message>
         <source>Done</source>
-        <translation type="unfinished"></translation>
+        <translation>Fertig</translation>
     </message>
     <message>
         <source>For example 192.168.1.20:4242</source>
-        <translation type="unfinished"></translation>
+        <translation>Zum Beispiel 192.168.1.20:4242</translation>
     </message>
     <message>
         <source>Households nearby</source>
-        <translation type="unfinished"></translation>
+        <translation>Haushalte in der Nähe</translation>
     </message>
     <message>
         <source>Join</source>
-        <translation type="unfinished"></translation>
+        <translation>Beitreten</translation>
     </message>
     <message>
         <source>Join a household</source>
-        <translation type="unfinished"></translation>
+        <translation>Einem Haushalt beitreten</translation>
     </message>
     <message>
         <source>Joining…</source>
-        <translation type="unfinished"></translation>
+        <translation>Beitritt läuft…</translation>
+    </message>
+    <message>
+        <source>Machines nearby are not looked for here, as chosen in the settings.</source>
+        <translation>Hier wird nicht nach Geräten in der Nähe gesucht. So ist es in den Einstellungen gewählt.</translation>
     </message>
     <message>
         <source>Nearby</source>
-        <translation type="unfinished"></translation>
+        <translation>In der Nähe</translation>
     </message>
     <message>
-        <source>Nobody nearby lets a machine in just now. Type the address shown beside the code.</source>
-        <translation type="unfinished"></translation>
+        <source>Nobody nearby lets a machine in just now.</source>
+        <translation>In der Nähe nimmt gerade niemand ein Gerät auf.</translation>
+    </message>
+    <message>
+        <source>Type the address shown beside the code.</source>
+        <translation>Geben Sie die Adresse ein, die neben dem Code steht.</translation>
     </message>
     <message>
         <source>On a machine of the household press “Add a machine”. It shows a code.</source>
-        <translation type="unfinished"></translation>
+        <translation>Drücken Sie auf einem Gerät des Haushalts „Gerät hinzufügen“. Es zeigt dann einen Code.</translation>
     </message>
     <message>
         <source>Paired with {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>Mit {name} gekoppelt</translation>
     </message>
 </context>
 <context>
     <name>Lending</name>
     <message>
         <source>Finishing one answer, then pausing (at most {time}).</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Antwort wird noch zu Ende gebracht, dann wird pausiert (höchstens {time}).</translation>
     </message>
     <message>
         <source>Lending {size} to {names}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleiht {size} an {names}.</translation>
     </message>
     <message>
         <source>Nothing is lent now.</source>
-        <translation type="unfinished"></translation>
+        <translation>Zurzeit ist nichts verliehen.</translation>
     </message>
     <message>
         <source>Paused by you until you resume it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Von Ihnen pausiert, bis Sie fortsetzen.</translation>
     </message>
     <message>
         <source>Paused by you until {time}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Von Ihnen pausiert bis {time}.</translation>
     </message>
     <message>
         <source>Ready. Others may use {size}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Bereit. Andere dürfen {size} nutzen.</translation>
     </message>
     <message>
         <source>Since {time}</source>
-        <translation type="unfinished"></translation>
+        <translation>Seit {time}</translation>
     </message>
     <message>
         <source>Stopped by you until you resume it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Von Ihnen angehalten, bis Sie fortsetzen.</translation>
     </message>
     <message>
         <source>Turned off. Nothing of this machine is lent.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ausgeschaltet. Von diesem Gerät wird nichts verliehen.</translation>
     </message>
     <message>
         <source>Your household does not let this machine lend.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ihr Haushalt lässt dieses Gerät nichts verleihen.</translation>
     </message>
     <message>
         <source>another machine</source>
-        <translation type="unfinished"></translation>
+        <translation>ein anderes Gerät</translation>
     </message>
     <message>
         <source>lending</source>
-        <translation type="unfinished"></translation>
+        <translation>verleiht</translation>
     </message>
     <message>
         <source>lends nothing</source>
-        <translation type="unfinished"></translation>
+        <translation>verleiht nichts</translation>
     </message>
     <message>
         <source>offline</source>
-        <translation type="unfinished"></translation>
+        <translation>offline</translation>
     </message>
     <message>
         <source>paused</source>
-        <translation type="unfinished"></translation>
+        <translation>pausiert</translation>
     </message>
     <message>
         <source>pausing</source>
-        <translation type="unfinished"></translation>
+        <translation>wird pausiert</translation>
     </message>
     <message>
         <source>ready</source>
-        <translation type="unfinished"></translation>
+        <translation>bereit</translation>
     </message>
     <message>
         <source>working</source>
-        <translation type="unfinished"></translation>
+        <translation>arbeitet</translation>
     </message>
 </context>
 <context>
     <name>Link</name>
     <message>
         <source>Copy address</source>
-        <translation type="unfinished"></translation>
+        <translation>Adresse kopieren</translation>
     </message>
     <message>
         <source>Open a link</source>
-        <translation type="unfinished"></translation>
+        <translation>Link öffnen</translation>
     </message>
     <message>
         <source>Open in the browser</source>
-        <translation type="unfinished"></translation>
+        <translation>Im Browser öffnen</translation>
     </message>
     <message>
         <source>This link comes from an answer and leads to:</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieser Link stammt aus einer Antwort und führt zu:</translation>
     </message>
 </context>
 <context>
     <name>Listing</name>
     <message>
         <source>Code</source>
-        <translation type="unfinished"></translation>
+        <translation>Code</translation>
     </message>
 </context>
 <context>
     <name>LoadSteps</name>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>Checking {model} with a known answer</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} wird mit einer bekannten Antwort geprüft</translation>
     </message>
     <message>
         <source>Loading {model}</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} wird geladen</translation>
     </message>
     <message>
         <source>Progress</source>
-        <translation type="unfinished"></translation>
+        <translation>Fortschritt</translation>
     </message>
     <message>
         <source>This file</source>
-        <translation type="unfinished"></translation>
+        <translation>Diese Datei</translation>
     </message>
 </context>
 <context>
     <name>Loading</name>
     <message>
         <source>Load it again</source>
-        <translation type="unfinished"></translation>
+        <translation>Erneut laden</translation>
     </message>
     <message>
         <source>{model} is unloaded; its memory is free again.</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} ist entladen; der Speicher ist wieder frei.</translation>
     </message>
 </context>
 <context>
     <name>LogModel</name>
     <message>
         <source>What happened</source>
-        <translation type="unfinished"></translation>
+        <translation>Was geschehen ist</translation>
     </message>
     <message>
         <source>When</source>
-        <translation type="unfinished"></translation>
+        <translation>Wann</translation>
     </message>
 </context>
 <context>
     <name>LogView</name>
     <message>
         <source>Answers</source>
-        <translation type="unfinished"></translation>
+        <translation>Antworten</translation>
     </message>
     <message>
         <source>Everything</source>
-        <translation type="unfinished"></translation>
+        <translation>Alles</translation>
     </message>
     <message>
         <source>Lending</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleih</translation>
     </message>
     <message>
         <source>Machines</source>
-        <translation type="unfinished"></translation>
+        <translation>Geräte</translation>
     </message>
     <message>
         <source>Models</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle</translation>
     </message>
     <message>
         <source>Models that come and go, machines, lending and answers are written down here, never a word of any text.</source>
-        <translation type="unfinished"></translation>
+        <translation>Hier steht, welche Modelle geladen und entladen wurden und was mit Geräten, Verleih und Antworten geschah. Von Ihren Texten steht hier nie ein Wort.</translation>
     </message>
     <message>
         <source>Nothing to show</source>
-        <translation type="unfinished"></translation>
+        <translation>Nichts anzuzeigen</translation>
     </message>
     <message>
         <source>Search the log</source>
-        <translation type="unfinished"></translation>
+        <translation>Protokoll durchsuchen</translation>
     </message>
     <message>
         <source>The app</source>
-        <translation type="unfinished"></translation>
+        <translation>Die App</translation>
     </message>
     <message>
         <source>The log</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Protokoll</translation>
     </message>
     <message>
         <source>Which entries</source>
-        <translation type="unfinished"></translation>
+        <translation>Welche Einträge</translation>
     </message>
     <message>
         <source>{model} answered with {tokens} tokens: the first after {first}, then {speed}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} hat mit {tokens} Token geantwortet: das erste nach {first}, dann {speed}.</translation>
     </message>
     <message>
         <source>{model} broke off an answer after {tokens} tokens.</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} hat eine Antwort nach {tokens} Token abgebrochen.</translation>
     </message>
     <message>
         <source>{model} was stopped after {tokens} tokens.</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} wurde nach {tokens} Token angehalten.</translation>
     </message>
 </context>
 <context>
     <name>MachineTable</name>
     <message>
         <source>Machines of the household</source>
-        <translation type="unfinished"></translation>
+        <translation>Geräte des Haushalts</translation>
     </message>
 </context>
 <context>
     <name>MachineTicks</name>
     <message>
         <source>Machines to use</source>
-        <translation type="unfinished"></translation>
+        <translation>Geräte, die genutzt werden</translation>
     </message>
     <message>
         <source>This machine holds the first and the last layers.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses Gerät hält die ersten und die letzten Schichten.</translation>
     </message>
     <message>
         <source>{name} (lends nothing now)</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} (verleiht zurzeit nichts)</translation>
     </message>
     <message>
         <source>{name} (lends {size})</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} (verleiht {size})</translation>
     </message>
     <message>
         <source>{name} (offline)</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} (offline)</translation>
     </message>
     <message>
         <source>{name} (this machine)</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} (dieses Gerät)</translation>
     </message>
 </context>
 <context>
     <name>MapView</name>
     <message>
         <source>Arrow keys choose a machine. The table has the same facts.</source>
-        <translation type="unfinished"></translation>
+        <translation>Mit den Pfeiltasten wählen Sie ein Gerät. In der Tabelle stehen dieselben Angaben.</translation>
     </message>
     <message>
         <source>Map of the household</source>
-        <translation type="unfinished"></translation>
+        <translation>Karte des Haushalts</translation>
     </message>
 </context>
 <context>
     <name>MemoryBars</name>
     <message>
         <source>KV cache</source>
-        <translation type="unfinished"></translation>
+        <translation>KV-Cache</translation>
     </message>
     <message>
         <source>Weights</source>
-        <translation type="unfinished"></translation>
+        <translation>Gewichte</translation>
     </message>
     <message>
         <source>Work</source>
-        <translation type="unfinished"></translation>
+        <translation>Rechnen</translation>
     </message>
     <message>
         <source>{needs} of {lends}</source>
-        <translation type="unfinished"></translation>
+        <translation>{needs} von {lends}</translation>
     </message>
 </context>
 <context>
     <name>MemoryCard</name>
     <message>
         <source>Always kept for you</source>
-        <translation type="unfinished"></translation>
+        <translation>Bleibt immer für Sie</translation>
     </message>
     <message>
         <source>Choose the limit for me</source>
-        <translation type="unfinished"></translation>
+        <translation>Grenze automatisch wählen</translation>
     </message>
     <message>
         <source>Free</source>
-        <translation type="unfinished"></translation>
+        <translation>Frei</translation>
     </message>
     <message>
         <source>Half of what is free when Poolhouse starts.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Hälfte dessen, was beim Start von Poolhouse frei ist.</translation>
     </message>
     <message>
         <source>Lend at most {size}</source>
-        <translation type="unfinished"></translation>
+        <translation>Höchstens {size} verleihen</translation>
     </message>
     <message>
         <source>Lent, unused</source>
-        <translation type="unfinished"></translation>
+        <translation>Verliehen, ungenutzt</translation>
     </message>
     <message>
         <source>Memory</source>
-        <translation type="unfinished"></translation>
+        <translation>Arbeitsspeicher</translation>
     </message>
     <message>
         <source>Memory lent at most</source>
-        <translation type="unfinished"></translation>
+        <translation>Höchstens verliehener Arbeitsspeicher</translation>
     </message>
     <message>
         <source>Memory of this machine</source>
-        <translation type="unfinished"></translation>
+        <translation>Arbeitsspeicher dieses Geräts</translation>
     </message>
     <message>
         <source>Other programs</source>
-        <translation type="unfinished"></translation>
+        <translation>Andere Programme</translation>
     </message>
     <message>
         <source>Used by others</source>
-        <translation type="unfinished"></translation>
+        <translation>Von anderen genutzt</translation>
     </message>
     <message>
         <source>Your own model</source>
-        <translation type="unfinished"></translation>
+        <translation>Ihr eigenes Modell</translation>
     </message>
     <message>
         <source>none</source>
-        <translation type="unfinished"></translation>
+        <translation>keiner</translation>
     </message>
     <message>
         <source>{size} in all</source>
-        <translation type="unfinished"></translation>
+        <translation>{size} insgesamt</translation>
     </message>
 </context>
 <context>
     <name>MessageDeeds</name>
     <message>
         <source>Copied</source>
-        <translation type="unfinished"></translation>
+        <translation>Kopiert</translation>
     </message>
     <message>
         <source>{title} (branch)</source>
-        <translation type="unfinished"></translation>
+        <translation>{title} (Zweig)</translation>
     </message>
 </context>
 <context>
     <name>MessageView</name>
     <message>
         <source>Answer</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Computed by</source>
-        <translation type="unfinished"></translation>
+        <translation>Antwort</translation>
     </message>
     <message>
         <source>Continue</source>
-        <translation type="unfinished"></translation>
+        <translation>Fortsetzen</translation>
     </message>
     <message>
         <source>Copy</source>
-        <translation type="unfinished"></translation>
+        <translation>Kopieren</translation>
     </message>
     <message>
         <source>Copy as Markdown</source>
-        <translation type="unfinished"></translation>
+        <translation>Als Markdown kopieren</translation>
     </message>
     <message>
-        <source>Cut: it reached the longest answer allowed. Continue goes on.</source>
-        <translation type="unfinished"></translation>
+        <source>Cut at the longest answer allowed. Press Continue for more.</source>
+        <translation>Die Antwort hat die größte erlaubte Länge erreicht. Drücken Sie „Fortsetzen“, um mehr zu lesen.</translation>
     </message>
     <message>
         <source>Edit</source>
-        <translation type="unfinished"></translation>
+        <translation>Bearbeiten</translation>
     </message>
     <message>
         <source>More</source>
-        <translation type="unfinished"></translation>
+        <translation>Mehr</translation>
     </message>
     <message>
         <source>New chat from here</source>
-        <translation type="unfinished"></translation>
+        <translation>Neuer Chat ab hier</translation>
     </message>
     <message>
         <source>Next version</source>
-        <translation type="unfinished"></translation>
+        <translation>Nächste Version</translation>
     </message>
     <message>
         <source>Regenerate</source>
-        <translation type="unfinished"></translation>
+        <translation>Neu antworten lassen</translation>
     </message>
     <message>
         <source>Save as a version</source>
-        <translation type="unfinished"></translation>
+        <translation>Als Version speichern</translation>
     </message>
     <message>
         <source>Select as text…</source>
-        <translation type="unfinished"></translation>
+        <translation>Als Text auswählen…</translation>
     </message>
     <message>
         <source>Send again</source>
-        <translation type="unfinished"></translation>
+        <translation>Erneut senden</translation>
     </message>
     <message>
-        <source>Stopped by you. Continue goes on.</source>
-        <translation type="unfinished"></translation>
+        <source>Stopped by you. Press Continue for more.</source>
+        <translation>Von Ihnen angehalten. Drücken Sie „Fortsetzen“, um mehr zu lesen.</translation>
     </message>
     <message>
         <source>Version before</source>
-        <translation type="unfinished"></translation>
+        <translation>Vorherige Version</translation>
     </message>
     <message>
         <source>Version {number} of {count}</source>
-        <translation type="unfinished"></translation>
+        <translation>Version {number} von {count}</translation>
     </message>
     <message>
         <source>You</source>
-        <translation type="unfinished"></translation>
+        <translation>Sie</translation>
     </message>
 </context>
 <context>
     <name>ModelList</name>
     <message>
         <source>All models</source>
-        <translation type="unfinished"></translation>
+        <translation>Alle Modelle</translation>
     </message>
     <message>
         <source>Catalogue</source>
-        <translation type="unfinished"></translation>
+        <translation>Katalog</translation>
     </message>
     <message>
         <source>File is gone</source>
-        <translation type="unfinished"></translation>
+        <translation>Datei fehlt</translation>
     </message>
     <message>
-        <source>Found in other apps</source>
-        <translation type="unfinished"></translation>
+        <source>Found in other apps: {count}</source>
+        <translation>In anderen Apps gefunden: {count}</translation>
     </message>
     <message>
         <source>Loaded</source>
-        <translation type="unfinished"></translation>
+        <translation>Geladen</translation>
     </message>
     <message>
         <source>Loading…</source>
-        <translation type="unfinished"></translation>
+        <translation>Wird geladen…</translation>
     </message>
     <message>
         <source>Lost</source>
-        <translation type="unfinished"></translation>
+        <translation>Ausgefallen</translation>
     </message>
     <message>
         <source>Models</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle</translation>
     </message>
     <message>
         <source>No model matches</source>
-        <translation type="unfinished"></translation>
+        <translation>Kein Modell passt zur Suche</translation>
+    </message>
+    <message>
+        <source>No models to show yet</source>
+        <translation>Noch keine Modelle zu zeigen</translation>
     </message>
     <message>
         <source>Nothing found on Hugging Face</source>
-        <translation type="unfinished"></translation>
+        <translation>Auf Hugging Face nichts gefunden</translation>
     </message>
     <message>
         <source>Nothing here fits the memory that is lent now.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nichts hier passt in den Speicher, der zurzeit verliehen wird.</translation>
     </message>
     <message>
         <source>Nothing here is called so. Search online for it, or show all models.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nichts hier heißt so. Suchen Sie online danach oder zeigen Sie alle Modelle an.</translation>
     </message>
     <message>
         <source>On Hugging Face</source>
-        <translation type="unfinished"></translation>
+        <translation>Auf Hugging Face</translation>
     </message>
     <message>
         <source>On this computer</source>
-        <translation type="unfinished"></translation>
+        <translation>Auf diesem Computer</translation>
     </message>
     <message>
         <source>Search Hugging Face for “{words}”</source>
-        <translation type="unfinished"></translation>
+        <translation>Auf Hugging Face nach „{words}“ suchen</translation>
     </message>
     <message>
         <source>Search models</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle suchen</translation>
     </message>
     <message>
         <source>Searching huggingface.co… Stop</source>
-        <translation type="unfinished"></translation>
+        <translation>huggingface.co wird durchsucht… Anhalten</translation>
     </message>
     <message>
         <source>Show all</source>
-        <translation type="unfinished"></translation>
+        <translation>Alle anzeigen</translation>
+    </message>
+    <message>
+        <source>They appear as soon as the background service runs.</source>
+        <translation>Sie erscheinen, sobald der Hintergrunddienst läuft.</translation>
     </message>
     <message>
         <source>What fits</source>
-        <translation type="unfinished"></translation>
+        <translation>Was passt</translation>
     </message>
     <message>
         <source>Which models</source>
-        <translation type="unfinished"></translation>
+        <translation>Welche Modelle</translation>
     </message>
 </context>
 <context>
     <name>Models</name>
     <message>
         <source>Access token for Hugging Face</source>
-        <translation type="unfinished"></translation>
+        <translation>Zugriffstoken für Hugging Face</translation>
     </message>
     <message>
         <source>Asking {source}</source>
-        <translation type="unfinished"></translation>
+        <translation>{source} wird gefragt</translation>
     </message>
     <message>
         <source>Checking the bytes, {amounts}</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Daten werden geprüft, {amounts}</translation>
     </message>
     <message>
         <source>Checking the file</source>
-        <translation type="unfinished"></translation>
+        <translation>Prüft die Datei</translation>
     </message>
     <message>
         <source>Copying its layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Schichten werden kopiert</translation>
     </message>
     <message>
         <source>Delete {size}</source>
-        <translation type="unfinished"></translation>
+        <translation>{size} löschen</translation>
     </message>
     <message>
         <source>Download</source>
-        <translation type="unfinished"></translation>
+        <translation>Herunterladen</translation>
     </message>
     <message>
         <source>Download {size}</source>
-        <translation type="unfinished"></translation>
+        <translation>{size} herunterladen</translation>
     </message>
     <message>
         <source>Downloaded and checked</source>
-        <translation type="unfinished"></translation>
+        <translation>Heruntergeladen und geprüft</translation>
     </message>
     <message>
         <source>Downloading…</source>
-        <translation type="unfinished"></translation>
+        <translation>Wird heruntergeladen…</translation>
     </message>
     <message>
         <source>Empty</source>
-        <translation type="unfinished"></translation>
+        <translation>Leer</translation>
     </message>
     <message>
         <source>Fits</source>
-        <translation type="unfinished"></translation>
+        <translation>Passt</translation>
     </message>
     <message>
         <source>Fits with a smaller context</source>
-        <translation type="unfinished"></translation>
+        <translation>Passt mit kleinerem Kontext</translation>
     </message>
     <message>
-        <source>Fits with smaller context</source>
-        <translation type="unfinished"></translation>
+        <source>Fits with {count} tokens</source>
+        <translation>Passt mit {count} Token</translation>
     </message>
     <message>
         <source>Folders</source>
-        <translation type="unfinished"></translation>
+        <translation>Ordner</translation>
     </message>
     <message>
         <source>Gated models</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle mit beschränktem Zugang</translation>
     </message>
     <message>
         <source>Layers for other machines</source>
-        <translation type="unfinished"></translation>
+        <translation>Schichten für andere Geräte</translation>
     </message>
     <message>
         <source>Load</source>
-        <translation type="unfinished"></translation>
+        <translation>Laden</translation>
     </message>
     <message>
         <source>Load again</source>
-        <translation type="unfinished"></translation>
+        <translation>Erneut laden</translation>
     </message>
     <message>
         <source>Load with these settings</source>
-        <translation type="unfinished"></translation>
+        <translation>Mit diesen Einstellungen laden</translation>
     </message>
     <message>
         <source>Loaded</source>
-        <translation type="unfinished"></translation>
+        <translation>Geladen</translation>
     </message>
     <message>
         <source>Loading its layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Schichten werden geladen</translation>
     </message>
     <message>
         <source>Measuring</source>
-        <translation type="unfinished"></translation>
+        <translation>Messung läuft</translation>
     </message>
     <message>
         <source>Models</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle</translation>
     </message>
     <message>
         <source>Only for models whose makers ask who downloads them. None is saved.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nur für Modelle, deren Hersteller wissen wollen, wer sie herunterlädt. Es ist keines gespeichert.</translation>
     </message>
     <message>
         <source>Open</source>
-        <translation type="unfinished"></translation>
+        <translation>Öffnen</translation>
     </message>
     <message>
         <source>Open chat</source>
-        <translation type="unfinished"></translation>
+        <translation>Chat öffnen</translation>
     </message>
     <message>
         <source>Open the folder</source>
-        <translation type="unfinished"></translation>
+        <translation>Ordner öffnen</translation>
     </message>
     <message>
         <source>Paused at {amounts}</source>
-        <translation type="unfinished"></translation>
+        <translation>Pausiert bei {amounts}</translation>
     </message>
     <message>
         <source>Preparing its layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Schichten werden vorbereitet</translation>
     </message>
     <message>
         <source>Remove</source>
-        <translation type="unfinished"></translation>
+        <translation>Entfernen</translation>
     </message>
     <message>
         <source>Remove from the list</source>
-        <translation type="unfinished"></translation>
+        <translation>Aus der Liste entfernen</translation>
     </message>
     <message>
         <source>Remove the access token</source>
-        <translation type="unfinished"></translation>
+        <translation>Zugriffstoken entfernen</translation>
     </message>
     <message>
         <source>Save</source>
-        <translation type="unfinished"></translation>
+        <translation>Speichern</translation>
     </message>
     <message>
         <source>Save the access token</source>
-        <translation type="unfinished"></translation>
+        <translation>Zugriffstoken speichern</translation>
     </message>
     <message>
         <source>Saved</source>
-        <translation type="unfinished"></translation>
+        <translation>Gespeichert</translation>
     </message>
     <message>
         <source>Show it</source>
-        <translation type="unfinished"></translation>
+        <translation>Anzeigen</translation>
     </message>
     <message>
         <source>Tight</source>
-        <translation type="unfinished"></translation>
+        <translation>Knapp</translation>
     </message>
     <message>
         <source>Too big</source>
-        <translation type="unfinished"></translation>
+        <translation>Zu groß</translation>
     </message>
     <message>
         <source>Too big by {size}</source>
-        <translation type="unfinished"></translation>
+        <translation>Um {size} zu groß</translation>
     </message>
     <message>
         <source>Try anyway</source>
-        <translation type="unfinished"></translation>
+        <translation>Trotzdem versuchen</translation>
     </message>
     <message>
         <source>Unload</source>
-        <translation type="unfinished"></translation>
+        <translation>Entladen</translation>
     </message>
     <message>
         <source>Use this file</source>
-        <translation type="unfinished"></translation>
+        <translation>Diese Datei verwenden</translation>
     </message>
     <message>
         <source>Waits for its turn</source>
-        <translation type="unfinished"></translation>
+        <translation>Wartet, bis es an der Reihe ist</translation>
     </message>
     <message>
         <source>Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} are lent now.</source>
-        <translation type="unfinished"></translation>
+        <translation>Gewichte {weights} + KV-Cache {kv} + Speicher zum Rechnen {work} = {needs}; zurzeit sind {lends} verliehen.</translation>
     </message>
     <message>
         <source>Weights {weights} + KV cache {kv} for {tokens} tokens + work memory {work} = {needs} of {lends} lent now.</source>
-        <translation type="unfinished"></translation>
+        <translation>Gewichte {weights} + KV-Cache {kv} für {tokens} Token + Speicher zum Rechnen {work} = {needs} von {lends}, die zurzeit verliehen sind.</translation>
     </message>
     <message>
         <source>Working</source>
-        <translation type="unfinished"></translation>
+        <translation>Arbeitet</translation>
     </message>
     <message>
         <source>Your models</source>
-        <translation type="unfinished"></translation>
+        <translation>Ihre Modelle</translation>
     </message>
     <message>
         <source>estimate</source>
-        <translation type="unfinished"></translation>
+        <translation>geschätzt</translation>
     </message>
     <message>
         <source>from {source}</source>
-        <translation type="unfinished"></translation>
+        <translation>von {source}</translation>
     </message>
     <message>
         <source>only {size} to spare</source>
-        <translation type="unfinished"></translation>
+        <translation>nur {size} übrig</translation>
     </message>
     <message>
         <source>small, for learning the app</source>
-        <translation type="unfinished"></translation>
+        <translation>klein, zum Kennenlernen der App</translation>
     </message>
     <message>
         <source>weights {weights} + KV {kv} + work {work}, {left} left</source>
-        <translation type="unfinished"></translation>
+        <translation>Gewichte {weights} + KV {kv} + Rechnen {work}, {left} übrig</translation>
     </message>
     <message>
         <source>{count} B parameters</source>
-        <translation type="unfinished"></translation>
+        <translation>{count} Mrd. Parameter</translation>
     </message>
     <message>
         <source>{count} downloads</source>
-        <translation type="unfinished"></translation>
+        <translation>{count} Downloads</translation>
     </message>
     <message>
         <source>{count} tokens</source>
-        <translation type="unfinished"></translation>
+        <translation>{count} Token</translation>
     </message>
     <message>
         <source>{done} of {total}</source>
-        <translation type="unfinished"></translation>
+        <translation>{done} von {total}</translation>
     </message>
     <message>
         <source>{free} are free on this disk.</source>
-        <translation type="unfinished"></translation>
+        <translation>Auf diesem Datenträger sind {free} frei.</translation>
     </message>
     <message>
         <source>{quantisation} fits</source>
-        <translation type="unfinished"></translation>
+        <translation>{quantisation} passt</translation>
     </message>
     <message>
         <source>{size} to spare</source>
-        <translation type="unfinished"></translation>
+        <translation>{size} übrig</translation>
     </message>
     <message>
         <source>{time} left</source>
-        <translation type="unfinished"></translation>
+        <translation>noch {time}</translation>
     </message>
 </context>
 <context>
     <name>ModelsPage</name>
     <message>
         <source>Add a machine</source>
-        <translation type="unfinished"></translation>
+        <translation>Gerät hinzufügen</translation>
     </message>
     <message>
         <source>GGUF models (*.gguf)</source>
-        <translation type="unfinished"></translation>
+        <translation>GGUF-Modelle (*.gguf)</translation>
     </message>
     <message>
         <source>Import a file…</source>
-        <translation type="unfinished"></translation>
+        <translation>Datei importieren…</translation>
     </message>
     <message>
         <source>Import a model</source>
-        <translation type="unfinished"></translation>
+        <translation>Modell importieren</translation>
     </message>
     <message>
         <source>Models</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle</translation>
     </message>
     <message>
         <source>No larger model fits the memory that is lent now. Add a machine, or lend more.</source>
-        <translation type="unfinished"></translation>
+        <translation>Kein größeres Modell passt in den Speicher, der zurzeit verliehen wird. Fügen Sie ein Gerät hinzu oder verleihen Sie mehr.</translation>
     </message>
     <message>
         <source>Show it</source>
-        <translation type="unfinished"></translation>
+        <translation>Anzeigen</translation>
+    </message>
+    <message>
+        <source>Use a smaller context</source>
+        <translation>Kleineren Kontext verwenden</translation>
     </message>
     <message>
         <source>{model} is ready.</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} ist bereit.</translation>
     </message>
     <message>
         <source>{name} is downloaded and checked.</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} ist heruntergeladen und geprüft.</translation>
     </message>
 </context>
 <context>
     <name>Moments</name>
     <message>
         <source>Yesterday {time}</source>
-        <translation type="unfinished"></translation>
+        <translation>Gestern {time}</translation>
     </message>
 </context>
 <context>
     <name>NameStep</name>
     <message>
         <source>Name of this computer</source>
-        <translation type="unfinished"></translation>
+        <translation>Name dieses Computers</translation>
     </message>
     <message>
         <source>One moment…</source>
-        <translation type="unfinished"></translation>
+        <translation>Einen Moment…</translation>
     </message>
     <message>
         <source>The computers of your home run one language model together. Nothing you write leaves them.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Computer in Ihrem Zuhause führen gemeinsam ein Sprachmodell aus. Nichts, was Sie schreiben, verlässt sie.</translation>
     </message>
     <message>
         <source>Welcome to Poolhouse</source>
-        <translation type="unfinished"></translation>
+        <translation>Willkommen bei Poolhouse</translation>
     </message>
     <message>
         <source>Your other computers see this name. It says nothing about who you are.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ihre anderen Computer sehen diesen Namen. Er verrät nicht, wer Sie sind.</translation>
+    </message>
+</context>
+<context>
+    <name>NarrowNotice</name>
+    <message>
+        <source>Close this notice</source>
+        <translation>Diesen Hinweis schließen</translation>
     </message>
 </context>
 <context>
     <name>Nearby</name>
     <message>
         <source>A machine at {address}</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Gerät unter {address}</translation>
     </message>
     <message>
         <source>Nearby, not of this household</source>
-        <translation type="unfinished"></translation>
+        <translation>In der Nähe, nicht aus diesem Haushalt</translation>
     </message>
     <message numerus="yes">
         <source>and %n more</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>und %n weiteres</numerusform>
+            <numerusform>und %n weitere</numerusform>
         </translation>
     </message>
     <message>
         <source>{name} lets a machine in</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} nimmt ein Gerät auf</translation>
     </message>
 </context>
 <context>
     <name>Network</name>
     <message>
         <source>Address</source>
-        <translation type="unfinished"></translation>
+        <translation>Adresse</translation>
     </message>
     <message>
         <source>Any free one</source>
-        <translation type="unfinished"></translation>
+        <translation>Beliebiger freier</translation>
     </message>
     <message>
         <source>By multicast in your network. Off: machines are reached by address only.</source>
-        <translation type="unfinished"></translation>
+        <translation>Per Multicast in Ihrem Netzwerk. Aus: Geräte sind nur über ihre Adresse erreichbar.</translation>
     </message>
     <message>
         <source>Copy</source>
-        <translation type="unfinished"></translation>
+        <translation>Kopieren</translation>
     </message>
     <message>
         <source>Copy the address</source>
-        <translation type="unfinished"></translation>
+        <translation>Adresse kopieren</translation>
     </message>
     <message>
         <source>Default: any free one, and then always the same</source>
-        <translation type="unfinished"></translation>
+        <translation>Standard: ein beliebiger freier, danach immer derselbe</translation>
     </message>
     <message>
         <source>Default: on</source>
-        <translation type="unfinished"></translation>
+        <translation>Standard: ein</translation>
     </message>
     <message>
         <source>Find machines nearby</source>
-        <translation type="unfinished"></translation>
+        <translation>Geräte in der Nähe finden</translation>
     </message>
     <message>
         <source>For a router or firewall that wants a fixed one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Für einen Router oder eine Firewall, die einen festen Port brauchen.</translation>
     </message>
     <message>
         <source>For one that is not found by itself. Its own page Settings, Network shows the address.</source>
-        <translation type="unfinished"></translation>
+        <translation>Für ein Gerät, das nicht von selbst gefunden wird. Seine Adresse steht auf jenem Gerät unter Einstellungen, Netzwerk.</translation>
     </message>
     <message>
         <source>Interfaces ethernet wi-fi vpn cable virtual</source>
-        <translation type="unfinished"></translation>
+        <translation>Schnittstellen Ethernet WLAN Wi-Fi VPN Kabel virtuell</translation>
     </message>
     <message>
         <source>Interfaces of this computer</source>
-        <translation type="unfinished"></translation>
+        <translation>Schnittstellen dieses Computers</translation>
     </message>
     <message>
         <source>Name of this machine</source>
-        <translation type="unfinished"></translation>
+        <translation>Name dieses Geräts</translation>
     </message>
     <message>
         <source>Network</source>
-        <translation type="unfinished"></translation>
+        <translation>Netzwerk</translation>
     </message>
     <message>
         <source>Other machines</source>
-        <translation type="unfinished"></translation>
+        <translation>Andere Geräte</translation>
     </message>
     <message>
         <source>Port</source>
-        <translation type="unfinished"></translation>
+        <translation>Port</translation>
     </message>
     <message>
         <source>Reach a machine by its address</source>
-        <translation type="unfinished"></translation>
+        <translation>Gerät über seine Adresse erreichen</translation>
     </message>
     <message>
         <source>Rename</source>
-        <translation type="unfinished"></translation>
+        <translation>Umbenennen</translation>
     </message>
     <message>
         <source>Saved. It counts once the background service starts anew.</source>
-        <translation type="unfinished"></translation>
+        <translation>Gespeichert. Es gilt, sobald der Hintergrunddienst neu startet.</translation>
     </message>
     <message>
         <source>The address was copied.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Adresse wurde kopiert.</translation>
     </message>
     <message>
         <source>The others see it. Never your login name.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die anderen sehen ihn. Es ist nie Ihr Anmeldename.</translation>
     </message>
     <message>
         <source>This machine is called {name} now.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses Gerät heißt jetzt {name}.</translation>
     </message>
     <message>
         <source>Where the other machines reach this one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Hier erreichen die anderen Geräte dieses Gerät.</translation>
     </message>
 </context>
 <context>
     <name>Notice</name>
     <message>
         <source>Close this notice</source>
-        <translation type="unfinished"></translation>
+        <translation>Diesen Hinweis schließen</translation>
     </message>
 </context>
 <context>
     <name>Now</name>
     <message numerus="yes">
         <source>%n question(s) waiting</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Frage wartet</numerusform>
+            <numerusform>%n Fragen warten</numerusform>
         </translation>
     </message>
     <message>
+        <source>Downloading {model}</source>
+        <translation>{model} wird heruntergeladen</translation>
+    </message>
+    <message>
         <source>Loading {model}</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} wird geladen</translation>
     </message>
     <message>
         <source>Sending layers of {model} to {machine}</source>
-        <translation type="unfinished"></translation>
+        <translation>Schichten von {model} werden an {machine} gesendet</translation>
     </message>
     <message>
         <source>This machine holds layers for {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses Gerät hält Schichten für {name}</translation>
     </message>
     <message>
         <source>{done} of {total}</source>
-        <translation type="unfinished"></translation>
+        <translation>{done} von {total}</translation>
     </message>
     <message>
         <source>{machine} loads its layers of {model}</source>
-        <translation type="unfinished"></translation>
+        <translation>{machine} lädt seine Schichten von {model}</translation>
     </message>
     <message>
         <source>{machine} prepares its layers of {model}</source>
-        <translation type="unfinished"></translation>
+        <translation>{machine} bereitet seine Schichten von {model} vor</translation>
     </message>
     <message>
         <source>{model} reads a question</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} liest eine Frage</translation>
     </message>
     <message>
         <source>{model} writes an answer</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} schreibt eine Antwort</translation>
+    </message>
+    <message>
+        <source>{time} left</source>
+        <translation>noch {time}</translation>
     </message>
     <message>
         <source>{tokens} tokens</source>
-        <translation type="unfinished"></translation>
+        <translation>{tokens} Token</translation>
     </message>
 </context>
 <context>
     <name>NowCard</name>
     <message>
         <source>Nothing runs just now.</source>
-        <translation type="unfinished"></translation>
+        <translation>Gerade läuft nichts.</translation>
     </message>
     <message>
         <source>Now</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt</translation>
     </message>
 </context>
 <context>
     <name>Overview</name>
     <message>
         <source>Answers</source>
-        <translation type="unfinished"></translation>
+        <translation>Antworten</translation>
     </message>
     <message>
         <source>Ask something, and here stands what each machine did for the answer.</source>
-        <translation type="unfinished"></translation>
+        <translation>Stellen Sie eine Frage. Danach steht hier, was jedes Gerät zur Antwort beigetragen hat.</translation>
     </message>
     <message>
         <source>Forecast against fact</source>
-        <translation type="unfinished"></translation>
+        <translation>Prognose und Wirklichkeit</translation>
     </message>
     <message>
         <source>Lent to others</source>
-        <translation type="unfinished"></translation>
+        <translation>An andere verliehen</translation>
     </message>
     <message>
         <source>No answers yet</source>
-        <translation type="unfinished"></translation>
+        <translation>Noch keine Antworten</translation>
     </message>
     <message>
         <source>Nothing to compare yet: after an answer of some length, made while nobody else asked, its forecast stands here beside what was measured.</source>
-        <translation type="unfinished"></translation>
+        <translation>Noch gibt es nichts zu vergleichen: Nach einer längeren Antwort, während der sonst niemand gefragt hat, steht hier ihre Prognose neben dem, was gemessen wurde.</translation>
     </message>
     <message>
         <source>Open the chat</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Chat öffnen</translation>
     </message>
     <message>
         <source>Other machines have not used this one yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>Andere Geräte haben dieses noch nicht benutzt.</translation>
     </message>
     <message>
         <source>Since {day} others had layers here for {time}. {tokens} token positions were computed for them; {size} went in and out.</source>
-        <translation type="unfinished"></translation>
+        <translation>Seit {day} hatten andere hier {time} lang Schichten. Für sie wurden {tokens} Token-Positionen berechnet; {size} gingen hinein und hinaus.</translation>
     </message>
     <message>
         <source>Where the time went: {seconds} for {tokens} tokens</source>
-        <translation type="unfinished"></translation>
+        <translation>Wohin die Zeit ging: {seconds} für {tokens} Token</translation>
     </message>
     <message>
         <source>computes, with the way there and back</source>
-        <translation type="unfinished"></translation>
+        <translation>rechnet, mit Hin- und Rückweg</translation>
     </message>
     <message>
         <source>first token</source>
-        <translation type="unfinished"></translation>
+        <translation>erstes Token</translation>
     </message>
     <message>
         <source>reads</source>
-        <translation type="unfinished"></translation>
+        <translation>liest</translation>
     </message>
     <message>
         <source>speed</source>
-        <translation type="unfinished"></translation>
+        <translation>Geschwindigkeit</translation>
     </message>
     <message>
         <source>waits</source>
-        <translation type="unfinished"></translation>
+        <translation>wartet</translation>
     </message>
     <message>
         <source>writes</source>
-        <translation type="unfinished"></translation>
+        <translation>schreibt</translation>
     </message>
     <message>
         <source>{seconds} for {tokens} tokens; the bars hold other answers&apos; work too</source>
-        <translation type="unfinished"></translation>
+        <translation>{seconds} für {tokens} Token; die Balken enthalten auch die Arbeit für andere Antworten</translation>
     </message>
 </context>
 <context>
     <name>PairStep</name>
     <message>
         <source>Add a machine…</source>
-        <translation type="unfinished"></translation>
+        <translation>Gerät hinzufügen…</translation>
     </message>
     <message>
         <source>Do you have another computer?</source>
-        <translation type="unfinished"></translation>
+        <translation>Haben Sie noch einen Computer?</translation>
     </message>
     <message>
         <source>Join a household…</source>
-        <translation type="unfinished"></translation>
+        <translation>Einem Haushalt beitreten…</translation>
     </message>
     <message>
         <source>Paired with {names}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Gekoppelt mit {names}.</translation>
     </message>
     <message>
         <source>Poolhouse runs on another one already</source>
-        <translation type="unfinished"></translation>
+        <translation>Poolhouse läuft schon auf einem anderen</translation>
     </message>
     <message>
         <source>Press “Add a machine” there, and type its code here.</source>
-        <translation type="unfinished"></translation>
+        <translation>Drücken Sie dort „Gerät hinzufügen“, und geben Sie den Code von dort hier ein.</translation>
     </message>
     <message>
         <source>Shows a code to type on the other computer.</source>
-        <translation type="unfinished"></translation>
+        <translation>Zeigt einen Code, den Sie auf dem anderen Computer eingeben.</translation>
     </message>
     <message>
         <source>This is the first one</source>
-        <translation type="unfinished"></translation>
+        <translation>Dies ist der erste</translation>
     </message>
     <message>
         <source>Together they hold larger models. You can also add it later, on the page Pool.</source>
-        <translation type="unfinished"></translation>
+        <translation>Zusammen fassen sie größere Modelle. Sie können ihn auch später hinzufügen, auf der Seite „Pool“.</translation>
     </message>
 </context>
 <context>
     <name>PoolPage</name>
     <message>
         <source>Add a machine</source>
-        <translation type="unfinished"></translation>
+        <translation>Gerät hinzufügen</translation>
     </message>
     <message>
-        <source>Add another machine, and both hold larger models together than each alone.</source>
-        <translation type="unfinished"></translation>
+        <source>Add another machine, and together they hold larger models.</source>
+        <translation>Fügen Sie ein weiteres Gerät hinzu, dann fassen beide zusammen größere Modelle.</translation>
     </message>
     <message>
         <source>Join a household</source>
-        <translation type="unfinished"></translation>
+        <translation>Einem Haushalt beitreten</translation>
     </message>
     <message>
         <source>Models of up to {size} fit on it today.</source>
-        <translation type="unfinished"></translation>
+        <translation>Heute passen Modelle bis {size} darauf.</translation>
     </message>
     <message>
         <source>Only this machine so far</source>
-        <translation type="unfinished"></translation>
+        <translation>Bisher nur dieses Gerät</translation>
     </message>
     <message>
         <source>Pool</source>
-        <translation type="unfinished"></translation>
+        <translation>Pool</translation>
+    </message>
+    <message>
+        <source>Settings</source>
+        <translation>Einstellungen</translation>
     </message>
     <message>
         <source>Test links</source>
-        <translation type="unfinished"></translation>
+        <translation>Verbindungen testen</translation>
     </message>
     <message>
         <source>Testing…</source>
-        <translation type="unfinished"></translation>
+        <translation>Wird geprüft…</translation>
     </message>
     <message>
         <source>The household is shown as soon as it answers.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Haushalt wird angezeigt, sobald der Hintergrunddienst antwortet.</translation>
     </message>
     <message>
         <source>Waiting for the background service</source>
-        <translation type="unfinished"></translation>
+        <translation>Warten auf den Hintergrunddienst</translation>
+    </message>
+    <message>
+        <source>Why can it not see my other computer?</source>
+        <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
 </context>
 <context>
     <name>Presets</name>
     <message>
         <source>Always the same</source>
-        <translation type="unfinished"></translation>
+        <translation>Immer gleich</translation>
     </message>
     <message>
         <source>Answer briefly and clearly. Say so when you do not know.</source>
-        <translation type="unfinished"></translation>
+        <translation>Antworte kurz und klar. Sage es, wenn du etwas nicht weißt.</translation>
     </message>
     <message>
         <source>Balanced</source>
-        <translation type="unfinished"></translation>
+        <translation>Ausgewogen</translation>
     </message>
     <message>
         <source>Creative</source>
-        <translation type="unfinished"></translation>
+        <translation>Kreativ</translation>
     </message>
     <message>
         <source>Editing a text</source>
-        <translation type="unfinished"></translation>
+        <translation>Einen Text überarbeiten</translation>
     </message>
     <message>
         <source>Explain simply</source>
-        <translation type="unfinished"></translation>
+        <translation>Einfach erklären</translation>
     </message>
     <message>
         <source>Explain so that somebody who is new to the subject understands it. Use short sentences and an example.</source>
-        <translation type="unfinished"></translation>
+        <translation>Erkläre so, dass auch jemand es versteht, für den das Thema neu ist. Verwende kurze Sätze und ein Beispiel.</translation>
     </message>
     <message>
         <source>Helpful and brief</source>
-        <translation type="unfinished"></translation>
+        <translation>Hilfreich und kurz</translation>
     </message>
     <message>
         <source>Improve spelling, grammar and style. Keep the meaning and the language. Show the text, then what you changed.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verbessere Rechtschreibung, Grammatik und Stil. Behalte Sinn und Sprache bei. Zeige den Text und danach, was du geändert hast.</translation>
     </message>
     <message>
         <source>Precise</source>
-        <translation type="unfinished"></translation>
+        <translation>Genau</translation>
     </message>
     <message>
         <source>Programming</source>
-        <translation type="unfinished"></translation>
+        <translation>Programmieren</translation>
     </message>
     <message>
         <source>You help with programming. Show complete, working code and say how to run it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Du hilfst beim Programmieren. Zeige vollständigen Code, der funktioniert, und sage, wie man ihn ausführt.</translation>
     </message>
 </context>
 <context>
     <name>Privacy</name>
     <message numerus="yes">
         <source>%n connected now</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n jetzt verbunden</numerusform>
+            <numerusform>%n jetzt verbunden</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n download(s) now</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Download läuft</numerusform>
+            <numerusform>%n Downloads laufen</numerusform>
         </translation>
     </message>
     <message>
         <source>Access token for Hugging Face</source>
-        <translation type="unfinished"></translation>
+        <translation>Zugriffstoken für Hugging Face</translation>
     </message>
     <message>
         <source>Announces that a Poolhouse is here, without a name, so that others find it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Gibt ohne einen Namen bekannt, dass hier ein Poolhouse ist, damit andere es finden.</translation>
     </message>
     <message>
         <source>Chats</source>
-        <translation type="unfinished"></translation>
+        <translation>Chats</translation>
     </message>
     <message>
         <source>Connections it does not make</source>
-        <translation type="unfinished"></translation>
+        <translation>Verbindungen, die sie nicht aufbaut</translation>
     </message>
     <message>
         <source>Connections this app makes</source>
-        <translation type="unfinished"></translation>
+        <translation>Verbindungen, die diese App aufbaut</translation>
     </message>
     <message>
         <source>Encrypted, and only with those that were paired by a code.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verschlüsselt, und nur mit Geräten, die mit einem Code gekoppelt wurden.</translation>
     </message>
     <message>
         <source>Key of this machine</source>
-        <translation type="unfinished"></translation>
+        <translation>Schlüssel dieses Geräts</translation>
     </message>
     <message>
         <source>Machines of your household</source>
-        <translation type="unfinished"></translation>
+        <translation>Geräte Ihres Haushalts</translation>
     </message>
     <message>
         <source>No check for updates</source>
-        <translation type="unfinished"></translation>
+        <translation>Keine Suche nach Updates</translation>
     </message>
     <message>
         <source>No telemetry</source>
-        <translation type="unfinished"></translation>
+        <translation>Keine Telemetrie</translation>
     </message>
     <message>
         <source>Nobody is told what you do, how often, or that you use this app.</source>
-        <translation type="unfinished"></translation>
+        <translation>Niemand erfährt, was Sie tun, wie oft, oder dass Sie diese App benutzen.</translation>
     </message>
     <message>
         <source>None saved</source>
-        <translation type="unfinished"></translation>
+        <translation>Keines gespeichert</translation>
     </message>
     <message>
         <source>None yet</source>
-        <translation type="unfinished"></translation>
+        <translation>Noch keine</translation>
     </message>
     <message>
         <source>Not connected now</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt nicht verbunden</translation>
     </message>
     <message>
         <source>Off</source>
-        <translation type="unfinished"></translation>
+        <translation>Aus</translation>
     </message>
     <message>
         <source>On</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein</translation>
     </message>
     <message>
         <source>On this computer</source>
-        <translation type="unfinished"></translation>
+        <translation>Auf diesem Computer</translation>
     </message>
     <message>
         <source>Only when you search for a model there or download one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nur, wenn Sie dort ein Modell suchen oder herunterladen.</translation>
     </message>
     <message>
         <source>Poolhouse never asks for newer versions.</source>
-        <translation type="unfinished"></translation>
+        <translation>Poolhouse fragt nie nach neueren Versionen.</translation>
     </message>
     <message>
         <source>Privacy</source>
-        <translation type="unfinished"></translation>
+        <translation>Datenschutz</translation>
     </message>
     <message>
         <source>Where it is kept</source>
-        <translation type="unfinished"></translation>
+        <translation>Wo es aufbewahrt wird</translation>
     </message>
     <message>
         <source>Your network</source>
-        <translation type="unfinished"></translation>
+        <translation>Ihr Netzwerk</translation>
     </message>
     <message>
         <source>huggingface.co</source>
-        <translation type="unfinished"></translation>
+        <translation>huggingface.co</translation>
     </message>
 </context>
 <context>
     <name>ProgramsEditor</name>
     <message>
         <source>Add</source>
-        <translation type="unfinished"></translation>
+        <translation>Hinzufügen</translation>
     </message>
     <message>
         <source>Lending resumes when they are closed.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Verleih geht weiter, wenn sie geschlossen sind.</translation>
     </message>
     <message>
         <source>Name of a program</source>
-        <translation type="unfinished"></translation>
+        <translation>Name eines Programms</translation>
     </message>
     <message>
         <source>No program is listed. Add a game, or whatever needs the machine.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Liste ist leer. Fügen Sie ein Spiel hinzu oder was sonst das Gerät braucht.</translation>
     </message>
     <message>
         <source>Program to add</source>
-        <translation type="unfinished"></translation>
+        <translation>Programm zum Hinzufügen</translation>
     </message>
     <message>
         <source>Remove {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} entfernen</translation>
     </message>
     <message>
         <source>The list is full. Remove one to add another.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Liste ist voll. Entfernen Sie ein Programm, um ein anderes hinzuzufügen.</translation>
     </message>
     <message>
         <source>While these programs run</source>
-        <translation type="unfinished"></translation>
+        <translation>Während diese Programme laufen</translation>
     </message>
     <message>
         <source>not running</source>
-        <translation type="unfinished"></translation>
+        <translation>läuft nicht</translation>
     </message>
     <message>
         <source>running now</source>
-        <translation type="unfinished"></translation>
+        <translation>läuft gerade</translation>
     </message>
 </context>
 <context>
     <name>Reaching</name>
     <message>
         <source>All machines of your household are connected.</source>
-        <translation type="unfinished"></translation>
+        <translation>Alle Geräte Ihres Haushalts sind verbunden.</translation>
     </message>
     <message>
         <source>Join a household…</source>
-        <translation type="unfinished"></translation>
+        <translation>Einem Haushalt beitreten…</translation>
     </message>
 </context>
 <context>
     <name>ReadyStep</name>
     <message>
         <source>A small model for learning the app is built in. Ask it how Poolhouse works; for everything else, load a larger one on the page Models.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein kleines Modell, mit dem Sie die App kennenlernen, ist eingebaut. Fragen Sie es, wie Poolhouse funktioniert; für alles andere laden Sie auf der Seite „Modelle“ ein größeres.</translation>
     </message>
     <message>
         <source>Ask the Guide</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Guide fragen</translation>
     </message>
     <message>
         <source>Finish</source>
-        <translation type="unfinished"></translation>
+        <translation>Fertig</translation>
     </message>
     <message>
         <source>Ready</source>
-        <translation type="unfinished"></translation>
+        <translation>Bereit</translation>
     </message>
     <message>
         <source>The Guide</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Guide</translation>
     </message>
     <message>
         <source>The first answer needs no download and no network.</source>
+        <translation>Die erste Antwort braucht keinen Download und kein Netzwerk.</translation>
+    </message>
+</context>
+<context>
+    <name>Recommendation</name>
+    <message>
+        <source>Fits today: {name}</source>
         <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Show it on the page Models</source>
+        <translation>Auf der Seite „Modelle“ zeigen</translation>
+    </message>
+    <message>
+        <source>{size} from huggingface.co, when you say so.</source>
+        <translation>{size} von huggingface.co, sobald Sie es möchten.</translation>
     </message>
 </context>
 <context>
     <name>Removal</name>
     <message>
+        <source>Cancel the download of {name}?</source>
+        <translation>Den Download von {name} abbrechen?</translation>
+    </message>
+    <message>
         <source>Delete {name}?</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} löschen?</translation>
     </message>
     <message>
         <source>Delete {size}</source>
-        <translation type="unfinished"></translation>
+        <translation>{size} löschen</translation>
     </message>
     <message>
         <source>It takes more memory of this computer than it is meant to give. It may be very slow, or not load. It runs in a process of its own, so Poolhouse goes on either way.</source>
-        <translation type="unfinished"></translation>
+        <translation>Es braucht mehr Arbeitsspeicher, als dieser Computer hergeben soll. Es kann sehr langsam sein oder sich nicht laden lassen. Es läuft in einem eigenen Prozess, Poolhouse läuft also in jedem Fall weiter.</translation>
     </message>
     <message>
         <source>Its file of {size} is deleted. To use it again, it is downloaded again.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die zugehörige Datei von {size} wird gelöscht. Um das Modell wieder zu benutzen, wird es erneut heruntergeladen.</translation>
+    </message>
+    <message>
+        <source>The {size} that are here are deleted. Pausing keeps them.</source>
+        <translation>Die {size}, die schon hier sind, werden gelöscht. Beim Pausieren bleiben sie erhalten.</translation>
     </message>
     <message>
         <source>Try anyway</source>
-        <translation type="unfinished"></translation>
+        <translation>Trotzdem versuchen</translation>
     </message>
     <message>
         <source>Try {name} anyway?</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} trotzdem versuchen?</translation>
     </message>
     <message>
         <source>Undo</source>
-        <translation type="unfinished"></translation>
+        <translation>Rückgängig</translation>
     </message>
     <message>
         <source>{name} is deleted; {size} are free again.</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} ist gelöscht; {size} sind wieder frei.</translation>
     </message>
     <message>
         <source>{name} is off the list. Its file stays where it is.</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} steht nicht mehr in der Liste. Die Datei bleibt, wo sie ist.</translation>
     </message>
 </context>
 <context>
     <name>Report</name>
     <message numerus="yes">
         <source>%n machine(s)</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Gerät</numerusform>
+            <numerusform>%n Geräte</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n run(s)</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Durchlauf</numerusform>
+            <numerusform>%n Durchläufe</numerusform>
         </translation>
     </message>
     <message>
         <source>A machine</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Gerät</translation>
     </message>
     <message>
         <source>Computes</source>
-        <translation type="unfinished"></translation>
+        <translation>Rechnet</translation>
     </message>
     <message>
         <source>First token</source>
-        <translation type="unfinished"></translation>
+        <translation>Erstes Token</translation>
     </message>
     <message>
         <source>Layers</source>
-        <translation type="unfinished"></translation>
+        <translation>Schichten</translation>
     </message>
     <message>
         <source>Machine</source>
-        <translation type="unfinished"></translation>
+        <translation>Gerät</translation>
     </message>
     <message>
         <source>Machine {letter}</source>
-        <translation type="unfinished"></translation>
+        <translation>Gerät {letter}</translation>
     </message>
     <message>
         <source>Measured by Poolhouse {version}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Gemessen von Poolhouse {version}.</translation>
     </message>
     <message>
         <source>Reading</source>
-        <translation type="unfinished"></translation>
+        <translation>Lesen</translation>
     </message>
     <message>
         <source>Sent and received</source>
-        <translation type="unfinished"></translation>
+        <translation>Gesendet und empfangen</translation>
     </message>
     <message>
         <source>Speed</source>
-        <translation type="unfinished"></translation>
+        <translation>Tempo</translation>
     </message>
     <message>
         <source>The same with {many} at once</source>
-        <translation type="unfinished"></translation>
+        <translation>Dasselbe mit {many} gleichzeitig</translation>
     </message>
     <message>
         <source>Waits</source>
-        <translation type="unfinished"></translation>
+        <translation>Wartet</translation>
     </message>
     <message>
         <source>What each machine did for one answer</source>
-        <translation type="unfinished"></translation>
+        <translation>Was jedes Gerät für eine Antwort getan hat</translation>
     </message>
     <message>
         <source>en</source>
-        <translation type="unfinished"></translation>
+        <translation>de</translation>
     </message>
     <message>
         <source>first token at most {time}</source>
-        <translation type="unfinished"></translation>
+        <translation>erstes Token nach höchstens {time}</translation>
     </message>
     <message>
         <source>forecast {said}</source>
-        <translation type="unfinished"></translation>
+        <translation>Prognose {said}</translation>
     </message>
     <message>
         <source>forecast {said}, {share} faster</source>
-        <translation type="unfinished"></translation>
+        <translation>Prognose {said}, {share} schneller</translation>
     </message>
     <message>
         <source>forecast {said}, {share} later</source>
-        <translation type="unfinished"></translation>
+        <translation>Prognose {said}, {share} später</translation>
     </message>
     <message>
         <source>forecast {said}, {share} slower</source>
-        <translation type="unfinished"></translation>
+        <translation>Prognose {said}, {share} langsamer</translation>
     </message>
     <message>
         <source>forecast {said}, {share} sooner</source>
-        <translation type="unfinished"></translation>
+        <translation>Prognose {said}, {share} früher</translation>
     </message>
     <message>
         <source>no forecast</source>
-        <translation type="unfinished"></translation>
+        <translation>keine Prognose</translation>
     </message>
     <message>
         <source>not measured</source>
-        <translation type="unfinished"></translation>
+        <translation>nicht gemessen</translation>
     </message>
     <message>
         <source>{many} at once</source>
-        <translation type="unfinished"></translation>
+        <translation>{many} gleichzeitig</translation>
     </message>
     <message>
         <source>{model} on {machines}</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} auf {machines}</translation>
     </message>
     <message>
         <source>{runs}, speed ± {share}</source>
-        <translation type="unfinished"></translation>
+        <translation>{runs}, Geschwindigkeit ± {share}</translation>
     </message>
     <message>
         <source>{when}. {prompt} tokens in, {output} out, context {context}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{when}. {prompt} Token Eingabe, {output} Token Antwort, Kontext {context}.</translation>
     </message>
 </context>
 <context>
     <name>RestartRow</name>
     <message>
         <source>Restart it now</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt neu starten</translation>
     </message>
 </context>
 <context>
     <name>RoleStep</name>
     <message>
         <source>Either way its memory helps the others, and you can pause that at any time.</source>
-        <translation type="unfinished"></translation>
+        <translation>In beiden Fällen hilft sein Arbeitsspeicher den anderen, und Sie können das jederzeit pausieren.</translation>
     </message>
     <message>
         <source>Lend only</source>
-        <translation type="unfinished"></translation>
+        <translation>Nur verleihen</translation>
     </message>
     <message>
         <source>Nobody chats here. It opens with what it lends, and to whom.</source>
-        <translation type="unfinished"></translation>
+        <translation>Hier chattet niemand. Zuerst sehen Sie, was er verleiht und an wen.</translation>
     </message>
     <message>
         <source>Use models and lend</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle nutzen und Speicher verleihen</translation>
     </message>
     <message>
         <source>What is this computer for?</source>
-        <translation type="unfinished"></translation>
+        <translation>Wofür ist dieser Computer da?</translation>
     </message>
     <message>
         <source>You chat here. While you do not need its memory, the others may use it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Sie chatten hier. Solange Sie seinen Arbeitsspeicher nicht brauchen, dürfen die anderen ihn benutzen.</translation>
     </message>
 </context>
 <context>
     <name>RulesCard</name>
     <message>
         <source>A running answer may still take</source>
-        <translation type="unfinished"></translation>
+        <translation>So lange darf eine laufende Antwort noch dauern</translation>
     </message>
     <message>
         <source>Always on</source>
-        <translation type="unfinished"></translation>
+        <translation>Immer ein</translation>
     </message>
     <message>
         <source>Lends after so long unused.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleiht, wenn er so lange nicht benutzt wurde.</translation>
     </message>
     <message>
-        <source>Lends at any charge, down to 5 %.</source>
-        <translation type="unfinished"></translation>
+        <source>Lends at any charge.</source>
+        <translation>Verleiht bei jedem Ladestand.</translation>
     </message>
     <message>
         <source>Lends beside other programs.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleiht neben anderen Programmen.</translation>
     </message>
     <message>
         <source>Lends beside your work, at low priority.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleiht neben Ihrer Arbeit, mit niedriger Priorität.</translation>
     </message>
     <message>
         <source>Lends only while plugged in.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleiht nur am Netzteil.</translation>
     </message>
     <message>
         <source>Minutes unused before it lends</source>
-        <translation type="unfinished"></translation>
+        <translation>So viele Minuten unbenutzt, bevor er verleiht</translation>
     </message>
     <message>
         <source>Now: last used {time} ago.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: zuletzt vor {time} benutzt.</translation>
     </message>
     <message>
         <source>Now: no battery.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: kein Akku.</translation>
     </message>
     <message>
         <source>Now: this system does not tell how busy it is.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: Dieses System verrät nicht, wie ausgelastet sie ist.</translation>
     </message>
     <message>
         <source>Now: {percent} % busy.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: zu {percent} % ausgelastet.</translation>
     </message>
     <message>
         <source>Now: {percent} %, on battery.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: {percent} %, im Akkubetrieb.</translation>
     </message>
     <message>
         <source>Now: {percent} %, plugged in.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: {percent} %, am Netzteil.</translation>
     </message>
     <message>
         <source>On battery</source>
-        <translation type="unfinished"></translation>
+        <translation>Im Akkubetrieb</translation>
     </message>
     <message>
         <source>Pause below this charge</source>
-        <translation type="unfinished"></translation>
+        <translation>Unter diesem Ladestand pausieren</translation>
     </message>
     <message>
         <source>Pause lending</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleih pausieren</translation>
     </message>
     <message>
         <source>Pauses below {percent} %, resumes above {more} %.</source>
-        <translation type="unfinished"></translation>
+        <translation>Pausiert unter {percent} %, macht über {more} % weiter.</translation>
     </message>
     <message>
         <source>Pauses below {percent} %, resumes when plugged in.</source>
-        <translation type="unfinished"></translation>
+        <translation>Pausiert unter {percent} %, macht am Netzteil weiter.</translation>
     </message>
     <message>
         <source>Then a pause takes the memory back. Stop now waits for nothing.</source>
-        <translation type="unfinished"></translation>
+        <translation>Danach nimmt eine Pause den Arbeitsspeicher zurück. „Sofort stoppen“ wartet auf nichts.</translation>
     </message>
     <message>
         <source>This system does not tell, so nobody counts as here.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses System verrät das nicht, deshalb gilt niemand als anwesend.</translation>
     </message>
     <message>
         <source>When my programs need the memory</source>
-        <translation type="unfinished"></translation>
+        <translation>Wenn meine Programme den Arbeitsspeicher brauchen</translation>
     </message>
     <message>
         <source>While I use this computer</source>
-        <translation type="unfinished"></translation>
+        <translation>Während ich diesen Computer benutze</translation>
     </message>
     <message>
         <source>While another program keeps the graphics card busy</source>
-        <translation type="unfinished"></translation>
+        <translation>Während ein anderes Programm die Grafikkarte auslastet</translation>
     </message>
     <message>
         <source>min</source>
-        <translation type="unfinished"></translation>
+        <translation>min</translation>
     </message>
     <message>
         <source>s</source>
-        <translation type="unfinished"></translation>
+        <translation>s</translation>
     </message>
     <message>
         <source>{size} is free now.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt frei: {size}.</translation>
     </message>
 </context>
 <context>
     <name>SaveDialog</name>
     <message numerus="yes">
         <source>%n file(s), {size} before packing</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n Datei, {size} vor dem Packen</numerusform>
+            <numerusform>%n Dateien, {size} vor dem Packen</numerusform>
         </translation>
     </message>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>Files that will be saved</source>
-        <translation type="unfinished"></translation>
+        <translation>Dateien, die gespeichert werden</translation>
     </message>
     <message>
         <source>Gathering…</source>
-        <translation type="unfinished"></translation>
+        <translation>Wird zusammengestellt…</translation>
     </message>
     <message>
         <source>One file for whoever helps you. Names, addresses and folders are replaced, and no text of your chats is in it. Look before you save.</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Datei für alle, die Ihnen helfen. Namen, Adressen und Ordner sind ersetzt, und sie enthält keinen Text aus Ihren Chats. Sehen Sie sie an, bevor Sie speichern.</translation>
     </message>
     <message>
         <source>Save as…</source>
-        <translation type="unfinished"></translation>
+        <translation>Speichern unter…</translation>
     </message>
     <message>
         <source>Save diagnostics</source>
-        <translation type="unfinished"></translation>
+        <translation>Diagnose speichern</translation>
     </message>
     <message>
         <source>Saved as {path}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Gespeichert als {path}.</translation>
     </message>
     <message>
         <source>Show in folder</source>
-        <translation type="unfinished"></translation>
+        <translation>Im Ordner zeigen</translation>
     </message>
     <message>
         <source>This could not be saved: {why}. Choose another folder.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das ließ sich nicht speichern: {why}. Wählen Sie einen anderen Ordner.</translation>
     </message>
     <message>
         <source>What stands in the chosen file</source>
-        <translation type="unfinished"></translation>
+        <translation>Was in der gewählten Datei steht</translation>
     </message>
     <message>
         <source>Zip files (*.zip)</source>
-        <translation type="unfinished"></translation>
+        <translation>Zip-Dateien (*.zip)</translation>
     </message>
 </context>
 <context>
     <name>Session</name>
     <message numerus="yes">
         <source>%n oldest message(s) were left out: the context is full.</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>%n älteste Nachricht wurde ausgelassen: Der Kontext ist voll.</numerusform>
+            <numerusform>%n älteste Nachrichten wurden ausgelassen: Der Kontext ist voll.</numerusform>
         </translation>
     </message>
 </context>
@@ -4367,560 +4534,576 @@
     <name>Settings</name>
     <message>
         <source>Cable</source>
-        <translation type="unfinished"></translation>
+        <translation>Kabel</translation>
     </message>
     <message>
         <source>Network</source>
-        <translation type="unfinished"></translation>
+        <translation>Netzwerk</translation>
     </message>
     <message>
         <source>This computer itself</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieser Computer selbst</translation>
     </message>
     <message>
         <source>Thunderbolt</source>
-        <translation type="unfinished"></translation>
+        <translation>Thunderbolt</translation>
     </message>
     <message>
         <source>VPN</source>
-        <translation type="unfinished"></translation>
+        <translation>VPN</translation>
     </message>
     <message>
         <source>Virtual machines or containers</source>
-        <translation type="unfinished"></translation>
+        <translation>Virtuelle Maschinen oder Container</translation>
     </message>
     <message>
         <source>Wi-Fi</source>
-        <translation type="unfinished"></translation>
+        <translation>WLAN</translation>
     </message>
 </context>
 <context>
     <name>SettingsPage</name>
     <message>
         <source>Clear the search</source>
-        <translation type="unfinished"></translation>
+        <translation>Suche leeren</translation>
     </message>
     <message>
         <source>Nothing is called so</source>
-        <translation type="unfinished"></translation>
+        <translation>Nichts heißt so</translation>
     </message>
     <message>
         <source>Pages of settings</source>
-        <translation type="unfinished"></translation>
+        <translation>Seiten der Einstellungen</translation>
     </message>
     <message>
         <source>Search settings</source>
-        <translation type="unfinished"></translation>
+        <translation>Einstellungen durchsuchen</translation>
     </message>
     <message>
         <source>Settings</source>
-        <translation type="unfinished"></translation>
+        <translation>Einstellungen</translation>
     </message>
     <message>
         <source>Try another word, or look through the pages.</source>
-        <translation type="unfinished"></translation>
+        <translation>Versuchen Sie ein anderes Wort, oder sehen Sie die Seiten durch.</translation>
     </message>
 </context>
 <context>
     <name>SetupForm</name>
     <message>
         <source>People at once</source>
-        <translation type="unfinished"></translation>
+        <translation>Personen gleichzeitig</translation>
     </message>
 </context>
 <context>
     <name>Sidebar</name>
     <message>
         <source>Activity</source>
-        <translation type="unfinished"></translation>
+        <translation>Verlauf</translation>
     </message>
     <message>
         <source>Chat</source>
-        <translation type="unfinished"></translation>
+        <translation>Chat</translation>
     </message>
     <message>
         <source>Models</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle</translation>
     </message>
     <message>
         <source>Pool</source>
-        <translation type="unfinished"></translation>
+        <translation>Pool</translation>
     </message>
     <message>
         <source>Settings</source>
-        <translation type="unfinished"></translation>
+        <translation>Einstellungen</translation>
     </message>
     <message>
-        <source>State of the pool</source>
-        <translation type="unfinished"></translation>
+        <source>State of the pool: {state}</source>
+        <translation>Zustand des Pools: {state}</translation>
     </message>
     <message>
         <source>This computer</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieser Computer</translation>
     </message>
 </context>
 <context>
     <name>Standing</name>
     <message>
         <source>Loading {model}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{model} wird geladen.</translation>
     </message>
     <message>
         <source>Ready. No model is loaded yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>Bereit. Noch ist kein Modell geladen.</translation>
     </message>
     <message>
         <source>Ready. This machine holds {model}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Bereit. {model} liegt auf diesem Gerät.</translation>
     </message>
     <message>
         <source>Ready. {many} machines hold {model}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Bereit. {model} liegt auf {many} Geräten.</translation>
     </message>
     <message>
         <source>Starting the background service…</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Hintergrunddienst startet…</translation>
     </message>
     <message>
         <source>The background service is not running.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Hintergrunddienst läuft nicht.</translation>
     </message>
     <message>
         <source>The model was lost.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Modell ging verloren.</translation>
     </message>
 </context>
 <context>
     <name>StateCard</name>
     <message>
         <source>Allow it to lend</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleih erlauben</translation>
     </message>
     <message>
         <source>Asking the background service…</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Hintergrunddienst wird gefragt…</translation>
     </message>
     <message>
         <source>Lend this machine</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses Gerät verleihen</translation>
     </message>
     <message>
         <source>Nobody uses it now</source>
-        <translation type="unfinished"></translation>
+        <translation>Niemand benutzt es gerade</translation>
     </message>
     <message>
         <source>Pause until I resume</source>
-        <translation type="unfinished"></translation>
+        <translation>Pausieren, bis ich fortsetze</translation>
     </message>
     <message>
         <source>Pause {hours} h</source>
-        <translation type="unfinished"></translation>
+        <translation>{hours} h pausieren</translation>
     </message>
     <message>
         <source>Resume lending</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleih fortsetzen</translation>
     </message>
     <message>
         <source>Stop now</source>
-        <translation type="unfinished"></translation>
+        <translation>Sofort stoppen</translation>
     </message>
     <message>
         <source>Takes all memory back at once, also from a running answer.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nimmt den ganzen Arbeitsspeicher sofort zurück, auch von einer laufenden Antwort.</translation>
     </message>
     <message>
         <source>Used by {names}</source>
-        <translation type="unfinished"></translation>
+        <translation>Benutzt von {names}</translation>
     </message>
 </context>
 <context>
     <name>Step</name>
     <message>
         <source>Next</source>
-        <translation type="unfinished"></translation>
+        <translation>Weiter</translation>
     </message>
 </context>
 <context>
     <name>Suggestions</name>
     <message>
         <source>Does anything leave my home?</source>
-        <translation type="unfinished"></translation>
+        <translation>Verlässt etwas mein Zuhause?</translation>
     </message>
     <message>
         <source>Explain how a rainbow forms, in three sentences.</source>
-        <translation type="unfinished"></translation>
+        <translation>Erkläre in drei Sätzen, wie ein Regenbogen entsteht.</translation>
     </message>
     <message>
         <source>How do I add a computer?</source>
-        <translation type="unfinished"></translation>
+        <translation>Wie füge ich einen Computer hinzu?</translation>
     </message>
     <message>
         <source>Plan a weekend in the mountains with two children.</source>
-        <translation type="unfinished"></translation>
+        <translation>Plane ein Wochenende in den Bergen mit zwei Kindern.</translation>
     </message>
     <message>
         <source>The Guide answers: a small model that comes with Poolhouse and knows how it is used.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Guide antwortet: ein kleines Modell, das zu Poolhouse gehört und weiß, wie man es benutzt.</translation>
     </message>
     <message>
         <source>What is Poolhouse?</source>
-        <translation type="unfinished"></translation>
+        <translation>Was ist Poolhouse?</translation>
     </message>
     <message>
         <source>What would you like to know?</source>
-        <translation type="unfinished"></translation>
+        <translation>Was möchten Sie wissen?</translation>
     </message>
     <message>
         <source>What you write stays in your household.</source>
-        <translation type="unfinished"></translation>
+        <translation>Was Sie schreiben, bleibt in Ihrem Haushalt.</translation>
     </message>
     <message>
         <source>Write a Python function that finds duplicate files.</source>
-        <translation type="unfinished"></translation>
+        <translation>Schreibe eine Python-Funktion, die doppelte Dateien findet.</translation>
     </message>
 </context>
 <context>
     <name>TextBlock</name>
     <message>
         <source>Text</source>
-        <translation type="unfinished"></translation>
+        <translation>Text</translation>
     </message>
 </context>
 <context>
     <name>TextDialog</name>
     <message>
         <source>Close</source>
-        <translation type="unfinished"></translation>
+        <translation>Schließen</translation>
     </message>
 </context>
 <context>
     <name>TextWindow</name>
     <message>
         <source>Message as text</source>
-        <translation type="unfinished"></translation>
+        <translation>Nachricht als Text</translation>
     </message>
 </context>
 <context>
     <name>Timeline</name>
     <message>
         <source>Answer</source>
-        <translation type="unfinished"></translation>
+        <translation>Antwort</translation>
     </message>
     <message>
         <source>reads {reads}, writes {writes}</source>
-        <translation type="unfinished"></translation>
+        <translation>liest {reads}, schreibt {writes}</translation>
     </message>
     <message>
         <source>waits {waits}, {others}</source>
-        <translation type="unfinished"></translation>
+        <translation>wartet {waits}, {others}</translation>
     </message>
 </context>
 <context>
     <name>TokenField</name>
     <message>
         <source>A token is kept {where}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Token ist {where} gespeichert.</translation>
     </message>
     <message>
         <source>Access token of Hugging Face</source>
-        <translation type="unfinished"></translation>
+        <translation>Zugriffstoken von Hugging Face</translation>
     </message>
     <message>
         <source>Access token, hf_…</source>
-        <translation type="unfinished"></translation>
+        <translation>Zugriffstoken, hf_…</translation>
     </message>
     <message>
         <source>Its maker asks for an account: accept the terms on the model&apos;s page, then give an access token of huggingface.co.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Hersteller verlangt ein Konto: Stimmen Sie auf der Seite des Modells den Bedingungen zu, und geben Sie dann ein Zugriffstoken von huggingface.co an.</translation>
     </message>
     <message>
         <source>Keep token</source>
-        <translation type="unfinished"></translation>
+        <translation>Token speichern</translation>
     </message>
 </context>
 <context>
     <name>TransferRow</name>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished"></translation>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>Cancel {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} abbrechen</translation>
     </message>
     <message>
         <source>Clear this line</source>
-        <translation type="unfinished"></translation>
+        <translation>Diese Zeile entfernen</translation>
     </message>
     <message>
         <source>Pause</source>
-        <translation type="unfinished"></translation>
+        <translation>Pausieren</translation>
     </message>
     <message>
         <source>Pause {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} pausieren</translation>
     </message>
     <message>
         <source>Progress of {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>Fortschritt von {name}</translation>
     </message>
     <message>
         <source>Resume</source>
-        <translation type="unfinished"></translation>
+        <translation>Fortsetzen</translation>
     </message>
     <message>
         <source>Resume {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} fortsetzen</translation>
     </message>
     <message>
         <source>Try {name} again</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} erneut versuchen</translation>
     </message>
 </context>
 <context>
     <name>Transfers</name>
     <message>
         <source>Checking the file</source>
-        <translation type="unfinished"></translation>
+        <translation>Prüft die Datei</translation>
     </message>
     <message>
         <source>Downloads</source>
-        <translation type="unfinished"></translation>
+        <translation>Downloads</translation>
     </message>
 </context>
 <context>
     <name>Tray</name>
     <message>
         <source>A machine joined</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Gerät ist beigetreten</translation>
     </message>
     <message>
         <source>A wrong code was entered. Pairing is closed.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein falscher Code wurde eingegeben. Die Kopplung ist geschlossen.</translation>
     </message>
     <message>
         <source>Download finished</source>
-        <translation type="unfinished"></translation>
+        <translation>Download fertig</translation>
     </message>
     <message>
         <source>It goes on here in the tray. To end it, choose Quit in this menu.</source>
-        <translation type="unfinished"></translation>
+        <translation>Es läuft hier im Infobereich weiter. Um es zu beenden, wählen Sie „Beenden“ in diesem Menü.</translation>
     </message>
     <message>
         <source>Pairing attempt</source>
-        <translation type="unfinished"></translation>
+        <translation>Versuch einer Kopplung</translation>
     </message>
     <message>
         <source>Poolhouse is still running</source>
-        <translation type="unfinished"></translation>
+        <translation>Poolhouse läuft noch</translation>
     </message>
     <message>
         <source>Someone entered a wrong code. Tries left: {left}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jemand hat einen falschen Code eingegeben. Verbleibende Versuche: {left}.</translation>
     </message>
     <message>
         <source>The model was lost</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Modell ging verloren</translation>
     </message>
     <message>
         <source>This desktop shows no tray icons, so Poolhouse stays in the task bar.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieser Desktop zeigt keine Symbole im Infobereich, deshalb bleibt Poolhouse in der Taskleiste.</translation>
     </message>
     <message>
         <source>{name} belongs to your household now.</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} gehört jetzt zu Ihrem Haushalt.</translation>
     </message>
     <message>
         <source>{name} is ready to load.</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} kann geladen werden.</translation>
     </message>
 </context>
 <context>
     <name>TrayMenu</name>
     <message>
         <source>For {hours} h</source>
-        <translation type="unfinished"></translation>
+        <translation>Für {hours} h</translation>
     </message>
     <message>
         <source>Machines</source>
-        <translation type="unfinished"></translation>
+        <translation>Geräte</translation>
     </message>
     <message>
         <source>Open Poolhouse</source>
-        <translation type="unfinished"></translation>
+        <translation>Poolhouse öffnen</translation>
     </message>
     <message>
         <source>Pause lending</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleih pausieren</translation>
     </message>
     <message>
         <source>Quit</source>
-        <translation type="unfinished"></translation>
+        <translation>Beenden</translation>
     </message>
     <message>
         <source>Resume lending</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleih fortsetzen</translation>
     </message>
     <message>
         <source>Settings</source>
-        <translation type="unfinished"></translation>
+        <translation>Einstellungen</translation>
     </message>
     <message>
         <source>Stop now</source>
-        <translation type="unfinished"></translation>
+        <translation>Sofort stoppen</translation>
     </message>
     <message>
         <source>Until I resume</source>
-        <translation type="unfinished"></translation>
+        <translation>Bis ich fortsetze</translation>
     </message>
     <message>
         <source>Used by {names}</source>
-        <translation type="unfinished"></translation>
+        <translation>Benutzt von {names}</translation>
     </message>
     <message>
         <source>{name} (this machine)</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} (dieses Gerät)</translation>
     </message>
     <message>
         <source>{name}: {state}</source>
-        <translation type="unfinished"></translation>
+        <translation>{name}: {state}</translation>
     </message>
 </context>
 <context>
     <name>VerdictView</name>
     <message>
+        <source>It runs whole on one machine, so only what this one gives counts.</source>
+        <translation>Es läuft ganz auf einem Gerät, deshalb zählt nur, was dieses hergibt.</translation>
+    </message>
+    <message>
         <source>Its file and a short context need more than the machines lend now.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Datei und ein kurzer Kontext brauchen mehr, als die Geräte jetzt verleihen.</translation>
     </message>
     <message>
         <source>Memory</source>
-        <translation type="unfinished"></translation>
+        <translation>Arbeitsspeicher</translation>
+    </message>
+    <message>
+        <source>Show {quantisation}</source>
+        <translation>{quantisation} zeigen</translation>
     </message>
     <message>
         <source>Use the smaller context</source>
-        <translation type="unfinished"></translation>
+        <translation>Den kleineren Kontext verwenden</translation>
     </message>
     <message>
         <source>With this context it needs more than the machines lend now.</source>
-        <translation type="unfinished"></translation>
+        <translation>Mit diesem Kontext braucht es mehr, als die Geräte jetzt verleihen.</translation>
     </message>
     <message>
         <source>{quantisation} would fit.</source>
-        <translation type="unfinished"></translation>
+        <translation>{quantisation} würde passen.</translation>
     </message>
 </context>
 <context>
     <name>ViewChoice</name>
     <message>
         <source>Map</source>
-        <translation type="unfinished"></translation>
+        <translation>Karte</translation>
     </message>
     <message>
         <source>Table</source>
-        <translation type="unfinished"></translation>
+        <translation>Tabelle</translation>
     </message>
 </context>
 <context>
     <name>WeekGrid</name>
     <message>
         <source>Arrow keys move, Space turns an hour on or off, Shift and an arrow paints on.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Pfeiltasten bewegen die Auswahl, die Leertaste schaltet eine Stunde ein oder aus, Umschalt und eine Pfeiltaste malen weiter.</translation>
     </message>
     <message>
         <source>Hours of the week</source>
-        <translation type="unfinished"></translation>
+        <translation>Stunden der Woche</translation>
     </message>
     <message>
         <source>does not lend</source>
-        <translation type="unfinished"></translation>
+        <translation>verleiht nicht</translation>
     </message>
     <message>
         <source>lends</source>
-        <translation type="unfinished"></translation>
+        <translation>verleiht</translation>
     </message>
     <message>
         <source>{day} {hour}:00, {state}</source>
-        <translation type="unfinished"></translation>
+        <translation>{day} {hour}:00, {state}</translation>
     </message>
 </context>
 <context>
     <name>Welcome</name>
     <message>
         <source>Back</source>
-        <translation type="unfinished"></translation>
+        <translation>Zurück</translation>
     </message>
     <message>
         <source>First steps</source>
-        <translation type="unfinished"></translation>
+        <translation>Erste Schritte</translation>
     </message>
     <message>
         <source>Skip</source>
-        <translation type="unfinished"></translation>
+        <translation>Überspringen</translation>
     </message>
     <message>
         <source>Skip the introduction</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Einführung überspringen</translation>
     </message>
     <message>
         <source>Start again</source>
-        <translation type="unfinished"></translation>
+        <translation>Erneut starten</translation>
     </message>
     <message>
         <source>Step {number} of {many}</source>
-        <translation type="unfinished"></translation>
+        <translation>Schritt {number} von {many}</translation>
     </message>
 </context>
 <context>
     <name>WhatIf</name>
     <message>
         <source>Load it this way</source>
-        <translation type="unfinished"></translation>
+        <translation>So laden</translation>
     </message>
     <message>
         <source>Take all back in</source>
-        <translation type="unfinished"></translation>
+        <translation>Alle wieder einbeziehen</translation>
     </message>
     <message>
         <source>What would change</source>
-        <translation type="unfinished"></translation>
+        <translation>Was sich ändern würde</translation>
+    </message>
+    <message>
+        <source>Without {names} nothing changes: {model} would run at {then}, {where}.</source>
+        <translation>Ohne {names} ändert sich nichts: {model} liefe {where} mit {then}.</translation>
     </message>
     <message>
         <source>Without {names}, {model} does not fit. {why}</source>
-        <translation type="unfinished"></translation>
+        <translation>Ohne {names} passt {model} nicht. {why}</translation>
     </message>
     <message>
         <source>Without {names}, {model} still fits, {where}. Its speed is not measured yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ohne {names} passt {model} weiterhin, {where}. Die Geschwindigkeit ist noch nicht gemessen.</translation>
     </message>
     <message>
         <source>Without {names}, {model} would run at {then} instead of {now}, {where}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ohne {names} liefe {model} {where} mit {then} statt {now}.</translation>
     </message>
     <message>
         <source>Without {names}, {model} would run at {then}, {where}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ohne {names} liefe {model} {where} mit {then}.</translation>
     </message>
     <message>
         <source>Without {names}: planning…</source>
-        <translation type="unfinished"></translation>
+        <translation>Ohne {names}: wird geplant…</translation>
     </message>
     <message numerus="yes">
         <source>on %n machine(s)</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>auf %n Gerät</numerusform>
+            <numerusform>auf %n Geräten</numerusform>
         </translation>
     </message>
 </context>
 <context>
     <name>Window</name>
     <message>
+        <source>OK</source>
+        <translation>OK</translation>
+    </message>
+    <message>
         <source>Restart it</source>
-        <translation type="unfinished"></translation>
+        <translation>Neu starten</translation>
     </message>
     <message>
         <source>Start again</source>
-        <translation type="unfinished"></translation>
+        <translation>Erneut starten</translation>
     </message>
 </context>
 </TS>

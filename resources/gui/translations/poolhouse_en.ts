@@ -2,26 +2,6 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="en" sourcelanguage="en">
 <context>
-    <name>Acts</name>
-    <message numerus="yes">
-        <source>%n link(s) measured.</source>
-        <translation>
-            <numerusform>%n link measured.</numerusform>
-            <numerusform>%n links measured.</numerusform>
-        </translation>
-    </message>
-</context>
-<context>
-    <name>AddSheet</name>
-    <message numerus="yes">
-        <source>%n try(s) left</source>
-        <translation>
-            <numerusform>%n try left</numerusform>
-            <numerusform>%n tries left</numerusform>
-        </translation>
-    </message>
-</context>
-<context>
     <name>Answer</name>
     <message numerus="yes">
         <source>%n token(s)</source>

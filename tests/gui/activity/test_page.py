@@ -41,6 +41,7 @@ def test_an_answer_stands_in_the_table_the_timeline_and_the_log(
     table = page.overview.table
     assert table.rows.data(table.rows.index(0, 2)) == "12"
     assert [line.name for line in page.overview.timeline.lines] == ["Answer", "den"]
+    page.tabs.setCurrentIndex(1)
     assert "guide answered with 12 tokens" in page.log.sentences()[0]
     page.log.kind.setCurrentIndex(page.log.kind.findData("model"))
     qtbot.waitUntil(
@@ -90,6 +91,17 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
         away,
         answers={"running": 2, "waiting": 3},
         loaded={"state": "loading", "model": "guide", "progress": steps},
+        downloads={
+            "a": {
+                "name": "phi",
+                "state": "running",
+                "done_bytes": 1 << 30,
+                "total_bytes": 4 << 30,
+                "bytes_per_s": 1_000_000,
+                "seconds_left": 50,
+            },
+            "b": {"name": "old", "state": "done"},
+        },
         node={"lending": {"used_by": ["loft"], "used_bytes": 3 << 20}},
     )
     writes, reads = Running(1, "guide", 2.0, 30, 12.5), Running(2, "guide", 0.5, 0, None)
@@ -99,6 +111,7 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
         ("guide reads a question", "0.5 s"),
         ("3 question(s) waiting", ""),
         ("Sending layers of guide to attic", "1.0 MiB of 4.0 MiB"),
+        ("Downloading phi", "1.0 GiB of 4.0 GiB, 8.0 Mb/s, 50 s left"),
         ("This machine holds layers for loft", "3.0 MiB"),
     ]
     assert jobs[3].share == 0.25

@@ -1,0 +1,63 @@
+"""A crash of the window leaves its trace in a file; the next start finds it and says so."""
+
+from __future__ import annotations
+
+import faulthandler
+from pathlib import Path
+from typing import TextIO
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtGui import QGuiApplication
+
+from app.gui.window import Window
+
+NAME, KEPT = "window.log", "window.log.1"  # in the folder of logs: diagnostics take them along
+
+
+class CrashWatch:
+    """Finds the trace of the last window; within it, a crash of this one leaves its own."""
+
+    def __init__(self, logs: Path) -> None:
+        self._logs, self.details = logs, put_aside(logs)
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> CrashWatch:
+        try:
+            self._logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = (self._logs / NAME).open("w", encoding="utf-8")
+        except OSError:
+            return self  # a disk that takes nothing: the window works, and a crash leaves no trace
+        faulthandler.enable(self._file)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            faulthandler.disable()
+            self._file.close()
+
+    def tell(self, window: Window) -> None:
+        """Say it, with what can be copied."""
+        if not self.details:
+            return
+        translate, details = QCoreApplication.translate, self.details
+        sentence = translate(
+            "Diagnostics",
+            "The window ended unexpectedly the last time. Nothing was sent to anybody.",
+        )
+        copy = (
+            translate("Diagnostics", "Copy details"),
+            lambda: QGuiApplication.clipboard().setText(details),
+        )
+        window.say(sentence, copy)
+
+
+def put_aside(logs: Path) -> str:
+    """What the last crash left; empty after an orderly end."""
+    file = logs / NAME
+    try:
+        details = file.read_text("utf-8", "replace").strip()
+        if details:
+            file.replace(logs / KEPT)
+    except OSError:
+        return ""
+    return details

@@ -1,0 +1,52 @@
+"""A window that crashed says so at its next start, with details to copy; an orderly end says nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.gui.diagnostics.last_crash import KEPT, CrashWatch, put_aside
+from app.gui.window import Window
+from tests.gui.desk import Desk
+
+CODE = """
+import os, sys
+from pathlib import Path
+from app.gui.diagnostics.last_crash import CrashWatch
+with CrashWatch(Path(sys.argv[1])):
+    if sys.argv[2] == "crash":
+        os.abort()
+"""
+
+
+def window_of(logs: Path, how: str) -> None:
+    subprocess.run(
+        [sys.executable, "-c", CODE, str(logs), how], check=False, capture_output=True, timeout=30
+    )
+
+
+def test_only_a_crash_leaves_a_trace(tmp_path: Path) -> None:
+    assert put_aside(tmp_path) == ""
+    window_of(tmp_path, "end")
+    assert put_aside(tmp_path) == ""
+    window_of(tmp_path, "crash")
+    assert "Aborted" in put_aside(tmp_path)
+    assert (tmp_path / KEPT).exists()
+    assert put_aside(tmp_path) == ""  # told once
+
+
+def test_it_is_said_with_details_to_copy(qtbot: QtBot, away: Desk, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "window.log").write_text("Fatal Python error: Aborted\n")
+    watch = CrashWatch(tmp_path / "logs")
+    window = Window(away.services, lambda: False, lambda: None)
+    qtbot.addWidget(window)
+    watch.tell(window)
+    copy = next(one for one in window.findChildren(QPushButton) if one.text() == "Copy details")
+    copy.click()
+    assert QGuiApplication.clipboard().text() == "Fatal Python error: Aborted"
