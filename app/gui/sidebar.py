@@ -76,11 +76,12 @@ class Sidebar(QWidget):
     def _paint(self) -> None:
         theme = self._services.theme
         side = theme.px(sizes.TITLE)
-        self.setFixedWidth(theme.px(sizes.SIDEBAR_WIDTH))
         for entry in pages.ENTRIES:
             button = self._buttons[entry.name]
             button.setIcon(icon(entry.icon, theme.colours.text))
             button.setIconSize(QSize(side, side))
+        widest = max(button.sizeHint().width() for button in self._buttons.values())
+        self.setFixedWidth(max(theme.px(sizes.SIDEBAR_WIDTH), widest + 2 * sizes.S))
         self._standing = None
         self._tell()
 

@@ -13,7 +13,7 @@ from app.gui.household.facts import MachineFacts
 from app.gui.household.map_layout import Rect, Size
 from app.gui.theme import Theme
 
-WIDTH, HOST_WIDTH = 192, 200
+WIDTH, HOST_WIDTH = 212, 212
 COMPACT_WIDTH, COMPACT_HOST_WIDTH = 176, 184
 BAR, SMALL_BAR, STATE_ICON = 8, 6, 14
 

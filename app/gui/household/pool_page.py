@@ -85,7 +85,9 @@ class PoolPage(Page):
         self.add = button(self.tr("Add a machine"), self.add_machine, "primary")
         head: QHBoxLayout = self.head
         why = self.tr("Why can it not see my other computer?")
-        help_ = IconButton(self.services.theme, "info", why, lambda: why_unseen(self.services, self))
+        help_ = IconButton(
+            self.services.theme, "info", why, lambda: why_unseen(self.services, self)
+        )
         for one in (help_, self.views, self.test, self.joins, self.add):
             head.addWidget(one)
 

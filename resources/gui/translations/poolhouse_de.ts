@@ -4142,7 +4142,7 @@
     <name>Recommendation</name>
     <message>
         <source>Fits today: {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>Passt heute: {name}</translation>
     </message>
     <message>
         <source>Show it on the page Models</source>
