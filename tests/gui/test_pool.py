@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.core.errors import AppError, BadInput, Unreachable
 from app.gui.pool import Link
 from tests.gui.desk import Desk, desk, follow
-from tests.node.pool import TestNode, node
+from tests.node.pool import node
 
 
 def test_it_follows_changes(qtbot: QtBot, at_lone: Desk) -> None:

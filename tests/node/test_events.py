@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import Any
 
 from app.core.merge_patch import patched
 from app.node.events import MAX_WAITING, Events, Json
