@@ -84,7 +84,7 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         recommended file, or the one after a colon (`qwen3-8b:Q8_0`). Raises BadInput."""
         wanted, _, quantisation = name.strip().casefold().partition(":")
         plain = wanted.replace(" ", "-")
-        exact = [one for one in self.models if plain in (one.id, one.name.casefold())]
+        exact = [one for one in self.models if wanted == one.name.casefold() or plain == one.id]
         begins = [one for one in self.models if plain and one.id.startswith(plain)]
         found = exact or begins
         if len(found) != 1:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
-from app.catalog.files import write_whole
+from app.catalog.files import disk_error, write_whole
 from app.catalog.hub_address import checked
 from app.catalog.part import part_bytes
-from app.core.errors import BadInput, Fact
+from app.core.errors import BadInput, Fact, Reason
+from app.core.reasons import said
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +59,16 @@ class Book:
         found = [self._read(path) for path in self.folder.glob("*.json")]
         yield from sorted((one for one in found if one), key=lambda one: (one.started, one.id))
 
+    def make_folder(self) -> None:
+        """Raises AppError where the disk does not take it."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(self.folder, error, 0) from error
+
     def write(self, record: Record) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Keep it. Raises AppError where the disk does not take it."""
+        self.make_folder()
         write_whole(self._path(record.id), msgspec.json.encode(record))
 
     def remove(self, download_id: str) -> int:
@@ -103,4 +113,12 @@ class Book:
         if odd or record.id != path.stem or not _ID.fullmatch(record.id):
             log.warning("the download %s is odd", path)
             return None
-        return record
+        return record if _can_be_said(record) else structs.replace(record, code=None, facts={})
+
+
+def _can_be_said(record: Record) -> bool:
+    """Whether its error, maybe of another version of the app, has a sentence here."""
+    try:
+        return record.code is None or bool(said(Reason(record.code, record.facts)))
+    except (KeyError, IndexError, ValueError, TypeError):
+        return False

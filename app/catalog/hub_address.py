@@ -40,7 +40,8 @@ class Hub:
             safe = parts.scheme == "https" or (
                 parts.scheme == "http" and parts.hostname in LOOPBACK
             )
-            good = safe and bool(parts.hostname) and not parts.username and not parts.query
+            named = bool(parts.hostname) and parts.port != 0  # an odd port is a ValueError, too
+            good = safe and named and not parts.username and not parts.query
         except ValueError:
             good = False
         if not good:
@@ -70,7 +71,7 @@ class Hub:
         try:
             parts = urlsplit(there)
             host = (parts.hostname or "").casefold()
-            odd = parts.username is not None or len(there) > MAX_URL
+            odd = parts.username is not None or parts.port == 0 or len(there) > MAX_URL
         except ValueError:
             host, odd = "", True
         if odd or not self._may(parts.scheme, host):

@@ -18,6 +18,7 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read when huggingface_
 
 MAX_ANSWER_BYTES = 16 << 20
 SILENCE_SECONDS = 10.0
+LOOK_SECONDS = 0.2  # between two looks whether anybody still waits
 AGENT = f"poolhouse/{__version__}"
 
 
@@ -112,8 +113,8 @@ def spoken_to(hub: Hub, limits: Limits) -> Iterator[None]:
     def client() -> httpx2.Client:
         return httpx2.Client(transport=Bounded(hub, limits), follow_redirects=True, max_redirects=5)
 
-    if not _one_at_a_time.acquire(timeout=limits.left(hub.host)):
-        raise Unreachable("hub_slow", source=hub.host)
+    while not _one_at_a_time.acquire(timeout=min(limits.left(hub.host), LOOK_SECONDS)):
+        continue  # whether anybody still waits is asked again
     try:
         set_client_factory(client)
         yield

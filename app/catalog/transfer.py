@@ -61,7 +61,7 @@ class Transfer:
         try:
             await to_its_end(self._part.take_up, self._part.stop)
             self._hooks.moved()
-            if not self._is_whole():
+            if not await self._is_whole():
                 await self._fetch()
             found = self._part.sha256()
             if self.wanted.sha256 not in (None, found):
@@ -78,7 +78,7 @@ class Transfer:
     async def _fetch(self) -> None:
         """Until all bytes are here, over as many connections as it takes."""
         breaks, before = 0, self._part.n_bytes
-        while not self._is_whole():
+        while not await self._is_whole():
             try:
                 await self._connection()
                 last: AppError | None = None
@@ -89,7 +89,7 @@ class Transfer:
                 last = None
             finally:
                 self.is_flowing = False
-            if self._is_whole():
+            if await self._is_whole():
                 return
             if self._part.n_bytes >= before + PROGRESS_BYTES:
                 breaks = 0
@@ -146,10 +146,10 @@ class Transfer:
         if needed + LEFT_FREE_BYTES > room:
             raise no_room(self._part.path.parent, needed, room)
 
-    def _is_whole(self) -> bool:
+    async def _is_whole(self) -> bool:
         total = self.wanted.total_bytes
         if total is not None and self._part.n_bytes > total:
-            self._part.begin_again()  # it is the part of something else
+            await to_its_end(self._part.begin_again)  # it is the part of something else
         return self._part.n_bytes == total
 
     def _other_size(self, found: int, known: int) -> Damaged:

@@ -50,7 +50,9 @@ def headline(shown: LendState, now: dt.datetime | None = None) -> str:
 def _rows(shown: LendState) -> list[tuple[str, str]]:
     rules, reads = shown.rules, shown.readings
     half = "" if rules.memory_bytes is not None else " (half of what was free at start)"
-    memory = f"at most {size(shown.most_bytes)}{half}" if rules.on and shown.most_bytes else "nothing"
+    memory = (
+        f"at most {size(shown.most_bytes)}{half}" if rules.on and shown.most_bytes else "nothing"
+    )
     rows = [("Memory", memory), ("Devices", ", ".join(rules.devices) or "all")]
     away = "while it is used, too"
     if rules.idle_s:

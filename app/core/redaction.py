@@ -19,7 +19,10 @@ _MAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}
 _ID = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{16,}(?![0-9A-Za-z])")
 _SECRET = re.compile(r"(?<![0-9A-Za-z])hf_[0-9A-Za-z]{6,}|(?<=Bearer )\S+", re.IGNORECASE)
 MOST_CHARACTERS = 20_000  # of one line: patterns may take a while, and nobody reads more of it
-_IN_HOME = re.compile(r"~(?:[/\\][^\s\"'/\\]+)+([/\\][^\s\"'/\\]+)")
+_WORD = r"[^\s\"'/\\]+"
+_IN_HOME = re.compile(  # a folder's name may hold spaces; JSON writes two backslashes
+    rf"~(?:[/\\]+{_WORD}(?: +{_WORD})*)+([/\\]+{_WORD})"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,7 @@ class Application:
         known = {entry.name for entry in pages.ENTRIES}
         self.window.go(kept if kept in known else pages.CHAT)
 
+
 def app_icon() -> QIcon:
     """The app's own picture."""
     return icon("app", LIGHT.accent)

@@ -95,4 +95,6 @@ class Sidebar(QWidget):
         colour = getattr(theme.colours, now.colour)
         self._picture.setPixmap(icon(now.icon, colour).pixmap(side, side))
         self._words.setText(now.sentence)
-        self._words.setAccessibleName(self.tr("State of the pool: {state}").format(state=now.sentence))
+        self._words.setAccessibleName(
+            self.tr("State of the pool: {state}").format(state=now.sentence)
+        )

@@ -206,8 +206,8 @@ class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
     layer_row_s: StepSeconds
     position_s: StepSeconds
     chunk_s: SomeSeconds
-    chunk_position_s: StepSeconds
     step_s: StepSeconds
+    chunk_position_s: StepSeconds = 0.0
 
 
 class SpeedRefused(_Message, frozen=True, tag="speed_refused"):

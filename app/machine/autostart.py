@@ -71,8 +71,9 @@ def command(home: Home) -> list[str]:
 
 def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]) -> str:
     """The file that a person starts: of the AppImage, of the package, or beside this Python."""
-    if image := setting("APPIMAGE"):
-        return image
+    image, unpacked = setting("APPIMAGE"), setting("APPDIR")
+    if image and unpacked and Path(sys.executable).is_relative_to(unpacked):
+        return image  # else they are of another AppImage that started us
     if getattr(sys, "frozen", False):
         return sys.executable
     name = "poolhouse.exe" if sys.platform == "win32" else "poolhouse"

@@ -24,10 +24,10 @@ async def machine_checks(home: Home) -> list[Check]:
     """All findings of this computer itself."""
     return [
         *await engines(),
-        disk(home),
+        await asyncio.to_thread(disk, home),
         free_memory(),
         *await asyncio.to_thread(power),
-        writable(home),
+        await asyncio.to_thread(writable, home),
         await key_store(home),
     ]
 
@@ -43,7 +43,8 @@ def engine(found: Engine, processor: str) -> Check:
     """One engine: its version and how it uses the processor, or why it cannot be loaded."""
     if found.missing:
         cure = "Run `make run` in the Poolhouse folder: it compiles the engine."
-        return Check("Engine", False, f"{found.name}: {found.missing.rstrip('.')}.", cure)
+        cause = f"{found.name}: {found.missing.rstrip('.')}."
+        return Check("Engine", False, cause, cure, "engine_missing")
     using = f" with {', '.join(found.features)}" if found.features else ""
     return Check("Engine", True, f"{found.name} {found.version} on {processor}{using}.")
 
@@ -74,7 +75,8 @@ def disk(home: Home) -> Check:
     free = shutil.disk_usage(folder).free
     cause = f"{size(free)} are free where models are kept ({folder})."
     cure = "Free some space, or choose another folder with --home."
-    return Check("Disk", _enough(free, LEAST_DISK_BYTES, LOW_DISK_BYTES), cause, cure)
+    ok = _enough(free, LEAST_DISK_BYTES, LOW_DISK_BYTES)
+    return Check("Disk", ok, cause, cure, "" if ok else "disk_low")
 
 
 def free_memory() -> Check:
@@ -95,7 +97,8 @@ def writable(home: Home) -> Check:
             pass
     except OSError as error:
         cure = "Make it writable for you, or choose another folder with --home."
-        return Check("Home", False, f"{folder} cannot be written: {error.strerror}.", cure)
+        cause = f"{folder} cannot be written: {error.strerror}."
+        return Check("Home", False, cause, cure, "home_unwritable")
     return Check("Home", True, f"{home.root} can be written.")
 
 

@@ -237,7 +237,9 @@ class Control:
 
     async def _journal(self, request: web.Request) -> web.Response:
         since = request.query.get("since", "0")
-        return web.json_response(self._node.journal.json(int(since[:15]) if since.isdecimal() else 0))
+        return web.json_response(
+            self._node.journal.json(int(since[:15]) if since.isdecimal() else 0)
+        )
 
     async def _shutdown(self, request: web.Request) -> web.Response:
         self._node.stop()

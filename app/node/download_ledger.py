@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from msgspec import structs
 
 from app.catalog.download_book import Book, Record
 from app.catalog.files import Disk
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 class Ledger:
-    """Records by id, the oldest first. Changes are seen at once; the disk follows in their order."""
+    """Records by id, the oldest first. What is seen of them is on the disk, too."""
 
     def __init__(self, folder: Path, disk: Disk) -> None:
         self.book, self._disk = Book(folder), disk
@@ -56,15 +56,23 @@ class Ledger:
         return download_json(self[download_id], self._live[download_id])
 
     async def add(self, record: Record) -> None:
+        """Put it on the list. Raises AppError where the disk does not take it."""
+        async with self._writing:
+            await to_its_end(lambda: self.book.write(record))
         self._live[record.id] = Live(self.book.done_bytes(record))
         self._records[record.id] = record
-        await self._write(record.id)
 
     async def change(self, download_id: str, **fields: Any) -> None:
-        """Change a record. Raises AppError where the disk does not take it; it is changed all the same."""
-        changed = msgspec.structs.replace(self[download_id], **fields)
-        self._records[download_id] = changed
-        await self._write(download_id)
+        """Change a record. Raises AppError where the disk does not take it; then nothing is changed."""
+        async with self._writing:
+            changed = structs.replace(self[download_id], **fields)
+            await to_its_end(lambda: self.book.write(changed))
+            if download_id in self._records:  # not dropped meanwhile
+                self._records[download_id] = changed
+
+    def show(self, download_id: str, **fields: Any) -> None:
+        """Change what is seen of a record and not what is kept."""
+        self._records[download_id] = structs.replace(self[download_id], **fields)
 
     async def drop(self, download_id: str) -> int:
         """Take it off the list and delete its part; how many bytes that freed."""
@@ -88,17 +96,13 @@ class Ledger:
             raise no_room(self.book.folder, needed, room)
 
     def room_bytes(self, download_id: str) -> int:
-        """Bytes free for this download, when the others that go on get theirs."""
-        self.book.folder.mkdir(parents=True, exist_ok=True)
+        """Bytes free for this download, when the others that go on get theirs; one that is checked is whole."""
+        self.book.make_folder()
         others = sum(
             max(0, (one.total_bytes or 0) - self._live[one.id].done_bytes)
             for one in self._records.values()
-            if one.id != download_id and one.standing == "going"
+            if one.id != download_id
+            and one.standing == "going"
+            and self._live[one.id].doing != "checking"
         )
         return self._disk.free_bytes(self.book.folder) - others
-
-    async def _write(self, download_id: str) -> None:
-        """One write after another, always the newest."""
-        async with self._writing:
-            if newest := self._records.get(download_id):  # not dropped meanwhile
-                await to_its_end(lambda: self.book.write(newest))

@@ -120,8 +120,8 @@ class Downloads:
         async with self._hands:
             if self._list[download_id].standing == "going":
                 await self._halt(download_id)
-            if self._list[download_id].standing == "going":  # it may have ended just now
-                await self._list.change(download_id, standing="paused")
+                if self._list[download_id].standing == "paused":  # it may have ended just now
+                    await self._list.change(download_id, standing="paused")
             self._changed()
             return self.one(download_id)
 
@@ -181,7 +181,10 @@ class Downloads:
         if download_id not in self._list:
             raise BadInput("download_unknown")
         await self._halt(download_id)
+        record = self._list[download_id]
         freed = await self._list.drop(download_id)
+        if record.standing != "done":
+            freed += await asyncio.to_thread(self._without_use, record)
         self._changed()
         return freed
 
@@ -193,12 +196,17 @@ class Downloads:
         self._changed()
 
     async def _halt(self, download_id: str) -> None:
-        """End the work on it, and wait until its file is closed."""
+        """End the work on it, and wait until its file is closed, even when cancelled; it is shown as paused."""
         task = self._tasks.pop(download_id, None)
-        if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
-        self._list.stopped(download_id)
+        try:
+            if task is not None:
+                task.cancel()
+                await _ended(task)
+        finally:
+            self._list.stopped(download_id)
+            if self._list[download_id].standing == "going":
+                self._list.show(download_id, standing="paused")
+            self._changed()
 
     async def _carry_out(self, download_id: str) -> None:
         """A download from now to its end; whatever goes wrong becomes its sentence."""
@@ -234,8 +242,8 @@ class Downloads:
             if error.reason.code.startswith("gguf"):  # whole, and no model: of no use to anybody
                 await asyncio.to_thread(_deleted, path)
             raise
-        live.finished(entry.model.file_bytes)
         await self._list.change(download_id, standing="done", model=entry.name)
+        live.finished(entry.model.file_bytes)
 
     async def _fetch(self, record: Record) -> Path:
         key, live = record.id, self._list.live(record.id)
@@ -265,18 +273,38 @@ class Downloads:
         return path
 
     async def _fail(self, download_id: str, error: AppError) -> None:
-        reason = error.reason
-        self._list.stopped(download_id)
+        failed: Json = {
+            "standing": "failed", "code": error.reason.code, "facts": dict(error.reason.facts),
+        }  # fmt: skip
         try:
-            await self._list.change(
-                download_id, standing="failed", code=reason.code, facts=dict(reason.facts)
-            )
-        except AppError:  # a full disk: the sentence is shown though it is not kept
+            await self._list.change(download_id, **failed)
+        except (AppError, OSError):  # a full disk: the sentence is shown though it is not kept
             log.warning("the download %s could not be noted", download_id)
+            self._list.show(download_id, **failed)
+        self._list.stopped(download_id)
 
     def _on_shelf(self, record: Record) -> bool:
-        path = self._list.book.whole(record.sha256 or "")
+        path = self._list.book.whole(record.sha256 or "").absolute()
         return path.is_file() and any(Path(one.path) == path for one in self._shelf.entries())
+
+    def _without_use(self, record: Record) -> int:
+        """Delete a whole file that never came on the shelf and that no other download means; its bytes."""
+        if record.sha256 is None or any(one.sha256 == record.sha256 for one in self._list):
+            return 0
+        return 0 if self._on_shelf(record) else _deleted(self._list.book.whole(record.sha256))
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Wait for a task to its end, even when cancelled."""
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                continue
+        raise
 
 
 def _deleted(path: Path) -> int:

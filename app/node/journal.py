@@ -8,12 +8,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from app.catalog.transfer import to_its_end
 from app.core.errors import AppError, Reason
 from app.core.journal import kind_of, news
 from app.core.reasons import said
@@ -205,7 +207,7 @@ class Journal:
                 self._look()
                 if self._dirty and time.monotonic() - saved >= SAVE_SECONDS:
                     saved = time.monotonic()
-                    await asyncio.to_thread(self._save, self._content())
+                    await to_its_end(partial(self._save, self._content()))  # before the last one
         finally:
             self._count()
             self._save(self._content())

@@ -136,7 +136,12 @@ class Measuring:
         )  # fmt: skip
         numbers = {key: speed and asdict(speed) for key, speed in speeds.items()}
         n_layers = entry.model.n_layers
-        return {"model": entry.name, "n_layers": n_layers, "batch_rows": batch_rows, "speeds": numbers}
+        return {
+            "model": entry.name,
+            "n_layers": n_layers,
+            "batch_rows": batch_rows,
+            "speeds": numbers,
+        }
 
     async def doubt(self, entry: Entry, batch_rows: int) -> None:
         """Forecast and fact are far apart (speed_book.far_off): measure anew when next asked."""
