@@ -49,6 +49,10 @@ class NodeLauncher:
         except OSError as error:
             raise AppError("system_error", detail=str(error)) from None
 
+    def end(self) -> None:
+        if self._process is not None and self.started and self.find() is None:
+            self._process.terminate()
+
     def fate(self) -> str | None:
         if self._process is None or self._process.poll() is None:
             return None

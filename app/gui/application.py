@@ -71,17 +71,19 @@ class Application:
 
     def quit(self) -> None:
         """End the window, and the node if this window started it; it drains first."""
-        preferences, pool = self.services.preferences, self.services.pool
-        preferences.keep("window/geometry", self.window.saveGeometry())
+        launcher, client = self.services.launcher, self.services.client
+        self.services.preferences.keep("window/geometry", self.window.saveGeometry())
         self.window.hide()
         self.tray.hide()
         done = self._app.quit
-        if self.services.launcher.started and self.services.client.endpoint is not None:
-            self.services.client.post("/shutdown", None, lambda _: done(), lambda _: done())
+        client.endpoint = client.endpoint or launcher.find()
+        if launcher.started and client.endpoint is not None:
+            client.post("/shutdown", None, lambda _: done(), lambda _: done())
             QTimer.singleShot(2000, done)
         else:
+            launcher.end()
             QTimer.singleShot(0, done)
-        pool.changed.disconnect()
+        self.services.pool.stop()
 
     def _closing(self) -> bool:
         """Whether the closed window lives on in the tray, or as a minimised window."""

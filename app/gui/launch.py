@@ -28,6 +28,9 @@ class Launcher(Protocol):
     def start(self) -> None:
         """Begin to start one, which outlives a window that crashes. Raises AppError."""
 
+    def end(self) -> None:
+        """End the one that `start` started, if it cannot be found yet; then it serves nobody."""
+
     def fate(self) -> str | None:
         """The last words of the node that `start` started, once it has ended; None while it runs."""
 

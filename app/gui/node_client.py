@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from PySide6.QtCore import QByteArray, QObject, QUrl, Signal
 from PySide6.QtNetwork import (
+    QHttp1Configuration,
     QNetworkAccessManager,
     QNetworkProxy,
     QNetworkReply,
@@ -23,6 +24,7 @@ Json = dict[str, Any]
 Done = Callable[[Json], None]
 Failed = Callable[[AppError], None]
 
+CONNECTIONS = 32  # Qt's six are soon taken by long work, and a seventh call waits for them
 MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
 
 
@@ -130,6 +132,8 @@ class NodeClient(QObject):
         self._manager = QNetworkAccessManager(self)
         self._manager.setProxy(QNetworkProxy(QNetworkProxy.ProxyType.NoProxy))
         self._manager.setTransferTimeout(0)
+        self._many = QHttp1Configuration()
+        self._many.setNumberOfConnectionsPerHost(CONNECTIONS)
 
     def get(self, path: str, done: Done, failed: Failed | None = None) -> Call | None:
         return self.call("GET", path, None, done, failed)
@@ -180,6 +184,7 @@ class NodeClient(QObject):
         request = QNetworkRequest(QUrl(f"http://127.0.0.1:{self.endpoint.port}{path}"))
         request.setRawHeader(b"Authorization", f"Bearer {self.endpoint.token}".encode())
         request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, "application/json")
+        request.setHttp1Configuration(self._many)
         policy = QNetworkRequest.RedirectPolicy.ManualRedirectPolicy
         request.setAttribute(QNetworkRequest.Attribute.RedirectPolicyAttribute, policy)
         return request

@@ -23,6 +23,7 @@ LOOK_MS = 250  # between two looks for the node while it is away
 SILENT_MS = 35_000  # the node sends a comment every ten seconds
 PATIENCE_S = 20.0  # for a node that was started
 STARTS, WITHIN_S = 3, 120.0  # a node that keeps ending is not started for ever
+SILENT_STREAMS = 3  # in a row: whatever took the port of a node that crashed is no node
 MAX_EVENT_BYTES = 16 << 20
 
 
@@ -53,6 +54,8 @@ class Pool(QObject):
         self._reply: QNetworkReply | None = None
         self._held = b""
         self._began: list[float] = []
+        self._n_silent = 0  # streams that ended without an event, in a row
+        self._stale: Endpoint | None = None  # no node is there, though its file is
         self._look = QTimer(self)
         self._look.setInterval(LOOK_MS)
         self._look.timeout.connect(self.look)
@@ -98,6 +101,8 @@ class Pool(QObject):
     def look(self) -> None:
         """One look for the node."""
         endpoint = self._launcher.find()
+        if endpoint == self._stale:
+            endpoint = None
         if endpoint is not None and endpoint.version != __version__:
             self._say(Link.OTHER_VERSION, said(_other_version(endpoint)))
         elif endpoint is not None:
@@ -125,6 +130,7 @@ class Pool(QObject):
     def try_again(self) -> None:
         """A person asks for it."""
         self._began.clear()
+        self._n_silent, self._stale = 0, None
         self._say(Link.LOOKING, None)
         self._look.start()
         self.look()
@@ -161,6 +167,7 @@ class Pool(QObject):
         if news:
             if self.link is not Link.THERE:
                 self._began.clear()
+                self._n_silent = 0
                 self._say(Link.THERE, None)
             self.changed.emit()
 
@@ -185,6 +192,9 @@ class Pool(QObject):
         """The stream ended: the node went away, or restarts."""
         if self._reply is None:
             return
+        self._n_silent += self.link is not Link.THERE
+        if self._n_silent >= SILENT_STREAMS:
+            self._n_silent, self._stale = 0, self.client.endpoint
         self._drop()
         self._say(Link.LOOKING, self._launcher.fate())
         self._look.start()

@@ -7,6 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
+from app.core.pairing import TOO_MANY
 from app.gui import pages
 
 Json = dict[str, Any]
@@ -44,7 +45,7 @@ def _pairing(before: Json, now: Json) -> list[News]:
     if is_now and left < was.get("tries_left", 0):
         text = tr("Tray", "Someone entered a wrong code. Tries left: {left}.").format(left=left)
         return [News(title, text, pages.POOL)]
-    if not is_now and was.get("tries_left") == 1:
+    if not is_now and now.get("pairing_closed") == TOO_MANY.code:
         return [News(title, tr("Tray", "A wrong code was entered. Pairing is closed."), pages.POOL)]
     return []
 

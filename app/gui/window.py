@@ -16,6 +16,7 @@ from app.gui.page import Page
 from app.gui.parts.layouts import column, row
 from app.gui.parts.notice import Action, Notice
 from app.gui.pool import Link
+from app.gui.restart import restart
 from app.gui.services import Services
 from app.gui.sidebar import Sidebar
 from app.gui.theme import set_role
@@ -36,8 +37,8 @@ class Window(QMainWindow):
         self._sidebar = Sidebar(services, self.go)
         self._stack = QStackedWidget()
         self._pages: dict[str, Page] = {}
-        self._bar = Notice(services.theme)
-        bar = column(self._bar)
+        self._bar, self._told = Notice(services.theme), Notice(services.theme)
+        bar = column(self._bar, self._told)
         bar.setContentsMargins(sizes.XL, sizes.M, sizes.XL, 0)
         self._bar_box = QWidget()
         self._bar_box.setLayout(bar)
@@ -71,9 +72,9 @@ class Window(QMainWindow):
 
     def say(self, sentence: str, *actions: Action) -> None:
         """Over every page, until a person has seen it."""
+        seen = (self.tr("OK"), self._seen)
+        self._told.say(sentence, "info", *actions, seen, closable=False)
         self._bar_box.show()
-        seen = (self.tr("OK"), self._tell_link)
-        self._bar.say(sentence, "info", *actions, seen, closable=False)
 
     def page(self, name: str) -> Page:
         """The page of this name, made if it was not shown yet."""
@@ -106,22 +107,20 @@ class Window(QMainWindow):
         if kept is None or not self.restoreGeometry(kept):
             self.resize(USUAL)
 
+    def _seen(self) -> None:
+        self._told.clear()
+        self._tell_link()
+
     def _tell_link(self) -> None:
         """The node went away, or is another version's: say so over every page."""
         pool = self._services.pool
         if pool.link is Link.THERE or (pool.link is not Link.AWAY and pool.problem is None):
             self._bar.clear()
-            self._bar_box.hide()
+            self._bar_box.setVisible(bool(self._told.sentence))
             return
         self._bar_box.show()
         sentence = pool.problem or said(AppError("node_away"))
         again = (self.tr("Start again"), pool.try_again)
-        restart = (self.tr("Restart it"), self._restart)
-        action = restart if pool.link is Link.OTHER_VERSION else again
+        anew = (self.tr("Restart it"), lambda: restart(self._services))
+        action = anew if pool.link is Link.OTHER_VERSION else again
         self._bar.say(sentence, "error", action, closable=False)
-
-    def _restart(self) -> None:
-        """A node of another version: end it; the look-out starts ours."""
-        client, pool = self._services.client, self._services.pool
-        client.endpoint = self._services.launcher.find()
-        client.post("/shutdown", None, lambda _: pool.try_again(), lambda _: pool.try_again())

@@ -196,7 +196,7 @@ class Node:
             "links": self.links.json(),
             "loaded": self.hosting.loaded_json(),
             "forecasts": self._lessons.json(),
-            "pairing": pairings.window_json(self.network.window),
+            **pairings.json(self.network.window),
             "answers": self.hosting.answers(),
             **self.shop.json(),
             "journal": {"last": self.journal.number},

@@ -12,6 +12,7 @@ from app.core.household import Machine, Seen
 from app.core.ids import MachineId
 from app.core.membership import Member
 from app.core.operations import Role
+from app.core.pairing import Closed
 from app.lan.network import Network
 from app.lan.pairing_window import PairingWindow
 from app.lan.sockets import Address
@@ -120,6 +121,17 @@ def window_json(window: PairingWindow | None) -> Json | None:
         "seconds_left": round(window.seconds_left),
         "tries_left": window.tries_left,
     }
+
+
+def json(window: PairingWindow | None) -> Json:
+    """The snapshot's part of it."""
+    return {"pairing": window_json(window), "pairing_closed": why_closed(window)}
+
+
+def why_closed(window: PairingWindow | None) -> str | None:
+    """The reason's code, where the last window ended without a machine and nobody cancelled it."""
+    state = window.state if window is not None else None
+    return state.why.code if isinstance(state, Closed) and state.why is not None else None
 
 
 def named(ref: str, machines: Mapping[MachineId, Machine]) -> Machine:

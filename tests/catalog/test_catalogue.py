@@ -60,6 +60,11 @@ def test_a_model_is_found_by_what_people_type(name: str, file: str) -> None:
     assert found.file == file
 
 
+def test_every_model_is_found_by_its_name() -> None:
+    for offer in shipped().models:
+        assert shipped().named(offer.name)[0] is offer
+
+
 @pytest.mark.parametrize(
     ("name", "code"),
     [

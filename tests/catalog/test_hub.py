@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from app.catalog import hub as online
+from app.catalog import hub_client
 from app.catalog.hub import Found, Listing
 from app.catalog.hub_address import Hub
 from app.catalog.hub_client import Limits
@@ -109,6 +110,23 @@ async def test_who_does_not_wait_any_more_ends_the_search(server: HubServer) -> 
     assert not server.requests
 
 
+async def test_who_does_not_wait_any_more_ends_waiting_for_another_search() -> None:
+    looks = iter(range(2))
+
+    def alive() -> None:
+        if next(looks, None) is None:
+            raise RuntimeError
+
+    with hub_client._one_at_a_time, pytest.raises(RuntimeError):
+        await asyncio.to_thread(online.search, Hub(), "x", 3, None, Limits(5, alive))
+
+
+async def test_waiting_for_another_search_has_an_end() -> None:
+    with hub_client._one_at_a_time, pytest.raises(AppError) as caught:
+        await asyncio.to_thread(online.search, Hub(), "x", 3, None, Limits(0.3))
+    assert caught.value.reason.code == "hub_slow"
+
+
 async def test_nobody_waits_for_a_silent_hub(server: HubServer) -> None:
     server.faults.silent = True
     assert await refused(server, seconds=0.3) == "hub_slow"
@@ -126,6 +144,7 @@ async def test_no_network_is_a_sentence() -> None:
         ("", True), ("https://hf-mirror.com/", True), ("http://127.0.0.1:8080", True),
         ("http://hf-mirror.com", False), ("file:///etc", False), ("https://u:p@x.org", False),
         ("https://", False), ("nonsense", False), ("https://[", False),
+        ("https://x.org:99999", False), ("https://x.org:x", False), ("https://x.org:0", False),
     ],
 )  # fmt: skip
 def test_only_safe_addresses_are_hubs(endpoint: str, good: bool) -> None:
@@ -150,6 +169,8 @@ def test_only_safe_addresses_are_hubs(endpoint: str, good: bool) -> None:
         ("https://127.0.0.1/x", False),
         ("https://user@hf.co/x", False),
         ("javascript:x", False),
+        ("https://hf.co:99999/x", False),
+        ("https://hf.co:x/x", False),
         ("https://hf.co/" + "x" * 9000, False),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+import threading
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
@@ -106,10 +107,22 @@ async def test_a_whole_part_asks_nobody(line: Line) -> None:
     assert not line.server.requests
 
 
-async def test_a_part_of_something_else_is_begun_again(line: Line) -> None:
+async def test_a_part_of_something_else_is_begun_again(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (line.folder / "x.part").write_bytes(bytes(len(DATA) + 1))
     line.wanted = replace(line.wanted, total_bytes=len(DATA))
+    threads: list[threading.Thread] = []
+    begin_again = Part.begin_again
+
+    def noted(part: Part) -> None:
+        threads.append(threading.current_thread())
+        begin_again(part)
+
+    monkeypatch.setattr(Part, "begin_again", noted)
     assert (await line.run()).read_bytes() == DATA
+    assert threads
+    assert threading.main_thread() not in threads  # the loop goes on meanwhile
 
 
 async def test_a_server_without_ranges_begins_again(line: Line) -> None:

@@ -40,6 +40,10 @@ def one(text: str) -> str:
         ("version 0.3.36, 12:30", "version 0.3.36, 12:30"),
         ("/home/me/private/plans/x.gguf opened", "~/…/x.gguf opened"),
         ('"C:\\\\Users\\\\anna\\\\m.gguf"', '"~\\\\m.gguf"'),
+        ('"C:\\\\Users\\\\anna\\\\Divorce\\\\2026\\\\m.gguf"', '"~/…\\\\m.gguf"'),
+        ("~/My Documents/Divorce/x.gguf opened", "~/…/x.gguf opened"),
+        ("C:\\Users\\anna\\My Documents\\Eve and I/x.gguf", "~/…/x.gguf"),
+        ("~/x.gguf and /usr/lib/y.so", "~/x.gguf and /usr/lib/y.so"),
         ("/usr/lib/python3.11/ssl.py", "/usr/lib/python3.11/ssl.py"),
         ("hf_abcdefGHIJ", "secret"),
         ("Authorization: Bearer x.y-z", "Authorization: Bearer secret"),
@@ -51,7 +55,9 @@ def test_what_is_private_gets_a_word(text: str, expected: str) -> None:
     assert one(text) == expected
 
 
-@pytest.mark.parametrize("sign", ["x", "a", ":", "1.", "~/", "@", "a@", "fe80:", "hf_", "den "])
+@pytest.mark.parametrize(
+    "sign", ["x", "a", ":", "1.", "~/", "~/a b ", "@", "a@", "fe80:", "hf_", "den "]
+)
 def test_a_line_without_an_end_takes_no_time_and_is_cut(sign: str) -> None:
     said = one(sign * 300_000)
     assert len(said) < 2 * MOST_CHARACTERS

@@ -31,6 +31,9 @@ class Attached:
     def start(self) -> None:
         """Nothing: the test starts its nodes."""
 
+    def end(self) -> None:
+        """Nothing: the test ends them."""
+
     def fate(self) -> str | None:
         return None
 

@@ -7,10 +7,13 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app import __version__
 from app.core.errors import AppError, BadInput, Unreachable
-from app.gui.pool import Link
-from tests.gui.desk import Desk, desk, follow
-from tests.node.pool import node
+from app.gui.launch import Endpoint
+from app.gui.node_client import NodeClient
+from app.gui.pool import Link, Pool
+from tests.gui.desk import Attached, Desk, desk, follow
+from tests.node.pool import TestNode, node
 
 
 def test_it_follows_changes(qtbot: QtBot, at_lone: Desk) -> None:
@@ -64,4 +67,38 @@ def test_a_node_that_ends_and_returns(qtbot: QtBot, qapp: QApplication, tmp_path
     assert isinstance(failed[0], Unreachable)
     with node(tmp_path / "den", "den"):
         qtbot.waitUntil(lambda: pool.link is Link.THERE, timeout=10_000)
+    pool.stop()
+
+
+class Crashed(Attached):
+    """The file of a node that crashed, its pid another process's now; `start` brings a node."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.starts = 0
+
+    def find(self) -> Endpoint | None:
+        return super().find() if self.starts else Endpoint(1, 9, "old", __version__)
+
+    def start(self) -> None:
+        self.starts += 1
+
+
+def test_a_node_is_started_where_only_the_file_of_one_is(qtbot: QtBot, lone: TestNode) -> None:
+    launcher = Crashed(lone.root)
+    pool = Pool(launcher, NodeClient())
+    pool.start()
+    qtbot.waitUntil(lambda: pool.is_there, timeout=10_000)
+    assert launcher.starts == 1
+    pool.stop()
+
+
+def test_a_file_that_stays_is_asked_no_more(qtbot: QtBot, tmp_path: Path) -> None:
+    launcher = Crashed(tmp_path)
+    launcher.find = lambda: Endpoint(1, 9, "old", __version__)  # type: ignore[method-assign]
+    pool = Pool(launcher, NodeClient())
+    pool.start()
+    qtbot.waitUntil(lambda: pool.link is Link.STARTING, timeout=10_000)
+    pool.look()
+    assert (pool.link, launcher.starts) == (Link.STARTING, 1)
     pool.stop()

@@ -122,10 +122,10 @@ def test_without_a_tray_the_window_minimises_and_says_so_once(
     window.show()
     assert tray.keeps(window)
     assert window.isMinimized()
-    assert "stays in the task bar" in window._bar.sentence
-    window._bar.clear()
+    assert "stays in the task bar" in window._told.sentence
+    window._told.clear()
     tray.keeps(window)
-    assert not window._bar.sentence
+    assert not window._told.sentence
 
 
 def test_a_late_tray_takes_a_hidden_start(
@@ -151,6 +151,7 @@ def test_a_refused_order_is_said(
 
 
 PAIRING = {"pairing": {"tries_left": 2}, "machines": {"a": {"name": "den"}}}
+LAST_TRY = PAIRING | {"pairing": {"tries_left": 1}}
 LOADING = {"downloads": {"d": {"name": "Qwen", "state": "running"}}}
 READY = {"loaded": {"model": "guide", "state": "ready"}}
 
@@ -161,7 +162,10 @@ READY = {"loaded": {"model": "guide", "state": "ready"}}
         ({}, READY, []),
         (PAIRING, PAIRING | {"pairing": {"tries_left": 1}}, ["Pairing attempt"]),
         (PAIRING, PAIRING | {"pairing": None}, []),  # it was closed by hand, or its time was over
-        (PAIRING | {"pairing": {"tries_left": 1}}, PAIRING | {"pairing": None}, ["Pairing attempt"]),
+        (LAST_TRY, PAIRING | {"pairing": None, "pairing_closed": None}, []),  # closed by hand
+        (LAST_TRY, PAIRING | {"pairing": None, "pairing_closed": "pairing_expired"}, []),
+        (LAST_TRY, PAIRING | {"pairing": None, "pairing_closed": "pairing_tries_used"},
+         ["Pairing attempt"]),
         (PAIRING, {"pairing": None, "machines": {"a": {}, "b": {"name": "attic"}}},
          ["A machine joined"]),
         (LOADING, {"downloads": {"d": {"name": "Qwen", "state": "done"}}}, ["Download finished"]),

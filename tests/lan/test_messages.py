@@ -186,6 +186,14 @@ def test_a_speed_that_cannot_be_is_a_bad_message(field: str, value: object) -> N
         decode(measured(field, value))
 
 
+def test_a_speed_of_an_older_app_says_nothing_of_positions_in_a_chunk() -> None:
+    older = json.loads(measured("layer_s", 0.5))
+    del older["chunk_position_s"]
+    answer = decode(json.dumps(older).encode())
+    assert isinstance(answer, SpeedMeasured)
+    assert answer.chunk_position_s == 0.0
+
+
 @pytest.mark.parametrize("field", ["layer_s", "chunk_s"])
 def test_a_layer_takes_some_time(field: str) -> None:
     with pytest.raises(BadMessage):

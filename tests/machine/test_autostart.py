@@ -162,7 +162,10 @@ def test_the_program_is_the_one_a_person_starts(monkeypatch: pytest.MonkeyPatch)
     nothing: dict[str, str] = {}
     beside = Path(sys.executable).parent / "poolhouse"
     assert autostart.program(nothing.get, lambda path: path == beside) == str(beside)
-    assert autostart.program({"APPIMAGE": "/a/P.AppImage"}.get, lambda _: False) == "/a/P.AppImage"
+    ours = {"APPIMAGE": "/a/P.AppImage", "APPDIR": str(beside.parent)}
+    assert autostart.program(ours.get, lambda _: False) == "/a/P.AppImage"
+    for other in ({"APPIMAGE": "/a/Other.AppImage"}, ours | {"APPDIR": "/tmp/.mount_other"}):
+        assert autostart.program(other.get, lambda path: path == beside) == str(beside)
     with pytest.raises(Refused):
         autostart.program(nothing.get, lambda _: False)
     monkeypatch.setattr(sys, "frozen", True, raising=False)

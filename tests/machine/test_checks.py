@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from app.core.policy import Battery
 from app.machine import checks
 from app.machine.engines import Device, Engine
+from app.machine.paths import Home
 
 GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
 
@@ -69,3 +72,36 @@ def test_too_little_room_is_a_problem_and_some_a_note(monkeypatch: pytest.Monkey
     assert checks._enough(5, 1, 4) is True
     assert checks._enough(3, 1, 4) is None
     assert checks._enough(0, 1, 4) is False
+
+
+def test_what_the_window_has_words_for_has_a_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home.at(tmp_path / "none yet")
+    assert checks.engine(Engine("x", missing="no"), "A CPU").code == "engine_missing"
+    assert checks.writable(home).code == ""
+    assert (checks.disk(home).code == "disk_low") is not checks.disk(home).ok
+    monkeypatch.setattr(checks, "LEAST_DISK_BYTES", 1 << 62)
+    assert checks.disk(home).code == "disk_low"
+
+    def refused(**_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refused)
+    assert checks.writable(home).code == "home_unwritable"
+
+
+async def test_no_check_of_the_disk_holds_the_loop_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(*_: object) -> list[Any]:
+        return []
+
+    threads: list[threading.Thread] = []
+    for name in ("disk", "writable"):
+        monkeypatch.setattr(checks, name, lambda _: threads.append(threading.current_thread()))
+    monkeypatch.setattr(checks, "engines", nothing)
+    monkeypatch.setattr(checks, "key_store", nothing)
+    await checks.machine_checks(Home.at(tmp_path))
+    assert len(threads) == 2
+    assert threading.main_thread() not in threads

@@ -88,7 +88,7 @@ async def test_the_snapshot_has_what_faces_show(client: NodeClient) -> None:
     status = await client.get("/status")
     assert set(status) == {
         "node", "machines", "strangers", "discovery", "links", "loaded", "forecasts", "pairing", "answers",
-        "journal", "downloads", "shelf", "hub",
+        "pairing_closed", "journal", "downloads", "shelf", "hub",
     }  # fmt: skip
     assert status["answers"] == {"running": 0, "waiting": 0}
     (machine,) = (await client.get("/machines"))["machines"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -109,6 +110,32 @@ async def test_it_outlives_the_node_and_counts_on(tmp_path: Path) -> None:
     assert (again["answers"], again["events"]) == (told["answers"], told["events"])
     assert again["lent"] == told["lent"]
     assert again["last"] == told["last"]
+
+
+async def test_the_last_writing_is_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = journal(tmp_path)
+    monkeypatch.setattr("app.node.journal.SAVE_SECONDS", 0.0)
+    began, go_on, saved, save = threading.Event(), threading.Event(), [], kept._save
+
+    def slow(content: bytes) -> None:
+        if not began.is_set():
+            began.set()
+            assert go_on.wait(10)
+        saved.append(content)
+        save(content)
+
+    monkeypatch.setattr(kept, "_save", slow)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(kept.run(Passed))
+        await asyncio.to_thread(began.wait, 10)
+        answer(kept)
+        task.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+    assert [one.count(b"guide") for one in saved] == [0, 1]
+    assert journal(tmp_path).json()["answers"]
 
 
 @pytest.mark.parametrize(

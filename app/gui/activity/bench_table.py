@@ -12,6 +12,7 @@ from app.gui import theme as sizes
 from app.gui.activity.bench_report import against
 from app.gui.activity.bench_store import Bench
 from app.gui.activity.moments import clock, exact
+from app.gui.parts.text import tooltip
 from app.gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
@@ -61,7 +62,8 @@ class BenchModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return self._words(one, index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
-            return exact(one.at) if index.column() == WHEN else self._words(one, index.column())
+            is_when = index.column() == WHEN
+            return exact(one.at) if is_when else tooltip(self._words(one, index.column()))
         return None
 
     def _words(self, one: Bench, column: int) -> str:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtWidgets import QFileDialog, QFrame, QProgressBar, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QProgressBar, QSizePolicy, QWidget
 
 from app import __version__
 from app.core.errors import AppError, BadInput
@@ -26,6 +26,7 @@ from app.gui.page import Page
 from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import card, column, row
+from app.gui.parts.save_file import save_file
 from app.gui.parts.text import Elided, label
 from app.gui.services import Services
 
@@ -200,14 +201,11 @@ class BenchView(QWidget):
             self.tr("Web page (*.html)"), self.tr("Picture (*.png)"),
             self.tr("Markdown (*.md)"), self.tr("Figures (*.json)"),
         )  # fmt: skip
-        name, kind = QFileDialog.getSaveFileName(
-            self, self.tr("Save a report"), str(Path.home() / "poolhouse-benchmark.html"),
-            ";;".join(kinds),
-        )  # fmt: skip
-        if not name:
-            return
+        offered = Path.home() / "poolhouse-benchmark.html"
         ends = dict(zip(kinds, bench_card.ENDS, strict=True))
-        file = Path(name).with_suffix(ends.get(kind, Path(name).suffix))
+        file = save_file(self, self.tr("Save a report"), offered, ends)
+        if file is None:
+            return
         try:
             self.save(file)
         except BadInput as error:

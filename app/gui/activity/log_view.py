@@ -24,6 +24,7 @@ from app.gui.activity.moments import clock, exact
 from app.gui.icons import icon
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, row
+from app.gui.parts.text import tooltip
 from app.gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
@@ -76,7 +77,7 @@ class LogModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return clock(one.at) if is_when else one.sentence
         if role == Qt.ItemDataRole.ToolTipRole:
-            return exact(one.at) if is_when else one.sentence
+            return exact(one.at) if is_when else tooltip(one.sentence)
         if role == Qt.ItemDataRole.DecorationRole and is_when:
             return self._picture(one.kind)
         return None

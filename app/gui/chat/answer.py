@@ -45,14 +45,9 @@ class Answer(QObject):
         self.text = ""
         self.n_tokens = 0
         self.progress: Json | None = None
-        self._pieces: list[str] = []
         self._call: Call | None = None
         self._began = time.monotonic()
         self._first = self._last = 0.0
-
-    @property
-    def is_running(self) -> bool:
-        return self._call is not None
 
     def begin(self, load: Json | None = None) -> None:
         """Ask. load: what to load before (POST /load), where its context must be another."""
@@ -68,12 +63,6 @@ class Answer(QObject):
         if self._call is not None:
             self._call.cancel()
             self._end(Ending("stopped", self.measured()))
-
-    def drop(self) -> None:
-        """Nobody is interested any more, not even in its end."""
-        call, self._call = self._call, None
-        if call is not None:
-            call.cancel()
 
     def _ask(self) -> None:
         self._call = self._client.call(

@@ -32,6 +32,8 @@ AT_ONCE_CHARS = 1_500  # shorter code is coloured before it is first seen
 REST = 5  # while code grows: so many times as long as the last colouring took, nothing is coloured
 LINE_HEIGHT = 145  # percent
 _START = re.compile(r'<ol start="(\d{1,9})"')
+_TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # signs that reorder what is seen
+_MARKS = {sign: f"[U+{sign:04X}]" for sign in _TURNING}
 SHOWN_LINE = 1_000  # a longer line of code is broken to be seen
 
 
@@ -116,7 +118,7 @@ class TextBlock(QTextBrowser):
 
 
 class Listing(QPlainTextEdit):
-    """The code itself: never wrapped, as high as it is."""
+    """The code itself: never wrapped, as high as it is; signs that would reorder it are written out."""
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -134,7 +136,7 @@ class Listing(QPlainTextEdit):
         self.document().setDocumentMargin(0)
 
     def show_code(self, code: str, language: str, *, growing: bool) -> None:
-        shown = "\n".join(_broken(code))
+        shown = "\n".join(_broken(code.translate(_MARKS)))
         if shown.startswith(self._code) and self._code:
             cursor = QTextCursor(self.document())
             cursor.movePosition(QTextCursor.MoveOperation.End)

@@ -158,6 +158,7 @@ class ChatPage(Page):
         self.history.close()
 
     def shown(self) -> None:
+        self.composer.show_busy(self._running is not None)  # the key that sends may be another now
         self.composer.field.setFocus()
         if self._models_call is None or not self._models_call.running:
             self._models_call = self.services.client.get("/models", self._got_models)
@@ -176,13 +177,13 @@ class ChatPage(Page):
         self.chat = known
         self.notice.clear()
         self.list.select(chat)
-        self.services.preferences.keep(OPEN, chat)
         self.conversation.open(branch(known, self._running, self.services.pool))
         self.composer.show_draft(known.draft, self._files.get(chat))
         self._tell_rest()
         if is_unanswered(known) and self._running is None:  # the app ended, or the node did
             words = self.tr("This question has no answer yet.")
             self.notice.say(words, "info", (self.tr("Answer it"), self._retry))
+        self.services.preferences.keep(OPEN, chat)  # one that cannot be shown is not tried again
         self.composer.field.setFocus()
 
     def _open_at(self, chat: str, message: str) -> None:

@@ -160,7 +160,9 @@ class Composer(QFrame):
         """While an answer comes the button stops it; one can type on."""
         self._busy = busy
         self.send.setText(self.tr("Stop") if busy else self.tr("Send"))
-        self.send.setToolTip(self.tr("Stop (Esc)") if busy else self.tr("Send (Enter)"))
+        with_enter = self.field.sends_with_enter()
+        sends = self.tr("Send (Enter)") if with_enter else self.tr("Send (Ctrl+Enter)")
+        self.send.setToolTip(self.tr("Stop (Esc)") if busy else sends)
         self._changed(quiet=True)
 
     def attach(self, paths: list[Path]) -> None:

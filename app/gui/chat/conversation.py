@@ -78,9 +78,11 @@ class Conversation(QScrollArea):
         self._clear()
         self._shown, self._follows = shown, True
         self.setUpdatesEnabled(False)
-        for one in reversed(shown[-AT_ONCE:]):
-            self._add_before(one)
-        self.setUpdatesEnabled(True)
+        try:
+            for one in reversed(shown[-AT_ONCE:]):
+                self._add_before(one)
+        finally:
+            self.setUpdatesEnabled(True)
         self._wanted = min(PAGE, len(shown))
         self._more.start()
 

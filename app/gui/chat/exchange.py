@@ -21,6 +21,7 @@ from app.core.chat import (
     Role,
 )
 from app.core.errors import BadInput
+from app.gui.chat.history_rows import storable
 from app.gui.chat.presets import usable
 
 FORMAT, VERSION = "poolhouse-chats", 1
@@ -29,7 +30,7 @@ MAX_CHATS, MAX_MESSAGES, MAX_LIST = 20_000, 20_000, 1_000
 NAME_CHARACTERS, TEXT_CHARACTERS = 200, 8 << 20
 MAX_TIME = 1e11  # seconds since 1970: some thousand years
 MAX_CONTEXT = 1 << 30
-MAX_FIGURE = 1e15
+MAX_FIGURE = 2**31 - 1  # what Qt takes as the number in a sentence
 
 HEAD = f'{{"format": "{FORMAT}", "version": {VERSION}, "chats": [\n'
 TAIL = "\n]}\n"
@@ -217,7 +218,7 @@ def _numbers(found: Mapping[str, object]) -> dict[str, Any]:
     return {
         name[:NAME_CHARACTERS]: value
         for name, value in few
-        if isinstance(value, int | float) and abs(value) < MAX_FIGURE
+        if isinstance(value, int | float) and abs(value) <= MAX_FIGURE
     }
 
 
@@ -240,6 +241,8 @@ def _text(found: object, what: str, most: int = TEXT_CHARACTERS) -> str:
         raise _Odd(f"“{what}” is not text")
     if len(found) > most:
         raise _Odd(f"“{what}” is longer than {most} characters")
+    if found != storable(found):
+        raise _Odd(f"“{what}” has half a character")
     return found
 
 

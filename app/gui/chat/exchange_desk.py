@@ -25,6 +25,7 @@ from app.gui.chat.history_rescue import rescue
 from app.gui.chat.narrow_notice import NarrowNotice
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
+from app.gui.parts.save_file import save_file
 from app.gui.parts.text import label
 
 Done = Callable[[Any], None]
@@ -61,12 +62,10 @@ class ExchangeDesk(QWidget):
         place = QStandardPaths.StandardLocation.DocumentsLocation
         offered = Path(QStandardPaths.writableLocation(place)) / f"{words[:80]}{form.suffix}"
         title = self.tr("Export as {form}").format(form=form.name)
-        chosen, _ = QFileDialog.getSaveFileName(
-            self.window(), title, str(offered), f"{form.name} (*{form.suffix})"
-        )
-        if chosen:
-            target = Path(chosen)
-            self.write(form, ids, target if target.suffix else target.with_suffix(form.suffix))
+        kinds = {f"{form.name} (*{form.suffix})": form.suffix}
+        target = save_file(self.window(), title, offered, kinds)
+        if target is not None:
+            self.write(form, ids, target)
 
     def write(self, form: Format, ids: Sequence[ChatId] | None, target: Path) -> None:
         """Export into `target`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject, QThreadPool, Signal
@@ -23,11 +24,13 @@ class Work(QObject):
     progress = Signal(int)
     done = Signal(object)
     failed = Signal(object)  # AppError
+    _over = Signal(object)  # how to say it, once it is back in this thread
 
     def __init__(self, job: Callable[[Callable[[int], None]], Any]) -> None:
         """`job` is given a function to tell how far it is; that function ends it when cancelled."""
         super().__init__()
         self._job, self._cancelled = job, False
+        self._over.connect(self._deliver)
 
     def begin(self) -> None:
         QThreadPool.globalInstance().start(self._run)
@@ -55,5 +58,8 @@ class Work(QObject):
             self._end(self.done, result)
 
     def _end(self, signal: Any, what: object) -> None:
+        self._over.emit(partial(signal.emit, what))
+
+    def _deliver(self, tell: Callable[[], object]) -> None:
         if not self._cancelled:
-            signal.emit(what)
+            tell()

@@ -24,6 +24,7 @@ from app.gui.chat.history_store import Store
 FILE = "history.sqlite3"  # in `services.folder`
 SOON_MS = 1000  # an answer under way is written at most this often
 AGAIN_MS = 5000  # what could not be written is tried again
+MOST_FAILED = 3  # chats in one go; more, and it is the file that cannot be written
 OPEN_CHATS = 8  # whose written state is remembered, to find what changed
 NAME_CHARACTERS = 200  # of a title or a folder
 Beginning = Callable[[], tuple[str, Sampling]]
@@ -282,16 +283,25 @@ class History(QObject):
 
     def _write_waiting(self) -> None:
         self._timer.stop()
+        failed: list[ChatId] = []
         for ident, chat in list(self._waiting.items()):
+            if self._waiting.get(ident) is not chat:  # written by whoever heard of another
+                continue
             before, whole = self._stored(ident), ident not in self._under_way
             write = partial(history_rows.write, chat=chat, before=before, whole=whole)
             if not self._store.write(write):
-                self._timer.start(AGAIN_MS)
-                return
+                failed.append(ident)
+                if len(failed) == MOST_FAILED:
+                    break
+                continue
             self._written[ident] = chat
             del self._waiting[ident]
             self._begun.pop(ident, None)
             self.changed.emit(ident)
+        for ident in failed:  # the last next time: one bad chat does not keep the others back
+            if ident in self._waiting:
+                self._waiting[ident] = self._waiting.pop(ident)
+            self._timer.start(AGAIN_MS)
 
     def _headline(
         self, chats: Sequence[ChatId], settings: str, values: tuple[Any, ...], **fields: Any

@@ -56,7 +56,8 @@ def write(db: sqlite3.Connection, chat: Chat, before: Chat | None, *, whole: boo
         )
     known = before.messages if before else {}
     for gone in known.keys() - chat.messages.keys():
-        db.execute("DELETE FROM messages WHERE chat = ? AND id = ?", (chat.id, gone))
+        order = "DELETE FROM messages WHERE chat = ? AND id = ?"
+        db.execute(order, (chat.id, storable(gone)))
     _write_messages(db, chat, known, whole=whole)
     if whole:
         db.execute("UPDATE messages SET indexed = 1 WHERE chat = ? AND indexed = 0", (chat.id,))
@@ -71,11 +72,12 @@ def with_headline(chat: Chat, kept: Chat) -> Chat:
 
 def _insert(db: sqlite3.Connection, chat: Chat) -> None:
     if chat.folder:
-        db.execute("INSERT OR IGNORE INTO folders (name) VALUES (?)", (chat.folder,))
+        db.execute("INSERT OR IGNORE INTO folders (name) VALUES (?)", (storable(chat.folder),))
     db.execute(
         "INSERT INTO chats (model, system, sampling, context, draft, leaf, changed_at,"
         " shown, id, title, folder, pinned, archived) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        (*_settings(chat), storable(title_of(chat)), chat.id, storable(chat.title), chat.folder or None,
+        (*_settings(chat), storable(title_of(chat)), chat.id, storable(chat.title),
+         storable(chat.folder) or None,
          chat.pinned, chat.archived),
     )  # fmt: skip
 
@@ -88,13 +90,19 @@ def _write_messages(
         old = known.get(message.id)
         if old is None:
             new.append(
-                (chat.id, message.id, message.parent, message.role, storable(message.text),
-                 message.made_at, _packed(message.details), whole)
+                (chat.id, storable(message.id), _maybe(message.parent), message.role,
+                 storable(message.text), message.made_at, _packed(message.details), whole)
             )  # fmt: skip
         elif old is not message and old != message:
             db.execute(
                 "UPDATE messages SET text = ?, details = ?, indexed = ? WHERE chat = ? AND id = ?",
-                (storable(message.text), _packed(message.details), whole, chat.id, message.id),
+                (
+                    storable(message.text),
+                    _packed(message.details),
+                    whole,
+                    chat.id,
+                    storable(message.id),
+                ),
             )
     db.executemany(
         "INSERT INTO messages (chat, id, parent, role, text, made_at, details, indexed)"
@@ -105,14 +113,18 @@ def _write_messages(
 
 def _settings(chat: Chat) -> tuple[Any, ...]:
     return (
-        chat.model, storable(chat.system), _packed(chat.sampling), chat.context,
-        storable(chat.draft), chat.leaf, chat.changed_at,
+        _maybe(chat.model), storable(chat.system), _packed(chat.sampling), chat.context,
+        storable(chat.draft), _maybe(chat.leaf), chat.changed_at,
     )  # fmt: skip
 
 
 def storable(text: str) -> str:
     """Without half characters, which no file can hold; a model may emit them."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _maybe(text: str | None) -> str | None:
+    return None if text is None else storable(text)
 
 
 def _packed(facts: Mapping[str, Any]) -> str:

@@ -56,6 +56,9 @@ class Store(QObject):
         except sqlite3.DatabaseError as error:
             self._meet(error)
             return False
+        except UnicodeError as error:  # half a character, which SQLite is never given
+            self._meet(sqlite3.DataError(str(error)))
+            return False
         if self._failing:
             self._failing, self.trouble = False, None
             self.recovered.emit()

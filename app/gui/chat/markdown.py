@@ -20,7 +20,7 @@ TOKEN_WEIGHT = 5  # what a token costs to show, in characters
 
 
 class _Renderer(RendererHTML):
-    """Pictures are links; tables have lines, which Qt takes only as attributes."""
+    """Pictures are links; links have no title; tables have lines, which Qt takes only as attributes."""
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Never loaded: a link with what the picture is said to show."""
@@ -30,6 +30,13 @@ class _Renderer(RendererHTML):
         link = Token("link_open", "a", 1, attrs={"href": address})
         inside = [link, Token("text", "", 0, content=words), Token("link_close", "a", -1)]
         return str(self.render(inside, options, env))
+
+    def link_open(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        """Without a title: Qt would show it as a tooltip, and read it as HTML."""
+        tokens[idx].attrs.pop("title", None)
+        return str(self.renderToken(tokens, idx, options, env))
 
     def paragraph_open(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType

@@ -95,6 +95,8 @@ class MessageView(QFrame):
         growing = shown.state is not None
         if first or growing or shown.message.text != before.message.text or before.state:
             self.body.show_text(shown.message.text, growing=growing)
+        if self._editor is not None:
+            self._editor.accept.setEnabled(not shown.is_busy)
         if first or shown != before:
             self._tell()
 
@@ -123,6 +125,7 @@ class MessageView(QFrame):
             assert box is not None
             box.replaceWidget(self.body, self._editor)
             self.body.hide()
+            self._editor.accept.setEnabled(not self._shown.is_busy)
             self._editor.begin()
             self.editing.emit()
 
@@ -272,6 +275,8 @@ class MessageView(QFrame):
         self.asked.emit(deed, self.message.id, text)
 
     def _edited(self, text: str) -> None:
+        if self._shown.is_busy:  # it stays to be edited until the answer has ended
+            return
         self._end_edit()
         self._ask(Deed.EDIT, text)
 

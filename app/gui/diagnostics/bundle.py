@@ -50,14 +50,15 @@ def gathered(told: Told) -> dict[str, str]:
 
 
 def write(path: Path, files: Mapping[str, str]) -> None:
-    """One zip. Raises OSError; a file that is half written does not stay."""
+    """One zip. Raises OSError; then nothing half written stays, and an older file as it was."""
+    part = path.with_name(f"{path.name}.part")
     try:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as packed:
             for name, text in files.items():
                 packed.writestr(name, text)
-    except OSError:
-        path.unlink(missing_ok=True)
-        raise
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _about(told: Told) -> str:

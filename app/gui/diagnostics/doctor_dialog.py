@@ -22,6 +22,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, clear, column, row, scrolled
 from app.gui.parts.text import label, paragraph
 from app.gui.pool import Link
+from app.gui.restart import restart
 from app.gui.services import Services
 
 WIDTH, HEIGHT = 680, 500
@@ -161,9 +162,8 @@ class DoctorDialog(QDialog):
         return self.tr("Restart it") if other else self.tr("Start it")
 
     def _start(self) -> None:
-        pool = self.services.pool
-        pool.link_changed.connect(self._started)
-        pool.try_again()
+        self.services.pool.link_changed.connect(self._started)
+        restart(self.services)
 
     def _started(self) -> None:
         if self.services.pool.link is Link.THERE:

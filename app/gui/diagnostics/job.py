@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QObject, QThreadPool, Signal
+
+log = logging.getLogger(__name__)
 
 
 class _Told(QObject):
@@ -14,7 +17,7 @@ class _Told(QObject):
 
 
 class Job(QObject):
-    """Runs `work` at once. Nothing comes back any more once `owner` is gone."""
+    """Runs `work` at once; any error of it is told as an OSError. Nothing comes back any more once `owner` is gone."""
 
     def __init__(
         self,
@@ -34,6 +37,9 @@ class Job(QObject):
                 result = work()
             except OSError as error:
                 told.failed.emit(error)
+            except Exception as error:
+                log.exception("work in another thread")
+                told.failed.emit(OSError(repr(error)))
             else:
                 told.done.emit(result)
 

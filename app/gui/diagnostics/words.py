@@ -83,10 +83,10 @@ _ADVICE = {
     "removed_needs_reset": QT_TRANSLATE_NOOP(
         "Doctor", "Settings, Household says how to give it a new identity."
     ),
-    "engine_missing": QT_TRANSLATE_NOOP("Doctor", "Install Poolhouse again, then look again."),
+    "engine_missing": QT_TRANSLATE_NOOP("Doctor", "Install Poolhouse again, then test again."),
     "disk_low": QT_TRANSLATE_NOOP("Doctor", "Free some space where models are kept."),
     "home_unwritable": QT_TRANSLATE_NOOP(
-        "Doctor", "Make this folder writable for you, then look again."
+        "Doctor", "Make this folder writable for you, then test again."
     ),
 }  # fmt: skip
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QLineEdit
 
+from app.gui.first_run.late_name import LateName
 from app.gui.first_run.step import Failed, Step, Then
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
@@ -14,7 +16,7 @@ MOST_CHARACTERS = 64  # what the node takes
 class NameStep(Step):
     """The node has found a friendly name already; it may be another."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, window: QObject) -> None:
         super().__init__(
             services,
             self.tr("Welcome to Poolhouse"),
@@ -33,6 +35,7 @@ class NameStep(Step):
         self.content.addWidget(self.field)
         hint = self.tr("Your other computers see this name. It says nothing about who you are.")
         self.content.addWidget(paragraph(hint, "caption"))
+        self.late = LateName(services, window)
         services.pool.changed.connect(self._fill)
         self._fill()
 
@@ -44,21 +47,14 @@ class NameStep(Step):
     def apply(self, then: Then, failed: Failed) -> None:
         """Rename; while the node still starts, as soon as it is there."""
         name, node = self.field.text().strip(), self.services.pool.node
+        self.late.want("")
         if not self.field.isModified() or not name or name == node.get("name"):
             then()
         elif node:
             self.post(f"/machines/{node['id']}/name", {"name": name}, then, failed)
         else:
-            self.services.pool.changed.connect(self._rename_late)
-            self._late = name, failed
+            self.late.want(name)
             then()
-
-    def _rename_late(self) -> None:
-        node, (name, failed) = self.services.pool.node, self._late
-        if node:
-            self.services.pool.changed.disconnect(self._rename_late)
-            path = f"/machines/{node['id']}/name"
-            self.post(path, {"name": name}, lambda: None, failed)
 
     def _fill(self) -> None:
         if not self.field.isModified() and (name := self.services.pool.node.get("name")):

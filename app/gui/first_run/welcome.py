@@ -39,8 +39,10 @@ class Welcome(QWidget):
         set_role(self, "page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(self.tr("First steps"))
+        name = NameStep(services, window)
+        name.late.refused.connect(self._failed)
         self._steps: list[Step] = [
-            NameStep(services), FoundStep(services), RoleStep(services), PairStep(services),
+            name, FoundStep(services), RoleStep(services), PairStep(services),
             ReadyStep(services),
         ]  # fmt: skip
         self._stack = QStackedWidget()

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
 from app.gui import theme as sizes
 from app.gui.icons import icon
+from app.gui.parts.text import tooltip
 from app.gui.theme import Theme, set_role
 
 
@@ -49,7 +50,9 @@ class IconButton(QToolButton):
 
     def rename(self, name: str) -> None:
         self.setAccessibleName(name)
-        self.setToolTip(name)
+        self.setToolTip(
+            tooltip(name) if "<" in name else name
+        )  # also read aloud: plain if it can be
 
     def show_picture(self, picture: str) -> None:
         self._picture = picture

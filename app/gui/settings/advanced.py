@@ -13,9 +13,9 @@ from app.gui.diagnostics.ways import save_diagnostics, why_unseen
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
 from app.gui.pool import Link
+from app.gui.restart import restart
 from app.gui.services import Services
 from app.gui.settings.group import Group
-from app.gui.settings.restart import restart
 from app.gui.settings.setting import Setting
 from app.gui.standing import standing
 

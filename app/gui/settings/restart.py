@@ -1,4 +1,4 @@
-"""Starts the node anew: it ends in order, and the window's look-out starts the next one."""
+"""A row that offers to start the node anew."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ from app.gui import theme as sizes
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import row
 from app.gui.parts.text import paragraph
+from app.gui.restart import restart
 from app.gui.services import Services
 from app.gui.theme import set_role
-
-
-def restart(services: Services) -> None:
-    """Running answers end; what others compute here is handed back first."""
-    pool = services.pool
-    services.client.post("/shutdown", None, lambda _: None, lambda _: pool.try_again())
 
 
 class RestartRow(QFrame):

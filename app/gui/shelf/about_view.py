@@ -12,7 +12,7 @@ from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
-from app.gui.parts.text import Elided, paragraph
+from app.gui.parts.text import Elided, paragraph, tooltip
 from app.gui.shelf.item import Item, Kind, parameters
 
 Json = dict[str, Any]
@@ -68,7 +68,7 @@ class AboutView(QWidget):
         self._licence.setVisible(item.kind is not Kind.OTHER_APP)
         self._address = str(item.facts.get("page") or "")
         self._page.setVisible(bool(self._address))
-        self._page.setToolTip(self._address)
+        self._page.setToolTip(tooltip(self._address))
 
     def _parts(self, item: Item) -> list[str]:
         facts = item.facts

@@ -69,7 +69,9 @@ class Details(QFrame):
         self.token.setVisible(bool(item.facts.get("gated")))
         if not same:
             self._begin(item)
-        self.plan()
+            self.plan()
+        else:
+            self.plan_again()
         self.tell_actions()
 
     def plan(self) -> None:
@@ -81,6 +83,11 @@ class Details(QFrame):
             self._planning.forget()  # nothing of the one before is to arrive here
         else:
             self._planning.ask(setup)
+
+    def plan_again(self) -> None:
+        """News that nobody chose: a measurement goes on, and a plan follows it."""
+        if not self._planning.measuring:
+            self.plan()
 
     def ask_token(self) -> None:
         """A download was refused for want of one."""

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.parts.layouts import column
-from app.gui.parts.text import label
+from app.gui.parts.text import label, tooltip
 from app.gui.shelf.item import Item
 
 Json = dict[str, Any]
@@ -75,5 +75,5 @@ class FileChoice(QWidget):
         model = self.combo.model()
         if isinstance(model, QStandardItemModel) and (one := model.item(place)) is not None:
             one.setEnabled(False)
-            one.setToolTip(why)
+            one.setToolTip(tooltip(why))
             one.setData(why, Qt.ItemDataRole.AccessibleDescriptionRole)

@@ -178,7 +178,7 @@ class ModelsPage(Page):
         """Memory may have changed; a page that nobody sees waits until it is shown."""
         if self._looked and self.isVisible():
             self.judging.ask(self.list.items())
-            self.details.plan()
+            self.details.plan_again()
 
     def _picked(self, item: Item) -> None:
         self.details.show_item(item)

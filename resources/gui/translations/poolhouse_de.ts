@@ -1261,6 +1261,10 @@
         <translation>Senden</translation>
     </message>
     <message>
+        <source>Send (Ctrl+Enter)</source>
+        <translation>Senden (Strg+Eingabetaste)</translation>
+    </message>
+    <message>
         <source>Send (Enter)</source>
         <translation>Senden (Eingabetaste)</translation>
     </message>
@@ -1387,6 +1391,14 @@
         <translation>Fehler</translation>
     </message>
     <message>
+        <source>Free some space where models are kept.</source>
+        <translation>Geben Sie Platz frei, wo die Modelle liegen.</translation>
+    </message>
+    <message>
+        <source>Install Poolhouse again, then test again.</source>
+        <translation>Installieren Sie Poolhouse neu und prüfen Sie dann erneut.</translation>
+    </message>
+    <message>
         <source>It is not known where {machine} is</source>
         <translation>Es ist nicht bekannt, wo {machine} ist</translation>
     </message>
@@ -1397,6 +1409,10 @@
     <message>
         <source>Looking for computers nearby is off</source>
         <translation>Die Suche nach Computern in der Nähe ist aus</translation>
+    </message>
+    <message>
+        <source>Make this folder writable for you, then test again.</source>
+        <translation>Geben Sie sich Schreibrechte für diesen Ordner und prüfen Sie dann erneut.</translation>
     </message>
     <message>
         <source>No other computer is heard</source>

@@ -58,6 +58,18 @@ def test_code_is_copied_as_it_was_written(qtbot: QtBot, look: Look) -> None:
     assert formats[0].format.foreground().color() == look.theme.colour("code_keyword")
 
 
+def test_signs_that_reorder_code_are_written_out_and_copied_as_they_are(
+    qtbot: QtBot, look: Look
+) -> None:
+    code = "if admin \u202e\u2066// x\u2069:"
+    block = body(qtbot, look, f"```\n{code}\n```").blocks[0]
+    assert isinstance(block, CodeBlock)
+    seen = block.listing.toPlainText()
+    assert seen == "if admin [U+202E][U+2066]// x[U+2069]:"
+    block.copy.click()
+    assert QGuiApplication.clipboard().text() == code
+
+
 def test_a_growing_text_keeps_its_blocks(qtbot: QtBot, look: Look) -> None:
     shown = body(qtbot, look, "")
     for end in range(1, len(TEXT) + 1):

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, Role
-from app.gui.chat.chat_page import ChatPage
+from app.gui.chat.chat_page import OPEN, ChatPage
 from app.gui.chat.composer import MAX_FILE_BYTES
 from app.gui.theme import Scheme
 from tests.gui.desk import Desk
@@ -217,8 +217,24 @@ def test_a_context_is_loaded_for_its_chat(qtbot: QtBot, page: ChatPage) -> None:
     qtbot.waitUntil(lambda: len(done) == 2, timeout=WITHIN_MS)
 
 
+def test_a_chat_is_remembered_only_once_it_was_shown(
+    page: ChatPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = page.services.preferences.text(OPEN)
+    monkeypatch.setattr(page.conversation, "open", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        page.open_chat(page.history.begin().id)
+    assert page.services.preferences.text(OPEN) == before
+
+
 def test_keys(qtbot: QtBot, page: ChatPage) -> None:
     field = page.composer.field
+    field.sends_with_enter = lambda: False
+    page.shown()
+    assert page.composer.send.toolTip() == "Send (Ctrl+Enter)"
+    field.sends_with_enter = lambda: True
+    page.shown()
+    assert page.composer.send.toolTip() == "Send (Enter)"
     QTest.keyClicks(field, "one")
     QTest.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
     QTest.keyClicks(field, "two")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -115,3 +117,30 @@ def test_tools_come_with_the_keyboard(qtbot: QtBot, conversation: Conversation) 
     second.setFocus()
     qtbot.waitUntil(lambda: not first._tools.isVisible())
     assert first.accessibleName().startswith("You: Message 0.")
+
+
+def test_it_is_painted_also_after_a_message_that_cannot_be_shown(
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation, "_add_before", {}.__getitem__)
+    with pytest.raises((KeyError, TypeError)):
+        conversation.open(shown(2))
+    assert conversation.updatesEnabled()
+
+
+def test_an_edit_waits_for_the_answer_under_way(conversation: Conversation) -> None:
+    free = shown(1)
+    conversation.open(free)
+    view, asked = conversation.views[0], list[str]()
+    conversation.asked.connect(lambda deed, message, text: asked.append(text))
+    view.edit()
+    assert view._editor is not None
+    view._editor.field.setPlainText("Another")
+    view.show_message(replace(free[0], is_busy=True))
+    assert not view._editor.accept.isEnabled()
+    view._editor._accept()  # Ctrl+Enter
+    assert view._editor is not None
+    assert asked == []
+    view.show_message(free[0])
+    view._editor.accept.click()
+    assert asked == ["Another"]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PySide6.QtCore import QCoreApplication, QThreadPool
 from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -19,6 +20,7 @@ from app.core.errors import BadInput
 from app.core.reasons import said
 from app.gui.chat.exchange import FORMAT, HEAD, TAIL, chats_of
 from app.gui.chat.exchange_desk import ExchangeDesk
+from app.gui.chat.exchange_work import Work
 from app.gui.chat.export import FORMATS, JSON, Format
 from app.gui.chat.history import History
 from app.gui.chat.narrow_notice import NarrowNotice
@@ -47,7 +49,12 @@ GOOD: dict[str, Any] = {
                     "text": "Hello",
                     "made_at": 2,
                     "details": {
-                        "figures": {"decode_tok_s": 9.5, "text": "x", "predicted": {"ttft_s": 1}},
+                        "figures": {
+                            "decode_tok_s": 9.5,
+                            "text": "x",
+                            "tokens": 2**31,
+                            "predicted": {"ttft_s": 1},
+                        },
                         "strange": {"deep": []},
                         "model": "guide",
                     },
@@ -98,6 +105,8 @@ def _chat(name: str, value: object) -> Change:
         (_message("parent", "b"), "not before it"),
         (_message("parent", {}), "not before it"),
         (_message("text", None), "“text” is not text"),
+        (_message("id", "\ud800"), "half a character"),
+        (_chat("model", "\ud800"), "half a character"),
         (_message("details", []), "“details” is not an object"),
         (_message("details", {"attachments": [{"name": 1, "text": ""}]}), "“name” is not text"),
         (_message("details", {"notes": [1]}), "“notes” is not text"),
@@ -210,6 +219,18 @@ def test_cancel_takes_an_import_back(
     desk.cancel()
     assert not desk.busy
     assert kept.headings() == []
+
+
+def test_what_was_cancelled_is_not_told_even_if_it_was_done(
+    qtbot: QtBot, exchange: tuple[ExchangeDesk, NarrowNotice], kept: History
+) -> None:
+    desk, _ = exchange
+    work, told = Work(lambda _: chats_of(bytes_of(GOOD), "x.json")), list[object]()
+    desk._begin(work, "", 0, told.append)
+    assert QThreadPool.globalInstance().waitForDone(5000)  # its end waits in the queue
+    desk.cancel()
+    QCoreApplication.processEvents()
+    assert told == []
 
 
 def test_a_file_as_we_write_it_is_read_bit_by_bit() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.core.chat import ChatId, MessageId, edit, path, say, switch
+from app.core.chat import Chat, ChatId, Message, MessageId, Role, add, edit, path, say, switch
+from app.gui.chat import history_rows
 from app.gui.chat.history import FILE, History
 from tests.gui.chat.talk import history, talked
 
@@ -170,3 +171,26 @@ def test_half_characters_are_kept_out(kept: History, tmp_path: Path) -> None:
     assert found is not None
     assert [m.text for m in path(found)] == ["broken ? pair"]
     again.close()
+
+
+def test_half_characters_anywhere_and_the_others_are_written(
+    kept: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = replace(kept.begin(), model="\ud800", draft="x")
+    kept.keep(say_new(odd, "\ud800"))
+    assert [one.id for one in kept.headings()] == [odd.id]
+    monkeypatch.setattr(history_rows, "storable", lambda text: text)  # one that cannot be written
+    said: list[object] = []
+    kept.troubled.connect(said.append)
+    bad = kept.begin()
+    kept.keep_soon(replace(bad, draft="\udfff"))
+    fine = talked(kept, "fine")
+    assert kept.heading(fine.id) is not None
+    assert len(said) == 1
+    monkeypatch.undo()
+    kept.flush()
+    assert kept.heading(bad.id) is not None
+
+
+def say_new(chat: Chat, ident: str) -> Chat:
+    return add(chat, Message(MessageId(ident), None, Role.USER, "Hi", 1.0))

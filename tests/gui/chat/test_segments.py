@@ -8,6 +8,7 @@ import re
 import pytest
 
 from app.gui.chat import highlight, segments
+from app.gui.chat.markdown import html, tokens
 from app.gui.chat.segments import CODE_CHARS, LONG_CHARS, PIECE_CHARS, Kind, Reader
 
 SAMPLE = """# Title
@@ -169,3 +170,7 @@ def test_code_has_colours_where_its_language_is_known() -> None:
     assert lines[3] == ((4, 6, "code_keyword"), (11, 1, "code_number"))
     assert list(highlight.lines("x = 1", "nobody-knows-it")) == []
     assert list(highlight.lines("x" * 5000, "python")) == []
+
+
+def test_links_have_no_title() -> None:
+    assert "title" not in html(tokens('[a](https://a.b "<b>x</b>") ![c](https://a.b/c "t")'))

@@ -7,10 +7,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.diagnostics.bundle import LOG_BYTES, Told, gathered, write
+from app.gui.diagnostics.job import Job
 from app.gui.diagnostics.save_dialog import SaveDialog
 from tests.gui.desk import Desk
 
@@ -53,6 +55,19 @@ def test_a_home_that_is_not_there_gives_what_there_is(tmp_path: Path) -> None:
 def test_a_zip_that_cannot_be_written_leaves_nothing(home: Path) -> None:
     with pytest.raises(OSError, match="directory"):
         write(home / "nowhere" / "x.zip", {"a": "b"})
+    (home / "old.zip").write_text("old")
+    with pytest.raises(UnicodeError):
+        write(home / "old.zip", {"a": "b", "c": "\ud800"})
+    assert (home / "old.zip").read_text() == "old"
+    assert list(home.glob("*.part")) == []
+
+
+def test_any_error_of_a_job_is_told(qtbot: QtBot, caplog: pytest.LogCaptureFixture) -> None:
+    owner, told = QObject(), list[OSError]()
+    Job(lambda: 1 / 0, lambda _: None, told.append, owner)
+    qtbot.waitUntil(lambda: bool(told), timeout=5000)
+    assert "ZeroDivisionError" in str(told[0])
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_the_files_are_shown_before_they_are_saved(

@@ -87,6 +87,14 @@ def test_every_cause_has_words_and_a_button(code: str) -> None:
     assert cure_of(check) in set(Cure)
 
 
+@pytest.mark.parametrize("code", ["engine_missing", "disk_low", "home_unwritable"])
+def test_the_window_names_no_command_for_this_computer(code: str) -> None:
+    check = Check("Home", False, "Why.", "Run `make run` with --home.", code)
+    assert advice(check)
+    assert "`" not in advice(check)
+    assert "--" not in advice(check)
+
+
 def test_a_wrong_address_is_said_and_can_be_tried_again(qtbot: QtBot, at_lone: Desk) -> None:
     done: list[bool] = []
     form = AddressForm(at_lone.services, "nobody", "", lambda: done.append(True))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMainWindow, QPushButton, QWidget
+from PySide6.QtWidgets import QLineEdit, QMainWindow, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui import pages
@@ -16,7 +16,8 @@ from app.gui.first_run.name_step import NameStep
 from app.gui.first_run.pair_step import PairStep
 from app.gui.first_run.role_step import RoleStep
 from app.gui.first_run.welcome import DONE, Welcome
-from tests.gui.desk import Desk
+from tests.gui.desk import Desk, follow
+from tests.node.pool import node
 
 
 @pytest.fixture
@@ -90,6 +91,20 @@ def test_a_name_that_cannot_be_is_said_and_stays(
     qtbot.waitUntil(lambda: bool(welcome.notice.sentence), timeout=5000)
     assert welcome.step is name
     assert welcome.notice.sentence == "A machine needs a name that can be seen."
+
+
+def test_a_name_outlives_steps_that_are_over_before_the_node_is_there(
+    qtbot: QtBot, away: Desk, window: QMainWindow
+) -> None:
+    welcome = begun(away, window)
+    QTest.keyClicks(welcome.step.findChildren(QLineEdit)[0], "study")
+    press(welcome, "Next")
+    press(welcome, "Skip the introduction")
+    pool = away.services.pool
+    with node(away.services.launcher.home, "den"):
+        follow(qtbot, away.services)
+        qtbot.waitUntil(lambda: pool.node.get("name") == "study", timeout=5000)
+        pool.stop()
 
 
 def test_back_and_skip_and_the_role(away: Desk, window: QMainWindow) -> None:

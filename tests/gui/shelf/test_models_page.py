@@ -187,3 +187,11 @@ def test_everything_that_takes_the_focus_has_a_name(page: ModelsPage) -> None:
             continue
         named = widget.accessibleName() or getattr(widget, "text", str)()
         assert named, widget
+
+
+def test_news_do_not_end_a_measurement(qtbot: QtBot, page: ModelsPage) -> None:
+    page.planning.measure()
+    page.watch.memory.emit()
+    page.details.show_item(page.details.item)  # the library tells of the same model anew
+    assert page.planning.measuring
+    page.planning.stop_measuring()

@@ -1,0 +1,47 @@
+"""The whole window: Quit leaves nothing behind that it started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.gui.application import Application
+from app.gui.pool import Link
+from tests.gui.desk import Attached
+
+
+class Slow(Attached):
+    """Its node never gets ready."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.starts = self.ends = 0
+
+    def start(self) -> None:
+        self.starts += 1
+
+    def end(self) -> None:
+        self.ends += 1
+
+    @property
+    def started(self) -> bool:
+        return self.starts > self.ends
+
+
+def test_quit_ends_a_node_that_still_starts(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(qapp, "quit", lambda: ended.append(True))
+    launcher = Slow(tmp_path)
+    made = Application(qapp, launcher)
+    qtbot.addWidget(made.window)
+    pool = made.services.pool
+    assert pool.link is Link.STARTING
+    made.quit()
+    qtbot.waitUntil(lambda: bool(ended), timeout=5000)
+    assert not pool._look.isActive()
+    assert (launcher.starts, launcher.ends) == (1, 1)
