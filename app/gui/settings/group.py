@@ -28,6 +28,8 @@ class Group(QWidget):
         self.heading = label(title, "section")
         self._cards: list[tuple[QFrame, QWidget | None, list[tuple[QWidget | None, Setting]]]] = []
         self._calls: list[Call] = []
+        calls = self._calls
+        self.destroyed.connect(lambda: _end(calls))  # no answer may reach what is gone
         self._reset = button(self.tr("Reset this page"), self._reset_all, "link")
         head = row(self.heading, None, self._reset, gap=sizes.S)
         self.box: QVBoxLayout = column(head, gap=sizes.M)
@@ -88,7 +90,7 @@ class Group(QWidget):
 
     def ask(self, method: str, path: str, done: Done, body: Json | None = None) -> None:
         """Ask the node; a refusal becomes a sentence of the page."""
-        self._calls = [call for call in self._calls if call.running]
+        self._calls[:] = [call for call in self._calls if call.running]
         call = self.services.client.call(method, path, body, done, self.fail)
         if call is not None:
             self._calls.append(call)
@@ -98,6 +100,10 @@ class Group(QWidget):
 
     def cancel(self) -> None:
         """Nothing more is heard of what was asked."""
-        for call in self._calls:
-            call.cancel()
-        self._calls = []
+        _end(self._calls)
+
+
+def _end(calls: list[Call]) -> None:
+    for call in calls:
+        call.cancel()
+    calls.clear()
