@@ -75,7 +75,7 @@ class Application:
         self.services.preferences.keep("window/geometry", self.window.saveGeometry())
         self.window.hide()
         self.tray.hide()
-        done = self._app.quit
+        done = self._app.exit  # quit() asks every window first, and ours would rather hide
         client.endpoint = client.endpoint or launcher.find()
         if launcher.started and client.endpoint is not None:
             client.post("/shutdown", None, lambda _: done(), lambda _: done())

@@ -218,7 +218,7 @@ def test_ask_reads_a_long_answer_in_one_line(poolhouse: Any, answering: Any) -> 
 def test_alone_it_says_what_to_type(poolhouse: Any) -> None:
     said = poolhouse(at_home=False)
     assert said.code == 0
-    assert "The app window is not part of this version yet." in said.out
+    assert "There is no screen here for the window." in said.out
     assert "poolhouse demo" in said.out
     assert max(len(line) for line in said.out.splitlines()) <= 80
     assert poolhouse("--json", at_home=False).json["version"]

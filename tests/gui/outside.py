@@ -43,6 +43,11 @@ class Outside:
     def tree(self) -> list[str]:
         return list(self._ask(do="tree"))
 
+    def front(self) -> None:
+        """Click on the window, as it were: a dialog that closed may have left the keys to nobody."""
+        words = ["search", "--onlyvisible", "--name", "Poolhouse", "windowactivate", "--sync"]
+        subprocess.run(["xdotool", *words], check=True, timeout=20, env=self._environment)
+
     def key(self, *keys: str) -> None:
         subprocess.run(["xdotool", "key", *keys], check=True, env=self._environment)
 

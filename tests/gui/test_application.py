@@ -35,7 +35,7 @@ def test_quit_ends_a_node_that_still_starts(
     qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[bool] = []
-    monkeypatch.setattr(qapp, "quit", lambda: ended.append(True))
+    monkeypatch.setattr(qapp, "exit", lambda: ended.append(True))
     launcher = Slow(tmp_path)
     made = Application(qapp, launcher)
     qtbot.addWidget(made.window)

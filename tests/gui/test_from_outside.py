@@ -55,6 +55,7 @@ def test_a_first_evening(tmp_path: Path) -> None:
         screen.press("Resume lending", within=20)
         screen.read("Others may use", within=20)
 
+        screen.front()
         screen.key("ctrl+q")
         assert program.wait(15) == 0
         assert nodes[0].process.poll() is None, "the window did not start that node"

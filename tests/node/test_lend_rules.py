@@ -130,7 +130,7 @@ async def test_an_answer_that_takes_too_long_is_ended_with_a_sentence(
     pool: list[TestNode], den: NodeClient, attic: NodeClient
 ) -> None:
     await loaded(den)
-    await attic.post("/lending", {"drain_s": 0.5})
+    await attic.post("/lending", {"drain_s": 0.1})
     begun = asyncio.Event()
 
     async def pause() -> float:
