@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Optional
@@ -14,8 +15,10 @@ from app.cli.asking import ask_node
 from app.cli.consent import be_sure
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption, YesOption, read_code
+from app.core.errors import BadInput
 
 PANEL = "Household"
+HEAR_SECONDS, LOOK_SECONDS = 4.0, 0.2  # for an announcement; twice what discovery takes
 MachineArgument = Annotated[str, typer.Argument(help="Its name, or the beginning of its id.")]
 TRUST = (
     "Machines of a household can in principle work out what is typed "
@@ -68,18 +71,26 @@ def pair(
     if open_window:
         _let_in(face, home, role.value.replace("-", "_"), wait or not as_json)
     else:
+        typed = read_code(code) if code else None
         place = address or _found_nearby(face, home)
-        _join(face, home, place, read_code(code or _typed_code(face)))
+        _join(face, home, place, typed or read_code(_typed_code(face)))
 
 
 def _found_nearby(face: Face, home: Path | None) -> str:
-    """The only machine nearby that lets others in."""
-    answer = ask_node(home, lambda node: node.get("/status"))
-
+    """The only machine nearby that lets others in; one that began just now may not be heard of yet."""
     from app.cli.nearby import only_open
     from app.cli.shapes import Snapshot, read
 
-    found = only_open(read(answer, Snapshot))
+    late = time.monotonic() + HEAR_SECONDS
+    while True:
+        answer = ask_node(home, lambda node: node.get("/status"))
+        try:
+            found = only_open(read(answer, Snapshot))
+            break
+        except BadInput as error:
+            if error.reason.code != "pairing_nobody_near" or time.monotonic() > late:
+                raise
+        time.sleep(LOOK_SECONDS)
     face.note(f"Pairing with {safe_text.name(found.name or found.id)} at {found.pairing_address}.")
     return found.id
 

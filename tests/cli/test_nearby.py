@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.cli import household_commands
 from tests.cli.answers import MACHINES, SNAPSHOT
 from tests.cli.fake_node import Failed, error
 
@@ -63,6 +64,18 @@ def test_pair_without_address_takes_the_only_one(poolhouse: Any, answering: Any)
     assert node.asked[-1] == ("POST", "/pairing/join", {"address": "a" * 16, "code": "123456"})
 
 
+def test_a_window_that_opened_just_now_is_waited_for(poolhouse: Any, answering: Any) -> None:
+    heard = iter([snapshot(OTHER), snapshot(OTHER), snapshot(OTHER, ATTIC)])
+    answering({("GET", "/status"): lambda _body: next(heard), ("POST", "/pairing/join"): PAIRED})
+    assert poolhouse("pair", "--code", "123456").code == 0
+
+
+def test_a_wrong_code_is_said_before_anybody_is_looked_for(poolhouse: Any, answering: Any) -> None:
+    node = answering({("GET", "/status"): snapshot(OTHER)})
+    assert "six digits" in poolhouse("pair", "--code", "12").err
+    assert node.asked == []
+
+
 @pytest.mark.parametrize(
     ("near", "code"),
     [
@@ -71,8 +84,13 @@ def test_pair_without_address_takes_the_only_one(poolhouse: Any, answering: Any)
     ],
 )
 def test_pair_without_address_says_why_not(
-    poolhouse: Any, answering: Any, near: tuple[Json, ...], code: str
+    poolhouse: Any,
+    answering: Any,
+    near: tuple[Json, ...],
+    code: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(household_commands, "HEAR_SECONDS", 0.3)
     answering({("GET", "/status"): snapshot(*near)})
     said = poolhouse("pair", "--code", "123456", "--json")
     assert (said.code, said.json["error"]["code"]) == (1, code)
