@@ -69,17 +69,19 @@ def test_answers_are_shared_between_the_machines_oldest_first() -> None:
 def test_groups_become_neighbours() -> None:
     """Answers that began in any order: each group returns, and the next one is formed of what is there."""
     rows = {slot: Row(slot, 10, 11, since=slot % 2) for slot in range(8)}
-    under_way: list[list[int]] = []
+    under_way, formed = [[0, 2, 4, 6], [1, 3, 5, 7]], list[list[int]]()
+    for row in rows.values():
+        row.entered = row.known
     for number in range(2, 12):
-        ready = list(rows.values())
-        while len(under_way) < 2 and (batch := next_batch(ready, limits(), len(under_way), number)):
-            under_way.append([segment.slot for segment in batch.segments])
-            for slot in under_way[-1]:
-                rows[slot].entered, rows[slot].since = rows[slot].known, number
         for slot in under_way.pop(0):
             rows[slot].known += 1
-    formed = {tuple(group) for group in under_way}
-    assert formed <= {(0, 1, 2, 3), (4, 5, 6, 7)}
+        batch = next_batch(list(rows.values()), limits(), len(under_way), number)
+        assert batch is not None
+        formed.append([segment.slot for segment in batch.segments])
+        under_way.append(formed[-1])
+        for slot in formed[-1]:
+            rows[slot].entered, rows[slot].since = rows[slot].known, number
+    assert {tuple(group) for group in formed[-4:]} == {(0, 1, 2, 3), (4, 5, 6, 7)}
 
 
 def test_while_somebody_hears_an_answer_there_is_no_spare_micro_batch() -> None:

@@ -305,6 +305,16 @@ async def test_a_lender_with_less_than_it_said_is_planned_for_again(
     assert len(scene.placed) == 3
 
 
+@pytest.mark.parametrize(
+    ("users", "context", "granted"), [(1, 300, 300), (4, 300, 512), (4, 512, 512)]
+)
+async def test_each_of_several_conversations_gets_whole_steps_of_cells(
+    hosting: Hosting, users: int, context: int, granted: int
+) -> None:
+    order = asked.PlanModel(model="one", users=users, context=context)
+    assert (await hosting.plan(order, lambda _: None))["context"] == granted
+
+
 async def test_machines_can_be_left_out_of_plans_and_loads(hosting: Hosting, scene: Scene) -> None:
     found = await hosting.plan(asked.PlanModel(model="one"), lambda _: None)
     assert [one["machine"] for one in found["from"]["machines"]] == ["den", "attic"]

@@ -26,18 +26,22 @@ from tests.node.lending_bench import OPEN, Bench, member, new
 from tests.node.pool import node, pair
 
 
-async def test_layers_come_compute_and_are_given_back(tmp_path: Path, bench: Bench) -> None:
+@pytest.mark.parametrize(("kv_cells", "context"), [(256, 128), (512, 256)])
+async def test_layers_come_compute_and_are_given_back(
+    bench: Bench, kv_cells: int, context: int
+) -> None:
     """With a real worker and the real engine."""
     async with Lender(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
         home = bench.home
         bench.lending = Lending(lender, home.shelf, home.stages, OPEN, 3, group, bench.changed)
         pipeline = new()
         await bench.bring(pipeline)
-        await bench.open(pipeline)
+        await bench.open(pipeline, kv_cells=kv_cells, context=context)
         [ready] = await bench.answered(1)
         assert isinstance(ready, messages.StageReady), ready
         assert ready.fetched_bytes == sum(piece.n_bytes for piece in bench.cut.manifest.pieces)
         assert lender.runs[0].config.threads == 3
+        assert lender.runs[0].config.apart is (kv_cells == 512)  # of two slots
         assert bench.lending.borrowers() == {member().id}
         assert bench.is_kept()
         with pytest.raises(Refused):

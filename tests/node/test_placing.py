@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,12 +91,12 @@ class Place:
         room = Candidate(DEN, "den", 1 << 40), [Candidate(ATTIC, "attic", 1 << 40)]
         return plan(*room, self.entry.model, Workload(512), split)
 
-    def placing(self, lender: Lender, stack: AsyncExitStack) -> Placing:
+    def placing(self, lender: Lender, stack: AsyncExitStack, sizes: Sizes = SIZES) -> Placing:
         def tell(progress: Json) -> None:
             self.told.append((progress, threading.current_thread()))
             self.begun.set()
 
-        return Placing(self.entry, self.shelf, self.stages, lender, SIZES, stack, tell)
+        return Placing(self.entry, self.shelf, self.stages, lender, sizes, stack, tell)
 
     async def cut_out(self, stage: PlannedStage) -> str:
         async with AsyncExitStack() as stack:
@@ -120,6 +121,15 @@ def slow_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
             yield chunk
 
     monkeypatch.setattr(stage_store, "read_pieces", slow)
+
+
+async def test_slots_are_kept_apart_where_there_are_cells_for_each(place: Place) -> None:
+    stage = place.plan(2, 2).stages[0]
+    for sizes, apart in ((SIZES, False), (replace(SIZES, kv_cells=4 * 512), True)):
+        async with AsyncExitStack() as stack:
+            placing = place.placing(Lender(), stack, sizes)
+            config = placing._config(stage, "x")
+        assert config.apart is apart
 
 
 @pytest.mark.usefixtures("slow_cuts")
