@@ -1,4 +1,4 @@
-"""A lender on the bench, for each test of what hosts may do there."""
+"""A lender on the bench, for each test of what hosts may do there; a hub, and a place that downloads from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import pytest
 from app.catalog.cut import Cut
 from app.node.lending import Lending
 from backends.contract import Layers, Role
+from tests import tiny
 from tests.catalog.conftest import new_home
+from tests.catalog.hub_server import HubServer, serving
+from tests.node.download_place import Place, running
 from tests.node.lending_bench import Bench, StandIn, Terms
 
 
@@ -31,3 +34,17 @@ async def bench(tmp_path: Path, cut: Cut) -> AsyncGenerator[Bench, None]:
         )
         yield Bench(lending, lender, home, cut, terms, changes=changes)
         lending.end()
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncGenerator[HubServer, None]:
+    data = tiny.llama(tmp_path / "served.gguf", layers=4, width=256, ffn=512).read_bytes()
+    async with serving(data) as up:
+        up.faults.bytes_at_once = 1 << 18
+        yield up
+
+
+@pytest.fixture
+async def place(server: HubServer, tmp_path: Path) -> AsyncGenerator[Place, None]:
+    async with running(Place(server, tmp_path)) as up:
+        yield up

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +16,12 @@ from app.catalog.download_book import Book, Record
 from app.catalog.shelf import Shelf
 from app.core.errors import AppError, BadInput
 from app.node.download_ledger import Ledger
-from tests import tiny
-from tests.catalog.hub_server import HubServer, serving
-from tests.node.download_place import Place, Roomy, running
+from tests.node.download_place import Place, Roomy
 
 RECORD = Record(
     id="0" * 16, repository="a/b", file="c.gguf", revision="main", name="c", source="hub",
     started=1.0,
 )  # fmt: skip
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncGenerator[HubServer, None]:
-    data = tiny.llama(tmp_path / "served.gguf", layers=4, width=256, ffn=512).read_bytes()
-    async with serving(data) as up:
-        up.faults.bytes_at_once = 1 << 18
-        yield up
-
-
-@pytest.fixture
-async def place(server: HubServer, tmp_path: Path) -> AsyncGenerator[Place, None]:
-    async with running(Place(server, tmp_path)) as up:
-        yield up
 
 
 def refuse(_book: Book, _record: Record) -> None:

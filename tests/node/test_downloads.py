@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
 from app.catalog.transfer import LEFT_FREE_BYTES
 from app.core.errors import BadInput, DoesNotFit
-from tests import tiny
-from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer, serving
+from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer
 from tests.node.download_place import Place, catalogue_of, running
 
 OTHER_COMMIT = "f" * 40
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncGenerator[HubServer, None]:
-    data = tiny.llama(tmp_path / "served.gguf", layers=4, width=256, ffn=512).read_bytes()
-    async with serving(data) as up:
-        up.faults.bytes_at_once = 1 << 18
-        yield up
-
-
-@pytest.fixture
-async def place(server: HubServer, tmp_path: Path) -> AsyncGenerator[Place, None]:
-    async with running(Place(server, tmp_path)) as up:
-        yield up
 
 
 async def test_a_download_ends_on_the_shelf(place: Place) -> None:

@@ -12,7 +12,7 @@ from app.gui.activity import bench_report as words
 from app.gui.activity.bench_store import Bench
 from app.gui.activity.entries import StageDid, together
 from app.gui.activity.timeline import Bars, share_lines
-from app.gui.lending.flow import Flow
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import card, clear, column, line
 from app.gui.parts.text import Elided, label, paragraph
 from app.gui.theme import Theme, set_role

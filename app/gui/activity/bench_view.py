@@ -20,7 +20,7 @@ from app.gui.activity.bench_store import Bench, BenchStore
 from app.gui.activity.bench_table import BenchTable
 from app.gui.activity.moments import clock
 from app.gui.announce import announce
-from app.gui.lending.flow import Flow
+from app.gui.parts.flow import Flow
 from app.gui.node_client import Call
 from app.gui.page import Page
 from app.gui.parts.buttons import button

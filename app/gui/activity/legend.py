@@ -7,7 +7,7 @@ from PySide6.QtGui import QBrush, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.gui import theme as sizes
-from app.gui.lending.flow import Flow
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import row
 from app.gui.parts.text import label
 from app.gui.theme import Theme

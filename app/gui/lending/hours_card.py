@@ -9,7 +9,7 @@ from app.core.errors import AppError
 from app.core.hours import MAX_CHARACTERS, MAX_SPANS, hours_text, read_hours, within
 from app.core.reasons import said
 from app.gui import theme as sizes
-from app.gui.lending.flow import Flow
+from app.gui.parts.flow import Flow
 from app.gui.lending.lending import Lending
 from app.gui.lending.rule_row import RuleRow
 from app.gui.lending.switch import Switch

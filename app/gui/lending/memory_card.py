@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
-from app.gui.lending.flow import Flow
+from app.gui.parts.flow import Flow
 from app.gui.lending.lending import Lending
 from app.gui.lending.memory_bar import DENSE, SOLID, MemoryBar, Part, Swatch, shares
 from app.gui.lending.rule_row import RuleRow

@@ -11,7 +11,7 @@ from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.icons import icon
 from app.gui.lending import words
-from app.gui.lending.flow import Flow
+from app.gui.parts.flow import Flow
 from app.gui.lending.lending import Lending
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json

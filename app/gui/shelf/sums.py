@@ -32,10 +32,6 @@ class Memory:
     def left(self) -> int:
         return max(0, self.lends - self.needs)
 
-    @property
-    def is_used(self) -> bool:
-        return self.needs > 0
-
 
 def memories(plan: Json) -> list[Memory]:
     """Of every machine that holds something, in the order of the plan."""
