@@ -108,6 +108,9 @@ class Sampling:
     seed: int = 0
     logit_bias: tuple[tuple[int, float], ...] = ()
     grammar: str = ""  # GBNF; a JSON schema is turned into one before it comes here
+    likely: int | None = (
+        None  # tell with each token its log probability, and of so many of the likeliest
+    )
 
 
 GREEDY = Sampling(temperature=0.0)

@@ -37,6 +37,9 @@ class Kind(IntEnum):
     FOLLOW = (
         11  # a STEP without rows: they are the tokens sampled by the STEP in its payload, pipe only
     )
+    LIKELY = (
+        12  # before a SAMPLED: one slot's token and the likeliest ones, pipe only, if asked for
+    )
 
 
 class BadFrame(Exception):

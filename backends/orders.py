@@ -5,6 +5,8 @@ Every order carries a `request` number; its answer carries the same. Unknown fie
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from backends.contract import Layers, Role, Sampling, StageConfig
@@ -73,7 +75,8 @@ class Render(Order, frozen=True, tag="render"):
     now: seconds since 1970 for templates that name the date; 0: they are told none.
     """
 
-    messages: tuple[dict[str, str], ...]
+    messages: tuple[dict[str, Any], ...]
+    tools: tuple[dict[str, Any], ...] = ()
     add_generation_prompt: bool = True
     now: float = 0.0
 
@@ -97,6 +100,7 @@ class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
     bos: int  # -1: none
     adds_bos: bool
     has_template: bool
+    tool_style: str = ""  # how its template has tools called; empty: it knows none
 
 
 class Pieces(Order, frozen=True, tag="pieces"):

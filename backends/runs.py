@@ -19,6 +19,7 @@ from backends.contract import (
     Tokens,
 )
 from backends.frames import Agreed, Frame, Kind
+from backends.likely import likeliest, likely_to_wire
 from backends.numbers import bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
 from backends.orders import Begin, OpenStage
 from backends.sampling import Greedy, Sampler, sampler_for
@@ -58,6 +59,7 @@ class Sequence:
     due_from: int
     sampler: Greedy | Sampler
     tells_logits: bool
+    likely: int | None = None
 
 
 class Run:
@@ -97,7 +99,9 @@ class Run:
         sampler = sampler_for(
             order.sampling, self._engine.n_vocab, vocab, order.history, order.drawn
         )
-        self._sequences[order.slot] = Sequence(order.due_from, sampler, order.logits)
+        self._sequences[order.slot] = Sequence(
+            order.due_from, sampler, order.logits, order.sampling.likely
+        )
 
     def step(self, frame: Frame) -> Answers:
         """Answer a STEP. Raises BadFrame, which changes nothing, and StageError."""
@@ -150,6 +154,9 @@ class Run:
             ids.append(sequence.sampler.pick(row))
             if sequence.tells_logits:
                 told.append(self._frame(Kind.LOGITS, frame, Number.F32, (segment,), row.tobytes()))
+            if sequence.likely is not None:
+                found = likely_to_wire(likeliest(row, ids[-1], sequence.likely))
+                told.append(self._frame(Kind.LIKELY, frame, Number.F32, (segment,), found))
         told.append(self._frame(Kind.SAMPLED, frame, Number.IDS, out.segments, ids_to_wire(ids)))
         return tuple(told)
 

@@ -16,7 +16,7 @@ from backends.contract import StageError
 from backends.frames import BadFrame, Frame, Kind, decode
 from backends.runs import Run
 from backends.sampling import GrammarRefused
-from backends.template import TemplateFailed, render
+from backends.template import TemplateFailed, render, tool_style
 from backends.text import Text, open_text, pieces
 
 SIGNS_OF_NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words
@@ -152,6 +152,7 @@ class Service:
         yield orders.Vocabulary(
             request=order.request, n_vocab=text.n_vocab, end_tokens=text.end_tokens, bos=text.bos,
             adds_bos=text.adds_bos, has_template=bool(text.template),
+            tool_style=tool_style(text.template),
         )  # fmt: skip
         for first, some in pieces(text):
             last = first + len(some) == text.n_vocab
@@ -168,7 +169,7 @@ class Service:
             raise TemplateFailed("this model has no chat template")
         names = {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
         return render(
-            text.template, order.messages,
+            text.template, order.messages, tools=order.tools,
             add_generation_prompt=order.add_generation_prompt, tokens=names, now=order.now,
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import jinja2
 import msgspec
@@ -20,6 +20,21 @@ from backends import process
 MAX_SECONDS = 1.0  # this and the next two: SAFETY.md 7
 MAX_BYTES = 64 << 20
 MAX_TEXT = 1 << 20
+
+
+TOOL_STYLES = (  # what the templates of each family write around a call
+    ("hermes", "<tool_call>"),
+    ("mistral", "[TOOL_CALLS]"),
+    ("llama3", "<|python_tag|>"),
+    ("llama3", '"parameters": dictionary'),
+)
+
+
+def tool_style(template: str) -> str:
+    """How a model of this chat template calls tools, as far as we can read it; empty: it knows none."""
+    if "tools" not in template:
+        return ""
+    return next((style for style, sign in TOOL_STYLES if sign in template), "")
 
 
 class TemplateFailed(Exception):
@@ -37,8 +52,9 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 def render(
     template: str,
-    messages: Sequence[Mapping[str, str]],
+    messages: Sequence[Mapping[str, Any]],
     *,
+    tools: Sequence[Mapping[str, Any]] = (),
     add_generation_prompt: bool = True,
     tokens: Mapping[str, str] | None = None,
     now: float = 0.0,
@@ -49,6 +65,8 @@ def render(
     systems, are left to the deadline of who asked.
     """
     values: dict[str, object] = dict(tokens or {})
+    if tools:
+        values["tools"] = [dict(tool) for tool in tools]
     if now:
         moment = datetime.fromtimestamp(now, UTC)
         values["strftime_now"] = moment.strftime

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any
 
 from app.core.errors import BadInput
 from app.inference.detokenizer import Detokenizer, StopFinder
@@ -25,6 +26,7 @@ class Question:
     """What is asked: exactly one of `messages`, `prompt` (as it is) and `prompt_ids`."""
 
     messages: Sequence[Message] | None = None
+    tools: tuple[dict[str, Any], ...] = ()  # what the answer may call, for the chat template
     prompt: str | None = None
     prompt_ids: tuple[int, ...] | None = None
     sampling: Sampling = GREEDY
@@ -40,6 +42,7 @@ class Delta:
 
     text: str
     token_ids: tuple[int, ...]
+    likely: tuple[tuple[bytes, float], ...] = ()  # as Token.likely, with the bytes of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,8 @@ class Answerer:
                     break
                 ids.append(item.id)
                 parts.append(reader.texts.popleft())
-                yield Delta(parts[-1], (item.id,))
+                likely = tuple((self._piece(token), log) for token, log in item.likely)
+                yield Delta(parts[-1], (item.id,), likely)
         if rest := reader.flush():
             parts.append(rest)
             yield Delta(rest, ())
@@ -91,13 +95,27 @@ class Answerer:
         """How many tokens a text is. Raises BadInput or StageLost."""
         return len(await self._text.tokenize(text, bos=False))
 
+    @property
+    def tool_style(self) -> str:
+        """How this model's chat template has tools called; empty: it knows none."""
+        return self._text.vocabulary.tool_style
+
+    async def token_of(self, name: str) -> int | None:
+        """The one token that is written so in templates, if it is one."""
+        ids = await self._text.tokenize(name, special=True, bos=False)
+        return ids[0] if len(ids) == 1 else None
+
+    def _piece(self, token: int) -> bytes:
+        pieces = self._text.pieces
+        return pieces[token] if 0 <= token < len(pieces) else b""
+
     async def _request(self, question: Question, reader: Reader) -> Request:
         if question.prompt_ids is not None:
             ids = question.prompt_ids
         elif question.prompt is not None:
             ids = await self._text.tokenize(question.prompt)
         else:
-            ids = await self._text.prompt(question.messages or ())
+            ids = await self._text.prompt(question.messages or (), question.tools)
         return Request(
             ids,
             question.sampling,

@@ -54,6 +54,7 @@ class Pipeline:
         await self._group.__aenter__()
         for stage in self._stages:
             stage.on_lost = self._end
+            stage.on_likely = self._work.heard_likely
             self._start(f"listen to {stage.name}", stage.listen)
         for number in range(self._lanes):
             self._start(f"lane {number}", self._lane)

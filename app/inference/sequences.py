@@ -64,6 +64,9 @@ class Token:
     """One sampled token."""
 
     id: int
+    likely: tuple[
+        tuple[int, float], ...
+    ] = ()  # if asked for: it, and the likeliest, with their logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,7 @@ class Sequence:
     first_at: float = 0.0
     last_at: float = 0.0
     stages_before: tuple[StageFigures, ...] = ()
+    likely: tuple[tuple[int, float], ...] = ()  # of the token that comes next
     _unread: deque[Token | Finish | AppError] = field(default_factory=deque)
     _reader: asyncio.Future[None] | None = None
     _full_since: float | None = None

@@ -20,7 +20,17 @@ from app.inference.step import Run, Step
 from app.inference.turns import Turns
 from backends import orders
 from backends.contract import Number, Sampling
-from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Kind, decode, read_head
+from backends.frames import (
+    HEADER,
+    MAGIC,
+    SEGMENT,
+    VERSION,
+    BadFrame,
+    Frame,
+    Kind,
+    decode,
+    read_head,
+)
 
 T = TypeVar("T")
 CREDIT = 2  # steps under way to one stage (SAFETY.md 5)
@@ -96,6 +106,7 @@ class StageClient:
         self.machine = machine or name  # runs with the same machine share its time
         self.lost: StageLost | None = None
         self.on_lost: Callable[[StageLost], None] | None = None
+        self.on_likely: Callable[[Frame], None] | None = None  # of the run that samples
         self._link = link
         self._deadlines = deadlines or Deadlines()
         self._meter = StageMeter(name)
@@ -314,6 +325,9 @@ class StageClient:
                 self._sent.popleft()
             case Kind.LOGITS:
                 pass  # asked for by tests only; they listen at the worker
+            case Kind.LIKELY if self.run.samples:
+                if self.on_likely is not None:
+                    self.on_likely(decode(data))
             case Kind.STALE | Kind.NEED_FROM if head.seq >= sent.seq:
                 self.give_up(StageLost("stage_out_of_step", machine=self.machine))
             case _ if head.epoch < self.run.epoch or head.seq < sent.seq:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from app.core.errors import BadInput, Reason, StageLost
 from app.inference.detokenizer import Detokenizer
@@ -20,7 +20,7 @@ RENDER_BYTES = 64 << 20  # more than it held before
 RENDER_LOOK_S = 0.05
 MAX_TEXT_CHARS = 1 << 20
 
-Message = Mapping[str, str]  # role, content
+Message = Mapping[str, Any]  # role, content; what else the chat template is given
 
 
 class Text:
@@ -85,9 +85,12 @@ class Text:
             worker = await self._ready()
             return (await worker.ask(order, orders.Tokenized, TOKENIZE_S)).ids
 
-    async def render(self, messages: Sequence[Message]) -> str:
+    async def render(
+        self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = ()
+    ) -> str:
         """Apply the model's chat template, up to where the answer begins. Raises BadInput."""
-        order = orders.Render(request=0, messages=tuple(dict(message) for message in messages))
+        given = tuple(dict(message) for message in messages)
+        order = orders.Render(request=0, messages=given, tools=tuple(tools))
         async with self._one_order:
             worker = await self._ready()
             text = await self._render(worker, order)
@@ -95,14 +98,16 @@ class Text:
             raise BadInput("text_too_long", characters=len(text), most=MAX_TEXT_CHARS)
         return text
 
-    async def prompt(self, messages: Sequence[Message]) -> tuple[int, ...]:
+    async def prompt(
+        self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = ()
+    ) -> tuple[int, ...]:
         """The token ids of a chat, up to where the answer begins.
 
         Ends it with words of the assistant, the answer goes on behind them.
         """
         begun = messages[-1]["content"] if _is_begun(messages) else ""
         before = messages[:-1] if begun else messages
-        ids = await self.tokenize(await self.render(before) + begun, special=True)
+        ids = await self.tokenize(await self.render(before, tools) + begun, special=True)
         twice = (
             len(ids) > 1 and self.vocabulary.adds_bos and ids[0] == ids[1] == self.vocabulary.bos
         )
@@ -156,4 +161,5 @@ class Text:
 
 def _is_begun(messages: Sequence[Message]) -> bool:
     """Whether the last message is an answer that was cut, to be continued."""
-    return len(messages) > 1 and messages[-1]["role"] == "assistant"
+    last = messages[-1]
+    return len(messages) > 1 and last["role"] == "assistant" and "tool_calls" not in last

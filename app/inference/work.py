@@ -18,8 +18,10 @@ from app.inference.sequences import UNREAD_S, Finish, Request, Sequence, Token, 
 from app.inference.stage_client import StageClient
 from app.inference.step import Step
 from backends.contract import Segment
+from backends.frames import Frame
 
 MAX_WAITING = 64
+LIKELY = struct.Struct("<if")  # token id, natural log of its probability
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,12 @@ class Work:
                 self._release(sequence)
         self.wake()
 
+    def heard_likely(self, frame: Frame) -> None:
+        """How likely a token was, and which were likelier: told before the token itself."""
+        for segment in frame.segments:
+            if sequence := self._running.get(segment.slot):
+                sequence.likely = tuple(LIKELY.iter_unpack(frame.payload))
+
     def following(self, carried: Carried) -> Carried | None:
         """The step after this one, where all of it is known but the tokens: the same answers go on,
         and nobody else is there to join them. Then it counts as under way."""
@@ -220,7 +228,7 @@ class Work:
             sequence.end(Finish("stop", sequence.figures(self._figures())))
             return
         sequence.tokens.append(token)
-        sequence.put(Token(token))
+        sequence.put(Token(token, sequence.likely))
         if request.ends_with is not None and request.ends_with(token):
             sequence.end(Finish("stop", sequence.figures(self._figures())))
         elif sequence.answer_tokens >= request.max_tokens or sequence.known >= sequence.cells:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from app.core.errors import BadInput
 from app.core.placement import Forecast
 from app.core.plan import PlannedStage
-from app.inference.chats import Question, Summary
+from app.inference.chats import DEFAULT_MAX_TOKENS, Question, Summary
 from app.node import requests as asked
 from app.node.snapshot import Json, stage_json
 
@@ -31,7 +31,7 @@ def question_of(order: asked.Ask) -> Question:
         stop=tuple(order.stop),
         conversation=order.conversation,
         ignore_end=order.ignore_end,
-        **({"max_tokens": order.max_tokens} if order.max_tokens else {}),
+        max_tokens=order.max_tokens or DEFAULT_MAX_TOKENS,
     )
 
 

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 
 import psutil
 import pytest
@@ -17,6 +18,8 @@ from app.inference import text as text_module
 from app.inference.chats import Answerer, Delta, Question, Summary
 from app.inference.text import Message, Text
 from backends import orders
+from backends.contract import GREEDY
+from backends.template import render, tool_style
 from tests.inference.pool import pool, shape
 
 HELLO: Sequence[Message] = ({"role": "user", "content": "Hello. Who are you?"},)
@@ -196,3 +199,39 @@ async def test_a_template_that_allocates_too_much_is_stopped(
 
 def test_orders_are_what_the_worker_knows() -> None:
     assert orders.decode_order(orders.encode(orders.Render(request=1, messages=())))
+
+
+async def test_how_likely_each_token_was_is_told_when_asked() -> None:
+    async with answerer() as who:
+        plain, told = await ask(who, Question(messages=HELLO, max_tokens=12))
+        sampling = replace(GREEDY, likely=3)
+        deltas, summary = await ask(who, Question(messages=HELLO, max_tokens=12, sampling=sampling))
+    assert summary.token_ids == told.token_ids  # asking changes nothing
+    assert not any(delta.likely for delta in plain)
+    for delta in deltas:
+        chosen, *best = delta.likely
+        assert chosen == best[0]  # greedy: the likeliest was taken
+        assert len(best) == 3
+        assert [log for _, log in best] == sorted((log for _, log in best), reverse=True)
+    assert "".join(delta.likely[0][0].decode() for delta in deltas) == summary.text
+
+
+async def test_a_template_is_given_the_tools() -> None:
+    tool = {"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}
+    call = {"type": "function", "function": {"name": "clock", "arguments": {"zone": "UTC"}}}
+    messages: list[Message] = [*HELLO, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    template = (
+        "{% for t in tools %}[{{ t.function.name }}]{% endfor %}{% for m in messages %}"
+        "{{ m.role }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function.arguments | tojson }}"
+        "{% endfor %}{% endfor %}"
+    )
+    assert (
+        render(template, messages, tools=[tool]) == '[clock]userassistant<tool_call>{"zone":"UTC"}'
+    )
+    assert tool_style(template) == "hermes"
+    assert (
+        tool_style("{% for m in messages %}<tool_call>{% endfor %}") == ""
+    )  # it is given no tools
+    async with await Text.open("fake:") as text:
+        assert text.vocabulary.tool_style == ""
+        assert await text.prompt(messages, (tool,))  # one that knows none is none the worse
