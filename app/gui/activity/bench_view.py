@@ -20,11 +20,11 @@ from app.gui.activity.bench_store import Bench, BenchStore
 from app.gui.activity.bench_table import BenchTable
 from app.gui.activity.moments import clock
 from app.gui.announce import announce
-from app.gui.parts.flow import Flow
 from app.gui.node_client import Call
 from app.gui.page import Page
 from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import card, column, row
 from app.gui.parts.save_file import save_file
 from app.gui.parts.text import Elided, label

@@ -14,9 +14,9 @@ from app.gui.activity.legend import DOT, HATCHED, SOLID, SQUARE, Legend
 from app.gui.activity.moments import day
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.activity.timeline import Timeline
-from app.gui.parts.flow import Flow
 from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import card, column
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services

@@ -9,13 +9,13 @@ from app.core.errors import AppError
 from app.core.hours import MAX_CHARACTERS, MAX_SPANS, hours_text, read_hours, within
 from app.core.reasons import said
 from app.gui import theme as sizes
-from app.gui.parts.flow import Flow
 from app.gui.lending.lending import Lending
 from app.gui.lending.rule_row import RuleRow
 from app.gui.lending.switch import Switch
 from app.gui.lending.week import Cells, cells_of, is_exact, spans_of, text_of
 from app.gui.lending.week_grid import WeekGrid
 from app.gui.parts.buttons import button
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
 from app.gui.preferences import Preferences

@@ -7,13 +7,13 @@ from PySide6.QtWidgets import QFrame, QLabel, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
-from app.gui.parts.flow import Flow
 from app.gui.lending.lending import Lending
 from app.gui.lending.memory_bar import DENSE, SOLID, MemoryBar, Part, Swatch, shares
 from app.gui.lending.rule_row import RuleRow
 from app.gui.lending.settled import Slide
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import label
 from app.gui.services import Services

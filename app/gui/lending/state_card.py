@@ -11,11 +11,11 @@ from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.icons import icon
 from app.gui.lending import words
-from app.gui.parts.flow import Flow
 from app.gui.lending.lending import Lending
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
 from app.gui.parts.buttons import button
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, line, row
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
