@@ -52,7 +52,7 @@ def llama(path: Path, shape: Shape | None = None, **changes: Any) -> Path:
         raise ValueError(f"a byte-level vocabulary needs {MIN_VOCAB} tokens")
     writer = gguf.GGUFWriter(str(path), shape.architecture)
     _describe(writer, shape)
-    _vocabulary(writer, shape.vocab)
+    vocabulary(writer, shape.vocab)
     chance = np.random.default_rng(shape.seed)
     for name, rows, columns, quant in _matrices(shape):
         _add(writer, name, quant, _matrix(chance, rows, columns, quant))
@@ -82,7 +82,8 @@ def _describe(writer: gguf.GGUFWriter, shape: Shape) -> None:
         writer.add_file_type(MIXES[shape.quant])
 
 
-def _vocabulary(writer: gguf.GGUFWriter, n_vocab: int) -> None:
+def vocabulary(writer: gguf.GGUFWriter, n_vocab: int) -> None:
+    """Bytes, control tokens and a few merges, in the style of GPT-2."""
     letters = [chr(code) for code in _byte_letters()]
     tokens, kinds = [*CONTROL, *letters], [gguf.TokenType.CONTROL] * FIRST_BYTE
     kinds += [gguf.TokenType.NORMAL] * len(letters)

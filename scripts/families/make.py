@@ -1,0 +1,78 @@
+"""One recipe -> the GGUF file of its model, and the entry of the table that describes it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from scripts.families import converter, mtp
+from scripts.families.recipe import WIDTH, Recipe
+from scripts.families.reference import Reference, prompt, reference
+from scripts.families.weights import randomise
+
+
+def make(recipe: Recipe, folder: Path) -> dict[str, Any]:
+    """Write `folder/NAME.gguf`; what is said about it comes from transformers in float32."""
+    model = build(recipe)
+    said = reference(model, prompt(recipe.seed))
+    target = folder / f"{recipe.name}.gguf"
+    with tempfile.TemporaryDirectory() as work:
+        source = Path(work)
+        model.save_pretrained(source)
+        if recipe.mtp:
+            add_block(recipe, source)
+        architecture = converter.convert(source, target)
+    return entry(recipe, model, architecture, target, said)
+
+
+def build(recipe: Recipe) -> Any:
+    """The random model, ready to be asked."""
+    torch.manual_seed(recipe.seed)
+    torch.set_num_threads(1)
+    kind = getattr(transformers, recipe.model)
+    config = kind.config_class(**recipe.sizes())
+    for part in (config, config.get_text_config()):
+        part._attn_implementation = "eager"
+        part._experts_implementation = "eager"
+    model = kind(config).float().eval()
+    randomise(model, recipe.seed)
+    return model
+
+
+def add_block(recipe: Recipe, folder: Path) -> None:
+    """Give the saved model a block for multi-token prediction."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    save_file({**tensors, **mtp.block(recipe, tensors)}, path, metadata={"format": "pt"})
+    mtp.tell(recipe, folder / "config.json")
+
+
+def entry(
+    recipe: Recipe, model: Any, architecture: str, target: Path, said: Reference
+) -> dict[str, Any]:
+    """The table's entry."""
+    data = target.read_bytes()
+    return {
+        "architecture": architecture,
+        "transformers": recipe.model,
+        "layers": model.config.get_text_config().num_hidden_layers,
+        "mtp_layers": int(bool(recipe.mtp)),
+        "width": WIDTH,
+        "why": recipe.why,
+        "note": recipe.note,
+        "seed": recipe.seed,
+        "n_bytes": len(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "prompt": said.prompt,
+        "tokens": said.tokens,
+        "margins": [round(margin, 4) for margin in said.margins],
+        "logits": base64.b64encode(struct.pack(f"<{len(said.logits)}f", *said.logits)).decode(),
+    }

@@ -1,0 +1,44 @@
+"""Blocks for multi-token prediction: transformers reads over them, files carry them, a cut drops them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+
+from scripts.families.recipe import WIDTH, Recipe
+
+Tensors = dict[str, torch.Tensor]
+
+
+def block(recipe: Recipe, tensors: Tensors) -> Tensors:
+    """The block's tensors: a copy of the last layer under its name, and what joins it to the model."""
+    chance = torch.Generator().manual_seed(recipe.seed + 1)
+    n_layers = recipe.sizes()["num_hidden_layers"]
+    last = f"model.layers.{n_layers - 1}."
+    copied = {
+        name.removeprefix(last): value for name, value in tensors.items() if name.startswith(last)
+    }
+    norm, join = torch.ones(WIDTH), torch.randn(WIDTH, 2 * WIDTH, generator=chance).half().float()
+    if recipe.mtp == "mtp.":  # Qwen
+        names = (
+            "mtp.fc.weight",
+            "mtp.pre_fc_norm_embedding.weight",
+            "mtp.pre_fc_norm_hidden.weight",
+        )
+        inside, final = "mtp.layers.0.", "mtp.norm.weight"
+    else:  # DeepSeek and GLM: one layer more
+        inside = f"model.layers.{n_layers}."
+        names = (inside + "eh_proj.weight", inside + "enorm.weight", inside + "hnorm.weight")
+        final = inside + "shared_head.norm.weight"
+    found = dict(zip((*names, final), (join, norm, norm.clone(), norm.clone()), strict=True))
+    return {**found, **{inside + name: value.clone() for name, value in copied.items()}}
+
+
+def tell(recipe: Recipe, config: Path) -> None:
+    """Name the block in the configuration."""
+    settings = json.loads(config.read_text("utf-8"))
+    key = "mtp_num_hidden_layers" if recipe.mtp == "mtp." else "num_nextn_predict_layers"
+    settings[key] = 1
+    config.write_text(json.dumps(settings, indent=2), "utf-8")

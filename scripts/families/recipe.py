@@ -1,0 +1,53 @@
+"""What one tiny model is made of. The recipes themselves stand in dense.py, windows.py, experts.py and hybrids.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+VOCABULARY = 272  # 256 bytes, 3 control tokens, a few merges
+WIDTH = 32  # with more, seventy models of up to twelve layers would not fit into 12 MB
+PROMPT_TOKENS, NEW_TOKENS = 24, 16
+
+# Sizes that most configurations name alike; a recipe adds what is its family's own.
+SIZES: Mapping[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": WIDTH,
+    "intermediate_size": 64,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "max_position_embeddings": 512,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "pad_token_id": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to make the model of one family."""
+
+    name: str  # of the file
+    model: str  # transformers' class
+    why: str  # this shape
+    config: Mapping[str, Any] = field(default_factory=dict)  # over SIZES; None takes a size away
+    seed: int = 0
+    mtp: str = ""  # how to add a block for multi-token prediction, which transformers leaves out
+    note: str = ""  # where llama.cpp says something else than transformers, and why
+    text: bool = False  # the sizes belong into `text_config` of a model that also sees
+
+    def sizes(self) -> dict[str, Any]:
+        """All settings of the configuration."""
+        found = {**SIZES, **self.config}
+        return {key: value for key, value in found.items() if value is not DROP}
+
+
+DROP: Any = object()  # takes a size away that a configuration does not know
+
+
+def every(n_layers: int, period: int, ordinary: str, last: str) -> list[str]:
+    """The kinds of layers in which the last of each period is another one."""
+    return [last if (index + 1) % period == 0 else ordinary for index in range(n_layers)]
