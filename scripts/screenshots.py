@@ -120,8 +120,29 @@ def shoot(home: Path, folder: Path, scale: float, language: str) -> int:
                 file = folder / f"{entry.name}{part}-{scheme}.png"
                 window.grab().save(str(file))
                 print(file.relative_to(PROJECT) if file.is_relative_to(PROJECT) else file)
+    _first_steps(window, services, folder, scale)
     services.pool.stop()
     return 0
+
+
+def _first_steps(window: Window, services: Services, folder: Path, scale: float) -> None:
+    """Each of them, as on the first start."""
+    from app.gui.first_run.welcome import Welcome
+    from app.gui.theme import Scheme
+
+    steps = Welcome(services, window)
+    steps.begin()
+    number, last = 1, False
+    while not last:
+        last = steps.is_last
+        for scheme in (Scheme.LIGHT, Scheme.DARK):
+            services.theme.choose(scheme, scale)
+            _wait(PAINT_MS)
+            window.grab().save(str(folder / f"first-{number}-{scheme}.png"))
+        if not last:
+            steps.skip()
+            _wait(PAINT_MS)
+            number += 1
 
 
 def _window(app: Any, home: Path, scale: float) -> tuple[Window, Services]:
@@ -170,11 +191,19 @@ def _nowhere(_: str) -> None:
 
 def _parts(page: QWidget) -> Iterator[str]:
     """The page as it is; with tabs, each of them in turn: what its file is called."""
-    from PySide6.QtWidgets import QTabBar
+    from PySide6.QtWidgets import QListWidget, QTabBar
+
+    from app.gui.settings.settings_page import SettingsPage
 
     bars = [bar for bar in page.findChildren(QTabBar) if bar.isVisible() and bar.count() > 1]
+    lists = [one for one in page.findChildren(QListWidget) if one.isVisible() and one.count() > 1]
+    for at in range(lists[0].count() if lists and isinstance(page, SettingsPage) else 0):
+        lists[0].setCurrentRow(at)
+        _wait(PAINT_MS)
+        yield f"-{at}"
     if not bars:
-        yield ""
+        if not isinstance(page, SettingsPage):
+            yield ""
         return
     for at in range(bars[0].count()):
         bars[0].setCurrentIndex(at)

@@ -95,13 +95,13 @@ class Application:
             self._window.come_up()
 
     def _first_page(self, preferences: Preferences) -> None:
-        if not preferences.flag("first_run/done"):
-            from app.gui.first_run.welcome import Welcome
-
-            Welcome(self.services, self.window).begin()
         kept = preferences.text("window/page", pages.CHAT)
         known = {entry.name for entry in pages.ENTRIES}
         self.window.go(kept if kept in known else pages.CHAT)
+        if not preferences.flag("first_run/done"):  # last: it takes the keyboard from the page
+            from app.gui.first_run.welcome import Welcome
+
+            Welcome(self.services, self.window).begin()
 
 
 def app_icon() -> QIcon:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui import theme as sizes
-from app.gui.parts.layouts import column, row
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import column
 from app.gui.parts.notice import Action, Notice
 from app.gui.parts.text import label
 from app.gui.services import Services
@@ -22,7 +23,7 @@ class Page(QWidget):
         set_role(self, "page")
         self.services = services
         self.title = label(title, "title")
-        self.head: QHBoxLayout = row(self.title, None, gap=sizes.S)
+        self.head = Flow(self.title, right_from=1)
         self.notice = Notice(services.theme)
         self.content = column(gap=sizes.L)
         box = column(self.head, self.notice, gap=sizes.L)

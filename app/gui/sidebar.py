@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
 
 from app.gui import pages
@@ -81,9 +82,16 @@ class Sidebar(QWidget):
             button.setIcon(icon(entry.icon, theme.colours.text))
             button.setIconSize(QSize(side, side))
         widest = max(button.sizeHint().width() for button in self._buttons.values())
-        self.setFixedWidth(max(theme.px(sizes.SIDEBAR_WIDTH), widest + 2 * sizes.S))
+        widest += self._bolder()
+        self.setFixedWidth(max(sizes.SIDEBAR_WIDTH, widest + 2 * sizes.S))  # no wider than needed
         self._standing = None
         self._tell()
+
+    def _bolder(self) -> int:
+        """So much wider is the longest title when its page is chosen."""
+        usual, bold = (QFontMetrics(self._services.theme.font(bold=one)) for one in (False, True))
+        titles = [entry.title for entry in pages.ENTRIES]
+        return max(bold.horizontalAdvance(one) - usual.horizontalAdvance(one) for one in titles)
 
     def _tell(self) -> None:
         now = standing(self._services.pool)

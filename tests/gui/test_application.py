@@ -9,6 +9,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.gui.application import Application
+from app.gui.first_run.name_step import NameStep
+from app.gui.first_run.welcome import Welcome
 from app.gui.pool import Link
 from tests.gui.desk import Attached
 
@@ -45,3 +47,18 @@ def test_quit_ends_a_node_that_still_starts(
     qtbot.waitUntil(lambda: bool(ended), timeout=5000)
     assert not pool._look.isActive()
     assert (launcher.starts, launcher.ends) == (1, 1)
+
+
+def test_the_first_step_has_the_keyboard_in_the_name(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qapp, "exit", lambda: None)
+    made = Application(qapp, Slow(tmp_path))
+    qtbot.addWidget(made.window)
+    made.window.activateWindow()
+    steps = made.window.findChildren(Welcome)[0]
+    name = steps.step
+    assert isinstance(name, NameStep)
+    qtbot.waitUntil(name.field.hasFocus, timeout=5000)
+    steps.end()
+    made.quit()

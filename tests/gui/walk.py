@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import combinations, pairwise
 
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QRect, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractScrollArea,
+    QAbstractSpinBox,
+    QComboBox,
     QHeaderView,
     QLabel,
     QLineEdit,
+    QListWidget,
+    QRubberBand,
     QScrollArea,
+    QScrollBar,
     QTabBar,
     QToolButton,
     QWidget,
@@ -23,6 +28,7 @@ from app.gui.parts.text import Elided
 
 LEAST = 24  # pixels each way that a finger or an unsteady hand can hit
 SLACK = 2
+LAYERS = 8
 
 
 def focusable(root: QWidget) -> list[QWidget]:
@@ -158,6 +164,54 @@ def _cut_pages(root: QWidget) -> Iterator[str]:
             continue
         if inner.minimumSizeHint().width() > area.viewport().width() + SLACK:
             yield f"{described(area)} is too narrow for {type(inner).__name__}"
+
+
+def untidy(root: QWidget) -> list[str]:
+    """All that the eye would find wrong: cut, sticking out, on one another."""
+    for _ in range(LAYERS):  # a text that has just come is laid out, from the inside to the outside
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
+    return [*cut(root), *sticking_out(root), *overlapping(root)]
+
+
+def sticking_out(root: QWidget) -> list[str]:
+    """What can be read or used and is not whole on its parent. What can be scrolled to is whole."""
+    return [
+        f"{described(widget)}: {widget.geometry()} of {parent.rect()}"
+        for widget in root.findChildren(QWidget)
+        if _is_content(widget)
+        and (parent := widget.parentWidget()) is not None
+        and not isinstance(parent.parentWidget(), QAbstractScrollArea)
+        and not parent.rect().adjusted(-SLACK, -SLACK, SLACK, SLACK).contains(widget.geometry())
+    ]
+
+
+def overlapping(root: QWidget) -> list[str]:
+    """What lies on its neighbour."""
+    found = []
+    for parent in (root, *root.findChildren(QWidget)):
+        inside = [one for one in parent.children() if isinstance(one, QWidget) and _is_content(one)]
+        for one, other in combinations(inside, 2):
+            common = one.geometry().intersected(other.geometry())
+            if min(common.width(), common.height()) > SLACK:
+                found.append(f"{described(one)} and {described(other)}: {common}")
+    return found
+
+
+def _is_content(widget: QWidget) -> bool:
+    """Something that a person reads or presses, or a box of such things."""
+    own = widget.isVisible() and not widget.isWindow() and not widget.objectName().startswith("qt_")
+    whole = isinstance(widget.parentWidget(), QAbstractSpinBox | QComboBox | QLineEdit | QTabBar)
+    return own and not whole and not isinstance(widget, QRubberBand | QScrollBar)
+
+
+def parts(root: QWidget) -> Iterator[str]:
+    """Each tab of the page in turn, else each line of its list of pages; once for a page with neither."""
+    lists = [one for one in root.findChildren(QListWidget) if one.isVisible() and one.count() > 1]
+    if not lists:
+        yield from tabs(root)
+    for at in range(lists[0].count() if lists else 0):
+        lists[0].setCurrentRow(at)
+        yield lists[0].item(at).text()
 
 
 def tabs(root: QWidget) -> Iterator[str]:

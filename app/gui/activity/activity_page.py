@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QTabBar
 
@@ -38,8 +37,9 @@ class ActivityPage(Page):
             self.tabs.addTab(name)
             self._parts.addWidget(part)
         self.tabs.currentChanged.connect(self._part_chosen)
-        self.head.insertSpacing(1, sizes.S)
-        self.head.insertWidget(2, self.tabs, 0, Qt.AlignmentFlag.AlignVCenter)
+        self.title.setContentsMargins(0, 0, sizes.S, 0)
+        self.head.addWidget(self.tabs)
+        self.head.right_from = None  # they belong to the title
         self.content.addWidget(self._parts, 1)
         self.destroyed.connect(self.feed.stop)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.activity.entries import Answer
 from app.gui.activity.moments import clock, exact
+from app.gui.parts.columns import Columns
 from app.gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
@@ -120,13 +121,11 @@ class AnswersTable(QTableView):
         self.setShowGrid(False)
         self.setWordWrap(False)
         self.verticalHeader().hide()
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setCornerButtonEnabled(False)
         header = self.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setSectionResizeMode(MODEL, QHeaderView.ResizeMode.Stretch)
         header.setHighlightSections(False)
         header.setResizeContentsPrecision(2 * SHOWN_ROWS)  # rows that decide how wide a column is
+        self._columns = Columns(self, MODEL, self._fit)
         self.selectionModel().currentRowChanged.connect(self._current_changed)
         theme.changed.connect(self._fit)
         self._fit()
@@ -150,7 +149,7 @@ class AnswersTable(QTableView):
     def _fit(self) -> None:
         row = self._theme.px(sizes.CONTROL_HEIGHT)
         self.verticalHeader().setDefaultSectionSize(row)
-        self.setFixedHeight(row * (SHOWN_ROWS + 1) + sizes.S)
+        self.setFixedHeight(row * (SHOWN_ROWS + 1) + sizes.S + self._columns.bar_height)
 
 
 def _side(column: int) -> Qt.AlignmentFlag:

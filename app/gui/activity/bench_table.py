@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
+from PySide6.QtWidgets import QAbstractItemView, QTableView
 
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.activity.bench_report import against
 from app.gui.activity.bench_store import Bench
 from app.gui.activity.moments import clock, exact
+from app.gui.parts.columns import Columns
 from app.gui.parts.text import tooltip
 from app.gui.theme import Theme
 
@@ -96,12 +97,10 @@ class BenchTable(QTableView):
         self.setShowGrid(False)
         self.setWordWrap(False)
         self.verticalHeader().hide()
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         header = self.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setSectionResizeMode(MODEL, QHeaderView.ResizeMode.Stretch)
         header.setHighlightSections(False)
         header.setResizeContentsPrecision(2 * SHOWN_ROWS)  # rows that decide how wide a column is
+        self._columns = Columns(self, MODEL, self._fit)
         theme.changed.connect(self._fit)
 
     def show_all(self, rows: Sequence[Bench]) -> None:
@@ -112,7 +111,7 @@ class BenchTable(QTableView):
         row = self._theme.px(sizes.CONTROL_HEIGHT)
         self.verticalHeader().setDefaultSectionSize(row)
         shown = min(SHOWN_ROWS, max(1, self.rows.rowCount()))
-        self.setFixedHeight(row * (shown + 1) + sizes.S)
+        self.setFixedHeight(row * (shown + 1) + sizes.S + self._columns.bar_height)
 
 
 def _side(column: int) -> Qt.AlignmentFlag:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtWidgets import QFrame, QProgressBar, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QProgressBar, QWidget
 
 from app import __version__
 from app.core.errors import AppError, BadInput
@@ -22,12 +22,13 @@ from app.gui.activity.moments import clock
 from app.gui.announce import announce
 from app.gui.node_client import Call
 from app.gui.page import Page
+from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import card, column, row
+from app.gui.parts.layouts import card, column
 from app.gui.parts.save_file import save_file
-from app.gui.parts.text import Elided, label
+from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
 
 Json = dict[str, Any]
@@ -46,12 +47,12 @@ class BenchView(QWidget):
         self._shown: Bench | None = None
         self.quick = button(self.tr("Quick, about 30 s"), lambda: self.begin(QUICK), "primary")
         self.full = button(self.tr("Full, about 5 min"), lambda: self.begin(FULL))
-        self._about = Elided("", "muted")
+        self._about = paragraph("", "muted")
         self._bar, self._step = QProgressBar(), label("", "muted")
         self._bar.setTextVisible(False)
         self._bar.setAccessibleName(self.tr("Progress of the benchmark"))
         self._progress, self.cancel_button = QWidget(), button(self.tr("Cancel"), self.cancel)
-        self._progress.setLayout(row(self._bar, self._step, self.cancel_button, gap=sizes.M))
+        self._progress.setLayout(Beside(self._bar, self._step, self.cancel_button))
         self.result = BenchCard(services.theme)
         self.table = BenchTable(services.theme)
         self._save = button(self.tr("Save a report…"), self._choose_file)
@@ -254,17 +255,16 @@ class BenchView(QWidget):
         self._progress.setVisible(runs)
         name = str((loaded or {}).get("model"))
         text = self.tr("Measures {model} as it is loaded now.").format(model=name)
-        self._about.say(text if ready else self.tr("Load a model first, then measure it."))
+        self._about.setText(text if ready else self.tr("Load a model first, then measure it."))
 
     def _start_card(self) -> QFrame:
         words = QWidget()
         words.setLayout(column(label(self.tr("Benchmark"), "section"), self._about, gap=sizes.XS))
-        words.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        return card(Flow(words, self.full, self.quick), self._progress)
+        return card(Beside(words, self.full, self.quick, gap=sizes.S), self._progress)
 
     def _results_part(self) -> QWidget:
         part = QWidget()
-        title = row(label(self.tr("Earlier benchmarks"), "section"), None)
-        buttons = row(None, self._remove, self._save)
+        title = label(self.tr("Earlier benchmarks"), "section")
+        buttons = Flow(self._remove, self._save, right_from=0)
         part.setLayout(column(self.result, buttons, title, self.table, gap=sizes.M))
         return part

@@ -53,7 +53,7 @@ class Welcome(QWidget):
         self.notice = Notice(services.theme)
         self._where = label("", "caption")
         self._back = button(self.tr("Back"), self._go_back)
-        self._skip = button(self.tr("Skip"), self._go_on, "link")
+        self._skip = button(self.tr("Skip"), self.skip, "link")
         self._next = button("", self._apply, "primary")
         for one in (self._back, self._skip):  # the others stay where they are
             keeps = one.sizePolicy()
@@ -103,6 +103,10 @@ class Welcome(QWidget):
             self.setGeometry(self._window.rect())
         return super().eventFilter(watched, event)
 
+    def skip(self) -> None:
+        """On to the next step, whatever was typed."""
+        self._go_on()
+
     # inside
 
     def _fill(self) -> None:
@@ -113,17 +117,16 @@ class Welcome(QWidget):
         head = row(mark, label("Poolhouse", "section"), None, leave, gap=sizes.S)
         feet = row(self._back, None, self._where, None, self._skip, self._next, gap=sizes.S)
         middle = QWidget()
-        middle.setFixedSize(theme.px(WIDTH), theme.px(HEIGHT))
-        inside = column(head, gap=sizes.L)
-        inside.addSpacing(sizes.XXL)
-        inside.addWidget(self.notice)
-        inside.addWidget(self._stack, 1)
+        middle.setMaximumSize(theme.px(WIDTH), theme.px(HEIGHT))
+        inside = column(head, self.notice, scrolled(self._stack), gap=sizes.L)
+        inside.setStretch(2, 1)  # large text on a small screen: only the step itself scrolls
         inside.addLayout(feet)
         middle.setLayout(inside)
-        view = scrolled(middle)  # large text on a small screen
-        view.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
-        box = column(view)
+        across = row(None, middle, None)
+        across.setStretch(1, 100)  # up to its greatest size
+        box = column(None, gap=0)
+        box.addLayout(across, 100)
+        box.addStretch(1)
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
         self.setLayout(box)
 

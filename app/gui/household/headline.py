@@ -6,18 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtWidgets import QFrame, QProgressBar, QPushButton
+from PySide6.QtWidgets import QFrame, QProgressBar, QPushButton, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.household.outlook import Expected
 from app.gui.icons import icon
+from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import Elided, label, paragraph
 from app.gui.theme import Theme, set_role
 
 Json = dict[str, Any]
+LEAST_CHARACTERS = 40  # of the words beside the buttons
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Headline(QFrame):
         self._theme = theme
         self._picture = label()
         self.title = Elided("", "section")
-        self.figures = Elided("", "muted")
+        self.figures = paragraph("", "muted")
         self.help = paragraph("", "muted")
         self.help.setAccessibleName(self.tr("What would help"))
         self._bar = QProgressBar()
@@ -51,13 +53,14 @@ class Headline(QFrame):
         self.cancel = button(self.tr("Cancel"), acts.cancel)
         self.again = button(self.tr("Load again"), acts.again)
         self.measure = button(self.tr("Measure speeds"), acts.measure)
-        words = column(self.title, self.figures, self._bar, self.help, gap=sizes.XS)
-        box = row(gap=sizes.M)
-        box.addWidget(self._picture)
-        box.addLayout(words, 1)
-        for one in (self.measure, self.choose, self.again, self.unload, self.cancel):
+        words = row(self._picture, gap=sizes.M)
+        words.addLayout(column(self.title, self.figures, self._bar, self.help, gap=sizes.XS), 1)
+        told = QWidget()
+        told.setLayout(words)
+        buttons = (self.measure, self.choose, self.again, self.unload, self.cancel)
+        for one in buttons:
             one.hide()
-            box.addWidget(one)
+        box = Beside(told, *buttons, least=LEAST_CHARACTERS)
         box.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
         self.setLayout(box)
 
@@ -67,7 +70,7 @@ class Headline(QFrame):
         picture, colour, title, figures = _told(self, loaded, expected)
         self._paint(picture, colour)
         self.title.say(title)
-        self.figures.say(figures)
+        self.figures.setText(figures)
         self.figures.setVisible(bool(figures))
         self._progress(loaded if state == "loading" else None)
         advice = expected.advice[0] if expected.advice and state != "loading" else ""

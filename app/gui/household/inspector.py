@@ -11,6 +11,7 @@ from app.gui.household import drawn, words
 from app.gui.household.acts import Acts
 from app.gui.household.facts import LinkFacts, MachineFacts
 from app.gui.icons import icon
+from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.layouts import clear, column, row
 from app.gui.parts.text import Elided, label
@@ -18,6 +19,7 @@ from app.gui.services import Services
 from app.gui.theme import set_role
 
 COLUMNS = 3
+LEAST_CHARACTERS = 32  # of name, state and reason beside the buttons
 TITLE_WIDTH = 240
 Fact = tuple[str, str]
 
@@ -44,12 +46,14 @@ class Inspector(QFrame):
         self.rename = button(self.tr("Rename"), lambda: self._on(acts.rename))
         self.more = IconButton(services.theme, "more", self.tr("More"), self._open_more)
         close = IconButton(services.theme, "close", self.tr("Close details"), closed)  # type: ignore[arg-type]
-        head = row(self.title, self._picture, self.state, gap=sizes.S)
-        head.addWidget(self.why, 1)
-        for one in (self.leave, self.test, self.pause, self.resume, self.rename, self.more, close):
-            one.hide()
-            head.addWidget(one)
-        close.show()
+        who = row(self.title, self._picture, self.state, gap=sizes.S)
+        who.addWidget(self.why, 1)
+        told = QWidget()
+        told.setLayout(who)
+        buttons = (self.leave, self.test, self.pause, self.resume, self.rename, self.more, close)
+        for one in buttons:
+            one.setVisible(one is close)
+        head = Beside(told, *buttons, gap=sizes.S, least=LEAST_CHARACTERS)
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(sizes.S)
         self._grid.setVerticalSpacing(sizes.XS)

@@ -101,6 +101,11 @@ class Fitted:
     compact: bool
     zoom: float
 
+    def fits(self, room: Size) -> bool:
+        """Whether all of it is seen at once."""
+        bounds = self.places.bounds
+        return bounds.w * self.zoom <= room.w and bounds.h * self.zoom <= room.h
+
 
 def fitted(n_lenders: int, full: Sizes, small: Sizes, room: Size, zooms: Sequence[float]) -> Fitted:
     """The best to see of what fits into the room. `zooms`: from the largest to the smallest.

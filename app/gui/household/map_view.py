@@ -21,6 +21,7 @@ from app.gui.theme import Theme
 
 SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text below 11 pixels
 ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest at which all is seen
+CLOSER = (0.8, 0.7, 0.6, 0.5)  # with large text, where nothing else fits
 EDGE = sizes.M
 REDUCE_MOTION = "look/reduce_motion"
 Key = Qt.Key
@@ -108,7 +109,12 @@ class MapView(QGraphicsView):
         edge = 2 * self._theme.px(EDGE)
         room = Size(self.viewport().width() - edge, self.viewport().height() - edge)
         full, small = self._sizes(compact=False), self._sizes(compact=True)
-        return fitted(len(self._machines) - 1, full, small, room, ZOOMS)
+        many = len(self._machines) - 1
+        found = fitted(many, full, small, room, ZOOMS)
+        closer = [zoom for zoom in CLOSER if zoom >= SMALLEST_ZOOM / self._theme.scale]
+        if closer and not found.fits(room):
+            found = fitted(many, full, small, room, closer)
+        return found
 
     def _sizes(self, *, compact: bool) -> Sizes:
         links = [one.link for one in self._machines if one.link]

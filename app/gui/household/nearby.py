@@ -7,10 +7,10 @@ from functools import partial
 
 from PySide6.QtWidgets import QWidget
 
-from app.gui import theme as sizes
 from app.gui.household.facts import Stranger
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import clear, row
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import clear
 from app.gui.parts.text import label
 
 MOST_SHOWN = 4
@@ -23,7 +23,7 @@ class Nearby(QWidget):
     def __init__(self, chosen: Callable[[Stranger], object]) -> None:
         super().__init__()
         self._chosen = chosen
-        self._row = row(gap=sizes.S)
+        self._row = Flow()
         self.setLayout(self._row)
         self._shown: tuple[Stranger, ...] | None = None
         self.show_strangers(())
@@ -43,7 +43,6 @@ class Nearby(QWidget):
             self._row.addWidget(
                 label(self.tr("and %n more", "", len(found) - MOST_SHOWN), "caption")
             )
-        self._row.addStretch(1)
 
     def _words(self, one: Stranger) -> str:
         if one.name and one.pairing_address:

@@ -6,7 +6,7 @@ from typing import Any
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget
+from PySide6.QtWidgets import QSizePolicy, QStackedWidget
 
 from app.gui import formats, pages
 from app.gui import theme as sizes
@@ -83,13 +83,12 @@ class PoolPage(Page):
         self.test = button(self.tr("Test links"), self.acts.test)
         self.joins = button(self.tr("Join a household"), self.join)
         self.add = button(self.tr("Add a machine"), self.add_machine, "primary")
-        head: QHBoxLayout = self.head
         why = self.tr("Why can it not see my other computer?")
         help_ = IconButton(
             self.services.theme, "info", why, lambda: why_unseen(self.services, self)
         )
         for one in (help_, self.views, self.test, self.joins, self.add):
-            head.addWidget(one)
+            self.head.addWidget(one)
 
     def _make_content(self) -> None:
         services, outlook = self.services, self.outlook

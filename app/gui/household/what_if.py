@@ -11,8 +11,8 @@ from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.household.facts import MachineFacts
 from app.gui.household.outlook import Expected
+from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import row
 from app.gui.parts.text import paragraph
 from app.gui.theme import set_role
 
@@ -27,11 +27,8 @@ class WhatIf(QFrame):
         self.words = paragraph()
         self.load = button(self.tr("Load it this way"), load)
         self.back = button(self.tr("Take all back in"), take_back)
-        box = row(gap=sizes.S)
+        box = Beside(self.words, self.load, self.back, gap=sizes.S)
         box.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
-        box.addWidget(self.words, 1)
-        box.addWidget(self.load)
-        box.addWidget(self.back)
         self.setLayout(box)
         self.hide()
 

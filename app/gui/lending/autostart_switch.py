@@ -10,7 +10,8 @@ from app.core.reasons import said
 from app.gui import theme as sizes
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Call, Json
-from app.gui.parts.layouts import column, row
+from app.gui.parts.beside import Beside
+from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
 from app.gui.theme import set_role
@@ -29,11 +30,9 @@ class AutostartSwitch(QWidget):
         self.switch.setEnabled(False)
         self.words = paragraph(self._usual(), "caption")
         self.switch.setAccessibleDescription(self._usual())
-        texts = column(label(title), self.words, gap=0)
-        box = row(gap=sizes.L)
-        box.addLayout(texts, 1)
-        box.addWidget(self.switch)
-        self.setLayout(box)
+        texts = QWidget()
+        texts.setLayout(column(label(title), self.words, gap=0))
+        self.setLayout(Beside(texts, self.switch, gap=sizes.L))
         services.pool.link_changed.connect(self._link_changed)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name

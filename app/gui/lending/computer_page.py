@@ -19,6 +19,7 @@ from app.gui.lending.state_card import StateCard
 from app.gui.page import Page
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, column, row, scrolled
+from app.gui.parts.sized import bound_width
 from app.gui.parts.text import label
 from app.gui.services import Services
 
@@ -62,15 +63,9 @@ class ComputerPage(Page):
         stack.setContentsMargins(0, 0, sizes.M, 0)  # room for the scroll bar
         self._stack = QWidget()
         self._stack.setLayout(stack)
-        self._bound()
-        self.services.theme.changed.connect(self._bound)
+        bound_width(self.services.theme, self._stack, sizes.CHAT_WIDTH + sizes.SIDEBAR_WIDTH)
         body.setLayout(row(self._stack, gap=0))
         self.content.addWidget(scrolled(body))
-
-    def _bound(self) -> None:
-        """Lines stay readable on a wide screen."""
-        wide = self.services.theme.px(sizes.CHAT_WIDTH + sizes.SIDEBAR_WIDTH)
-        self._stack.setMaximumWidth(wide)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)

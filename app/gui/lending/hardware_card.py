@@ -10,8 +10,9 @@ from app.core.reasons import said
 from app.gui import theme as sizes
 from app.gui.lending.hardware_words import lines, speed_words
 from app.gui.node_client import Call, Json
+from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import clear, column, line, row
+from app.gui.parts.layouts import clear, column, line
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
 from app.gui.theme import set_role
@@ -37,9 +38,9 @@ class HardwareCard(QFrame):
         self.progress = QProgressBar()
         self.progress.setTextVisible(False)
         self.progress.setAccessibleName(self.tr("Progress of the measurement"))
-        measured = row(self.speed, self.progress, self.cancel, self.measure, gap=sizes.M)
-        measured.setStretch(0, 1)
-        measured.setStretch(1, 1)
+        said = QWidget()
+        said.setLayout(column(self.speed, self.progress, gap=0))
+        measured = Beside(said, self.cancel, self.measure)
         title = label(self.tr("This machine has"), "section")
         box = column(title, self._waiting, self._grid, line(), measured, gap=sizes.M)
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 
 from app.gui import theme as sizes
-from app.gui.parts.layouts import column, row
+from app.gui.parts.beside import Beside
+from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
 
 
@@ -17,12 +18,9 @@ class RuleRow(QWidget):
         self.title = label(title)
         self.title.setWordWrap(True)
         self.reading = paragraph("", "caption")
-        texts = column(self.title, self.reading, gap=0)
-        box = row(gap=sizes.M)
-        box.addLayout(texts, 1)
-        for control in controls:
-            box.addWidget(control)
-        self.setLayout(box)
+        texts = QWidget()
+        texts.setLayout(column(self.title, self.reading, gap=0))
+        self.setLayout(Beside(texts, *controls, gap=sizes.M))
 
     def say(self, reading: str) -> None:
         """What is so now."""

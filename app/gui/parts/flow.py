@@ -9,12 +9,21 @@ from app.gui import theme as sizes
 
 
 class Flow(QLayout):
-    """Side by side from the left. `last_right`: in a single line the last one stands at the right."""
+    """Side by side from the left. `last_right`: in a single line the last one stands at the right.
 
-    def __init__(self, *widgets: QWidget, gap: int = sizes.S, last_right: bool = False) -> None:
+    `right_from`: so do, together, all from that one on.
+    """
+
+    def __init__(
+        self,
+        *widgets: QWidget,
+        gap: int = sizes.S,
+        last_right: bool = False,
+        right_from: int | None = None,
+    ) -> None:
         super().__init__()
         self._items: list[QLayoutItem] = []
-        self._gap, self._last_right = gap, last_right
+        self._gap, self._last_right, self.right_from = gap, last_right, right_from
         self.setContentsMargins(0, 0, 0, 0)
         for widget in widgets:
             self.addWidget(widget)
@@ -77,19 +86,30 @@ class Flow(QLayout):
         return max(0, top - self._gap - box.top())
 
     def _place(self, line: list[QLayoutItem], box: QRect, only: bool) -> None:
-        fixed = sum(item.sizeHint().width() for item in line) + self._gap * (len(line) - 1)
-        grows = [item for item in line if _grows(item)]
-        extra = max(0, box.width() - fixed) // len(grows) if grows else 0
-        left = box.left()
-        for item in line:
-            wide = min(box.width(), item.sizeHint().width() + (extra if item in grows else 0))
-            if only and self._last_right and item is line[-1] is not line[0]:
-                left = box.left() + box.width() - wide
+        hints = [item.sizeHint().width() for item in line]
+        fixed = sum(hints) + self._gap * (len(line) - 1)
+        grows = sum(map(_grows, line))
+        extra = max(0, box.width() - fixed) // grows if grows else 0
+        widths = [
+            min(box.width(), item.maximumSize().width(), hint + (extra if _grows(item) else 0))
+            for item, hint in zip(line, hints, strict=True)
+        ]
+        left, jumps = box.left(), self._first_right(line) if only else None
+        over = max(0, box.width() - sum(widths) - self._gap * (len(line) - 1))
+        for item, wide in zip(line, widths, strict=True):
+            left += over if item is jumps else 0
             high = item.sizeHint().height()
             item.setGeometry(
                 QRect(QPoint(left, box.top() + (box.height() - high) // 2), QSize(wide, high))
             )
             left += wide + self._gap
+
+    def _first_right(self, line: list[QLayoutItem]) -> QLayoutItem | None:
+        """With it begins what stands at the right."""
+        if self._last_right:
+            return line[-1] if len(line) > 1 else None
+        after = len(self._items) if self.right_from is None else self.right_from
+        return next((item for item in self._items[after:] if item in line), None)
 
 
 def _grows(item: QLayoutItem) -> bool:

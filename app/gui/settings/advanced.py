@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QPlainTextEdit, QPushButton
 from app.gui import theme as sizes
 from app.gui.diagnostics.ways import save_diagnostics, why_unseen
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import column, row
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import column
 from app.gui.pool import Link
 from app.gui.restart import restart
 from app.gui.services import Services
@@ -57,7 +58,7 @@ class Advanced(Group):
         self.log.setFont(services.theme.code_font())
         self.log.setFixedHeight(services.theme.px(LOG_HEIGHT))
         self.log.setAccessibleName(self.tr("The last lines of its log"))
-        below = column(self.log, row(None, *self._log_buttons()), gap=sizes.S)
+        below = column(self.log, Flow(*self._log_buttons(), right_from=0), gap=sizes.S)
         self.add(
             self._node,
             Setting(self.tr("Data folder"), str(services.launcher.home), folder, words="home path"),

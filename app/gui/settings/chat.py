@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QPlainTextEdit
 
 from app.gui import formats
+from app.gui.parts.sized import keep_width
 from app.gui.services import Services
 from app.gui.settings.chat_defaults import CTRL_ENTER, ENTER, SEND_KEY, SYSTEM, VALUES, Value
 from app.gui.settings.choice import Choice
@@ -67,7 +68,7 @@ class Chat(Group):
 
     def _number(self, value: Value) -> Number:
         made = Number(value.least, value.most, value.digits, lambda now: self._keep(value.key, now))
-        made.setFixedWidth(self.services.theme.px(NUMBER_WIDTH))
+        keep_width(self.services.theme, made, NUMBER_WIDTH)
         return made
 
     def _setting(self, value: Value) -> Setting:

@@ -11,6 +11,7 @@ from app.gui.household import words
 from app.gui.household.facts import MachineFacts, machines_of
 from app.gui.household.machine_sheets import RemoveSheet, RolesSheet
 from app.gui.icons import icon
+from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import clear, column, line, row
 from app.gui.parts.text import Elided, label, paragraph
@@ -103,12 +104,15 @@ class Household(Group):
         picture.setPixmap(icon("computer", theme.colours.muted).pixmap(side, side))
         part = self.tr("This machine") if machine.this else words.state(machine).word
         about = " · ".join([part, words.roles(sorted(machine.roles))] if machine.roles else [part])
-        texts = column(label(machine.name), paragraph(about, "caption"), gap=0)
-        box = row(picture, gap=sizes.M)
-        box.addLayout(texts, 1)
+        texts = row(picture, gap=sizes.M)
+        texts.addLayout(column(label(machine.name), paragraph(about, "caption"), gap=0), 1)
+        who = QWidget()
+        who.setLayout(texts)
+        acts = []
         if not machine.this:
-            box.addWidget(self._act(self.tr("Roles…"), RolesSheet, machine))
-            box.addWidget(self._act(self.tr("Remove…"), RemoveSheet, machine))
+            acts.append(self._act(self.tr("Roles…"), RolesSheet, machine))
+            acts.append(self._act(self.tr("Remove…"), RemoveSheet, machine))
+        box = Beside(who, *acts)
         box.setContentsMargins(0, sizes.S, 0, sizes.S)
         made = QWidget()
         made.setLayout(box)

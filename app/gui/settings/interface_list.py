@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
-from app.gui.parts.layouts import clear, column, row
+from app.gui.parts.beside import Beside
+from app.gui.parts.layouts import clear, column
 from app.gui.parts.text import label, paragraph
 from app.gui.theme import Theme
 
@@ -38,27 +39,30 @@ class InterfaceList(QWidget):
         self._extra = {one["name"] for one in shown if one["chosen"]}
         clear(self._box)
         for one in shown:
-            self._box.addLayout(self._line(one))
+            self._box.addWidget(self._line(one))
         if not shown:
             self._box.addWidget(paragraph(self.tr("This computer is on no network."), "muted"))
 
-    def _line(self, one: Json) -> QHBoxLayout:
+    def _line(self, one: Json) -> QWidget:
         name = str(one["name"])
         speed = one["bits_per_s"]
         parts = [kind_word(one["kind"]), *([formats.rate(speed / 8)] if speed else [])]
-        words = column(
-            label(name), paragraph(", ".join([*parts, *one["addresses"][:2]]), "caption"), gap=0
-        )
-        line = row(gap=sizes.XL)
-        line.addLayout(words, 1)
+        words = QWidget()
+        about = paragraph(", ".join([*parts, *one["addresses"][:2]]), "caption")
+        words.setLayout(column(label(name), about, gap=0))
+        line = QWidget()
+        line.setLayout(Beside(words, self._end(one), gap=sizes.XL))
+        return line
+
+    def _end(self, one: Json) -> QWidget:
+        """Whether it is in use; a switch where that is chosen."""
+        name = str(one["name"])
         if one["unasked"]:
             used = one["up"] and one["addresses"]
-            line.addWidget(label(self.tr("In use") if used else self.tr("Not connected"), "muted"))
-        else:
-            switch = Switch(self._theme, self.tr("Use {name}").format(name=name), self._turn(name))
-            switch.show_on(name in self._extra)
-            line.addWidget(switch)
-        return line
+            return label(self.tr("In use") if used else self.tr("Not connected"), "muted")
+        switch = Switch(self._theme, self.tr("Use {name}").format(name=name), self._turn(name))
+        switch.show_on(name in self._extra)
+        return switch
 
     def _turn(self, name: str) -> Callable[[bool], None]:
         def turned(on: bool) -> None:

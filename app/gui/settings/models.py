@@ -7,10 +7,10 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QLineEdit, QPushButton
 
 from app.gui import formats
-from app.gui import theme as sizes
 from app.gui.node_client import Json
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import row
+from app.gui.parts.flow import Flow
+from app.gui.parts.sized import bound_width
 from app.gui.parts.text import label
 from app.gui.services import Services
 from app.gui.settings.group import Group
@@ -31,17 +31,17 @@ class Models(Group):
         self._folders = {"models": self.models, "stages": self.stages}
         self._paths: dict[str, str] = {}
         self._models = Setting(
-            self.tr("Your models"), "", row(self.models, self._open("models")), words="folder disk"
+            self.tr("Your models"), "", Flow(self.models, self._open("models")), words="folder disk"
         )
         self._stages = Setting(
-            self.tr("Layers for other machines"), "", row(self.stages, self._open("stages")),
+            self.tr("Layers for other machines"), "", Flow(self.stages, self._open("stages")),
             words="folder disk stages",
         )  # fmt: skip
         self.add(self._models, self._stages, title=self.tr("Folders"))
         self.token = QLineEdit()
         self.token.setEchoMode(QLineEdit.EchoMode.Password)
         self.token.setPlaceholderText("hf_…")
-        self.token.setFixedWidth(services.theme.px(FIELD_WIDTH))
+        bound_width(services.theme, self.token, FIELD_WIDTH)
         self.token.setAccessibleName(self.tr("Access token for Hugging Face"))
         self.token.returnPressed.connect(self._save)
         self.remove = button(self.tr("Remove"), self._remove)
@@ -50,7 +50,7 @@ class Models(Group):
         save.setAccessibleName(self.tr("Save the access token"))
         self._token = Setting(
             self.tr("Access token for Hugging Face"), "",
-            row(self.token, save, self.remove, None, gap=sizes.S), wide=True, words="hub gated",
+            Flow(self.token, save, self.remove), wide=True, words="hub gated",
         )  # fmt: skip
         self.add(self._token, title=self.tr("Gated models"))
 

@@ -9,7 +9,8 @@ from app.gui import theme as sizes
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import row
+from app.gui.parts.flow import Flow
+from app.gui.parts.sized import keep_width
 from app.gui.parts.text import label
 from app.gui.services import Services
 from app.gui.settings.group import Group
@@ -27,13 +28,12 @@ class Network(Group):
 
     def __init__(self, services: Services) -> None:
         super().__init__(services, self.tr("Network"), "link")
-        px = services.theme.px
         self.restart = RestartRow(
             services, self.tr("Saved. It counts once the background service starts anew.")
         )
         self.name = QLineEdit()
         self.name.setMaxLength(MOST_NAME)
-        self.name.setFixedWidth(px(FIELD_WIDTH))
+        keep_width(services.theme, self.name, FIELD_WIDTH)
         self.name.setAccessibleName(self.tr("Name of this machine"))
         self.name.returnPressed.connect(self._rename)
         rename = button(self.tr("Rename"), self._rename)
@@ -43,7 +43,7 @@ class Network(Group):
         self.port = Number(0, MOST_PORT, 0, lambda port: self._save({"port": int(port)}))
         self.port.setGroupSeparatorShown(False)
         self.port.setSpecialValueText(self.tr("Any free one"))
-        self.port.setFixedWidth(px(FIELD_WIDTH - sizes.XXL * 2))
+        keep_width(services.theme, self.port, FIELD_WIDTH - sizes.XXL * 2)
         self.discovery = Switch(
             services.theme,
             self.tr("Find machines nearby"),
@@ -59,7 +59,7 @@ class Network(Group):
             self.reaching, wide=True, words="ip host",
         )  # fmt: skip
         self.box.insertWidget(1, self.restart)
-        self._add(row(self.name, rename, None), row(self.address, copy))
+        self._add(Flow(self.name, rename), Flow(self.address, copy))
         services.pool.changed.connect(self._tell_node)
 
     def refresh(self) -> None:

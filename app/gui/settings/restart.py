@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtWidgets import QFrame
 
 from app.gui import theme as sizes
+from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import row
 from app.gui.parts.text import paragraph
 from app.gui.restart import restart
 from app.gui.services import Services
@@ -20,9 +20,7 @@ class RestartRow(QFrame):
         super().__init__()
         set_role(self, "notice")
         again = button(self.tr("Restart it now"), lambda: restart(services))
-        box = row(gap=sizes.M)
-        box.addWidget(paragraph(sentence), 1)
-        box.addWidget(again)
+        box = Beside(paragraph(sentence), again)
         box.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
         self.setLayout(box)
         self.hide()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLayout, QWidget
 
 from app.gui import theme as sizes
-from app.gui.parts.layouts import column, row
+from app.gui.parts.beside import Beside
+from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
 
 
@@ -29,19 +29,21 @@ class Setting(QWidget):
         self.title.setWordWrap(True)
         self.about = paragraph(about, "caption")
         self.default = paragraph(default, "caption")
-        texts = column(self.title, self.about, self.default, gap=0)
+        texts = QWidget()
+        texts.setLayout(column(self.title, self.about, self.default, gap=0))
         if isinstance(control, QWidget):
             if not control.accessibleName():
                 control.setAccessibleName(title)
             control.setAccessibleDescription(about)
-        box = column(texts, control, gap=sizes.S) if wide and control else row(gap=sizes.XL)
-        if not wide or control is None:
-            box.addLayout(texts)
-            box.setStretch(0, 1)
-            if isinstance(control, QWidget):
-                box.addWidget(control, 0, Qt.AlignmentFlag.AlignVCenter)
-            elif control is not None:
-                box.addLayout(control)
+        if isinstance(control, QLayout) and not wide:
+            holder = QWidget()
+            holder.setLayout(control)
+            control = holder
+        box: QLayout
+        if isinstance(control, QWidget) and not wide:
+            box = Beside(texts, control, gap=sizes.XL)
+        else:
+            box = column(texts, *([control] if control else []), gap=sizes.S)
         box.setContentsMargins(0, sizes.S, 0, sizes.S)
         self.setLayout(box)
         for part in (self.title, self.about, self.default):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication, QItemSelectionModel, QSize, Qt
+from PySide6.QtCore import QCoreApplication, QItemSelectionModel, QSize
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 
@@ -12,6 +12,7 @@ from app.gui.page import Page
 from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, row, scrolled
+from app.gui.parts.sized import bound_width
 from app.gui.pool import Link
 from app.gui.services import Services
 from app.gui.settings.about import About
@@ -42,7 +43,8 @@ class SettingsPage(Page):
         self.search.setPlaceholderText(self.tr("Search settings"))
         self.search.setAccessibleName(self.tr("Search settings"))
         self.search.setClearButtonEnabled(True)
-        self.search.setFixedWidth(services.theme.px(2 * LIST_WIDTH))
+        bound_width(services.theme, self.search, 2 * LIST_WIDTH)
+        self.search.setMinimumWidth(LIST_WIDTH)
         self.search.textChanged.connect(self._search)
         self.head.addWidget(self.search)
         self.list = QListWidget()
@@ -83,9 +85,8 @@ class SettingsPage(Page):
         body.addStretch(1)
         body.setContentsMargins(0, 0, sizes.L, 0)
         inner.setLayout(body)
-        inner.setMaximumWidth(self.services.theme.px(sizes.CHAT_WIDTH))
+        bound_width(self.services.theme, inner, sizes.CHAT_WIDTH)
         self._view = scrolled(inner)
-        self._view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)  # large text
         for group in self.groups:
             self.list.addItem(QListWidgetItem(group.title))
             group.told.connect(self._tell)
@@ -99,9 +100,10 @@ class SettingsPage(Page):
         theme = self.services.theme
         side = theme.px(sizes.TITLE)
         self.list.setIconSize(QSize(side, side))
-        self.list.setFixedWidth(theme.px(LIST_WIDTH))
         for number, group in enumerate(self.groups):
             self.list.item(number).setIcon(icon(group.picture, theme.colours.text))
+        words = self.list.sizeHintForColumn(0) + 2 * self.list.frameWidth() + sizes.M
+        self.list.setFixedWidth(max(LIST_WIDTH, words))
 
     def _chosen(self, number: int) -> None:
         if number < 0:

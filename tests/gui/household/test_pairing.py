@@ -77,7 +77,9 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
         joining.join()
         qtbot.waitUntil(lambda: bool(joining.notice.sentence), timeout=10_000)
     qtbot.waitUntil(lambda: "three times" in adding.notice.sentence, timeout=10_000)
-    assert den.pool.snapshot["pairing_closed"] == "pairing_tries_used"
+    qtbot.waitUntil(
+        lambda: den.pool.snapshot["pairing_closed"] == "pairing_tries_used", timeout=5000
+    )
     assert adding.again.isVisibleTo(adding)
     assert adding.code == ""
     adding.again.click()

@@ -1,0 +1,79 @@
+"""Text at 150 and 200 %: nothing is cut, nothing lies on anything else, nothing sticks out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.gui import pages
+from app.gui.first_run.welcome import Welcome
+from app.gui.theme import Scheme
+from app.gui.window import SMALLEST, USUAL, Window
+from tests.gui import walk
+from tests.gui.desk import Desk
+
+SETTLE_MS, STEPS = 200, 5
+SCALES = (1.0, 1.5, 2.0)
+PAGES = (pages.POOL, pages.ACTIVITY, pages.COMPUTER, pages.SETTINGS)
+
+
+@pytest.fixture(params=SCALES)
+def scale(request: pytest.FixtureRequest, at_lone: Desk) -> Iterator[float]:
+    """The text size, for as long as the test runs."""
+    at_lone.services.theme.choose(Scheme.LIGHT, request.param)
+    yield request.param
+    at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_room_for_large_text(
+    qtbot: QtBot, at_lone: Desk, scale: float, name: str
+) -> None:
+    window = Window(at_lone.services, lambda: False, lambda: None)
+    qtbot.addWidget(window)
+    window.resize(USUAL)
+    window.show()
+    window.go(name)
+    qtbot.wait(SETTLE_MS)
+    found = []
+    for part in walk.parts(window.page(name)):
+        qtbot.wait(20)
+        found += [f"{name} {part} at {scale}: {what}" for what in walk.untidy(window)]
+    assert not found, "\n".join(found)
+
+
+def test_the_first_steps_have_room_for_large_text(
+    qtbot: QtBot, at_lone: Desk, scale: float
+) -> None:
+    window = Window(at_lone.services, lambda: False, lambda: None)
+    qtbot.addWidget(window)
+    window.resize(USUAL)
+    window.show()
+    steps = Welcome(at_lone.services, window)
+    steps.begin()
+    found = []
+    for number in range(STEPS):
+        qtbot.wait(SETTLE_MS)
+        found += [f"step {number + 1} at {scale}: {what}" for what in walk.untidy(steps)]
+        assert steps.is_last is (number == STEPS - 1)
+        if not steps.is_last:
+            steps.skip()
+    steps.end()
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_small_window_has_room_for_everything(qtbot: QtBot, at_lone: Desk, name: str) -> None:
+    window = Window(at_lone.services, lambda: False, lambda: None)
+    qtbot.addWidget(window)
+    window.resize(SMALLEST)
+    window.show()
+    window.go(name)
+    qtbot.wait(SETTLE_MS)
+    found = []
+    for part in walk.parts(window.page(name)):
+        qtbot.wait(20)
+        found += [f"{name} {part}: {what}" for what in walk.untidy(window)]
+    assert not found, "\n".join(found)
