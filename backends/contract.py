@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
+KEPT_STATES = 2  # of a slot: after its latest prompts, where a state cannot be cut back otherwise
 MAX_BATCH_TOKENS = 512  # rows of one step, over all its segments (SAFETY.md 5)
 
 
@@ -117,6 +118,21 @@ GREEDY = Sampling(temperature=0.0)
 
 
 @dataclass(frozen=True, slots=True)
+class Traits:
+    """How the engine must treat a run of this model's family: facts, so that no engine knows families."""
+
+    input_scale: float = 1.0  # each value that enters is multiplied by it
+    position_planes: int = 1  # position numbers of a hidden state that enters: the last plane is 0
+    boundary: str = "l_out"  # the graph's tensor that leaves: this, "-" and the last layer's number
+    # Layers carry a state: it can be cut back to the end of a recent prompt only (KEPT_STATES), and the
+    # prompts of two sequences are not computed at once.
+    recurrent: bool = False
+
+
+USUAL = Traits()
+
+
+@dataclass(frozen=True, slots=True)
 class StageConfig:
     """All an engine needs to load one run of layers. Sizes are fixed for the life of the stage."""
 
@@ -134,6 +150,7 @@ class StageConfig:
     threads: int
     flash_attention: bool = True  # llama.cpp's own default: faster prefill, far less memory
     apart: bool = False  # each slot has cells of its own, an equal share; else all share them
+    traits: Traits = USUAL
 
 
 CELLS_STEP = 256  # llama.cpp rounds the cells of a slot that has its own up to a multiple of this

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from app.catalog import families
+from app.catalog.families import FAMILIES
 from app.catalog.hub_address import checked
 from app.core.errors import BadInput
 
@@ -61,7 +61,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def splits(self) -> bool:
         """Whether its family is proved to run split over machines."""
-        return self.architecture in families.FAMILIES
+        return self.architecture in FAMILIES
 
 
 class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

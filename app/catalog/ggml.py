@@ -19,7 +19,7 @@ SCALARS: dict[int, tuple[str, int]] = {
 U32, F32_VALUE, BOOL, STRING, ARRAY = 4, 6, 7, 8, 9
 INTEGERS = frozenset({0, 1, 2, 3, 4, 5, 10, 11})
 
-F32, F16 = 0, 1
+F32, F16, Q4_0, TQ1_0 = 0, 1, 2, 34
 
 # Tensor types: code -> (name, values of a block, bytes of a block). Source: ggml.h of llama.cpp.
 TENSORS: dict[int, tuple[str, int, int]] = {

@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from app.catalog import families, ggml
+from app.catalog import ggml, legal, variants
+from app.catalog.family_facts import family_facts
 from app.catalog.gguf_header import Header, Tensor, shown
 from app.core.errors import BadInput
 from app.core.model import Model
 
 # Far beyond every known model; what is above them is a damaged or hostile file.
-MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
 MAX_WIDTH = 1 << 17
 MAX_VOCABULARY = 1 << 22
 MAX_CONTEXT = 1 << 30
 MAX_HEADS = 1 << 14
 KV_VALUE_BYTES = 2  # f16
 
-EMBEDDING, HEAD = "token_embd.weight", "output.weight"
+EMBEDDING, HEAD, HEAD_BIAS = "token_embd.weight", "output.weight", "output.bias"
 _ARCHITECTURE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _LAYER = re.compile(r"blk\.(\d{1,6})\.")
 
@@ -26,11 +26,12 @@ _LAYER = re.compile(r"blk\.(\d{1,6})\.")
 def model_of(header: Header, name: str, model_id: str) -> Model:
     """The model that a checked header describes. Raises BadInput for metadata that cannot be."""
     architecture = architecture_of(header)
-    n_layers = header.integer(f"{architecture}.block_count", 1, MAX_LAYERS)
+    n_layers = variants.n_layers(header)
     width = header.integer(f"{architecture}.embedding_length", 1, MAX_WIDTH)
     parts = _parts(header, n_layers)
     n_vocab = _vocabulary(header, width)
-    where, why_whole = families.boundaries(header, architecture, n_layers)
+    where, runs, why_whole = legal.boundaries(header, architecture, n_vocab)
+    facts = family_facts(header, architecture, width, n_vocab)
     return Model(
         id=model_id,
         name=name,
@@ -51,6 +52,12 @@ def model_of(header: Header, name: str, model_id: str) -> Model:
         has_template="tokenizer.chat_template" in header.entries,
         boundaries=where,
         whole_reason=why_whole,
+        runs=runs,
+        first=facts.first,
+        later=facts.later,
+        idle_bytes=facts.idle_bytes,
+        last_idle_bytes=facts.last_idle_bytes,
+        state_bytes=facts.state_bytes,
     )
 
 
@@ -86,10 +93,13 @@ class _Parts:
 
 def _parts(header: Header, n_layers: int) -> _Parts:
     layers, shared = [0] * n_layers, 0
+    n_blocks = variants.n_blocks(header)
     for name, tensor in header.tensors.items():
         layer = layer_of(name)
+        if layer is not None and layer >= n_blocks:
+            raise BadInput("gguf_layer_extra", path=header.path, name=shown(name), layers=n_blocks)
         if layer is not None and layer >= n_layers:
-            raise BadInput("gguf_layer_extra", path=header.path, name=shown(name), layers=n_layers)
+            continue  # predicts further tokens: no engine loads it
         if layer is not None:
             layers[layer] += tensor.n_bytes
         elif name not in (EMBEDDING, HEAD):
@@ -120,10 +130,11 @@ def _kv_bytes_per_token(
 ) -> tuple[int, ...]:
     """Keys and values of one position in each layer: heads x (key + value length) x 2 bytes."""
     key = f"{architecture}.attention.head_count"
-    heads = header.integers(key, n_layers, 0, MAX_HEADS)
+    n_blocks = variants.n_blocks(header)
+    heads = header.integers(key, n_blocks, 0, MAX_HEADS)
     if heads is None:
         raise BadInput("gguf_key_missing", path=header.path, key=key)
-    heads_kv = header.integers(f"{key}_kv", n_layers, 0, MAX_HEADS) or heads
+    heads_kv = header.integers(f"{key}_kv", n_blocks, 0, MAX_HEADS) or heads
     default = width // max(1, *heads)
     if default == 0:
         raise header.odd(key, f"{max(heads)} heads for width {width}")
@@ -131,7 +142,7 @@ def _kv_bytes_per_token(
         header.integer(f"{architecture}.attention.{part}_length", 1, MAX_WIDTH, default)
         for part in ("key", "value")
     ]
-    return tuple(n * sum(lengths) * KV_VALUE_BYTES for n in heads_kv)
+    return tuple(n * sum(lengths) * KV_VALUE_BYTES for n in heads_kv[:n_layers])
 
 
 def _quantisation(header: Header) -> str:

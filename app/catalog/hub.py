@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
 
-from app.catalog import families
+from app.catalog.families import FAMILIES
 from app.catalog.gguf_names import is_model, parts_of, quantisation_of, recommended
 from app.catalog.hub_address import Hub, checked, checked_repository
 from app.catalog.hub_client import Limits, spoken_to
@@ -43,7 +43,7 @@ class Found:
 
     @property
     def splits(self) -> bool | None:
-        return self.architecture in families.FAMILIES if self.architecture else None
+        return self.architecture in FAMILIES if self.architecture else None
 
 
 @dataclass(frozen=True, slots=True)

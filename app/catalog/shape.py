@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from app.catalog import families, ggml
+from app.catalog import ggml
+from app.catalog.families import FAMILIES
 from app.catalog.gguf import EMBEDDING, HEAD, head_tensor, layer_of
 from app.catalog.gguf_header import Header, Scalar
 from app.catalog.gguf_header import Tensor as StoredTensor
+from app.catalog.per_layer import is_per_layer
 from app.core.errors import BadInput
 from app.core.model import Model
 from app.core.model_shape import (
@@ -31,9 +33,10 @@ def shape_of(header: Header, model: Model) -> ModelShape:
     """
     if model.whole_reason and model.whole_reason.code != "whole_one_layer":
         raise BadInput(model.whole_reason.code, **model.whole_reason.facts)
+    if not FAMILIES[model.architecture].plain:
+        raise BadInput("speed_family", architecture=model.architecture)
     prefix = f"{model.architecture}."
-    per_layer = {key.format(a=model.architecture) for key in families.PER_LAYER_KEYS}
-    lists = {key for key in per_layer if key in header.entries and header.entries[key].is_array}
+    lists = {key for key in header.entries if is_per_layer(header, key)}
     keys = [
         key
         for key in header.entries

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 GUIDE = "guide"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-FORMAT = 1  # of the stored entries; higher when Model or the families table changes
+FORMAT = 2  # of the stored entries; higher when Model or the families table changes
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of Windows
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all; may raise to stop

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from app.catalog import families, ggml
+from app.catalog import ggml
+from app.catalog.families import FAMILIES
 from app.catalog.gguf import EMBEDDING, model_of
 from app.catalog.gguf_bytes import entry, header_bytes, u32_entry
 from app.catalog.gguf_check import DEFAULT_ALIGNMENT, aligned, read_header
+from app.catalog.legal import unproved
 from app.catalog.shape import layer_bytes, tensor_bytes
 from app.core.errors import BadInput
 from app.core.model import PLACEHOLDER_ROWS, Model
@@ -62,8 +64,10 @@ _ONES: dict[str, bytes] = {"F32": struct.pack("<f", 1.0), "F16": struct.pack("<e
 
 def check(shape: ModelShape) -> None:
     """Refuse what cannot be written or would be too much, by numbers alone. Raises BadInput."""
-    if shape.architecture not in families.FAMILIES:
+    if shape.architecture not in FAMILIES:
         raise BadInput("whole_family", architecture=shape.architecture)
+    if not FAMILIES[shape.architecture].plain:
+        raise BadInput("speed_family", architecture=shape.architecture)
     own_keys = [setting.key for setting in shape.layers[0].settings]
     for kind in shape.layers:
         _must(_known(kind.tensors), "a tensor's type or size")
@@ -115,9 +119,8 @@ def file_bytes(shape: ModelShape, layers: Sequence[LayerKind], role: Role) -> in
 def _read_back(path: Path, shape: ModelShape, n_layers: int) -> Model:
     header = read_header(path)
     model = model_of(header, "measured", "")
-    _, unproved = families.boundaries(header, model.architecture, n_layers=2)
-    if unproved is not None:
-        raise BadInput(unproved.code, **unproved.facts)
+    if (why := unproved(header, model.architecture)) is not None:
+        raise BadInput(why.code, **why.facts)
     _must(model.width == shape.width and model.n_layers == n_layers, "its width")
     return model
 

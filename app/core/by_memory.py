@@ -47,7 +47,7 @@ def _balanced(
     is as short as it may be: its last run carries the head, and one long run beats two short ones."""
     boundaries, to = sorted(model.boundaries), layer_bytes_to(model, workload)
     beside = beside_layers(Role.MIDDLE, model, workload)
-    start = boundaries[0]
+    start = next(edge for edge in boundaries if model.runs.allow(Layers(0, edge)))
     best: dict[int, _Cut] = {start: _Cut(0.0, (0, start))}  # by where the last run so far ends
     for lender in lenders:
         reached: dict[int, _Cut] = {}
@@ -56,6 +56,8 @@ def _balanced(
                 held = beside + to[end] - to[begin]
                 if held > lender.lends_bytes:
                     break
+                if not model.runs.allow(Layers(begin, end)):
+                    continue
                 fill = max(cut.fullest, held / lender.lends_bytes)
                 if end not in reached or fill < reached[end].fullest:
                     reached[end] = _Cut(fill, (*cut.edges, end))
@@ -64,7 +66,8 @@ def _balanced(
     fitting = []
     for end, cut in best.items():
         on_host = ends + to[start] + to[-1] - to[end]
-        if on_host <= host.lends_bytes:
+        legal = model.runs.allow(Layers(end, model.n_layers))
+        if legal and on_host <= host.lends_bytes:
             fitting.append(_Cut(max(cut.fullest, on_host / host.lends_bytes), cut.edges))
     if not fitting:
         return ()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+from app.core.cuts import ANY_RUN, RunRules
 from app.core.errors import Reason
-from backends.contract import Layers, Role
+from backends.contract import KEPT_STATES, USUAL, Layers, Role, Traits
 
 PLACEHOLDER_ROWS = 32  # rows of the zero embedding in stages that carry no vocabulary
 PLACEHOLDER_BYTES = 2  # of one of its values, f16
@@ -35,6 +36,13 @@ class Model:
     has_template: bool  # it was made to chat
     boundaries: tuple[int, ...]  # layers before which it may be cut; () = it runs whole only
     whole_reason: Reason | None  # why it runs whole only
+    runs: RunRules = ANY_RUN  # what every run must hold beside
+    first: Traits = USUAL  # how the engine treats the first run
+    later: Traits = USUAL  # and the others
+    # bytes that nothing reads, of a run before the last beside the placeholder, and of the last
+    idle_bytes: int = 0
+    last_idle_bytes: int = 0
+    state_bytes: tuple[int, ...] = ()  # of each layer for one slot, whatever its length; () = none
 
     @property
     def layers(self) -> Layers:
@@ -46,16 +54,28 @@ class Model:
         if role is Role.WHOLE:
             return run + self.embedding_bytes + (0 if self.tied else self.head_bytes)
         if role is Role.LAST:
-            return run + self.head_bytes
-        return run + PLACEHOLDER_ROWS * PLACEHOLDER_BYTES * self.width
+            return run + self.head_bytes + self.last_idle_bytes
+        return run + PLACEHOLDER_ROWS * PLACEHOLDER_BYTES * self.width + self.idle_bytes
 
-    def kv_bytes(self, layers: Layers, cells: int) -> int:
-        """Bytes of KV cache, f16, for `cells` positions over all sequences in a run of layers."""
-        return cells * sum(self.kv_bytes_per_token[layers.first : layers.last])
+    def kv_bytes(self, layers: Layers, cells: int, slots: int = 1) -> int:
+        """Bytes of KV cache for `cells` positions over all slots, and of the slots' states."""
+        return sum(self.layer_kv(cells, slots)[layers.first : layers.last])
+
+    def layer_kv(self, cells: int, slots: int) -> tuple[int, ...]:
+        """The same for each layer."""
+        kept = slots * (1 + KEPT_STATES)
+        states = self.state_bytes or (0,) * self.n_layers
+        pairs = zip(self.kv_bytes_per_token, states, strict=True)
+        return tuple(cells * kv + kept * state for kv, state in pairs)
 
     def may_cut(self, runs: tuple[Layers, ...]) -> bool:
         """Whether these runs, in order, are the whole model cut only where it may be."""
         if not runs or runs[0].first != 0 or runs[-1].last != self.n_layers:
             return False
         joined = all(a.last == b.first for a, b in pairwise(runs))
-        return joined and all(run.first in self.boundaries for run in runs[1:])
+        legal = len(runs) == 1 or all(self.runs.allow(run) for run in runs)
+        return joined and legal and all(run.first in self.boundaries for run in runs[1:])
+
+    def traits(self, role: Role) -> Traits:
+        """How the engine treats a run of this role."""
+        return self.first if role is Role.FIRST else self.later

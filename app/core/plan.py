@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from app.core.by_memory import plan_by_memory
+from app.core.cuts import nearest
 from app.core.errors import BadInput, DoesNotFit, Reason
 from app.core.forecast import forecast
 from app.core.model import Model
@@ -30,6 +31,7 @@ from app.core.placement import (
 from app.core.room import split_stages, work_bytes
 from app.core.shapes import Household, Option
 from app.core.why import reasons_for
+from backends.contract import Layers
 
 __all__ = ["SERVED", "Candidate", "Plan", "PlannedStage", "Shape", "Workload", "plan", "work_bytes"]
 
@@ -138,8 +140,33 @@ def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int
         raise BadInput("split_sum", split=shown, sum=sum(split), layers=model.n_layers)
     if len(split) - 2 > len(lenders):
         raise BadInput("split_lenders", split=shown, need=len(split) - 2, have=len(lenders))
-    if len(split) > 1 and not model.boundaries:
+    if len(split) == 1:
+        return
+    if not model.boundaries:
         raise BadInput("split_family", architecture=model.architecture)
-    for edge in (last for _, last in pairwise([sum(split[:n]) for n in range(len(split))])):
-        if edge not in model.boundaries:
-            raise BadInput("split_boundary", split=shown, layer=edge)
+    edges = [0, *accumulate(split)]
+    for first, last in pairwise(edges):
+        if not _may_end(model, first, last):
+            layer = last if last < model.n_layers else first
+            where = " or ".join(map(str, nearest(layer, _legal_near(model, edges, layer))))
+            raise BadInput("split_boundary", split=shown, layer=layer, legal=where or "nowhere")
+
+
+def _may_end(model: Model, first: int, last: int) -> bool:
+    """Whether a run that begins at a legal place may have these layers."""
+    ends = last in model.boundaries or last == model.n_layers
+    return ends and (len(model.layers) == last - first or model.runs.allow(Layers(first, last)))
+
+
+def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
+    """Where the cut that is now before `layer` could be, if all others stayed."""
+    place = edges.index(layer)
+    before, after = edges[place - 1], edges[place + 1]
+    legal = [
+        edge
+        for edge in model.boundaries
+        if before < edge < after
+        and model.runs.allow(Layers(before, edge))
+        and model.runs.allow(Layers(edge, after))
+    ]
+    return legal or list(model.boundaries)

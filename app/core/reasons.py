@@ -43,6 +43,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "so this one runs whole on one machine.",
     "whole_variant": "This kind of {architecture} model is not proved to split, "
     "so it runs whole on one machine.",
+    "whole_small": "This model has too few layers of each kind to be cut, so it runs whole on one machine.",
     "whole_one_layer": "This model has one layer, so it runs whole on one machine.",
     "model_unknown": "There is no model called {name}. There are: {there}.",
     "model_ambiguous": "{name} could be any of: {there}. Type more of the name.",
@@ -120,7 +121,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "Pair another machine or use fewer numbers.",
     "split_family": "Models of the family {architecture} are not proved to split, so it runs whole. "
     "Load it without --split.",
-    "split_boundary": "The split {split} cuts before layer {layer}, where this model cannot be cut.",
+    "split_boundary": "The split {split} cuts before layer {layer}, where this model cannot be cut. "
+    "The nearest layer where it can: {legal}.",
     "load_stopped": "Loading {model} was stopped. Load it again when you want it.",
     "node_stops": "This node is being stopped. Start it again, then ask again.",
     "nothing_loaded": "No model is loaded any more. Load one and ask again.",
@@ -338,6 +340,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "Try again when it is done.",
     "speed_no_room": "Measuring the speed needs {needed_bytes} of memory, and {free_bytes} may be used. "
     "Lend more, or close programs that are not needed.",
+    "speed_family": "The speed of {architecture} models is not measured in advance, because their layers differ; "
+    "they are placed by memory.",
     "speed_shape_odd": "The speed of this model cannot be measured: {what} cannot be. "
     "Update the app on both machines.",
     "lend_host_gone": "The machine that used these layers is gone.",

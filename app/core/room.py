@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import gcd
 
+from app.core.cuts import ANY_RUN
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.placement import Candidate, PlannedStage, Workload
@@ -36,7 +37,7 @@ def stage(
         role,
         layers,
         weight_bytes=model.stage_bytes(layers, role) + header,
-        kv_bytes=model.kv_bytes(layers, cells),
+        kv_bytes=model.kv_bytes(layers, cells, workload.users),
         work_bytes=work_bytes(model.width, workload.batch_rows) + 4 * logits,
     )
 
@@ -57,8 +58,8 @@ def split_stages(
 def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
     """Weights and KV of the layers before each one; n_layers + 1 numbers."""
     cells = workload.context * workload.users
-    layers = zip(model.layer_bytes, model.kv_bytes_per_token, strict=True)
-    return (0, *accumulate(weights + cells * kv for weights, kv in layers))
+    layers = zip(model.layer_bytes, model.layer_kv(cells, workload.users), strict=True)
+    return (0, *accumulate(weights + kv for weights, kv in layers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,9 @@ class Grid:
     n_blocks: int
     bytes_to: tuple[int, ...]  # weights and KV of the blocks before an edge; n_blocks + 1 of them
     legal: int  # bit n: the model may be cut before block n
+    runs: tuple[
+        int, ...
+    ]  # for each number of blocks, bit n: an engine can hold so many from block n on
 
     @classmethod
     def of(cls, model: Model, workload: Workload) -> Grid:
@@ -76,11 +80,36 @@ class Grid:
         unit = gcd(model.n_layers, *model.boundaries)
         to = layer_bytes_to(model, workload)
         legal = sum(1 << edge // unit for edge in model.boundaries)
-        return cls(unit, model.n_layers // unit, to[::unit], legal)
+        n_blocks = model.n_layers // unit
+        runs = tuple(_allowed(model, unit, n, n_blocks) for n in range(n_blocks + 1))
+        return cls(unit, n_blocks, to[::unit], legal, runs)
 
     @property
     def edges(self) -> list[int]:
         return [edge for edge in range(1, self.n_blocks) if self.legal >> edge & 1]
+
+    @property
+    def firsts(self) -> list[int]:
+        """Where the first run may end."""
+        return [edge for edge in self.edges if self.runs[edge] & 1]
+
+    @property
+    def lasts(self) -> int:
+        """Bit n: the last run may begin before block n."""
+        n = self.n_blocks
+        return sum(1 << edge for edge in self.edges if self.runs[n - edge] >> edge & 1)
+
+
+def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
+    """The starts of runs of so many blocks that keep to the model's rules."""
+    starts = range(all_blocks - n_blocks + 1) if n_blocks else ()
+    if model.runs == ANY_RUN:
+        return (1 << len(starts)) - 1
+    return sum(
+        1 << start
+        for start in starts
+        if model.runs.allow(Layers(unit * start, unit * (start + n_blocks)))
+    )
 
 
 def beside_layers(role: Role, model: Model, workload: Workload) -> int:
@@ -88,7 +117,7 @@ def beside_layers(role: Role, model: Model, workload: Workload) -> int:
     nobody = Candidate(MachineId(""), "", 0)
     one = stage(nobody, role, Layers(0, 1), model, workload)
     cells = workload.context * workload.users
-    return one.total_bytes - model.layer_bytes[0] - cells * model.kv_bytes_per_token[0]
+    return one.total_bytes - model.layer_bytes[0] - model.layer_kv(cells, workload.users)[0]
 
 
 def lender_starts(grid: Grid, room_bytes: int) -> list[int]:
@@ -100,17 +129,17 @@ def lender_starts(grid: Grid, room_bytes: int) -> list[int]:
     starts, fitting = [0] * (grid.n_blocks + 1), 0
     for n_blocks in range(grid.n_blocks, 0, -1):
         fitting |= by_span[n_blocks]
-        starts[n_blocks] = fitting & grid.legal & grid.legal >> n_blocks
+        starts[n_blocks] = fitting & grid.legal & grid.legal >> n_blocks & grid.runs[n_blocks]
     return starts
 
 
 def host_starts(grid: Grid, room_bytes: int) -> list[int]:
     """For each number of blocks in the host's two runs together, which first runs fit: bit n for n blocks."""
-    starts, whole = [0] * (grid.n_blocks + 1), grid.bytes_to[-1]
-    for first in grid.edges:
+    starts, whole, lasts = [0] * (grid.n_blocks + 1), grid.bytes_to[-1], grid.lasts
+    for first in grid.firsts:
         left = room_bytes - grid.bytes_to[first]
         begin = max(bisect_left(grid.bytes_to, whole - left), first + 1)
         for last_begins in range(begin, grid.n_blocks):
-            if grid.legal >> last_begins & 1:
+            if lasts >> last_begins & 1:
                 starts[first + grid.n_blocks - last_begins] |= 1 << first
     return starts

@@ -79,7 +79,7 @@ def can_hold(
     grid = Grid.of(model, workload)
     beside = {role: beside_layers(role, model, workload) for role in Role}
     room = host.lends_bytes - beside[Role.FIRST] - beside[Role.LAST]
-    first = grid.edges[0]
+    first = grid.firsts[0]
     ends = sum(
         1 << first + grid.n_blocks - n
         for n, firsts in enumerate(host_starts(grid, room))

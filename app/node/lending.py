@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from app.catalog import families
 from app.catalog.gguf import model_of
 from app.catalog.gguf_check import read_header
+from app.catalog.legal import unproved_stage
 from app.catalog.manifest import Manifest
 from app.catalog.shelf import Shelf
 from app.catalog.stage_store import StageStore
@@ -310,9 +310,8 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
     """What the order takes here, by this machine's own reading of the stage file."""
     header = read_header(path)
     model = model_of(header, order.model, manifest.model_id)
-    _, unproved = families.boundaries(header, model.architecture, n_layers=2)
-    if unproved is not None:
-        raise BadInput(unproved.code, **unproved.facts)
+    if (why := unproved_stage(model.architecture)) is not None:
+        raise BadInput(why.code, **why.facts)
     layers = _checked_layers(order)
     if model.width != order.width or model.n_layers != len(layers):
         raise BadInput("manifest_odd", what="another shape than was asked for")
@@ -328,6 +327,7 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
         batch_rows=order.batch_rows,
         threads=threads,
         apart=keeps_apart(order.slots, order.kv_cells, order.context),
+        traits=model.traits(Role.MIDDLE),
     )
     run = Run(
         bytes.fromhex(order.pipeline), Role.MIDDLE, order.width, NUMBERS[order.number], order.epoch
@@ -337,7 +337,7 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
         order.context,
         config,
         layer_bytes=manifest.total_bytes,
-        kv_bytes=model.kv_bytes(model.layers, order.kv_cells),
+        kv_bytes=model.kv_bytes(model.layers, order.kv_cells, order.slots),
         work_bytes=work_bytes(order.width, order.batch_rows),
     )
 

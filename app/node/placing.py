@@ -199,6 +199,7 @@ class Placing:
             batch_rows=sizes.batch_rows,
             threads=sizes.threads,
             apart=keeps_apart(sizes.slots, sizes.kv_cells, sizes.context),
+            traits=self._entry.model.traits(stage.role),
         )
 
     def _order(self, run: Run, stage: PlannedStage, cut: Cut) -> messages.OpenStage:

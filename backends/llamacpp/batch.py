@@ -15,10 +15,12 @@ from backends.numbers import Rows
 class Batch:
     """A llama_batch whose arrays are ours: filled for each step, never allocated again."""
 
-    def __init__(self, llama: Any, n_rows: int, n_slots: int) -> None:
+    def __init__(self, llama: Any, n_rows: int, n_slots: int, planes: int = 1) -> None:
+        """planes: positions that llama.cpp reads of each hidden state that enters."""
         self._slots = np.arange(n_slots, dtype=np.int32)
         self._first_slot = self._slots.ctypes.data
-        self._pos = np.zeros(n_rows, dtype=np.int32)
+        self._n_rows, self._planes = n_rows, planes
+        self._pos = np.zeros(n_rows * planes, dtype=np.int32)
         self._n_ids = np.ones(n_rows, dtype=np.int32)
         self._ids = np.zeros(n_rows, dtype=np.uintp)  # pointers into _slots
         self._outputs = np.zeros(n_rows, dtype=np.int8)
@@ -35,13 +37,21 @@ class Batch:
         start = 0
         for segment in segments:
             end = start + segment.n_tokens
-            if end > len(self._pos) or not 0 <= segment.slot < len(self._slots):
+            if end > self._n_rows or not 0 <= segment.slot < len(self._slots):
                 raise StageError(f"{segment} is beyond the room of this stage")
             self._pos[start:end] = np.arange(segment.pos, segment.end, dtype=np.int32)
             self._ids[start:end] = self._first_slot + segment.slot * self._slots.itemsize
             start = end
         self.struct.n_tokens = start
+        if self._planes > 1:
+            self._copy_planes(start)
         return start
+
+    def _copy_planes(self, n_rows: int) -> None:
+        """Text has the same position in every plane but the last, which llama.cpp wants to be 0."""
+        planes = self._pos[: n_rows * self._planes].reshape(self._planes, n_rows)
+        planes[1:-1] = planes[0]
+        planes[-1] = 0
 
     def tokens(self, ids: NDArray[np.int32]) -> None:
         """These ids go in."""

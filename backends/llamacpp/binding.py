@@ -86,6 +86,13 @@ def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
     return model
 
 
+def position_planes(model: Any) -> int:
+    """Positions that llama.cpp reads of each hidden state that enters (llama_hparams::n_pos_per_embd)."""
+    llama = load()
+    several = (llama.LLAMA_ROPE_TYPE_MROPE, llama.LLAMA_ROPE_TYPE_IMROPE)
+    return 4 if llama.llama_model_rope_type(model) in several else 1
+
+
 def text_of(function: Any, *arguments: Any) -> str:
     """What a C function with a buffer and its size as last arguments writes; empty when it fails."""
     size = function(*arguments, None, 0)

@@ -19,8 +19,9 @@ class Boundary:
     checked each time that it is read.
     """
 
-    def __init__(self, layer: int) -> None:
-        self._name = b"l_out-%d" % layer
+    def __init__(self, name: str, layer: int, *, by_name: bool = False) -> None:
+        """by_name: always, where a step cannot be taken back and so a moved node is not found again."""
+        self._name, self._by_name = f"{name}-{layer}".encode(), by_name
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
         self._get = binding.ggml("ggml_backend_tensor_get", None, pointer, pointer, size, size)
         self._n_bytes = binding.ggml("ggml_nbytes", size, pointer)
@@ -42,7 +43,8 @@ class Boundary:
             raise StageError(
                 f"the model's graph has no {self._name.decode()} of {rows.nbytes} bytes"
             )
-        self._wanted = self._known
+        if not self._by_name:
+            self._wanted = self._known
 
     def search(self) -> None:
         """Look for the node by name, in the next step."""

@@ -28,6 +28,23 @@ def neighbours(segments: Sequence[Segment]) -> list[list[int]]:
     return groups
 
 
+def prompts_alone(groups: Sequence[list[int]], segments: Sequence[Segment]) -> list[list[int]]:
+    """The same groups, but each segment of more than one row is one of its own."""
+    found: list[list[int]] = []
+    for group in groups:
+        if segments[group[0]].n_tokens > 1:
+            found += [[index] for index in group]
+        else:
+            found.append(group)
+    return found
+
+
+def by_length(segments: Sequence[Segment]) -> list[list[int]]:
+    """Indexes of the segments: those of one row, then each longer one."""
+    single = [i for i, segment in enumerate(segments) if segment.n_tokens == 1]
+    return [one for one in (single, *([i] for i in range(len(segments)) if i not in single)) if one]
+
+
 class Parts:
     """One step taken apart, and its outputs put together again."""
 

@@ -12,7 +12,8 @@ from backends.llamacpp import binding
 from backends.llamacpp.batch import Batch
 from backends.llamacpp.boundary import Boundary
 from backends.llamacpp.embedding import Embedding
-from backends.llamacpp.passes import Parts, neighbours
+from backends.llamacpp.passes import Parts, by_length, neighbours, prompts_alone
+from backends.llamacpp.states import States
 from backends.numbers import VALUE, Rows, bytes_of
 
 
@@ -40,10 +41,16 @@ class LlamaStage:
             self._embedding = Embedding(config.embedding_path, config.width)
         self._model = binding.load_model(config.path)
         self._check_model(config)
-        self._boundary = None if self._is_tail else Boundary(len(config.layers) - 1)
+        traits = config.traits
+        self._boundary = None
+        if not self._is_tail:
+            last = len(config.layers) - 1
+            self._boundary = Boundary(traits.boundary, last, by_name=traits.recurrent)
         self._context = self._new_context(config)
         self._memory = self._llama.llama_get_memory(self._context)
-        self._batch = Batch(self._llama, config.batch_rows, config.slots)
+        planes = 1 if config.role is Role.WHOLE else traits.position_planes
+        self._batch = Batch(self._llama, config.batch_rows, config.slots, planes)
+        self._states = States(self._llama, self._context) if traits.recurrent else None
 
     @property
     def _is_tail(self) -> bool:
@@ -65,9 +72,9 @@ class LlamaStage:
         return self._vocabulary and self._llama.llama_model_get_vocab(self._vocabulary)
 
     def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
-        if not self._config.apart:
-            return self._pass(batch, due)
-        groups = neighbours(batch.segments)
+        if self._states is not None:
+            self._states.before(batch.segments)
+        groups = self._groups(batch.segments)
         if groups == [list(range(len(batch.segments)))]:
             return self._pass(batch, due)
         parts = Parts(batch, due, self._config.width)
@@ -75,6 +82,15 @@ class LlamaStage:
             part, part_due = parts.take(group)
             parts.give(group, self._pass(part, part_due))
         return parts.whole()
+
+    def _groups(self, segments: Sequence[Segment]) -> list[list[int]]:
+        """Which segments are computed at once, by their indexes."""
+        if self._config.apart:
+            groups = neighbours(segments)
+            return prompts_alone(groups, segments) if self._config.traits.recurrent else groups
+        return (
+            by_length(segments) if self._config.traits.recurrent else [list(range(len(segments)))]
+        )
 
     def _pass(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
         """One run through the layers; slots with cells of their own are neighbours, with as many rows each."""
@@ -97,6 +113,8 @@ class LlamaStage:
         return Hidden(segments, bytes_of(rows))
 
     def forget(self, slot: int, keep: int = 0) -> None:
+        if self._states is not None:
+            self._states.cut_back(slot, keep)
         if not self._llama.llama_memory_seq_rm(self._memory, slot, keep, -1):
             raise StageError(f"slot {slot} cannot be cut back to position {keep}")
 
@@ -124,7 +142,8 @@ class LlamaStage:
             raise StageError("hidden states where token ids were expected")
         if len(rows) != n_rows * self._config.width:
             raise StageError(f"{len(rows)} values for {n_rows} rows of {self._config.width}")
-        self._batch.hidden(rows)
+        scale = self._config.traits.input_scale
+        self._batch.hidden(rows if scale == 1.0 else rows * np.float32(scale))
 
     def _scores(self, segments: tuple[Segment, ...], n_rows: int, due: Sequence[int]) -> Logits:
         ends = np.cumsum([segment.n_tokens for segment in segments])
@@ -153,6 +172,9 @@ class LlamaStage:
         width = self._llama.llama_model_n_embd(self._model)
         if n_layers != len(config.layers) or width != config.width:
             raise StageError(f"{config.path} has {n_layers} layers of width {width}")
+        planes = binding.position_planes(self._model)
+        if config.role is not Role.WHOLE and planes != config.traits.position_planes:
+            raise StageError(f"{config.path} has {planes} positions for each hidden state")
 
     def _new_context(self, config: StageConfig) -> Any:
         params = self._llama.llama_context_default_params()

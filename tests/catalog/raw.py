@@ -65,11 +65,15 @@ class Raw:
 SIZES = {"block_count": 2, "embedding_length": 8, "context_length": 64, "attention.head_count": 2}
 
 
-def small(without: str = "", more: list[bytes] | None = None, **changed: int) -> Raw:
+def small(
+    without: str = "", more: list[bytes] | None = None, architecture: str = "llama", **changed: int
+) -> Raw:
     """A valid little model; one key left out, or numbers changed (`attention_head_count=0`)."""
     sizes = {name: changed.get(name.replace(".", "_"), value) for name, value in SIZES.items()}
-    entries = [string("general.architecture", "llama")]
-    entries += [number(f"llama.{name}", value) for name, value in sizes.items() if name != without]
+    entries = [string("general.architecture", architecture)]
+    entries += [
+        number(f"{architecture}.{name}", value) for name, value in sizes.items() if name != without
+    ]
     tensors = [
         tensor("token_embd.weight", (8, 4), offset=0),
         tensor("blk.0.attn_norm.weight", (8,), offset=128),

@@ -106,7 +106,7 @@ def test_what_a_stage_file_holds(home: Home) -> None:
 def test_per_layer_arrays_are_sliced_by_their_key_alone(tmp_path: Path) -> None:
     more = [
         array("llama.attention.head_count_kv", 4, 2, struct.pack("<II", 2, 1)),
-        array("llama.other", 4, 2, struct.pack("<II", 7, 8)),
+        array("llama.rope.dimension_sections", 4, 2, struct.pack("<II", 7, 8)),
         number("general.alignment", 64),
         string("general.description", "x" * 1000),
     ]
@@ -127,7 +127,7 @@ def test_per_layer_arrays_are_sliced_by_their_key_alone(tmp_path: Path) -> None:
     stage.write_bytes(cut.manifest.header + bytes(cut.manifest.total_bytes))
     found = read_header(stage)
     assert found.items("llama.attention.head_count_kv") == (1,)
-    assert found.items("llama.other") == (7, 8)
+    assert found.items("llama.rope.dimension_sections") == (7, 8)
     assert "general.description" not in found.entries
 
 
@@ -151,12 +151,12 @@ def test_an_illegal_cut_is_refused(home: Home, layers: Layers, role: Role) -> No
 
 
 def test_a_family_that_is_not_proved_is_never_cut(tmp_path: Path) -> None:
-    raw = small(more=[number("llama.expert_count", 4)])
-    path = tmp_path / "moe.gguf"
+    raw = small(more=[array("llama.other", 4, 2, struct.pack("<II", 7, 8))])
+    path = tmp_path / "strange.gguf"
     path.write_bytes(raw.bytes())
     header = read_header(path)
     with pytest.raises(BadInput) as error:
-        cutting.cut(model_of(header, "moe", "0" * 64), header, {}, Layers(0, 1), Role.FIRST)
+        cutting.cut(model_of(header, "strange", "0" * 64), header, {}, Layers(0, 1), Role.FIRST)
     assert error.value.reason.code == "whole_variant"
 
 

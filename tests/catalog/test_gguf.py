@@ -84,15 +84,20 @@ def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
     ("architecture", "more", "layers", "code"),
     [
         ("qwen9", [], 2, "whole_family"),
-        ("llama", [number("llama.expert_count", 8)], 2, "whole_variant"),
         ("llama", [], 1, "whole_one_layer"),
+        ("llama", [array("llama.strange", 4, 2, bytes(8))], 2, "whole_variant"),
+        ("llama", [number("llama.nextn_predict_layers", 1)], 2, "whole_variant"),
+        ("mistral4", [number("mistral4.leading_dense_block_count", 1)], 2, "whole_variant"),
+        ("glm4", [array("glm4.rope.dimension_sections", 4, 4, bytes(16))], 2, "whole_variant"),
+        ("gemma4", [number("gemma4.attention.shared_kv_layers", 1)], 2, "whole_variant"),
+        ("lfm2", [number("lfm2.attention.sliding_window", 9)], 2, "whole_variant"),
+        ("smollm3", [], 2, "whole_small"),
     ],
 )
 def test_what_is_not_proved_runs_whole(
     tmp_path: Path, architecture: str, more: list[bytes], layers: int, code: str
 ) -> None:
-    raw = small(more=more, block_count=layers)
-    raw.entries = [one.replace(b"llama", architecture.encode()) for one in raw.entries]
+    raw = small(more=more, architecture=architecture, block_count=layers)
     if layers == 1:
         raw.tensors[2] = tensor("rope_freqs.weight", (8,), offset=160)
     found = model(tmp_path / "m.gguf", raw)

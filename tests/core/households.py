@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, permutations
+from dataclasses import replace
+from itertools import combinations, pairwise, permutations
 from random import Random
 
+from app.core.cuts import RunRules, reachable
 from app.core.forecast import forecast, whole_forecast
 from app.core.ids import MachineId
 from app.core.link import Link, LinkKind
@@ -13,6 +15,7 @@ from app.core.model import Model
 from app.core.placement import Candidate, PlannedStage, Workload
 from app.core.room import split_stages
 from app.core.speed import Speed
+from backends.contract import Layers
 
 MIB = 1 << 20
 
@@ -94,7 +97,20 @@ def some_model(chance: Random, most_layers: int) -> Model:
     boundaries = tuple(range(1, n))
     if chance.random() < 0.3:
         boundaries = tuple(edge for edge in boundaries if chance.random() < 0.7) or (1,)
-    return model(layers, boundaries)
+    return _with_kinds(chance, model(layers, boundaries)) if chance.random() < 0.15 else model(
+        layers, boundaries
+    )
+
+
+def _with_kinds(chance: Random, made: Model) -> Model:
+    """Its layers are of two kinds, and every run needs one of each."""
+    kinds = [chance.random() < 0.6 for _ in range(made.n_layers)]
+    groups = tuple(
+        tuple(layer for layer, has in enumerate(kinds) if has is kind) for kind in (True, False)
+    )
+    rules = RunRules(groups, not_long=(chance.randint(1, 3),) if chance.random() < 0.3 else ())
+    legal = reachable(made.boundaries, made.n_layers, rules)
+    return replace(made, boundaries=legal, runs=rules) if legal else made
 
 
 def some_household(
@@ -130,7 +146,8 @@ def every_split(
         for chosen in permutations(lenders, n):
             for cuts in combinations(made.boundaries, n + 1):
                 edges = (0, *cuts, made.n_layers)
-                yield split_stages([host, *chosen, host], edges, made, work)
+                if made.may_cut(tuple(Layers(*pair) for pair in pairwise(edges))):
+                    yield split_stages([host, *chosen, host], edges, made, work)
 
 
 def fits(stages: tuple[PlannedStage, ...], machines: dict[MachineId, Candidate]) -> bool:

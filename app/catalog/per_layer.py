@@ -1,0 +1,69 @@
+"""Metadata with a value for each layer: which keys have one, and how they are cut like the layers.
+
+Never guessed by length: a list may have as many values as there are layers by chance.
+"""
+
+from __future__ import annotations
+
+from app.catalog import ggml
+from app.catalog.gguf_bytes import text, u32
+from app.catalog.gguf_header import Header, Value
+from app.catalog.variants import n_blocks, n_layers
+from backends.contract import Layers
+
+PER_LAYER = (
+    "attention.head_count",
+    "attention.head_count_kv",
+    "feed_forward_length",
+    "expert_feed_forward_length",
+    "expert_used_count",
+    "attention.sliding_window_pattern",
+    "attention.recurrent_layers",
+    "attention.rope_pattern",
+    "attention.indexer.types",
+    "attention.compress_ratios",
+    "swiglu_clamp_exp",
+    "swiglu_clamp_shexp",
+    "deepstack_mapping",
+)
+WITHOUT_PREFIX = frozenset({"xielu.alpha_n", "xielu.alpha_p", "xielu.beta", "xielu.eps"})
+FOR_ALL = frozenset({"rope.dimension_sections"})  # lists that every stage takes whole
+
+
+def is_per_layer(header: Header, key: str) -> bool:
+    """Whether this entry is a list with a value for each layer."""
+    if not header.entries[key].is_array:
+        return False
+    prefix = f"{header.text('general.architecture')}."
+    return key in WITHOUT_PREFIX or (
+        key.startswith(prefix) and key.removeprefix(prefix) in PER_LAYER
+    )
+
+
+def strange_lists(header: Header) -> list[str]:
+    """Lists of the architecture that nobody has proved anything about."""
+    prefix = f"{header.text('general.architecture')}."
+    return [
+        key
+        for key, value in header.entries.items()
+        if value.is_array
+        and key.startswith(prefix)
+        and key.removeprefix(prefix) not in (*PER_LAYER, *FOR_ALL)
+    ]
+
+
+def sliced(header: Header, key: str, layers: Layers) -> bytes:
+    """The entry with the values of these layers only. Raises BadInput for a list of another length."""
+    value = header.entries[key]
+    check(header, key, value)
+    _, size = ggml.SCALARS[value.kind]
+    items = header.raw[value.data + layers.first * size : value.data + layers.last * size]
+    kinds = u32(ggml.ARRAY) + u32(value.kind)
+    return text(key.encode()) + kinds + len(layers).to_bytes(8, "little") + items
+
+
+def check(header: Header, key: str, value: Value) -> None:
+    """Raise BadInput for a list that cannot be one of a value for each layer."""
+    n = n_layers(header)
+    if value.count not in (n, n_blocks(header)) or value.kind == ggml.STRING:
+        raise header.odd(key, f"{value.count} values for {n} layers")

@@ -1,0 +1,114 @@
+"""Stages in one process, driven by the frames that a node sends its worker: the worker's own code, no pipe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.catalog.shelf import Entry, Shelf
+from app.catalog.stage_store import StageStore
+from backends import orders
+from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
+from backends.frames import Frame, Kind
+from backends.numbers import ids_to_wire
+from backends.service import Service, told
+
+SLOTS, CELLS, CONTEXT, ROWS = 2, 512, 256, 64
+Scores = NDArray[np.float32]
+
+
+class StageRefused(Exception):
+    """The worker did not open the stage, or gave it up; with its words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Models and the stages cut from them."""
+
+    shelf: Shelf
+    stages: StageStore
+
+    def config(self, entry: Entry, layers: Layers, role: Role, *, apart: bool) -> StageConfig:
+        """As a placement opens this run (node/placing.py)."""
+        path = entry.path
+        if role is not Role.WHOLE:
+            path = str(self.stages.fill(self.shelf.cut(entry, layers, role)))
+        return StageConfig(
+            "llamacpp", path, entry.path, role, layers, entry.model.width, SLOTS, CELLS, ROWS,
+            threads=1, apart=apart, traits=entry.model.traits(role),
+        )  # fmt: skip
+
+
+@dataclass
+class Line:
+    """The stages of a placement, in order."""
+
+    configs: Sequence[StageConfig]
+    _service: Service = field(default_factory=Service)
+    _pipelines: list[bytes] = field(default_factory=list)
+    _seq: int = 0
+
+    def __enter__(self) -> Line:
+        try:
+            for config in self.configs:
+                self._open(config)
+        except StageRefused:
+            self._service.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._service.close()
+
+    def _open(self, config: StageConfig) -> None:
+        pipeline = os.urandom(16)
+        self._pipelines.append(pipeline)
+        self._order(
+            orders.OpenStage(
+                request=1, pipeline=pipeline.hex(), epoch=1, number=int(Number.F32),
+                context=CONTEXT, memory_limit_bytes=0, config=config,
+            )
+        )  # fmt: skip
+
+    def begin(self, slot: int, due_from: int) -> None:
+        """The last run samples from this position on, and tells its logits."""
+        last = self._pipelines[-1].hex()
+        self._order(
+            orders.Begin(
+                request=1, pipeline=last, slot=slot, due_from=due_from, sampling=GREEDY, logits=True
+            )
+        )
+
+    def step(self, segments: Sequence[Segment], ids: Sequence[int]) -> dict[int, Scores]:
+        """One step through all stages; the scores of each slot that was due."""
+        self._seq += 1
+        payload: bytes | bytearray | memoryview = ids_to_wire(tuple(ids))
+        number, scores = Number.IDS, {}
+        for pipeline in self._pipelines:
+            frame = Frame(Kind.STEP, pipeline, 1, self._seq, number, tuple(segments), payload)
+            for answer in self._service.answer(frame):
+                if answer.kind is Kind.LOGITS:
+                    scores[answer.segments[0].slot] = np.frombuffer(answer.payload, np.float32)
+                elif answer.kind is Kind.LOST:
+                    raise StageRefused(bytes(answer.payload).decode())
+                payload, number = answer.payload, answer.number
+        return scores
+
+    def forget(self, slot: int, keep: int) -> None:
+        self._seq += 1
+        for pipeline in self._pipelines:
+            cut = (Segment(slot, 0, keep),)
+            frame = Frame(Kind.FORGET, pipeline, 1, self._seq, segments=cut)
+            for answer in self._service.answer(frame):
+                if answer.kind is Kind.LOST:
+                    raise StageRefused(bytes(answer.payload).decode())
+
+    def _order(self, order: orders.Asked) -> None:
+        for frame in self._service.answer(told(order)):  # type: ignore[arg-type]
+            answer = orders.decode_answer(frame.payload)
+            if isinstance(answer, orders.Failed):
+                raise StageRefused(answer.text)
