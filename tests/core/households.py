@@ -97,8 +97,10 @@ def some_model(chance: Random, most_layers: int) -> Model:
     boundaries = tuple(range(1, n))
     if chance.random() < 0.3:
         boundaries = tuple(edge for edge in boundaries if chance.random() < 0.7) or (1,)
-    return _with_kinds(chance, model(layers, boundaries)) if chance.random() < 0.15 else model(
-        layers, boundaries
+    return (
+        _with_kinds(chance, model(layers, boundaries))
+        if chance.random() < 0.15
+        else model(layers, boundaries)
     )
 
 

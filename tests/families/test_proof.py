@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from app.catalog.families import FAMILIES
 from app.core.errors import AppError, BadInput
 from app.core.model import Model
 from app.core.placement import Workload
@@ -52,7 +51,7 @@ def test_an_illegal_cut_is_refused_and_never_offered(name: str, tmp_path: Path) 
 def _check_planner(model: Model, chance: Random) -> None:
     host = machine("m0", PLENTY_MIB, some_speed(chance))
     lenders = [machine(f"m{n}", PLENTY_MIB, some_speed(chance), some_link(chance)) for n in (1, 2)]
-    for a, b in ((a, b) for a in range(1, model.n_layers) for b in range(a + 1, model.n_layers)):
+    for a, b in combinations(range(1, model.n_layers), 2):
         split = [end - first for first, end in pairwise((0, a, b, model.n_layers))]
         runs = tuple(Layers(*pair) for pair in pairwise((0, a, b, model.n_layers)))
         if model.may_cut(runs):
@@ -71,18 +70,14 @@ def _check_offer(model: Model, chance: Random) -> None:
     """Whatever the household, and however little of it was measured."""
     layers_mib = sum(model.layer_bytes) / MIB
     known = chance.random() < 0.5
-    room = [70 * 2 + layers_mib * chance.random(), *(70 + layers_mib * chance.random() for _ in "ab")]
-    host = machine("m0", room[0], some_speed(chance) if known else None)
-    lenders = [
-        machine(f"m{n}", room[n], some_speed(chance), some_link(chance)) for n in (1, 2)
+    room = [
+        70 * 2 + layers_mib * chance.random(),
+        *(70 + layers_mib * chance.random() for _ in "ab"),
     ]
+    host = machine("m0", room[0], some_speed(chance) if known else None)
+    lenders = [machine(f"m{n}", room[n], some_speed(chance), some_link(chance)) for n in (1, 2)]
     try:
         stages = plan(host, lenders, model, Workload(64)).stages
     except AppError:
         return
     assert model.may_cut(tuple(stage.layers for stage in stages))
-
-
-def test_every_row_of_the_table_has_a_file_that_proves_it() -> None:
-    proved = {family.architecture for family in families().values()}
-    assert not set(FAMILIES) - proved
