@@ -94,7 +94,8 @@ class Shelf:
     ) -> Entry:
         """Check a GGUF file, hash its tensors and put it on the shelf, as `name` or by its file's name.
 
-        The same file again replaces its entry; another file of that name gets a number.
+        The same file again replaces its entry; another file of that name gets a number. The same bytes
+        elsewhere are the model that is there already, unless a name is given for them.
         """
         if name is not None and not (NAME.fullmatch(name) and name_for(name) == name):
             raise BadInput("model_name_odd", name=name[:100])
@@ -103,6 +104,8 @@ class Shelf:
         model_of(header, path.stem, "")  # refused before anything is hashed
         entry = _hashed(header, path, "unnamed", progress)
         with self._lock:
+            if name is None and (known := self._same(entry)):
+                return known
             name = self._free_name(name or name_for(path.stem), str(path))
             entry = replace(entry, model=replace(entry.model, name=name))
             self._write(entry)
@@ -183,6 +186,11 @@ class Shelf:
             entry = replace(_hashed(read_header(path), path, GUIDE, silent), builtin=True)
             self._write(entry)
             return entry
+
+    def _same(self, new: Entry) -> Entry | None:
+        """The model of these very bytes that is on the shelf, from another file that is still there."""
+        same = [one for one in self.entries() if one.model.id == new.model.id]
+        return next((one for one in same if one.path != new.path and Path(one.path).exists()), None)
 
     def _free_name(self, name: str, path: str) -> str:
         taken = {e.name.casefold(): e for e in self.entries() if e.path != path or e.builtin}

@@ -57,6 +57,9 @@ def pair(
     role: Annotated[
         RoleName, typer.Option("--role", help="What the new machine may do.")
     ] = RoleName.USE_AND_LEND,
+    close: Annotated[
+        bool, typer.Option("--close", help="Call off what --open began; the code is void then.")
+    ] = False,
     wait: Annotated[
         bool,
         typer.Option("--wait", help="With --open --json: wait, then a second JSON line."),
@@ -67,8 +70,13 @@ def pair(
     """Pair two machines: `--open` on one; on the other its ADDRESS, or its name when it is near."""
     if open_window and address is not None:
         raise typer.BadParameter("Give either --open, or the address another machine shows.")
+    if close and (open_window or address is not None or code):
+        raise typer.BadParameter("--close stands alone.")
     face = Face(as_json)
-    if open_window:
+    if close:
+        answer = ask_node(home, lambda node: node.delete("/pairing"))
+        face.result(answer, lambda: "No machine is let in now.")
+    elif open_window:
         _let_in(face, home, role.value.replace("-", "_"), wait or not as_json)
     else:
         typed = read_code(code) if code else None

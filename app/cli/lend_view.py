@@ -10,7 +10,7 @@ from rich.text import Text
 
 from app.cli import safe_text
 from app.cli.amounts import duration, size
-from app.cli.shapes import LendState, PowerReading
+from app.cli.shapes import Lending, LendState, PowerReading
 from app.cli.status_view import COLOUR_OF_STATE
 
 
@@ -32,19 +32,26 @@ def headline(shown: LendState, now: dt.datetime | None = None) -> str:
     users = ", ".join(map(safe_text.name, lending.used_by))
     why = safe_text.line(lending.reason or "")
     match lending.state:
-        case "working":
+        case "working" | "lending":
             return f"Lending {size(lending.used_bytes)} to {users or 'another machine'}."
         case "ready":
             return f"Ready: others may use {size(lending.lent_bytes)}."
         case "draining":
             left = duration(lending.gives_back_in_s or 0)
-            return f"Finishing what runs for {users or 'others'}, at most {left}. {why}"
-        case "paused" if lending.resumes_in_s is not None:
-            local = now or dt.datetime.now().astimezone()
-            until = local + dt.timedelta(seconds=lending.resumes_in_s)
-            return f"{why.rstrip('.')} until {until:%H:%M}."
+            return f"Finishing what runs for {users or 'others'}, at most {left}. {_until(why, lending, now)}"
+        case "paused":
+            return _until(why, lending, now)
         case _:
             return why or "Lends nothing."
+
+
+def _until(why: str, lending: Lending, now: dt.datetime | None) -> str:
+    """The reason of a pause, with its end where it has one."""
+    if lending.resumes_in_s is None:
+        return why or "Lends nothing."
+    local = now or dt.datetime.now().astimezone()
+    until = local + dt.timedelta(seconds=lending.resumes_in_s)
+    return f"{why.rstrip('.')} until {until:%H:%M}."
 
 
 def _rows(shown: LendState) -> list[tuple[str, str]]:
@@ -53,7 +60,12 @@ def _rows(shown: LendState) -> list[tuple[str, str]]:
     memory = (
         f"at most {size(shown.most_bytes)}{half}" if rules.on and shown.most_bytes else "nothing"
     )
-    rows = [("Memory", memory), ("Devices", ", ".join(rules.devices) or "all")]
+    if lending_own := shown.lending.own_bytes:
+        memory += f", less {size(lending_own)} that your own model holds"
+    rows = [("Memory", memory)]
+    if shown.own_most_bytes:
+        rows.append(("Own use", f"a model of yours may take {size(shown.own_most_bytes)} here"))
+    rows += [("Devices", ", ".join(rules.devices) or "all")]
     away = "while it is used, too"
     if rules.idle_s:
         seen = "nobody sits here, as far as it can tell"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from app.cli.face import Face
 from app.core.errors import AppError, BadInput
 
+EARLY = ("--home", "--json")
 FAILED, WRONG_USAGE, STOPPED = 1, 2, 130  # 130: what shells report after Ctrl-C
 
 
@@ -27,13 +28,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return STOPPED
 
 
+def behind_the_command(given: list[str]) -> list[str]:
+    """`--home DIR` and `--json` may stand before the command too: there they mean the same."""
+    at, early = 0, []
+    while at < len(given) and given[at].partition("=")[0] in EARLY:
+        many = 2 if given[at] == "--home" else 1
+        early += given[at : at + many]
+        at += many
+    if not early or at >= len(given) or given[at].startswith("-"):
+        return given  # for the window itself, or something that typer will refuse
+    return [given[at], *early, *given[at + 1 :]]
+
+
 def _run(given: list[str], face: Face) -> int:
     import typer
 
     from app.cli.program import build
 
     try:
-        code = build()(given, prog_name="poolhouse", standalone_mode=False)
+        code = build()(behind_the_command(given), prog_name="poolhouse", standalone_mode=False)
     except AppError as error:
         face.fail(error)
         return FAILED

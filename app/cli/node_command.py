@@ -16,7 +16,10 @@ from app.cli.options import HomeOption, JsonOption, read_size
 NameOption = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
-        "--name", metavar="NAME", help="What others call this machine.", show_default=False
+        "--name",
+        metavar="NAME",
+        help="What others call this machine, until it is renamed.",
+        show_default=False,
     ),
 ]
 PortOption = Annotated[

@@ -22,10 +22,15 @@ def read_size(typed: str) -> int:
 
 
 def read_duration(typed: str) -> float:
-    """Seconds of a time as people type it: `90`, `90s`, `5m`, `1.5h`, `2d`."""
+    """Seconds of a time as people type it: `90s`, `5m`, `1.5h`, `2d`. Only 0 needs no unit."""
     found = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,3})?)\s*([smhd]?)\s*", typed.lower())
     if found is None:
         raise typer.BadParameter(f"'{typed}' is not a time. Write it like 30s, 5m or 1h.")
+    if not found[2] and float(found[1]):
+        number = found[1]
+        raise typer.BadParameter(
+            f"'{number}' of what? Write {number}s, {number}m or {number}h: seconds, minutes or hours."
+        )
     return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
 
 

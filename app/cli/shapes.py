@@ -149,6 +149,7 @@ class Lending(msgspec.Struct, frozen=True):
     used_by: list[str] = []
     lent_bytes: int = 0
     used_bytes: int = 0
+    own_bytes: int = 0
     resumes_in_s: float | None = None
     gives_back_in_s: float | None = None
 
@@ -189,6 +190,7 @@ class LendState(msgspec.Struct, frozen=True):
     lending: Lending
     rules: LendRules
     most_bytes: int = 0
+    own_most_bytes: int = 0
     readings: LendReadings = LendReadings()
 
 

@@ -16,6 +16,7 @@ from app.cli.shapes import Link, Machine, Plan, Snapshot
 
 COLOUR_OF_STATE = {
     "ready": "green",
+    "loaded": "green",
     "lending": "green",
     "working": "blue",
     "draining": "yellow",
@@ -88,7 +89,7 @@ def machines_view(snapshot: Snapshot) -> Table:
     table.add_column("Link", no_wrap=True)
     for machine in sorted(snapshot.machines.values(), key=lambda one: (not one.this, one.name)):
         table.add_row(
-            _named(machine), _state(machine), _lends(machine), _link(machine, snapshot.links)
+            _named(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links)
         )
     return table
 
@@ -109,7 +110,8 @@ def _named(machine: Machine) -> Text:
     return name
 
 
-def _state(machine: Machine) -> Text:
+def state_of(machine: Machine) -> Text:
+    """One word: `loaded` where layers lie and nothing computes, `working` where something does."""
     state = machine.state if machine.online or machine.this else "offline"
     return Text(safe_text.line(state), style=COLOUR_OF_STATE.get(state, "dim"))
 

@@ -47,8 +47,6 @@ def welcome(
 ) -> None:
     """The computers of one household run one language model together."""
     if context.invoked_subcommand is not None:
-        if home is not None or as_json:
-            raise typer.BadParameter("Put --home and --json behind the command.")
         return
     if has_screen() and not as_json and not version:
         _open_window(home, hidden)

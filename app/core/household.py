@@ -47,8 +47,10 @@ class Machine:
             return "offline"
         if self.lending in ("paused", "draining"):
             return self.lending
+        if self.lending == "working":
+            return self.lending
         if self.layers or self.used_bytes:
-            return "working"
+            return "loaded"
         return "ready" if self.lends_bytes else "off"
 
 

@@ -75,7 +75,7 @@ def _downloads(before: Json, now: Json) -> Iterator[Reason]:
             yield _reason("log_model_broken", model=one["name"], why=one.get("reason") or "")
 
 
-LENDS = ("ready", "working")
+LENDS = ("ready", "lending", "working")
 
 
 def _lending(before: Json, now: Json) -> Iterator[Reason]:

@@ -54,7 +54,7 @@ class Draining:
     then: Paused | Off
 
 
-Word = Literal["off", "ready", "working", "draining", "paused"]
+Word = Literal["off", "ready", "lending", "working", "draining", "paused"]
 State = Off | Ready | Working | Draining | Paused
 
 

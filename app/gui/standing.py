@@ -53,7 +53,7 @@ def standing(pool: Pool) -> Standing:
         return Standing(Kind.ATTENTION, loaded.get("reason") or _tr("The model was lost."))
     if lending.get("state") in ("paused", "draining"):
         return Standing(Kind.PAUSED, state_sentence(lending))
-    if lending.get("state") == "working":
+    if lending.get("state") in ("working", "lending"):
         return Standing(Kind.WORKING, state_sentence(lending))
     if loaded and loaded.get("state") == "loading":
         return Standing(Kind.WORKING, _tr("Loading {model}.").format(model=loaded.get("model")))

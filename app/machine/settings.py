@@ -29,6 +29,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     lending: Rules = Rules()
     pause: Pause | None = None
+    given_name: str = ""  # what a start was told last: only another one counts as a new choice
     renamed: str = ""  # the household's last renaming of this machine that was taken over
     port: int = 0
     discovery: bool = True  # find machines nearby, and be found

@@ -157,6 +157,11 @@ class Hosting:
         running = min(self._n_asks, self.running.n_answering if self.running else 0)
         return {"running": running, "waiting": self._n_asks - running}
 
+    def word(self, of_lending: str) -> str:
+        """The state of this machine: an answer of its own is work as well."""
+        own = self.answers()["running"] and of_lending in ("off", "ready", "lending")
+        return "working" if own else of_lending
+
     async def _answer(self, question: Question, running: Running) -> AsyncGenerator[Json, None]:
         if running.answerer is None:
             raise BadInput("nothing_loaded")

@@ -17,6 +17,7 @@ from app.core.ids import MachineId
 from app.core.lending import (
     OFF,
     OWNER,
+    QUIET_SECONDS,
     STOPPED,
     Draining,
     Event,
@@ -82,7 +83,7 @@ class LendRules:
         self.state: State = Off()
         self._senses = Senses(time.monotonic())
         self._verdict: Verdict | None = None
-        self._since = time.time()
+        self._since, self._told = time.time(), word(self.state)
         self._borrowed: Borrowed
         self._news = asyncio.Event()
 
@@ -180,7 +181,8 @@ class LendRules:
         """What faces show of lending."""
         lent, (used, _, _), why = self.lent_bytes(), self._uses(), self.reason()
         room, now_s = self.memory.room(*self._uses()), time.monotonic()
-        until_s = self.state.until_s if isinstance(self.state, Paused) else None
+        then = self.state.then if isinstance(self.state, Draining) else self.state
+        until_s = then.until_s if isinstance(then, Paused) else None
         deadline_s = self.state.deadline_s if isinstance(self.state, Draining) else None
         return {
             "state": self.state_word(),
@@ -199,10 +201,12 @@ class LendRules:
         }
 
     def state_word(self) -> Word:
-        """One word for faces and for the other machines."""
-        if isinstance(self.state, Ready | Working) and self._uses()[0]:
-            return word(Working(frozenset()))
-        return word(self.state)
+        """One word for faces and for the other machines: working only while something computes."""
+        if not isinstance(self.state, Ready | Working):
+            return word(self.state)
+        if not (isinstance(self.state, Working) or self._uses()[0]):
+            return "ready"
+        return "working" if self._borrowed.quiet_s() < QUIET_SECONDS else "lending"
 
     def all_json(self) -> Json:
         """The rules with what they see now: `poolhouse lend`."""
@@ -212,6 +216,7 @@ class LendRules:
             "lending": self.json(),
             "rules": {**rules, "hours": hours_text(self.rules.hours)},
             "most_bytes": self.memory.room(0, 0, 0).most_bytes,
+            "own_most_bytes": self.memory.own_bytes(*self._uses()),
             "readings": {
                 "idle_s": senses.idle_s,
                 "battery": power and {"percent": power.percent, "plugged": power.plugged},
@@ -238,6 +243,9 @@ class LendRules:
                 self._news.set()  # what was given back is seen at once
             if was_paused and isinstance(self.state, Ready):
                 self._judge()
+            if self._told != (told := self.state_word()):
+                self._told = told
+                self._changed()  # it computes now, or does no more
             pace = DRAIN_LOOK_SECONDS if isinstance(self.state, Draining) else LOOK_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(pace):

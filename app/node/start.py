@@ -80,8 +80,8 @@ def _end_now() -> None:
 def _settings(options: NodeOptions, home: Home) -> settings.Settings:
     """What is saved, with what was chosen now; a chosen name is kept for the next start."""
     saved = settings.load(home.settings_file)
-    if options.name:
-        saved = msgspec.structs.replace(saved, name=options.name)
+    if options.name and options.name != saved.given_name:  # else a later renaming holds
+        saved = msgspec.structs.replace(saved, name=options.name, given_name=options.name)
     settings.save(home.settings_file, saved)
     if options.lend_bytes is not None:
         lending = dataclasses.replace(saved.lending, memory_bytes=options.lend_bytes)

@@ -38,8 +38,8 @@ def test_an_imported_model_is_there_after_a_restart(home: Home) -> None:
 
 
 def test_one_name_by_its_beginning(home: Home) -> None:
-    for name in ("llama-8b", "llama-70b", "llama"):
-        home.add(name, layers=2)
+    for seed, name in enumerate(("llama-8b", "llama-70b", "llama")):
+        home.add(name, layers=2, seed=seed)
     assert home.shelf.get("LLAMA-7").name == "llama-70b"
     assert home.shelf.get("llama").name == "llama"
     assert home.shelf.get("Llama").name == "llama"
@@ -85,6 +85,18 @@ def test_another_file_of_that_name_gets_a_number(home: Home) -> None:
     assert len(home.shelf.entries()) == 2
     fake = home.shelf.import_file(tiny.llama(home.folder / "guide.gguf", layers=2))
     assert fake.name == "guide-2"
+
+
+def test_the_same_bytes_are_one_model_wherever_they_lie(home: Home) -> None:
+    first = home.add("m", layers=2)
+    copy = home.folder / "a copy.gguf"
+    copy.write_bytes((home.folder / "m.gguf").read_bytes())
+    assert home.shelf.import_file(copy) == first
+    assert [one.name for one in home.shelf.entries()] == ["m"]
+    assert home.shelf.import_file(copy, name="again").path == str(copy)  # it was asked for
+    home.shelf.remove("again")
+    Path(first.path).unlink()
+    assert home.shelf.import_file(copy).path == str(copy)  # the other one is gone
 
 
 def test_the_same_weights_have_the_same_id(home: Home) -> None:
@@ -202,7 +214,7 @@ def test_the_guide_is_always_there(home: Home) -> None:
     assert code(error) == "model_builtin_missing"
     guide = tiny.llama(home.folder / "guide.gguf", layers=2)
     shelf: Shelf = home.shelf
-    home.add("m", layers=2)
+    home.add("m", layers=2, seed=1)
     assert [entry.name for entry in shelf.entries()] == ["guide", "m"]
     first = shelf.get("guide")
     assert first.builtin

@@ -50,6 +50,15 @@ Answers   may take 30 s to end when it pauses
 """
 
 
+def test_memory_is_told_with_what_the_own_model_takes(poolhouse: Any, answering: Any) -> None:
+    lending = {**LENDING, "own_bytes": GIB}
+    answering({("GET", "/lending"): {**SHOWN, "lending": lending, "own_most_bytes": 8 * GIB}})
+    assert poolhouse("lend").out.splitlines()[2:4] == [
+        "Memory    at most 4.0 GiB, less 1.0 GiB that your own model holds",
+        "Own use   a model of yours may take 8.0 GiB here",
+    ]
+
+
 def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
     rules = {**RULES, "memory_bytes": None, "idle_s": 60.0, "battery_percent": 0, "programs": [],
              "gpu": False, "devices": ["cpu"]}  # fmt: skip
@@ -78,6 +87,16 @@ def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
             {"state": "paused", "reason": "Paused by its owner.", "resumes_in_s": 3600},
             "Paused by its owner until 18:30.",
         ),
+        (
+            {
+                "state": "draining",
+                "reason": "Paused by its owner.",
+                "gives_back_in_s": 12,
+                "resumes_in_s": 3600,
+            },
+            "Finishing what runs for den-pc, at most 12 s. Paused by its owner until 18:30.",
+        ),
+        ({"state": "lending"}, "Lending 1.0 GiB to den-pc."),
         (
             {"state": "paused", "reason": "Paused: it runs on battery."},
             "Paused: it runs on battery.",

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from app.cli.demo_command import even_split
-from app.cli.options import read_code, read_counts, read_size
+from app.cli.options import read_code, read_counts, read_duration, read_size
 from app.core.errors import BadInput
 
 
@@ -29,6 +29,21 @@ def test_sizes(typed: str, n_bytes: int) -> None:
 def test_what_is_no_size(typed: str) -> None:
     with pytest.raises(typer.BadParameter):
         read_size(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "seconds"), [("90s", 90), ("1.5h", 5400), ("2 d", 172800), ("0", 0)]
+)
+def test_times(typed: str, seconds: float) -> None:
+    assert read_duration(typed) == seconds
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"), [("5", "5m or 5h"), ("soon", "no"), ("-1h", "not a time")]
+)
+def test_what_is_no_time(typed: str, why: str) -> None:
+    with pytest.raises(typer.BadParameter, match=why):
+        read_duration(typed)
 
 
 def test_lists_and_codes() -> None:

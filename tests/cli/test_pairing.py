@@ -61,3 +61,9 @@ def test_a_refused_window(poolhouse: Any, answering: Any) -> None:
     answering({("POST", "/pairing"): Failed(429, sent)})
     said = poolhouse("pair", "--open", "--json")
     assert (said.code, said.json["error"]["kind"]) == (1, "Busy")
+
+
+def test_an_open_window_is_called_off(poolhouse: Any, answering: Any) -> None:
+    answering({("DELETE", "/pairing"): {}})
+    assert poolhouse("pair", "--close").out == "No machine is let in now.\n"
+    assert poolhouse("pair", "--close", "--open").code == 2

@@ -35,6 +35,7 @@ def state(machine: MachineFacts) -> Shown:
     return {
         "ready": Shown(_tr("Ready"), "check", "good"),
         "working": Shown(_tr("Working"), "activity", "accent"),
+        "loaded": Shown(_tr("Loaded"), "models", "good"),
         "draining": Shown(_tr("Draining"), "pause", "warning"),
         "paused": Shown(_tr("Paused"), "pause", "warning"),
         "offline": Shown(_tr("Offline"), "tray-away", "muted"),

@@ -77,6 +77,11 @@ class Lending(QObject):
         return int(self._told.get("most_bytes") or 0)
 
     @property
+    def own_most_bytes(self) -> int:
+        """What a model of this machine's own user may take."""
+        return int(self._told.get("own_most_bytes") or 0)
+
+    @property
     def is_on(self) -> bool:
         """Whether the owner lends at all."""
         return bool(self.rules.get("on", True)) and self.rules.get("memory_bytes") != 0

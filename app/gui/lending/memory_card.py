@@ -15,7 +15,7 @@ from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, row
-from app.gui.parts.text import label
+from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
 from app.gui.theme import set_role
 
@@ -46,9 +46,11 @@ class MemoryCard(QFrame):
         head = row(label(self.tr("Memory"), "section"), None, self._total)
         self._slider = row(self._limit_words, gap=sizes.L)
         self._slider.addWidget(self.limit, 1)
+        self._own = paragraph("", "caption")
         box = column(
-            head, self.bar, self._legend(services), self._slider, self._auto_row, gap=sizes.L
-        )
+            head, self.bar, self._legend(services), self._slider, self._auto_row, self._own,
+            gap=sizes.L,
+        )  # fmt: skip
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
         self.setLayout(box)
         lending.changed.connect(self.show_state)
@@ -94,6 +96,12 @@ class MemoryCard(QFrame):
         self.automatic.setEnabled(known)
         self.automatic.show_on(known and chosen is None)
         self._auto_row.say(self.tr("Half of what is free when Poolhouse starts."))
+        own = self.tr(
+            "The limit is for the other machines. A model that you load here may take {size}; what it takes"
+            " is not lent."
+        )
+        self._own.setText(own.format(size=formats.size(self._lending.own_most_bytes)))
+        self._own.setVisible(bool(self._lending.own_most_bytes))
         most = max(1, (total - int(state.get("reserve_bytes") or 0)) // self._step())
         self.limit.show_value(round(self._lending.most_bytes / self._step()), int(most))
 

@@ -26,6 +26,7 @@ PAUSES_H = (1, 4)
 HOUR_S = 3600
 KINDS = {
     "working": Kind.WORKING,
+    "lending": Kind.WORKING,
     "ready": Kind.IDLE,
     "draining": Kind.PAUSED,
     "paused": Kind.PAUSED,

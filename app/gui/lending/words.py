@@ -25,7 +25,7 @@ def state_sentence(lending: Json) -> str:
     tr = QCoreApplication.translate
     size = formats.size
     match lending.get("state"):
-        case "working":
+        case "working" | "lending":
             text = tr("Lending", "Lending {size} to {names}.")
             return text.format(size=size(lending.get("used_bytes") or 0), names=users(lending))
         case "ready" | "paused" if lending.get("code") == NO_ROLE:
@@ -67,6 +67,7 @@ def state_word(state: str) -> str:
         "ready": tr("Lending", "ready"),
         "lending": tr("Lending", "lending"),
         "working": tr("Lending", "working"),
+        "loaded": tr("Lending", "loaded"),
         "draining": tr("Lending", "pausing"),
         "paused": tr("Lending", "paused"),
         "offline": tr("Lending", "offline"),

@@ -2302,6 +2302,10 @@
         <translation>Verliehen</translation>
     </message>
     <message>
+        <source>Loaded</source>
+        <translation>Geladen</translation>
+    </message>
+    <message>
         <source>Machine</source>
         <translation>Gerät</translation>
     </message>
@@ -2790,6 +2794,10 @@
         <translation>verleiht nichts</translation>
     </message>
     <message>
+        <source>loaded</source>
+        <translation>geladen</translation>
+    </message>
+    <message>
         <source>offline</source>
         <translation>offline</translation>
     </message>
@@ -3045,6 +3053,10 @@
     <message>
         <source>Other programs</source>
         <translation>Andere Programme</translation>
+    </message>
+    <message>
+        <source>The limit is for the other machines. A model that you load here may take {size}; what it takes is not lent.</source>
+        <translation>Die Grenze gilt für die anderen Geräte. Ein Modell, das Sie hier laden, darf {size} belegen; was es belegt, wird nicht verliehen.</translation>
     </message>
     <message>
         <source>Used by others</source>
