@@ -11,8 +11,19 @@ import time
 from typing import Any
 
 import pyatspi  # of the system: python3-pyatspi
+from gi.repository import GLib
 
 APP = sys.argv[1]
+popups: list[Any] = []  # menus: Qt does not list them among a program's windows, but tells of each
+
+
+def note_popup(event: Any) -> None:
+    source = event.source
+    if event.detail1 and source is not None and source.getRoleName() == "popup menu":
+        popups.append(source)
+
+
+pyatspi.Registry.registerEventListener(note_popup, "object:state-changed:showing")
 
 
 def showing(node: Any) -> Any:
@@ -32,7 +43,19 @@ def showing(node: Any) -> Any:
             continue
 
 
+def is_showing(node: Any) -> bool:
+    try:
+        return bool(node.getState().contains(pyatspi.STATE_SHOWING))
+    except Exception:  # noqa: BLE001  it is gone
+        return False
+
+
 def everything() -> Any:
+    while GLib.MainContext.default().iteration(False):
+        pass
+    for menu in popups:
+        if is_showing(menu):
+            yield from showing(menu)
     for app in pyatspi.Registry.getDesktop(0):
         if app is not None and app.name == APP:
             yield from showing(app)
@@ -58,14 +81,19 @@ def find(name: str, role: str | None, within: float) -> Any:
 
 
 def press(order: dict[str, Any]) -> None:
-    node = find(order["name"], order.get("role"), order.get("within", 10))
-    actions = node.queryAction()
-    names = [actions.getName(n).lower() for n in range(actions.nActions)]
-    for wanted in ("press", "toggle", "click", "showmenu", "setfocus"):
-        if wanted in names:
-            actions.doAction(names.index(wanted))
-            return
-    raise LookupError(f"{order['name']!r} cannot be pressed: {names}")
+    """As soon as it can be pressed."""
+    late = time.monotonic() + order.get("within", 10)
+    while True:
+        node = find(order["name"], order.get("role"), late - time.monotonic())
+        actions = node.queryAction()
+        names = [actions.getName(n).lower() for n in range(actions.nActions)]
+        for wanted in ("press", "toggle", "click", "showmenu", "setfocus"):
+            if wanted in names:
+                actions.doAction(names.index(wanted))
+                return
+        if time.monotonic() > late:
+            raise LookupError(f"{order['name']!r} cannot be pressed: {names}")
+        time.sleep(0.1)
 
 
 def write(order: dict[str, Any]) -> None:
@@ -73,8 +101,33 @@ def write(order: dict[str, Any]) -> None:
     node.queryEditableText().setTextContents(order["text"])
 
 
+def set_value(order: dict[str, Any]) -> None:
+    """Of a spin box or a slider."""
+    node = find(order["name"], order.get("role", "spin button"), order.get("within", 10))
+    node.queryValue().currentValue = order["value"]
+
+
 def focus(order: dict[str, Any]) -> None:
-    find(order["name"], order.get("role"), order.get("within", 10)).queryComponent().grabFocus()
+    """Until it has the keys."""
+    late = time.monotonic() + order.get("within", 10)
+    while True:
+        node = find(order["name"], order.get("role"), late - time.monotonic())
+        if node.getState().contains(pyatspi.STATE_FOCUSED):
+            return
+        if time.monotonic() > late:
+            raise LookupError(f"{order['name']!r} does not take the focus")
+        node.queryComponent().grabFocus()
+        time.sleep(0.1)
+
+
+def where(order: dict[str, Any]) -> list[int]:
+    """The middle of it on the screen, once it stands still."""
+    node = find(order["name"], order.get("role"), order.get("within", 10))
+    before = None
+    while (box := node.queryComponent().getExtents(pyatspi.DESKTOP_COORDS)) != before:
+        before = box
+        time.sleep(0.05)
+    return [box.x + box.width // 2, box.y + box.height // 2]
 
 
 def read(order: dict[str, Any]) -> str:
@@ -90,11 +143,33 @@ def read(order: dict[str, Any]) -> str:
         time.sleep(0.1)
 
 
+def inside(order: dict[str, Any]) -> str:
+    """All names and texts of the last object whose name begins as one of these."""
+    late, names = time.monotonic() + order.get("within", 10), tuple(order["names"])
+    while True:
+        found = [node for node in everything() if node.name.startswith(names)]
+        if found:
+            words = [word for node in showing(found[-1]) for word in (node.name, text_of(node))]
+            return " ".join(filter(None, words))
+        if time.monotonic() > late:
+            raise LookupError(f"nothing whose name begins with {names} is on the screen")
+        time.sleep(0.1)
+
+
 def tree(_order: dict[str, Any]) -> list[str]:
     return [f"{n.getRoleName()}: {n.name!r} {text_of(n)[:60]!r}" for n in everything()]
 
 
-DEEDS = {"press": press, "write": write, "focus": focus, "read": read, "tree": tree}
+DEEDS = {
+    "press": press,
+    "write": write,
+    "set": set_value,
+    "focus": focus,
+    "read": read,
+    "where": where,
+    "inside": inside,
+    "tree": tree,
+}
 
 for line in sys.stdin:
     try:

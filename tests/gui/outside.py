@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,10 @@ BUS_LAUNCHER = Path("/usr/libexec/at-spi-bus-launcher")
 SYSTEM_PYTHON = "/usr/bin/python3"
 DRIVER = Path(__file__).with_name("atspi_driver.py")
 SCREEN_TRIES = 100  # of a tenth of a second
+SCREEN = "1280x860x24"
+TRAY = ("--edge", "bottom", "--align", "right", "--widthtype", "pixel", "--width", "64",
+        "--height", "32")  # fmt: skip
+TRAY_PLACE = (1268, 844)  # of the first icon on that screen, about
 
 
 class Outside:
@@ -33,12 +37,20 @@ class Outside:
     def write(self, name: str, text: str, **more: Any) -> None:
         self._ask(do="write", name=name, text=text, **more)
 
+    def choose(self, name: str, value: float, **more: Any) -> None:
+        """Set a spin box to this."""
+        self._ask(do="set", name=name, value=value, **more)
+
     def focus(self, name: str, **more: Any) -> None:
         self._ask(do="focus", name=name, **more)
 
     def read(self, text: str, within: float = 10) -> str:
         """Wait until it is on the screen."""
         return str(self._ask(do="read", text=text, within=within))
+
+    def inside(self, names: Sequence[str], within: float = 10) -> str:
+        """All names and texts in the last thing whose name begins as one of these."""
+        return str(self._ask(do="inside", names=names, within=within))
 
     def tree(self) -> list[str]:
         return list(self._ask(do="tree"))
@@ -50,6 +62,21 @@ class Outside:
 
     def key(self, *keys: str) -> None:
         subprocess.run(["xdotool", "key", *keys], check=True, env=self._environment)
+
+    def type(self, text: str) -> None:
+        """Letter by letter, wherever the keys go."""
+        subprocess.run(["xdotool", "type", text], check=True, env=self._environment)
+
+    def tray(self, *names: str) -> None:
+        """Open the menu of the icon in the tray, and choose this there."""
+        self._click(TRAY_PLACE, 3)
+        for name in names:
+            self._click(self._ask(do="where", name=name, role="menu item"), 1)
+
+    def _click(self, place: Sequence[int], button: int) -> None:
+        x, y = map(str, place)
+        words = ["xdotool", "mousemove", x, y, "click", str(button)]
+        subprocess.run(words, check=True, env=self._environment)
 
     def picture(self, path: Path) -> None:
         """The whole screen, for a person to look at."""
@@ -74,7 +101,7 @@ def can_be_used() -> str | None:
     """Why programs cannot be used from outside here; None when they can."""
     missing = [
         name
-        for name in ("Xvfb", "openbox", "dbus-daemon", "gdbus", "xdotool")
+        for name in ("Xvfb", "openbox", "trayer", "dbus-daemon", "gdbus", "xdotool")
         if not shutil.which(name)
     ]
     if missing or not BUS_LAUNCHER.exists():
@@ -86,61 +113,62 @@ def can_be_used() -> str | None:
 
 
 @contextmanager
-def opened(home: Path, folder: Path) -> Iterator[tuple[Outside, subprocess.Popen[bytes]]]:
-    """`poolhouse --home home` on a screen of its own until the end of the block."""
+def opened(
+    home: Path, folder: Path, before: Sequence[str] = ()
+) -> Iterator[tuple[Outside, subprocess.Popen[bytes]]]:
+    """`poolhouse --home home` on a screen of its own until the end of the block.
+
+    before: words in front of every command, as of `ip netns exec`: the screen stands there too.
+    """
     if reason := can_be_used():
         pytest.skip(reason)
     with ExitStack() as stack:
-        environment = desktop(stack, folder)
+        environment = desktop(stack, folder, before)
         with (folder / "window.txt").open("wb") as log:
             program = subprocess.Popen(
-                [sys.executable, "-m", "app", "--home", str(home)],
+                [*before, sys.executable, "-m", "app", "--home", str(home)],
                 stdout=log,
                 stderr=log,
                 env=environment,
             )
         stack.callback(end, program)
         driver = subprocess.Popen(
-            [SYSTEM_PYTHON, str(DRIVER), "Poolhouse"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, env=environment,
+            [*before, SYSTEM_PYTHON, str(DRIVER), "Poolhouse"], env=environment, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         stack.callback(end, driver)
         yield Outside(environment, driver), program
 
 
-def desktop(stack: ExitStack, folder: Path) -> dict[str, str]:
-    """A screen, a message bus and the accessibility bus; returns what programs on it must know."""
+def desktop(stack: ExitStack, folder: Path, before: Sequence[str] = ()) -> dict[str, str]:
+    """A screen with a tray, a message bus and the accessibility bus; what programs on it must know."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("QT_")}
+
+    def started(*words: str, **options: Any) -> subprocess.Popen[str]:
+        made = subprocess.Popen(
+            [*before, *words], env=environment, stderr=subprocess.DEVNULL, text=True, **options
+        )
+        stack.callback(end, made)
+        return made
+
     reading, writing = os.pipe()
-    screen = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1280x860x24", "-nolisten", "tcp"],
-        pass_fds=(writing,), stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    started("Xvfb", "-displayfd", str(writing), "-screen", "0", SCREEN, "-nolisten", "tcp",
+            pass_fds=(writing,))  # fmt: skip
     os.close(writing)
-    stack.callback(end, screen)
     with os.fdopen(reading) as told:
         environment["DISPLAY"] = f":{told.readline().strip()}"
-    bus = subprocess.Popen(
-        ["dbus-daemon", "--session", "--nofork", "--print-address=1"],
-        stderr=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
+    bus = started(
+        "dbus-daemon", "--session", "--nofork", "--print-address=1", stdout=subprocess.PIPE
     )
-    stack.callback(end, bus)
     assert bus.stdout is not None
     environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
     environment |= {"QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1", "HOME": str(folder)}
-    manager = subprocess.Popen(
-        ["openbox", "--sm-disable"], env=environment, stderr=subprocess.DEVNULL
-    )
-    stack.callback(end, manager)  # without a window manager nobody gets the keys
-    launcher = subprocess.Popen(
-        [str(BUS_LAUNCHER), "--launch-immediately"], env=environment, stderr=subprocess.DEVNULL
-    )
-    stack.callback(end, launcher)
+    started("openbox", "--sm-disable")  # without a window manager nobody gets the keys
+    started("trayer", *TRAY)
+    started(str(BUS_LAUNCHER), "--launch-immediately")
     for _ in range(SCREEN_TRIES):
         done = subprocess.run(
-            ["gdbus", "call", "--session", "--dest", "org.a11y.Bus", "--object-path", "/org/a11y/bus",
+            [*before, "gdbus", "call", "--session", "--dest", "org.a11y.Bus", "--object-path", "/org/a11y/bus",
              "--method", "org.freedesktop.DBus.Properties.Set", "org.a11y.Status", "IsEnabled",
              "<true>"], env=environment, capture_output=True, check=False,
         )  # fmt: skip

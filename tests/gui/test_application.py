@@ -13,6 +13,7 @@ from app.gui.first_run.name_step import NameStep
 from app.gui.first_run.welcome import Welcome
 from app.gui.pool import Link
 from tests.gui.desk import Attached
+from tests.node.pool import TestNode
 
 
 class Slow(Attached):
@@ -47,6 +48,21 @@ def test_quit_ends_a_node_that_still_starts(
     qtbot.waitUntil(lambda: bool(ended), timeout=5000)
     assert not pool._look.isActive()
     assert (launcher.starts, launcher.ends) == (1, 1)
+
+
+def test_quit_leaves_a_node_alone_that_it_did_not_start(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(qapp, "exit", lambda: ended.append(True))
+    made = Application(qapp, Attached(lone.root))
+    qtbot.addWidget(made.window)
+    qtbot.waitUntil(lambda: made.services.pool.is_there, timeout=5000)
+    made.quit()
+    qtbot.waitUntil(lambda: bool(ended), timeout=5000)
+    status = lone.run("status", "--json")
+    assert status.returncode == 0, status.stdout
+    assert lone.process.poll() is None
 
 
 def test_the_first_step_has_the_keyboard_in_the_name(

@@ -26,6 +26,7 @@ class Computer:
     lan: Lan
     number: int
     root: Path
+    lend: str = "0"
     process: subprocess.Popen[str] | None = None
     ready: Json = field(default_factory=dict)
 
@@ -33,12 +34,17 @@ class Computer:
     def name(self) -> str:
         return NAMES[self.number] if self.number < len(NAMES) else f"pc-{self.number}"
 
+    @property
+    def pid(self) -> int:
+        """Of the node, whoever started it."""
+        return int(json.loads((self.root / "runtime.json").read_text())["pid"])
+
     def start(self, *flags: str) -> None:
         self.root.mkdir(exist_ok=True)
         with (self.root / "stderr.txt").open("a") as log:
             self.process = self.lan.start(
                 self.number, sys.executable, "-m", "app", "node", "--home", str(self.root), *flags,
-                "--name", self.name, "--lend", "0", "--threads", "1",
+                "--name", self.name, "--lend", self.lend, "--threads", "1",
                 stdout=subprocess.PIPE, stderr=log, env=os.environ | {"POOLHOUSE_KEYSTORE": "file"},
             )  # fmt: skip
 
@@ -48,6 +54,17 @@ class Computer:
         line = self.process.stdout.readline()
         assert line, (self.root / "stderr.txt").read_text()
         self.ready = json.loads(line)
+
+    def run(self, *words: str) -> Json:
+        """One command line on this computer; it must succeed."""
+        asked = self.lan.start(
+            self.number, sys.executable, "-m", "app", *words, "--home", str(self.root), "--json",
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        told, beside = asked.communicate(timeout=60)
+        assert asked.returncode == 0, told + beside
+        answer: Json = json.loads(told)
+        return answer
 
     def ask(self, method: str, path: str, body: Json | None = None) -> Json:
         runtime = json.loads((self.root / "runtime.json").read_text())

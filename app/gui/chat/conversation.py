@@ -12,6 +12,7 @@ from app.core.chat import MessageId
 from app.gui import theme as sizes
 from app.gui.chat.blocks import Look
 from app.gui.chat.message_view import MessageView, Shown
+from app.gui.chat.reading_order import ReadingOrder
 from app.gui.parts.buttons import IconButton
 from app.gui.parts.layouts import column, row
 from app.gui.theme import set_role
@@ -58,6 +59,7 @@ class Conversation(QScrollArea):
         self._more.setSingleShot(True)
         self._more.setInterval(0)
         self._more.timeout.connect(self._one_earlier)
+        self._order = ReadingOrder(self, lambda: self._views)
         self._wanted = 0  # how many views shall be there
         bar = self.verticalScrollBar()
         bar.rangeChanged.connect(self._range_changed)
@@ -104,6 +106,7 @@ class Conversation(QScrollArea):
             else:
                 self._views.insert(place, self._view(one))
                 self._column.insertWidget(place, self._views[place])
+        self._order.changed()
 
     def view(self, message: str) -> MessageView | None:
         """The widget of a message, if it is made."""
@@ -167,12 +170,15 @@ class Conversation(QScrollArea):
         made.installEventFilter(self)
         made.asked.connect(self.asked)
         made.editing.connect(lambda: self._bring(made))
+        made.refilled.connect(self._order.changed)
         return made
 
     def _add_before(self, shown: Shown) -> None:
         made = self._view(shown)
         self._views.insert(0, made)
         self._column.insertWidget(0, made)
+        made.lower()  # screen readers go through widgets in this order
+        self._order.changed()
 
     def _one_earlier(self) -> None:
         """One more message above, without moving what is seen."""

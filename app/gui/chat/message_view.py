@@ -57,6 +57,7 @@ class MessageView(QFrame):
 
     asked = Signal(object, str, str)
     editing = Signal()  # its text is being edited: it should be seen
+    refilled = Signal()  # its buttons are others
 
     def __init__(self, look: Look, shown: Shown, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -225,6 +226,7 @@ class MessageView(QFrame):
             self._tools.hide()
 
     def _fill_tools(self, box: QHBoxLayout) -> None:
+        self.refilled.emit()
         if self._shown.state is not None:
             return
         free = not self._shown.is_busy

@@ -35,6 +35,7 @@ class NameStep(Step):
         self.content.addWidget(self.field)
         hint = self.tr("Your other computers see this name. It says nothing about who you are.")
         self.content.addWidget(paragraph(hint, "caption"))
+        self._filled = ""  # by us; whatever else stands there a person wants
         self.late = LateName(services, window)
         services.pool.changed.connect(self._fill)
         self._fill()
@@ -48,7 +49,7 @@ class NameStep(Step):
         """Rename; while the node still starts, as soon as it is there."""
         name, node = self.field.text().strip(), self.services.pool.node
         self.late.want("")
-        if not self.field.isModified() or not name or name == node.get("name"):
+        if name in ("", self._filled, node.get("name")):
             then()
         elif node:
             self.post(f"/machines/{node['id']}/name", {"name": name}, then, failed)
@@ -57,5 +58,7 @@ class NameStep(Step):
             then()
 
     def _fill(self) -> None:
-        if not self.field.isModified() and (name := self.services.pool.node.get("name")):
-            self.field.setText(str(name))
+        name = self.services.pool.node.get("name")
+        if name and self.field.text() == self._filled:
+            self._filled = str(name)
+            self.field.setText(self._filled)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Message, MessageId, Role
 from app.gui.chat.blocks import Look
 from app.gui.chat.conversation import PAGE, Conversation
-from app.gui.chat.message_view import Shown
+from app.gui.chat.message_view import MessageView, Shown
 from app.gui.chat.slices import Slices
 from app.gui.theme import Scheme, Theme
+from tests.gui import walk
 
 MANY = 120
 
@@ -144,3 +146,27 @@ def test_an_edit_waits_for_the_answer_under_way(conversation: Conversation) -> N
     view.show_message(free[0])
     view._editor.accept.click()
     assert asked == ["Another"]
+
+
+def test_keyboard_and_screen_reader_go_through_it_in_reading_order(
+    qtbot: QtBot, conversation: Conversation
+) -> None:
+    conversation.open(shown(4))
+    conversation.update_to(shown(6))
+    qtbot.waitUntil(lambda: len(conversation.views) == 6)
+    settled(qtbot, conversation)
+    middle = conversation.views[0].parentWidget()
+    assert middle is not None
+    children = QAccessible.queryAccessibleInterface(middle)
+    named = [children.child(n).text(QAccessible.Text.Name) for n in range(children.childCount())]
+    assert [words.split()[2] for words in named] == ["0.", "1.", "2.", "3.", "4.", "5."]
+
+    def reached() -> list[QWidget]:
+        return [
+            one
+            for one in walk.tab_chain(conversation, conversation)
+            if isinstance(one, MessageView)
+        ]
+
+    qtbot.waitUntil(lambda: reached() == conversation.views)
+    assert not walk.out_of_order(conversation, conversation)
