@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.core.api_reasons import API_SENTENCES
 from app.core.download_reasons import DOWNLOAD_SENTENCES
 from app.core.errors import AppError, Fact, Reason
 from app.core.journal_reasons import JOURNAL_SENTENCES
@@ -9,7 +10,7 @@ from app.core.window_reasons import WINDOW_SENTENCES
 
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 
-ELSEWHERE = WINDOW_SENTENCES | JOURNAL_SENTENCES | DOWNLOAD_SENTENCES
+ELSEWHERE = WINDOW_SENTENCES | JOURNAL_SENTENCES | DOWNLOAD_SENTENCES | API_SENTENCES
 SENTENCES: dict[str, str] = ELSEWHERE | {
     # model files
     "file_is_folder": "{path} is a folder. Give the path of one GGUF file in it.",

@@ -1,0 +1,83 @@
+"""llama.cpp's own grammars, made from JSON schemas: what they let through, and what not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.core.json_grammar import json_grammar
+from backends.contract import GREEDY, Layers, Role, StageError
+from backends.llamacpp.stage import LlamaStage
+from backends.sampling import sampler_for
+from tests import tiny
+from tests.backends import cutting
+
+N_VOCAB, END = 300, 1
+DATE = {"type": "object", "properties": {"day": {"type": "integer"}, "month": {"enum": ["May", "June"]}}}
+LIST = {"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 3}
+TREE = {
+    "$ref": "#/$defs/node",
+    "$defs": {
+        "node": {
+            "type": "object",
+            "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/node"}}},
+            "required": ["children"],
+        }
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def vocab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    path = tiny.llama(tmp_path_factory.mktemp("schemas") / "whole.gguf", layers=1)
+    with closing(LlamaStage(cutting.config(path, Layers(0, 1), Role.WHOLE, 64))) as loaded:
+        yield loaded.vocab
+
+
+def lets_through(vocab: Any, schema: object, text: str) -> bool:
+    """Whether the whole text is allowed, and the answer may end there."""
+    ids = [tiny.FIRST_BYTE + byte for byte in text.encode()]
+    sampling = replace(GREEDY, grammar=json_grammar(schema))
+    try:
+        sampler = sampler_for(sampling, N_VOCAB, vocab, ids, len(ids))
+    except StageError as error:
+        assert "the answer so far" in str(error), error
+        return False
+    return bool(sampler._allows(END))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("schema", "right", "wrong"),
+    [
+        (DATE | {"required": ["day"]}, '{"day": 3}', '{"month": "May"}'),
+        (DATE | {"required": ["day"]}, '{"day":3,"month":"May"}', '{"day":3,"month":"July"}'),
+        (DATE | {"required": ["month"]}, '{"month": "June"}', '{"day": 3}'),
+        (DATE, "{}", '{"day": 3,}'),
+        (DATE, '{"month": "May"}', '{, "month": "May"}'),
+        (LIST, "[true, false]", "[]"),
+        (LIST, "[true]", "[true, true, true, true]"),
+        ({"type": "array", "maxItems": 0}, "[]", "[1]"),
+        ({"type": "array", "items": {"type": "null"}}, "[]", "[,]"),
+        ({"type": "array", "prefixItems": [{"type": "null"}, {}]}, '[null, {"a": 1}]', "[null]"),
+        ({"type": "string", "minLength": 2, "maxLength": 3}, '"abc"', '"a"'),
+        ({"type": "string"}, r'"a\nA"', '"a\nb"'),
+        ({"type": "number"}, "-1.5e3", "01"),
+        ({"type": "integer"}, "-12", "1.5"),
+        ({"type": ["integer", "null"]}, "null", '"x"'),
+        ({"anyOf": [{"const": "a"}, {"type": "boolean"}]}, '"a"', '"b"'),
+        ({"allOf": [{"type": "boolean"}]}, "true", "1"),
+        ({"type": "object"}, '{"a": [1, {"b": null}]}', "[]"),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, '{"a": 1}', '{"a": "b"}'),
+        ({"type": "object", "required": ["a"]}, '{"a": []}', "{}"),
+        ({}, '[{"a": "b"}]', "["),
+        (TREE, '{"children": [{"children": []}]}', '{"children": [1]}'),
+        ({"const": 'say "hi"\\'}, '"say \\"hi\\"\\\\"', '"say"'),
+    ],
+)
+def test_a_schema_lets_through(vocab: Any, schema: object, right: str, wrong: str) -> None:
+    assert lets_through(vocab, schema, right)
+    assert not lets_through(vocab, schema, wrong)

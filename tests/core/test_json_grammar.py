@@ -1,0 +1,79 @@
+"""Schemas become grammars that llama.cpp compiles, and that let through exactly what they should."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from app.core.errors import BadInput
+from app.core.json_grammar import MAX_DEPTH, MAX_GRAMMAR_BYTES, json_grammar, literal
+
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}, "x": {"type": "null"}},
+    "required": ["age"],
+    "additionalProperties": False,
+}
+
+
+def nested(depth: int) -> Any:
+    return {"type": "array", "items": nested(depth - 1)} if depth else {"type": "null"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"type": "string", "pattern": "^(a+)+$"}, "pattern"),
+        ({"type": "object", "patternProperties": {"a": {}}}, "patternProperties"),
+        ({"not": {"type": "null"}}, "not is not supported"),
+        ({"$ref": "https://evil.example/schema.json"}, "points out of the schema"),
+        ({"$ref": "#/$defs/none"}, "points to nothing"),
+        ({"anyOf": [{"type": "null"}], "properties": {"a": {}}}, "stands beside"),
+        ({"allOf": [{"type": "null"}, {"type": "string"}]}, "allOf"),
+        ({"enum": []}, "enum"),
+        ({"type": "thing"}, "no type"),
+        ({"type": "string", "maxLength": 10**9}, "up to 2000"),
+        ({"type": "array", "minItems": 3, "maxItems": 2}, "below"),
+        ({"type": "array", "minItems": True}, "numbers"),
+        ({"type": "object", "properties": [1]}, "properties"),
+        ({"type": "object", "required": ["a"], "additionalProperties": False}, "forbidden"),
+        (False, "no schema"),
+        ("text", "no schema"),
+        ({"enum": ["x" * (64 << 10)]}, "64 KiB"),
+        (nested(MAX_DEPTH + 1), "32 levels"),
+    ],
+)
+def test_what_cannot_be_promised_is_refused(schema: object, why: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        json_grammar(schema)
+    assert why in str(refused.value.reason.facts["why"])
+
+
+def test_a_grammar_that_grows_too_large_is_refused() -> None:
+    many = {f"property_{n}": {"type": ["string", "integer", "null"]} for n in range(900)}
+    with pytest.raises(BadInput):
+        json_grammar({"type": "object", "properties": many})
+
+
+def test_references_may_be_circular_and_many() -> None:
+    tree = {"$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}, "$ref": "#/$defs/t"}
+    assert len(json_grammar(tree)) < 2000
+    chain: Any = {f"d{n}": {"type": "array", "items": {"$ref": f"#/$defs/d{n + 1}"}} for n in range(600)}
+    chain["d600"] = {"type": "null"}
+    text = json_grammar({"$defs": chain, "$ref": "#/$defs/d0"})
+    assert len(text.encode()) <= MAX_GRAMMAR_BYTES
+
+
+def test_a_literal_is_escaped() -> None:
+    assert literal('a"b\\c\nd') == '"a\\"b\\\\c\\nd"'
+    assert '"\\"say \\\\\\"hi\\\\\\"\\""' in json_grammar({"const": 'say "hi"'})
+
+
+def test_each_rule_is_there_once_and_all_that_are_named_are_there() -> None:
+    text = json_grammar(PERSON)
+    names = [line.split(" ::= ")[0] for line in text.splitlines()]
+    assert len(names) == len(set(names))
+    assert names[0] == "root"
+    assert json.dumps("age").replace('"', '\\"') in text

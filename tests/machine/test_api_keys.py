@@ -1,0 +1,85 @@
+"""Keys of the Chat API: made once, kept privately, compared whole, replaced and removed."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import BadInput, Refused
+from app.machine.api_keys import FIRST, MOST_KEYS, ApiKeys
+from app.machine.paths import Home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home.at(tmp_path).create()
+
+
+async def test_the_first_key_is_made_and_stays(home: Home) -> None:
+    keys = ApiKeys(home)
+    assert keys.owner("") is None  # nothing is read yet, and nobody gets in
+    made = await keys.all()
+    assert list(made) == [FIRST]
+    assert len(made[FIRST]) > 40
+    assert await ApiKeys(home).all() == made
+    assert keys.owner(made[FIRST]) == FIRST
+    for wrong in ("", "ph-", made[FIRST][:-1], made[FIRST] + "x", "wr\u00f6ng", "\ud800"):
+        assert keys.owner(wrong) is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps no modes")
+async def test_the_file_is_its_owners_alone(home: Home) -> None:
+    await ApiKeys(home).all()
+    (file,) = [path for path in home.identity.iterdir() if path.name == "api-keys"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+async def test_keys_are_rotated_added_and_removed(home: Home) -> None:
+    keys = ApiKeys(home)
+    old = (await keys.all())[FIRST]
+    new = await keys.make(FIRST)
+    assert keys.owner(old) is None
+    assert keys.owner(new) == FIRST
+    editor = await keys.make("editor")
+    assert keys.owner(editor) == "editor"
+    await keys.remove(FIRST)
+    assert keys.owner(new) is None
+    with pytest.raises(BadInput) as last:
+        await keys.remove("editor")
+    assert last.value.reason.code == "api_key_last"
+    with pytest.raises(BadInput):
+        await keys.remove("nobody")
+    assert await ApiKeys(home).all() == {"editor": editor}
+
+
+@pytest.mark.parametrize("name", ["", "..", "a b", "x" * 33, "a/b", "\u00e4"])
+async def test_a_name_is_a_plain_word(home: Home, name: str) -> None:
+    with pytest.raises(BadInput):
+        await ApiKeys(home).make(name)
+
+
+async def test_keys_have_a_limit(home: Home) -> None:
+    keys = ApiKeys(home)
+    for number in range(MOST_KEYS - 1):
+        await keys.make(f"k{number}")
+    with pytest.raises(BadInput):
+        await keys.make("one-more")
+    await keys.make("k3")  # in place of itself it may
+
+
+async def test_a_damaged_store_opens_to_nobody_and_a_new_key_is_made(home: Home) -> None:
+    keys = ApiKeys(home)
+    old = (await keys.all())[FIRST]
+    (home.identity / "api-keys").write_text("{")
+    again = ApiKeys(home)
+    assert (await again.all())[FIRST] != old
+
+
+async def test_an_unreadable_store_is_locked(home: Home) -> None:
+    (home.identity / "api-keys").mkdir()
+    with pytest.raises(Refused) as locked:
+        await ApiKeys(home).all()
+    assert locked.value.reason.code == "api_keys_locked"
