@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from app.cli import (
+    api_command,
     ask_command,
     bench_command,
     demo_command,
@@ -39,6 +40,7 @@ def build() -> typer.Typer:
         node_command,
         household_commands,
         lend_command,
+        api_command,
         measure_command,
         shelf_commands,
         pull_command,

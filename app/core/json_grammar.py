@@ -47,7 +47,13 @@ def json_grammar(schema: object) -> str:
 
 def literal(text: str) -> str:
     """A text as GBNF writes it."""
-    for sign, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
+    for sign, written in (
+        ("\\", "\\\\"),
+        ('"', '\\"'),
+        ("\n", "\\n"),
+        ("\r", "\\r"),
+        ("\t", "\\t"),
+    ):
         text = text.replace(sign, written)
     return f'"{text}"'
 
@@ -107,8 +113,10 @@ class Rules:
                 return _json(what)
             case "enum", [_, *_]:
                 return " | ".join(map(_json, what))
-            case ("anyOf" | "oneOf"), [_, *_]:
-                options = [self._expression(one, f"{at}/{word}/{n}", waiting) for n, one in enumerate(what)]
+            case (("anyOf" | "oneOf"), [_, *_]):
+                options = [
+                    self._expression(one, f"{at}/{word}/{n}", waiting) for n, one in enumerate(what)
+                ]
                 return " | ".join(self._rule(one) for one in options)
             case "allOf", [only]:
                 return self._expression(only, f"{at}/allOf/0", waiting)
@@ -137,7 +145,9 @@ class Rules:
         if isinstance(kind, list) and kind:
             options = [self._typed({**schema, "type": one}, at, waiting) for one in kind]
             return " | ".join(self._rule(one) for one in options)
-        if kind == "object" or (kind is None and _any_of(schema, "properties", "additionalProperties", "required")):
+        if kind == "object" or (
+            kind is None and _any_of(schema, "properties", "additionalProperties", "required")
+        ):
             return self._object(schema, at, waiting)
         if kind == "array" or (kind is None and _any_of(schema, "items", "prefixItems")):
             return self._array(schema, at, waiting)
@@ -161,7 +171,9 @@ class Rules:
             if more is False:
                 return '"{" space "}"'
             of = self._rule(self._expression(more, f"{at}/additionalProperties", waiting))
-            return f'"{{" space (string ":" space {of} ("," space string ":" space {of})*)? space "}}"'
+            return (
+                f'"{{" space (string ":" space {of} ("," space string ":" space {of})*)? space "}}"'
+            )
         parts = []
         for name, one in every.items():
             of = self._rule(self._expression(one, f"{at}/properties/{name}", waiting))
@@ -182,7 +194,9 @@ class Rules:
         if (fixed := schema.get("prefixItems")) is not None:
             if not isinstance(fixed, list) or not fixed:
                 raise _no(at, "its prefixItems are no list of schemas")
-            names = [self._rule(self._expression(s, f"{at}/{n}", waiting)) for n, s in enumerate(fixed)]
+            names = [
+                self._rule(self._expression(s, f"{at}/{n}", waiting)) for n, s in enumerate(fixed)
+            ]
             return '"[" space ' + ' "," space '.join(names) + ' space "]"'
         of = self._rule(self._expression(schema.get("items", True), f"{at}/items", waiting))
         least, most = _bounds(schema, "minItems", "maxItems", at)

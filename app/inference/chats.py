@@ -57,6 +57,7 @@ class Summary:
     ttft_s: float
     decode_tok_s: float
     finish_reason: str  # "stop" or "length"
+    stop: str | None  # the stop string that ended it, if one did
     stages: tuple[StageFigures, ...]
 
 
@@ -89,11 +90,15 @@ class Answerer:
         if rest := reader.flush():
             parts.append(rest)
             yield Delta(rest, ())
-        yield _summary("".join(parts), ids, finish)
+        yield _summary("".join(parts), ids, finish, reader.stop)
 
     async def count(self, text: str) -> int:
         """How many tokens a text is. Raises BadInput or StageLost."""
         return len(await self._text.tokenize(text, bos=False))
+
+    async def prompt_tokens(self, question: Question) -> int:
+        """How many tokens a question is. Raises as `answer`."""
+        return len(await self._ids(question))
 
     @property
     def tool_style(self) -> str:
@@ -109,15 +114,16 @@ class Answerer:
         pieces = self._text.pieces
         return pieces[token] if 0 <= token < len(pieces) else b""
 
-    async def _request(self, question: Question, reader: Reader) -> Request:
+    async def _ids(self, question: Question) -> tuple[int, ...]:
         if question.prompt_ids is not None:
-            ids = question.prompt_ids
-        elif question.prompt is not None:
-            ids = await self._text.tokenize(question.prompt)
-        else:
-            ids = await self._text.prompt(question.messages or (), question.tools)
+            return question.prompt_ids
+        if question.prompt is not None:
+            return await self._text.tokenize(question.prompt)
+        return await self._text.prompt(question.messages or (), question.tools)
+
+    async def _request(self, question: Question, reader: Reader) -> Request:
         return Request(
-            ids,
+            await self._ids(question),
             question.sampling,
             question.max_tokens,
             () if question.ignore_end else self._text.vocabulary.end_tokens,
@@ -139,6 +145,11 @@ class Reader:
         self.texts.append(self._stops.push(self._detokenizer.push(token)))
         return self._stops.found
 
+    @property
+    def stop(self) -> str | None:
+        """The stop string that has come."""
+        return self._stops.match
+
     def flush(self) -> str:
         """What was held back, at the end."""
         return self._stops.push(self._detokenizer.flush()) + self._stops.flush()
@@ -152,7 +163,7 @@ def _check(question: Question) -> None:
         raise BadInput("stops_too_many", most=MAX_STOPS, characters=MAX_STOP_CHARS)
 
 
-def _summary(text: str, ids: list[int], finish: Finish) -> Summary:
+def _summary(text: str, ids: list[int], finish: Finish, stop: str | None) -> Summary:
     figures = finish.figures
     return Summary(
         text=text,
@@ -163,5 +174,6 @@ def _summary(text: str, ids: list[int], finish: Finish) -> Summary:
         ttft_s=figures.ttft_s,
         decode_tok_s=figures.decode_tok_s,
         finish_reason=finish.reason,
+        stop=stop,
         stages=figures.stages,
     )

@@ -29,17 +29,22 @@ class StopFinder:
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stop for stop in stops if stop)
         self._held = ""  # may be the beginning of a stop string
-        self.found = False
+        self.match: str | None = None  # what was found
+
+    @property
+    def found(self) -> bool:
+        """Whether one of them has come."""
+        return self.match is not None
 
     def push(self, text: str) -> str:
         """What can be shown now. After `found` nothing more comes."""
         if self.found or not self._stops:
             return "" if self.found else text
         text = self._held + text
-        places = [place for stop in self._stops if (place := text.find(stop)) >= 0]
+        places = [(place, stop) for stop in self._stops if (place := text.find(stop)) >= 0]
         if places:
-            self.found, self._held = True, ""
-            return text[: min(places)]
+            (place, self.match), self._held = min(places), ""
+            return text[:place]
         keep = max(_tail(text, stop) for stop in self._stops)
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep]

@@ -23,6 +23,17 @@ class Pause(msgspec.Struct, frozen=True):
     stopped: bool = False  # it was stopped at once
 
 
+class ApiChoice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The Chat API, which other programs of this computer use."""
+
+    on: bool = False
+    port: int = 47114
+    may_load: bool = False  # programs may change the model that is loaded
+    ollama_open: bool = (
+        False  # Ollama's part opens without a key: most of its clients can send none
+    )
+
+
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     """One node's settings. The name is never the login or host name: those are private."""
 
@@ -34,6 +45,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     port: int = 0
     discovery: bool = True  # find machines nearby, and be found
     interfaces: tuple[str, ...] = ()  # by name: VPNs and the like, which are left out unasked
+    api: ApiChoice = ApiChoice()
 
 
 class Choices:

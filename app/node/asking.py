@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from app.core.errors import BadInput
 from app.core.placement import Forecast
 from app.core.plan import PlannedStage
-from app.inference.chats import DEFAULT_MAX_TOKENS, Question, Summary
+from app.inference.chats import DEFAULT_MAX_TOKENS, Delta, Question, Summary
 from app.node import requests as asked
 from app.node.snapshot import Json, stage_json
 
@@ -35,6 +35,21 @@ def question_of(order: asked.Ask) -> Question:
     )
 
 
+def always(question: Question) -> Callable[[object], Awaitable[Question]]:
+    """The same question, whatever answers it."""
+
+    async def known(_: object) -> Question:
+        return question
+
+    return known
+
+
+def delta_json(delta: Delta) -> Json:
+    """`likely` is there only for who asked for it, and never goes through JSON: it holds bytes."""
+    told: Json = {"text": delta.text, "token_ids": list(delta.token_ids)}
+    return {"delta": told | {"likely": delta.likely} if delta.likely else told}
+
+
 def answer_json(
     summary: Summary, model: str, stages: Sequence[PlannedStage], expected: Forecast | None
 ) -> Json:
@@ -48,6 +63,7 @@ def answer_json(
         "ttft_s": summary.ttft_s,
         "decode_tok_s": summary.decode_tok_s,
         "finish_reason": summary.finish_reason,
+        "stop": summary.stop,
         "model": model,
         "placement": [stage_json(stage) for stage in stages],
         "predicted": {"ttft_s": expected.ttft_s, "decode_tok_s": expected.decode_tok_s}

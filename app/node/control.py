@@ -15,6 +15,7 @@ from app.core.errors import BadInput
 from app.machine import programs
 from app.node import autostart, own_settings, this_machine
 from app.node import requests as asked
+from app.node.api_routes import routes as api_routes
 from app.node.finding import reach
 from app.node.guard import MAX_BODY_BYTES, guard
 from app.node.hosting import BATCH_ROWS
@@ -31,7 +32,7 @@ HEARTBEAT_SECONDS = 10
 
 
 class Control:
-    """The one HTTP surface of a node: loopback only, a port of its own, a token on every route."""
+    """The surface of management: loopback only, a port of its own, a token on every route."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -75,6 +76,7 @@ class Control:
             web.post("/models", self._import),
             web.delete("/models/{name}", self._delete_model),
             *shop_routes(lambda: self._node.shop),
+            *api_routes(lambda: self._node.doors.api),
             web.post("/measure", self._measure),
             web.post("/plan", self._plan),
             web.post("/speeds", self._speeds),

@@ -50,14 +50,30 @@ def refuse(status: int, code: str, message: str) -> web.Response:
     return web.json_response(body, status=status)
 
 
+def misplaced(request: web.Request, port: int) -> tuple[int, str] | None:
+    """Status and words for a request that came over another name, or from a web page; None: neither."""
+    if request.host not in {f"127.0.0.1:{port}", f"[::1]:{port}", f"localhost:{port}"}:
+        return 421, "This address is not the node's own."
+    if "Origin" in request.headers:
+        return 403, "Web pages may not talk to the node."
+    return None
+
+
+def encoded(request: web.Request) -> tuple[int, str] | None:
+    """The same for a compressed body."""
+    if request.headers.get("Content-Encoding"):
+        return 415, "Send the body without compression."
+    return None
+
+
+CODES = {421: "foreign_host", 403: "foreign_origin", 415: "encoded_body"}
+
+
 def objection(request: web.Request, token: str, port: int) -> web.Response | None:
     """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
-    if request.host not in {f"127.0.0.1:{port}", f"[::1]:{port}", f"localhost:{port}"}:
-        return refuse(421, "foreign_host", "This address is not the node's own.")
-    if "Origin" in request.headers:
-        return refuse(403, "foreign_origin", "Web pages may not talk to the node.")
-    if request.headers.get("Content-Encoding"):
-        return refuse(415, "encoded_body", "Send the body without compression.")
+    if found := misplaced(request, port) or encoded(request):
+        status, words = found
+        return refuse(status, CODES[status], words)
     given = request.headers.get("Authorization", "")
     if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
         return refuse(401, "wrong_token", "The token of runtime.json is missing or wrong.")

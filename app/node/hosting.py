@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,7 @@ from app.inference.chats import Delta, Question, Summary
 from app.machine import devices
 from app.node import requests as asked
 from app.node.answers import short_lender
-from app.node.asking import answer_json, question_of
+from app.node.asking import always, answer_json, delta_json, question_of
 from app.node.company import Company
 from app.node.journal import Journal
 from app.node.lessons import Outcome, predicted
@@ -65,7 +65,8 @@ class Hosting:
         self._turn = asyncio.Lock()  # one load or unload at a time
         self._stops: set[asyncio.Event] = set()  # of the loads that wait or are under way
         self._closed = False
-        self._n_asks = 0
+        self.n_asks = 0  # answers that are made or wanted
+        self.rested: Callable[[], None] = lambda: None  # an answer is over
         self._company = Company()
         self._n_measuring = 0  # plans and loads that measure speeds and links now
         self.running: Running | None = None
@@ -73,7 +74,7 @@ class Hosting:
     def busy(self) -> bool:
         """Whether an answer is made or wanted, or a model comes or goes; a load that only measures yet
         is no reason not to measure."""
-        wanted = self._n_asks > 0 or self._turn.locked()
+        wanted = self.n_asks > 0 or self._turn.locked()
         return self.answering or (wanted and not self._n_measuring)
 
     @property
@@ -127,26 +128,32 @@ class Hosting:
         self._closed = True
         self._stop_all()
 
-    async def ask(self, order: asked.Ask) -> AsyncGenerator[Json, None]:
+    def ask(self, order: asked.Ask) -> AsyncGenerator[Json, None]:
         """One answer as lines: progress while a model loads first, deltas, and what it cost."""
-        question = question_of(order)
-        self._n_asks += 1
+        return self.answered(order.model, always(question_of(order)))
+
+    async def answered(
+        self, wanted: str | None, ask: Callable[[Running], Awaitable[Question]]
+    ) -> AsyncGenerator[Json, None]:
+        """As `ask`, for a question that depends on the model."""
+        self.n_asks += 1
         try:
             with ExitStack() as use:
-                running = self._at_hand(order.model, use)
+                running = self._at_hand(wanted, use)
                 if running is None:
-                    work = partial(self._brought, order.model, use)
+                    work = partial(self._brought, wanted, use)
                     async with aclosing(with_progress(work)) as lines:
                         async for line in lines:
                             if "progress" in line:
                                 yield line
                             running = line.get("done")
                 assert running is not None
-                async with aclosing(self._answer(question, running)) as answer:
+                async with aclosing(self._answer(await ask(running), running)) as answer:
                     async for line in answer:
                         yield line
         finally:
-            self._n_asks -= 1
+            self.n_asks -= 1
+            self.rested()
             self._changed()
 
     def loaded_json(self) -> Json | None:
@@ -154,8 +161,8 @@ class Hosting:
 
     def answers(self) -> Json:
         """How many answers are made, and how many wait: for their model, their text or a slot."""
-        running = min(self._n_asks, self.running.n_answering if self.running else 0)
-        return {"running": running, "waiting": self._n_asks - running}
+        running = min(self.n_asks, self.running.n_answering if self.running else 0)
+        return {"running": running, "waiting": self.n_asks - running}
 
     def word(self, of_lending: str) -> str:
         """The state of this machine: an answer of its own is work as well."""
@@ -173,7 +180,7 @@ class Hosting:
                         if noted.first is None:
                             self._changed()  # it has a slot, and waits no more
                         noted.came(len(part.token_ids))
-                        yield {"delta": {"text": part.text, "token_ids": list(part.token_ids)}}
+                        yield delta_json(part)
                     else:
                         noted.done(ended := self._ended(part, running, guest.alone), guest.alone)
                         yield {"done": ended}

@@ -49,6 +49,10 @@ class Models:
 
         return await asyncio.to_thread(all_of_them)
 
+    async def named(self, name: str) -> Entry:
+        """The model of this name. Raises BadInput."""
+        return await asyncio.to_thread(self._shelf.get, name)
+
     async def add(self, order: asked.Import, report: Progress) -> Json:
         """Check and hash a file, and put it on the shelf. Cancelling stops the hashing."""
 

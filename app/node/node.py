@@ -32,7 +32,7 @@ from app.machine.settings import Choices, Settings
 from app.node import doctor, pairings
 from app.node.answers import Ready, StageAnswers
 from app.node.closings import Closings
-from app.node.control import Control
+from app.node.doors import Doors
 from app.node.events import Events
 from app.node.finding import Finding, choice_of, listening
 from app.node.hardware import Hardware
@@ -68,10 +68,9 @@ class Node:
     ) -> None:
         self.home, self.choices = home, Choices(home.settings_file, chosen)
         self.events = Events(self.snapshot)
-        self.control = Control(self)
+        self.doors = Doors(self)
         self.options, self._stopping = options, stopping
-        self._household = Household()
-        self._stop = asyncio.Event()
+        self._household, self._stop = Household(), asyncio.Event()
         self.lending = LendRules(
             self.choices, self._uses, self._is_lender, self._lends_to, self.changed
         )
@@ -140,19 +139,20 @@ class Node:
             group.create_task(self.shop.downloads.run(), name="download models"),
             group.create_task(self.journal.run(lambda: self._lending.passed), name="journal"),
         ]
-        await self.control.start()
-        runtime = runtime_file.of_this_process(self.control.port, self.control.token, __version__)
+        await self.doors.start()
+        control = self.doors.control
+        runtime = runtime_file.of_this_process(control.port, control.token, __version__)
         await asyncio.to_thread(runtime_file.write, self.home.runtime_file, runtime)
         try:
             self.changed()
             who = {"id": self.network.id, "name": self.settings.name}
-            ready(who | {"peer_port": self.network.port, "control_port": self.control.port})
+            ready(who | {"peer_port": self.network.port, "control_port": control.port})
             await self._stop.wait()
         finally:
             self._stopping()
             self.home.runtime_file.unlink(missing_ok=True)
             self.hosting.close()
-            await self.control.stop()
+            await self.doors.stop()
             await self.hosting.unload()
             for task in own:
                 task.cancel()

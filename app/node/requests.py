@@ -12,7 +12,8 @@ from msgspec import Meta
 from app.core.errors import BadInput
 from backends.contract import Sampling
 
-_BOUND = re.compile(r"Expected `\w+`( of length)? (<=|>=) (\d+) - at `\$\.([^`]+)`")
+_BOUND = re.compile(r"Expected `(\w+)`( of length)? (<=|>=) (\d+) - at `\$\.([^`]+)`")
+_FIELD = re.compile(r"at `\$\.([^`]+)`")
 R = TypeVar("R", bound="Request")
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
 Count = Annotated[int, Meta(ge=1, le=1 << 24)]
@@ -61,6 +62,19 @@ class ChangeSettings(Request, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535)] | msgspec.UnsetType = msgspec.UNSET
     discovery: bool | msgspec.UnsetType = msgspec.UNSET
     interfaces: Annotated[list[Name], Meta(max_length=32)] | msgspec.UnsetType = msgspec.UNSET
+
+
+class ChangeApi(Request, frozen=True):
+    """The Chat API; what is not given stays. It counts at once."""
+
+    on: bool | msgspec.UnsetType = msgspec.UNSET
+    port: Annotated[int, Meta(ge=1024, le=65535)] | msgspec.UnsetType = msgspec.UNSET
+    may_load: bool | msgspec.UnsetType = msgspec.UNSET
+    ollama_open: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class ApiKey(Request, frozen=True):
+    name: Annotated[str, Meta(max_length=100)] = "default"
 
 
 class Reach(Request, frozen=True):
@@ -187,14 +201,21 @@ async def body(request: web.Request, kind: type[R]) -> R:
     try:
         return msgspec.json.decode(await request.read() or b"{}", type=kind)
     except msgspec.MsgspecError as error:
-        raise BadInput("bad_request", why=_plainly(str(error))) from None
+        raise BadInput("bad_request", why=plainly(str(error))) from None
 
 
-def _plainly(words: str) -> str:
+def wrong_field(words: str) -> str:
+    """Which field msgspec's words are about; empty: none."""
+    found = _FIELD.search(words)
+    return found.group(1) if found else ""
+
+
+def plainly(words: str) -> str:
     """What msgspec says of a field, as a person would; other words as they are."""
     found = _BOUND.search(words)
     if found is None:
         return words
-    length, sign, limit, field = found.groups()
+    kind, length, sign, limit, field = found.groups()
+    unit = " characters long" if kind == "str" else " entries long"
     most = "at most" if sign == "<=" else "at least"
-    return f"{field} must be {most} {limit}{' characters long' if length else ''}"
+    return f"{field} must be {most} {limit}{unit if length else ''}"

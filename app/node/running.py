@@ -17,6 +17,7 @@ from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.plan import Plan, PlannedStage
 from app.inference.chats import Answerer
+from app.inference.measure import StageFigures
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Request
 from app.inference.stage_client import StageClient
@@ -136,6 +137,20 @@ class Running:
         for stage in self._plan.stages if self.is_ready else ():
             held[stage.machine] = (*held.get(stage.machine, ()), stage.layers)
         return held
+
+    @property
+    def slots(self) -> int:
+        """How many answers can be made at once."""
+        return self._sizes.slots
+
+    @property
+    def context(self) -> int:
+        """Most positions of one answer, its prompt among them."""
+        return self._sizes.context
+
+    def figures(self) -> tuple[StageFigures, ...]:
+        """What each stage has done since it was loaded."""
+        return self._pipeline.figures() if self._pipeline else ()
 
     @property
     def n_answering(self) -> int:

@@ -17,7 +17,10 @@ from tests import tiny
 from tests.backends import cutting
 
 N_VOCAB, END = 300, 1
-DATE = {"type": "object", "properties": {"day": {"type": "integer"}, "month": {"enum": ["May", "June"]}}}
+DATE = {
+    "type": "object",
+    "properties": {"day": {"type": "integer"}, "month": {"enum": ["May", "June"]}},
+}
 LIST = {"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 3}
 TREE = {
     "$ref": "#/$defs/node",
@@ -45,7 +48,8 @@ def lets_through(vocab: Any, schema: object, text: str) -> bool:
     try:
         sampler = sampler_for(sampling, N_VOCAB, vocab, ids, len(ids))
     except StageError as error:
-        assert "the answer so far" in str(error), error
+        if "the answer so far" not in str(error):
+            raise
         return False
     return bool(sampler._allows(END))  # type: ignore[union-attr]
 

@@ -60,7 +60,9 @@ def test_a_grammar_that_grows_too_large_is_refused() -> None:
 def test_references_may_be_circular_and_many() -> None:
     tree = {"$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}, "$ref": "#/$defs/t"}
     assert len(json_grammar(tree)) < 2000
-    chain: Any = {f"d{n}": {"type": "array", "items": {"$ref": f"#/$defs/d{n + 1}"}} for n in range(600)}
+    chain: Any = {
+        f"d{n}": {"type": "array", "items": {"$ref": f"#/$defs/d{n + 1}"}} for n in range(600)
+    }
     chain["d600"] = {"type": "null"}
     text = json_grammar({"$defs": chain, "$ref": "#/$defs/d0"})
     assert len(text.encode()) <= MAX_GRAMMAR_BYTES

@@ -25,7 +25,8 @@ ROUTES = [
     ("DELETE", "/models/guide"), ("POST", "/machines/x/name"), ("POST", "/machines/x/roles"),
     ("GET", "/lending"), ("POST", "/lending"), ("POST", "/lending/pause"),
     ("POST", "/lending/resume"), ("POST", "/verdicts"), ("GET", "/settings"), ("POST", "/settings"),
-    ("POST", "/machines/x/address"),
+    ("POST", "/machines/x/address"), ("GET", "/api"), ("POST", "/api"), ("GET", "/api/keys"),
+    ("POST", "/api/keys"), ("DELETE", "/api/keys/x"),
 ]  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def answered(slower: float, chosen: Plan = SPLIT, n_tokens: int = 100) -> Summar
     )
     return Summary(
         "", (1,) * n_tokens, 64, 0, 0.0, slower * known.ttft_s, known.decode_tok_s / slower,
-        "length", stages,
+        "length", None, stages,
     )  # fmt: skip
 
 

@@ -1,0 +1,140 @@
+"""`poolhouse api`: other programs of this computer use the pool, or not; its keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from app.cli import safe_text
+from app.cli.asking import ask_node
+from app.cli.face import Face
+from app.cli.options import HomeOption, JsonOption
+
+if TYPE_CHECKING:
+    from app.client import NodeClient
+
+Json = dict[str, Any]
+
+PortOption = Annotated[
+    Optional[int],  # noqa: UP045  typer reads it at run time
+    typer.Option(
+        "--port",
+        min=1024,
+        max=65535,
+        metavar="47114",
+        show_default=False,
+        help="Where it listens; kept.",
+    ),
+]
+LoadOption = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--may-load/--may-not-load",
+        show_default=False,
+        help="Programs may change the model that is loaded.",
+    ),
+]
+OllamaOption = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--ollama-without-key/--ollama-with-key",
+        show_default=False,
+        help="Ollama's routes open without a key: most of its clients can send none.",
+    ),
+]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="[NAME]", help="One key for each program, if you like.")
+]
+RotateOption = Annotated[
+    bool, typer.Option("--rotate", help="A new key; the one before opens nothing more.")
+]
+RemoveOption = Annotated[bool, typer.Option("--remove", help="The key opens nothing more.")]
+
+
+def add_to(program: typer.Typer) -> None:
+    commands = typer.Typer(
+        name="api",
+        help="Let other programs use the pool: OpenAI's API and its like.",
+        no_args_is_help=True,
+    )
+    commands.command("on")(on)
+    commands.command("off")(off)
+    commands.command("status")(status)
+    commands.command("key")(key)
+    program.add_typer(commands, rich_help_panel="Every day")
+
+
+def on(
+    port: PortOption = None,
+    may_load: LoadOption = None,
+    ollama_open: OllamaOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Listen on this computer, for programs with a key. It stays on."""
+    chosen = {"port": port, "may_load": may_load, "ollama_open": ollama_open}
+    order: Json = {"on": True} | {
+        name: value for name, value in chosen.items() if value is not None
+    }
+    _show(ask_node(home, lambda node: node.post("/api", order)), as_json)
+
+
+def off(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Listen no more. Answers under way end."""
+    _show(ask_node(home, lambda node: node.post("/api", {"on": False})), as_json)
+
+
+def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Where it listens, and who may use it."""
+    _show(ask_node(home, lambda node: node.get("/api")), as_json)
+
+
+def key(
+    name: NameArgument = "default",
+    rotate: RotateOption = False,
+    remove: RemoveOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a key; a name that is new makes one."""
+    if rotate and remove:
+        raise typer.BadParameter("Give one of --rotate and --remove.")
+
+    async def work(node: NodeClient) -> Json:
+        from app.client import segment
+
+        if remove:
+            return await node.delete(f"/api/keys/{segment(name)}")
+        known = {one["name"]: one for one in (await node.get("/api/keys"))["keys"]}
+        return (
+            known[name]
+            if name in known and not rotate
+            else await node.post("/api/keys", {"name": name})
+        )
+
+    answer = ask_node(home, work)
+    words = f"The key {safe_text.name(name)} opens nothing more." if remove else answer["key"]
+    Face(as_json).result(answer, lambda: words)
+
+
+def _show(told: Json, as_json: bool) -> None:
+    Face(as_json).result(told, lambda: "\n".join(_lines(told)))
+
+
+def _lines(told: Json) -> list[str]:
+    if not told["listening"]:
+        return ["Other programs cannot use the pool. `poolhouse api on` lets them."]
+    lines = [f"Other programs of this computer can use the pool at {told['address']}"]
+    if told["listens_at"] != told["port"]:
+        lines.append(
+            f"Port {told['port']} is used by another program, so it is {told['listens_at']} this time."
+        )
+    lines.append(
+        f"Keys: {', '.join(map(safe_text.name, told['keys']))}. `poolhouse api key` shows one."
+    )
+    if told["may_load"]:
+        lines.append("They may change the model that is loaded.")
+    if told["ollama_open"]:
+        lines.append("Ollama's routes open without a key, to every program of this computer.")
+    return lines

@@ -1,0 +1,44 @@
+"""The control API's routes over the Chat API: how it stands, its keys, changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+from app.node import requests as asked
+from app.node.chat_api.surface import ChatApi
+
+
+def routes(api: Callable[[], ChatApi]) -> list[web.RouteDef]:
+    """All of them; `api` is asked at each request."""
+
+    async def told(request: web.Request) -> web.Response:
+        return web.json_response(await api().told())
+
+    async def change(request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ChangeApi)
+        return web.json_response(await api().change(order))
+
+    async def keys(request: web.Request) -> web.Response:
+        found = [
+            {"name": name, "key": key} for name, key in sorted((await api().keys.all()).items())
+        ]
+        return web.json_response({"keys": found, "where": await api().keys.where()})
+
+    async def make(request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ApiKey)
+        return web.json_response({"name": order.name, "key": await api().keys.make(order.name)})
+
+    async def remove(request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        await api().keys.remove(name)
+        return web.json_response({"removed": name})
+
+    return [
+        web.get("/api", told),
+        web.post("/api", change),
+        web.get("/api/keys", keys),
+        web.post("/api/keys", make),
+        web.delete("/api/keys/{name}", remove),
+    ]

@@ -1,0 +1,257 @@
+"""A wish to pieces of an answer: the model, the queue, the grammar, the calls in what it writes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from app.core.errors import AppError, BadInput
+from app.core.json_grammar import json_grammar
+from app.core.tool_calls import SIGNS, Call, CallFinder, calls_grammar
+from app.inference.chats import Answerer, Question
+from app.node.chat_api.fair_queue import FairQueue
+from app.node.chat_api.figures import Figures
+from app.node.chat_api.wish import MAX_SEED, Called, Ended, Piece, Said, Wish
+from app.node.hosting import Hosting
+from app.node.models import Models
+from app.node.running import Running
+
+Json = dict[str, Any]
+ANY_NAMES = ("", "default")  # whatever is loaded
+AHEAD = 64  # pieces of several answers that nobody has taken yet
+LEAST_ROOM = 1024  # tokens of an answer when nobody says how many, or a quarter of the context
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks: the name of its key, and of this request."""
+
+    key: str
+    request: str
+
+
+class Answering:
+    """Answers wishes with the pool's model. Safe to ask many things at once."""
+
+    def __init__(
+        self,
+        hosting: Callable[[], Hosting],
+        models: Callable[[], Models],
+        may_load: Callable[[], bool],
+        figures: Figures,
+    ) -> None:
+        self._hosting, self._models, self._may_load = hosting, models, may_load
+        self._figures = figures
+        self.queue = FairQueue(self._room)
+
+    async def model(self, name: str) -> str:
+        """The name of the model that will answer. Raises BadInput for one that will not."""
+        running = self._hosting().running
+        name = name.removesuffix(":latest")
+        if running is not None and name in (*ANY_NAMES, running.entry.name):
+            return running.entry.name
+        wanted = (await self._models().named("guide" if name in ANY_NAMES else name)).name
+        if running is not None and running.entry.name != wanted and not self._may_load():
+            raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
+        return wanted
+
+    async def answer(self, wish: Wish, asker: Asker) -> AsyncGenerator[Piece, None]:
+        """The pieces of `wish.n` answers. Closing it cancels: use contextlib.aclosing. Raises AppError."""
+        if wish.n == 1:
+            async with aclosing(self._one(wish, asker, 0)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        error, closed = None, False
+        news: asyncio.Queue[Piece | AppError | None] = asyncio.Queue(AHEAD)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._into(news, wish, asker, index), name=f"answer {index}")
+                for index in range(wish.n)
+            ]
+            left = wish.n
+            try:
+                while left and error is None:
+                    match await news.get():
+                        case None:
+                            left -= 1
+                        case AppError() as failed:
+                            error = failed
+                        case piece:
+                            yield piece
+            except GeneratorExit:  # a TaskGroup would wrap it
+                closed = True
+            finally:
+                for task in tasks:
+                    task.cancel()
+        if error is not None and not closed:
+            raise error
+
+    async def count(self, wish: Wish) -> int:
+        """How many tokens a wish's prompt is. Raises BadInput when no model is loaded."""
+        running = self._hosting().running
+        if running is None or running.answerer is None:
+            raise BadInput("nothing_loaded")
+        _check_tools(wish, running)
+        return await running.answerer.prompt_tokens(await self._question(wish, "", 0, running))
+
+    async def _into(
+        self, news: asyncio.Queue[Piece | AppError | None], wish: Wish, asker: Asker, index: int
+    ) -> None:
+        try:
+            async with aclosing(self._one(wish, asker, index)) as pieces:
+                async for piece in pieces:
+                    await news.put(piece)
+            await news.put(None)
+        except AppError as error:
+            await news.put(error)
+
+    async def _one(self, wish: Wish, asker: Asker, index: int) -> AsyncGenerator[Piece, None]:
+        asked_at = time.monotonic()
+        async with self.queue.turn(asker.key):
+            queued_s = time.monotonic() - asked_at
+            talk = _Talk(wish, index, asker)
+            wanted = await self.model(wish.model)
+
+            async def ask(running: Running) -> Question:
+                await talk.hear(running)
+                return await self._question(wish, asker.key, index, running)
+
+            async with aclosing(self._hosting().answered(wanted, ask)) as lines:
+                last = 0.0
+                async for line in lines:
+                    if delta := line.get("delta"):
+                        now = time.monotonic()
+                        self._figures.first.add(now - asked_at) if not last else (
+                            self._figures.between.add(now - last)
+                        )
+                        last = now
+                        for piece in talk.heard(delta):
+                            yield piece
+                    elif done := line.get("done"):
+                        self._count(done)
+                        for piece in talk.ended(done, queued_s):
+                            yield piece
+
+    async def _question(self, wish: Wish, key: str, index: int, running: Running) -> Question:
+        _check_tools(wish, running)
+        most = running.context
+        max_tokens = wish.max_tokens or max(LEAST_ROOM, most // 4)
+        seed = (wish.sampling.seed + index) % (MAX_SEED + 1)
+        sampling = replace(wish.sampling, seed=seed, grammar=_grammar(wish, running.answerer))
+        return Question(
+            messages=wish.messages,
+            tools=tuple(tool.told() for tool in wish.tools),
+            prompt=wish.prompt if isinstance(wish.prompt, str) else None,
+            prompt_ids=wish.prompt if isinstance(wish.prompt, tuple) else None,
+            sampling=sampling,
+            max_tokens=min(max_tokens, most),
+            stop=wish.stop,
+            conversation=_conversation(wish, key),
+        )
+
+    def _room(self) -> int:
+        """Slots that the owner's own chats leave; one is always for programs."""
+        hosting = self._hosting()
+        own = hosting.n_asks - self.queue.n_running
+        return max(1, (hosting.running.slots if hosting.running else 1) - max(0, own))
+
+    def _count(self, done: Json) -> None:
+        figures = self._figures
+        figures.tokens.add(done["prompt_tokens"] - done["reused_tokens"], kind="prompt")
+        figures.tokens.add(done["reused_tokens"], kind="reused")
+        figures.tokens.add(len(done["token_ids"]), kind="answer")
+        figures.recoveries.add(done["recoveries"])
+        if done["decode_tok_s"]:
+            figures.rate.add(done["decode_tok_s"])
+
+
+class _Talk:
+    """One answer while it comes: its text parted from its calls."""
+
+    def __init__(self, wish: Wish, index: int, asker: Asker) -> None:
+        self._wish, self._index, self._asker = wish, index, asker
+        self._finder: CallFinder | None = None
+        self._sign, self._sign_token = "", -1  # where a control token begins the calls
+        self._n_calls = 0
+
+    async def hear(self, running: Running) -> None:
+        """Learn how this model calls tools."""
+        answerer = running.answerer
+        if answerer is None or not self._wish.tools:
+            return
+        style = answerer.tool_style
+        self._finder = CallFinder(style, [tool.name for tool in self._wish.tools])
+        self._sign = SIGNS.get(style, "")
+        token = await answerer.token_of(self._sign) if self._sign else None
+        self._sign_token = -1 if token is None else token
+
+    def heard(self, delta: Json) -> list[Piece]:
+        text, likely = delta["text"], delta.get("likely")
+        told = (likely,) if likely else ()
+        if self._finder is None:
+            return [Said(self._index, text, told)] if text or told else []
+        if not text and self._sign_token in delta["token_ids"]:
+            text = self._sign  # a control token has no text of its own
+        return self._pieces(*self._finder.push(text), told)
+
+    def ended(self, done: Json, queued_s: float) -> list[Piece]:
+        rest = self._pieces(*self._finder.flush(), ()) if self._finder is not None else []
+        end = Ended(
+            self._index,
+            "calls" if self._n_calls else done["finish_reason"],
+            done["stop"],
+            done["prompt_tokens"],
+            done["reused_tokens"],
+            len(done["token_ids"]),
+            queued_s + done["queued_s"],
+            done["ttft_s"],
+            done["decode_tok_s"],
+        )
+        return [*rest, end]
+
+    def _pieces(self, text: str, calls: list[Call], likely: tuple[Any, ...]) -> list[Piece]:
+        pieces: list[Piece] = [Said(self._index, text, likely)] if text or likely else []
+        for call in calls:
+            name = f"call_{secrets.token_hex(12)}"
+            pieces.append(Called(self._index, self._n_calls, name, call.name, call.arguments))
+            self._n_calls += 1
+        return pieces
+
+
+def _check_tools(wish: Wish, running: Running) -> None:
+    if wish.tools and not (running.answerer and running.answerer.tool_style):
+        raise BadInput("api_tools_unknown", model=running.entry.name)
+
+
+def _grammar(wish: Wish, answerer: Answerer | None) -> str:
+    """What the answer must be. Raises BadInput."""
+    if wish.must_call is not None and answerer is not None:
+        tools = {
+            tool.name: tool.parameters for tool in wish.tools if wish.must_call in ("", tool.name)
+        }
+        if not tools:
+            raise BadInput("api_tool_missing", name=wish.must_call[:100])
+        return calls_grammar(answerer.tool_style, tools, wish.many_calls)
+    return "" if wish.schema is None else json_grammar(wish.schema)
+
+
+def _conversation(wish: Wish, key: str) -> str:
+    """Chats that begin alike are one, if the same program (and its same user) asks: only there may an
+    answer be quicker because of an earlier one."""
+    begun: list[object] = [key, wish.user]
+    for message in wish.messages or ():
+        begun.append(message)
+        if message["role"] == "user":
+            break
+    if wish.messages is None:
+        begun.append("text")
+    return "api " + hashlib.sha256(msgspec.json.encode(begun)).hexdigest()

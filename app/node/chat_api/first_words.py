@@ -1,0 +1,101 @@
+"""A port on loopback whose connections must soon say something whole: silent ones are closed (SAFETY.md 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from aiohttp import web
+
+from app.core.errors import BadInput
+
+HEADER_SECONDS = 10.0
+MOST_SILENT = 64  # connections that have not sent a request yet
+TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES, 10013, 10048})  # the last two are Windows'
+
+
+class FirstWords:
+    """Listens, and watches each connection until its first request has come with all its headers."""
+
+    def __init__(self, within_s: float = HEADER_SECONDS) -> None:
+        self._within_s = within_s
+        self._silent: dict[asyncio.BaseTransport, asyncio.TimerHandle] = {}
+        self._server: asyncio.Server | None = None
+
+    async def listen(self, runner: web.AppRunner, ports: Iterable[int]) -> int:
+        """On the first of these ports that is free. Raises BadInput when none is."""
+        loop = asyncio.get_running_loop()
+        server = runner.server
+        assert server is not None
+
+        def connection() -> asyncio.Protocol:
+            return _Watched(server(), partial(self._watch, loop), self._forget)
+
+        first = 0
+        for port in ports:
+            first = first or port
+            try:
+                self._server = await loop.create_server(connection, "127.0.0.1", port)
+            except OSError as error:
+                if error.errno not in TAKEN:
+                    raise
+                continue
+            return port
+        raise BadInput("api_port_taken", port=first)
+
+    def heard(self, request: web.Request) -> None:
+        """A request has come over its connection."""
+        if request.transport is not None:
+            self._forget(request.transport)
+
+    def close(self) -> None:
+        """Listen no more, and end what has said nothing."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for transport in list(self._silent):
+            self._end(transport)
+
+    def _watch(self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
+        if len(self._silent) >= MOST_SILENT:
+            transport.close()
+            return
+        self._silent[transport] = loop.call_later(self._within_s, self._end, transport)
+
+    def _forget(self, transport: asyncio.BaseTransport) -> None:
+        if timer := self._silent.pop(transport, None):
+            timer.cancel()
+
+    def _end(self, transport: asyncio.BaseTransport) -> None:
+        self._forget(transport)
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()
+
+
+class _Watched(asyncio.Protocol):
+    """A connection of the server, with news of its beginning and its end."""
+
+    def __init__(
+        self,
+        server: asyncio.Protocol,
+        made: Callable[[asyncio.BaseTransport], None],
+        lost: Callable[[asyncio.BaseTransport], None],
+    ) -> None:
+        self._server, self._made, self._lost = server, made, lost
+        self._transport: asyncio.BaseTransport | None = None
+        self.data_received = server.data_received  # type: ignore[method-assign]
+        self.eof_received = server.eof_received  # type: ignore[method-assign]
+        self.pause_writing = server.pause_writing  # type: ignore[method-assign]
+        self.resume_writing = server.resume_writing  # type: ignore[method-assign]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._server.connection_made(transport)
+        self._made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.connection_lost(exc)
+        if self._transport is not None:
+            self._lost(self._transport)

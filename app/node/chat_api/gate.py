@@ -1,0 +1,143 @@
+"""What every request to the Chat API must show before any route sees it (SAFETY.md 7), and its log line."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from app.core.errors import AppError, Busy
+from app.lan.body import TooLong, TooSlow, whole_body
+from app.machine.api_keys import ApiKeys
+from app.node.chat_api.answering import Asker
+from app.node.chat_api.figures import Figures
+from app.node.chat_api.refusals import Api, api_of, explained, retry_s, shaped, status_of
+from app.node.guard import MAX_BODY_BYTES, encoded, misplaced
+
+log = logging.getLogger(__name__)
+
+MAX_OPEN = 32  # requests of one key at once
+NO_KEY = "(no key)"  # who asks where Ollama's part is open
+ID = "X-Request-Id"
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+BODY = web.RequestKey("body", bytes)
+ASKER = web.RequestKey("asker", Asker)
+
+
+class Gate:
+    """Lets requests in, counts those of each key, and turns every error into its API's shape."""
+
+    def __init__(
+        self,
+        keys: ApiKeys,
+        port: Callable[[], int],
+        ollama_open: Callable[[], bool],
+        figures: Figures,
+        arrived: Callable[[web.Request], None],
+    ) -> None:
+        self._keys, self._port, self._ollama_open = keys, port, ollama_open
+        self._figures, self._arrived = figures, arrived
+        self._open: Counter[str] = Counter()
+
+    @web.middleware
+    async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        self._arrived(request)
+        given = request.headers.get(ID, "")
+        name = given if _GIVEN_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+        request[ASKER] = Asker("", name)
+        begun, answer = time.monotonic(), None
+        try:
+            answer = await self._admitted(request, handler)
+            if not answer.prepared:
+                answer.headers[ID] = name
+            return answer
+        finally:
+            self._note(request, answer.status if answer else 499, time.monotonic() - begun)
+
+    async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if objection := self._objection(request):
+            return objection
+        who = request[ASKER]
+        if self._open[who.key] >= MAX_OPEN:
+            words = f"This key has {MAX_OPEN} requests open already. Wait until one of them is answered."
+            return refusal(request, 429, words, retry_after_s=1)
+        self._open[who.key] += 1
+        try:
+            if request.method == "POST":
+                request[BODY] = await whole_body(
+                    request.content, request.content_length, MAX_BODY_BYTES
+                )
+            return await handler(request)
+        except TooLong:
+            return refusal(request, 413, "The body is larger than 8 MiB.")
+        except TooSlow:
+            return refusal(request, 408, "The body came too slowly.")
+        except AppError as error:
+            return _explained(request, error)
+        except web.HTTPException as error:
+            return refusal(
+                request, error.status, f"There is nothing at {request.method} {request.path[:100]}."
+            )
+        except Exception:  # the outer wall of a request
+            log.exception("%s failed", request.path)
+            return _explained(request, AppError("bug"))
+        finally:
+            self._open[who.key] -= 1
+            self._open += Counter()  # drops the zeros
+
+    def _objection(self, request: web.Request) -> web.Response | None:
+        """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
+        if words := misplaced(request, self._port()):
+            return refusal(request, *words)
+        if words := encoded(request):
+            return refusal(request, *words)
+        key = self._keys.owner(_given_key(request))
+        if key is None:
+            if not (api_of(request.path) is Api.OLLAMA and self._ollama_open()):
+                return refusal(
+                    request, 401, "The API key is missing or wrong. `poolhouse api key` shows it."
+                )
+            key = NO_KEY
+        request[ASKER] = Asker(key, request[ASKER].request)
+        if request.method == "POST" and request.content_type != "application/json":
+            return refusal(request, 415, "Send the body as application/json.")
+        if (request.content_length or 0) > MAX_BODY_BYTES:
+            return refusal(request, 413, "The body is larger than 8 MiB.")
+        return None
+
+    def _note(self, request: web.Request, status: int, seconds: float) -> None:
+        """No text, no key: who (by the key's name), what, how it went."""
+        resource = request.match_info.route.resource
+        path = resource.canonical if resource is not None else "(none)"
+        self._figures.requests.add(path=path, status=str(status))
+        asker = request[ASKER]
+        log.info("%s %s %s of %s: %d in %.3f s", asker.request, request.method, path,
+                 asker.key or "a stranger", status, seconds)  # fmt: skip
+
+
+def refusal(
+    request: web.Request, status: int, words: str, retry_after_s: int | None = None
+) -> web.Response:
+    """A refusal in the shape of the API that was asked."""
+    body = shaped(api_of(request.path), status, words, request[ASKER].request)
+    headers = {"Retry-After": str(retry_after_s)} if retry_after_s else {}
+    return web.json_response(body, status=status, headers=headers)
+
+
+def _explained(request: web.Request, error: AppError) -> web.Response:
+    headers = {"Retry-After": str(retry_s(error))} if isinstance(error, Busy) else {}
+    body = explained(api_of(request.path), error, request[ASKER].request)
+    return web.json_response(body, status=status_of(error), headers=headers)
+
+
+def _given_key(request: web.Request) -> str:
+    """As OpenAI's and Ollama's clients send it, or as Anthropic's do."""
+    scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else request.headers.get("X-Api-Key", "")

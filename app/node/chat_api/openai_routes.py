@@ -1,0 +1,92 @@
+"""OpenAI's routes: models, chat completions, text completions."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+
+from aiohttp import web
+
+from app.node.chat_api.answering import Answering, Asker
+from app.node.chat_api.gate import ASKER
+from app.node.chat_api.openai_answers import Answers
+from app.node.chat_api.openai_shapes import ChatAsked, TextAsked
+from app.node.chat_api.sending import EVENTS, event, read, send
+from app.node.chat_api.wish import Json, Wish
+
+DONE = b"data: [DONE]\n\n"
+Listed = Callable[[], Awaitable[list[Json]]]
+
+
+class OpenAiRoutes:
+    """Each a few lines over Answering."""
+
+    def __init__(self, answering: Answering, listed: Listed) -> None:
+        self._answering, self._listed = answering, listed
+        self._since = int(time.time())
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/v1/models", self.models),
+            web.get("/v1/models/{name}", self.model),
+            web.post("/v1/chat/completions", self.chat),
+            web.post("/v1/completions", self.text),
+        ]
+
+    async def models(self, request: web.Request) -> web.Response:
+        models = [self._told(model) for model in await self._listed()]
+        return web.json_response({"object": "list", "data": models})
+
+    async def model(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        known = {model["name"]: model for model in await self._listed()}
+        if name not in known:
+            name = await self._answering.model(name)  # raises what says which there are
+        return web.json_response(self._told(known[name]))
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        asked = read(request, ChatAsked)
+        wish = asked.wish(chance=secrets.randbelow(1 << 31))
+        answers = await self._begun(wish, "chatcmpl", chat=True)
+        return await self._answer(request, wish, answers, bool(asked.stream), asked.wants_usage)
+
+    async def text(self, request: web.Request) -> web.StreamResponse:
+        asked = read(request, TextAsked)
+        wish = asked.wish(chance=secrets.randbelow(1 << 31))
+        answers = await self._begun(wish, "cmpl", chat=False)
+        return await self._answer(request, wish, answers, bool(asked.stream), asked.wants_usage)
+
+    async def _begun(self, wish: Wish, kind: str, *, chat: bool) -> Answers:
+        model = await self._answering.model(wish.model)
+        return Answers(f"{kind}-{secrets.token_hex(12)}", model, int(time.time()), chat)
+
+    async def _answer(
+        self, request: web.Request, wish: Wish, answers: Answers, stream: bool, usage: bool
+    ) -> web.StreamResponse:
+        if stream:
+            return await send(request, EVENTS, self._events(wish, request[ASKER], answers, usage))
+        async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
+            async for piece in pieces:
+                answers.add(piece)
+        return web.json_response(answers.whole())
+
+    async def _events(
+        self, wish: Wish, asker: Asker, answers: Answers, usage: bool
+    ) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self._answering.answer(wish, asker)) as pieces:
+            async for piece in pieces:
+                for chunk in answers.chunks(piece):
+                    yield event(chunk | {"usage": None} if usage else chunk)
+        if usage:
+            yield event(answers.last_chunk())
+        yield DONE
+
+    def _told(self, model: Json) -> Json:
+        return {
+            "id": model["name"],
+            "object": "model",
+            "created": self._since,
+            "owned_by": "poolhouse",
+        }

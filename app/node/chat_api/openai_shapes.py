@@ -1,0 +1,264 @@
+"""What OpenAI's chat and text completions are asked with -> a Wish. No I/O. What is not named here is ignored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from app.core.errors import BadInput
+from app.node.chat_api.wish import (
+    MAX_SEED,
+    MOST_ANSWERS,
+    MOST_BIASES,
+    MOST_STOP_CHARS,
+    MOST_STOPS,
+    MOST_TOOLS,
+    USUAL,
+    Json,
+    Tool,
+    Wish,
+    text_of,
+)
+from backends.contract import Sampling
+from backends.likely import MOST_LIKELY
+
+Stop = Annotated[str, Meta(max_length=MOST_STOP_CHARS)]
+Stops = Stop | Annotated[list[Stop], Meta(max_length=MOST_STOPS)] | None
+Name = Annotated[str, Meta(min_length=1, max_length=100)]
+Fraction = Annotated[float, Meta(ge=0, le=1)] | None
+Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
+Temperature = Annotated[float, Meta(ge=0, le=10)] | None
+Count = Annotated[int, Meta(ge=1, le=1 << 31)] | None
+TopK = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
+USUAL_COMPLETION = 16  # tokens of a text completion when nobody says, as OpenAI documents it
+
+
+class StreamOptions(msgspec.Struct, frozen=True):
+    include_usage: bool | None = None
+
+
+class Function(msgspec.Struct, frozen=True):
+    name: Name
+    description: Annotated[str, Meta(max_length=1 << 16)] | None = None
+    parameters: Json | None = None
+
+
+class ToolGiven(msgspec.Struct, frozen=True):
+    function: Function
+    type: str = "function"
+
+
+class CalledFunction(msgspec.Struct, frozen=True):
+    name: Name
+    arguments: str = "{}"
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    function: CalledFunction
+    id: str = ""
+
+
+class ChatMessage(msgspec.Struct, frozen=True):
+    role: str
+    content: str | list[Any] | None = None
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
+    name: str | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What both have."""
+
+    model: str = ""
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    n: Annotated[int, Meta(ge=1, le=MOST_ANSWERS)] | None = None
+    stop: Stops = None
+    seed: Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)] | None = None
+    logit_bias: Annotated[dict[str, float], Meta(max_length=MOST_BIASES)] | None = None
+    presence_penalty: Penalty = None
+    frequency_penalty: Penalty = None
+    temperature: Temperature = None
+    top_p: Fraction = None
+    top_k: TopK = None  # this and the next two are llama.cpp's, not OpenAI's
+    min_p: Fraction = None
+    repeat_penalty: Annotated[float, Meta(ge=0.01, le=10)] | None = None
+    max_tokens: Count = None
+    user: Annotated[str, Meta(max_length=1000)] | None = None
+
+    @property
+    def wants_usage(self) -> bool:
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+    def sampling(self, chance: int, likely: int | None) -> Sampling:
+        return replace(
+            given(
+                USUAL,
+                temperature=self.temperature, top_p=self.top_p, top_k=self.top_k, min_p=self.min_p,
+                repeat_penalty=self.repeat_penalty, presence_penalty=self.presence_penalty,
+                frequency_penalty=self.frequency_penalty,
+            ),
+            seed=(chance if self.seed is None else self.seed) % (MAX_SEED + 1),
+            logit_bias=_biases(self.logit_bias or {}),
+            likely=likely,
+        )  # fmt: skip
+
+
+class ChatAsked(Asked, frozen=True, kw_only=True):
+    messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=4096)]
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=MOST_LIKELY)] | None = None
+    max_completion_tokens: Count = None
+    response_format: Json | None = None
+    tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
+    tool_choice: str | Json | None = None
+    parallel_tool_calls: bool | None = None
+    functions: Any = None
+    audio: Any = None
+
+    def wish(self, chance: int) -> Wish:
+        """Raises BadInput."""
+        for name in ("functions", "audio"):
+            if getattr(self, name):
+                raise BadInput("api_unsupported", what=name)
+        tools = tuple(
+            Tool(one.function.name, one.function.description or "", one.function.parameters or {})
+            for one in self.tools or ()
+        )
+        choice = _choice(self.tool_choice)
+        likely = (self.top_logprobs or 0) if self.logprobs else None
+        return Wish(
+            model=self.model,
+            messages=tuple(map(_message, self.messages)),
+            sampling=self.sampling(chance, likely),
+            max_tokens=self.max_completion_tokens or self.max_tokens,
+            stop=stops(self.stop),
+            n=self.n or 1,
+            schema=_schema(self.response_format),
+            tools=() if choice == "none" else tools,
+            must_call=choice if choice not in ("none", "auto") else None,
+            many_calls=self.parallel_tool_calls is not False,
+            user=self.user or "",
+        )
+
+
+class TextAsked(Asked, frozen=True, kw_only=True):
+    prompt: str | Annotated[list[int | str | list[int]], Meta(min_length=1, max_length=1 << 20)]
+    logprobs: Annotated[int, Meta(ge=0, le=MOST_LIKELY)] | None = None
+    echo: bool | None = None
+    suffix: str | None = None
+    best_of: int | None = None
+
+    def wish(self, chance: int) -> Wish:
+        """Raises BadInput."""
+        if self.echo or self.suffix or (self.best_of or 1) > (self.n or 1):
+            what = "echo" if self.echo else "suffix" if self.suffix else "best_of"
+            raise BadInput("api_unsupported", what=what)
+        return Wish(
+            model=self.model,
+            prompt=_prompt(self.prompt),
+            sampling=self.sampling(chance, self.logprobs),
+            max_tokens=self.max_tokens or USUAL_COMPLETION,
+            stop=stops(self.stop),
+            n=self.n or 1,
+            user=self.user or "",
+        )
+
+
+def _prompt(given: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
+    """One text, or the token ids of one. Raises BadInput for several."""
+    match given:
+        case str():
+            return given
+        case [(str() | list()) as only]:
+            return _prompt(only)
+        case _ if all(isinstance(token, int) for token in given):
+            return tuple(given)  # type: ignore[arg-type]
+    raise BadInput("api_unsupported", what="a list of several prompts")
+
+
+def given(usual: Sampling, **values: float | None) -> Sampling:
+    """The usual sampling with what was given; a top_k of -1 means all, as 0 does."""
+    changes: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    if "top_k" in changes:
+        changes["top_k"] = max(0, changes["top_k"])
+    return replace(usual, **changes)
+
+
+def stops(given: Stops) -> tuple[str, ...]:
+    return tuple(filter(None, [given] if isinstance(given, str) else given or ()))
+
+
+def _biases(given: dict[str, float]) -> tuple[tuple[int, float], ...]:
+    found = []
+    for token, bias in given.items():
+        if not (token.isascii() and token.isdecimal() and len(token) < 10 and -100 <= bias <= 100):
+            raise BadInput("bad_request", why="logit_bias gives token ids a bias from -100 to 100",
+                           field="logit_bias")  # fmt: skip
+        found.append((int(token), float(bias)))
+    return tuple(found)
+
+
+def _message(message: ChatMessage) -> Json:
+    """As chat templates read it."""
+    text = text_of(message.content, ("text", "refusal"))
+    match message.role:
+        case "system" | "developer":
+            return {"role": "system", "content": text}
+        case "user":
+            return {"role": "user", "content": text}
+        case "assistant" if message.tool_calls:
+            return assistant(
+                text, [(c.id, c.function.name, c.function.arguments) for c in message.tool_calls]
+            )
+        case "assistant":
+            return {"role": "assistant", "content": text}
+        case "tool":
+            return {"role": "tool", "content": text, "tool_call_id": message.tool_call_id or "",
+                    **({"name": message.name} if message.name else {})}  # fmt: skip
+    raise BadInput("bad_request", why=f"there is no role {message.role[:40]}", field="messages")
+
+
+def assistant(text: str, calls: list[tuple[str, str, str]]) -> Json:
+    """A message of the model with calls: id, name, arguments as JSON text. Raises BadInput."""
+    told = []
+    for name_of_call, name, arguments in calls:
+        try:
+            values = msgspec.json.decode(arguments or "{}", type=Json)
+        except (msgspec.MsgspecError, RecursionError):
+            raise BadInput(
+                "bad_request", why="a call's arguments are no JSON object", field="messages"
+            ) from None
+        function = {"name": name, "arguments": values}
+        told.append({"id": name_of_call, "type": "function", "function": function})
+    return {"role": "assistant", "content": text, "tool_calls": told}
+
+
+def _choice(given: str | Json | None) -> str:
+    """auto, none, "" for any tool, or the name of one."""
+    match given:
+        case None | "auto":
+            return "auto"
+        case "none":
+            return "none"
+        case "required":
+            return ""
+        case {"type": "function", "function": {"name": str(name)}} if name:
+            return str(name)
+    raise BadInput("bad_request", why="tool_choice is auto, none, required or names a function",
+                   field="tool_choice")  # fmt: skip
+
+
+def _schema(given: Json | None) -> object:
+    match given:
+        case None | {"type": "text"}:
+            return None
+        case {"type": "json_object"}:
+            return {"type": "object"}
+        case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
+            return schema
+    raise BadInput("bad_request", why="response_format is text, json_object, or json_schema with its schema",
+                   field="response_format")  # fmt: skip

@@ -1,0 +1,106 @@
+"""An error in the shape that each API's clients read. No I/O."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from app.core.errors import (
+    AppError,
+    BadInput,
+    Busy,
+    Damaged,
+    DoesNotFit,
+    Refused,
+    StageLost,
+    Unreachable,
+)
+from app.core.reasons import said
+
+Json = dict[str, Any]
+
+NOT_FOUND = frozenset(
+    {"model_unknown", "model_ambiguous", "api_model_not_loaded", "nothing_loaded"}
+)
+STATUS: dict[type[AppError], int] = {
+    BadInput: 400, Refused: 403, Busy: 429, DoesNotFit: 503, StageLost: 503, Unreachable: 503, Damaged: 503,
+}  # fmt: skip
+_ANTHROPIC = {
+    400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
+    404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error",
+}  # fmt: skip
+_OPENAI_CODE = {
+    401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded", 503: "unavailable",
+}  # fmt: skip
+USUAL_RETRY_S = 2
+
+
+class Api(Enum):
+    """Whose shapes a route speaks."""
+
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+    OLLAMA = "ollama"
+
+
+def api_of(path: str) -> Api:
+    if path == "/v1/messages" or path.startswith("/v1/messages/"):
+        return Api.ANTHROPIC
+    return Api.OLLAMA if path.startswith("/api/") else Api.OPENAI
+
+
+def status_of(error: AppError) -> int:
+    if error.reason.code in NOT_FOUND:
+        return 404
+    return STATUS.get(type(error), 500)
+
+
+def retry_s(error: AppError) -> int:
+    """When to ask again, for the header Retry-After."""
+    seconds = error.reason.facts.get("seconds", USUAL_RETRY_S)
+    return max(1, round(float(seconds))) if not isinstance(seconds, str) else USUAL_RETRY_S
+
+
+def explained(api: Api, error: AppError, request: str) -> Json:
+    code = "context_length_exceeded" if error.reason.code == "prompt_too_long" else None
+    param = error.reason.facts.get("field")
+    return shaped(api, status_of(error), said(error), request, code, str(param) if param else None)
+
+
+def shaped(
+    api: Api,
+    status: int,
+    message: str,
+    request: str,
+    code: str | None = None,
+    param: str | None = None,
+) -> Json:
+    match api:
+        case Api.ANTHROPIC:
+            kind = _ANTHROPIC.get(status, "invalid_request_error" if status < 500 else "api_error")
+            return {
+                "type": "error",
+                "error": {"type": kind, "message": message},
+                "request_id": request,
+            }
+        case Api.OLLAMA:
+            return {"error": message}
+        case Api.OPENAI:
+            kind = "invalid_request_error" if status < 500 and status != 429 else "server_error"
+            kind = "rate_limit_error" if status == 429 else kind
+            code = code or _OPENAI_CODE.get(status)
+            return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def in_stream(api: Api, error: AppError, request: str) -> bytes:
+    """An error as the last thing of a stream."""
+    data = msgspec.json.encode(explained(api, error, request))
+    match api:
+        case Api.ANTHROPIC:
+            return b"event: error\ndata: " + data + b"\n\n"
+        case Api.OLLAMA:
+            return data + b"\n"
+        case Api.OPENAI:
+            return b"data: " + data + b"\n\n"

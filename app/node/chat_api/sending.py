@@ -1,0 +1,76 @@
+"""A stream of an answer over HTTP: errors before its first piece have a status, later ones end it in its shape."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from app.core.errors import AppError, BadInput
+from app.node.chat_api.gate import ASKER, BODY, ID
+from app.node.chat_api.refusals import api_of, in_stream
+from app.node.requests import plainly, wrong_field
+
+log = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=msgspec.Struct)
+UNREAD_SECONDS = 30.0  # a program that takes nothing for so long has gone (SAFETY.md 5)
+EVENTS, NDJSON = "text/event-stream", "application/x-ndjson"
+
+
+def read(request: web.Request, kind: type[S]) -> S:
+    """The request's body as `kind`. Raises BadInput with the field that is wrong."""
+    try:
+        return msgspec.json.decode(request[BODY] or b"{}", type=kind)
+    except msgspec.MsgspecError as error:
+        raise BadInput(
+            "bad_request", why=plainly(str(error)), field=wrong_field(str(error))
+        ) from None
+    except RecursionError:
+        raise BadInput("bad_request", why="it is nested too deeply", field="") from None
+
+
+def event(data: Any, name: str = "") -> bytes:
+    """A server-sent event."""
+    head = f"event: {name}\n".encode() if name else b""
+    return b"%sdata: %s\n\n" % (head, msgspec.json.encode(data))
+
+
+async def send(
+    request: web.Request, content_type: str, parts: AsyncGenerator[bytes, None]
+) -> web.StreamResponse:
+    """Send the parts as they come. Closing the connection closes `parts`, which cancels the answer."""
+    answer = web.StreamResponse(headers={"Cache-Control": "no-store", ID: request[ASKER].request})
+    answer.content_type = content_type
+    async with aclosing(parts):
+        part: bytes | None = await anext(parts)  # an AppError here is answered with its status
+        await answer.prepare(request)
+        try:
+            while part is not None:
+                await _write(request, answer, part)
+                part = await anext(parts, None)
+        except AppError as error:
+            await _write(
+                request, answer, in_stream(api_of(request.path), error, request[ASKER].request)
+            )
+        except Exception:  # the outer wall of a request whose answer has begun
+            log.exception("%s failed", request.path)
+            bug = in_stream(api_of(request.path), AppError("bug"), request[ASKER].request)
+            await _write(request, answer, bug)
+    await answer.write_eof()
+    return answer
+
+
+async def _write(request: web.Request, answer: web.StreamResponse, part: bytes) -> None:
+    try:
+        async with asyncio.timeout(UNREAD_SECONDS):
+            await answer.write(part)
+    except (ConnectionError, TimeoutError):
+        if request.transport is not None:
+            request.transport.abort()
+        raise asyncio.CancelledError from None

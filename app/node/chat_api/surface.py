@@ -1,0 +1,148 @@
+"""The Chat API's own listener: off until its owner turns it on, loopback only, keys of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiohttp import web
+
+from app.core.errors import AppError
+from app.machine.api_keys import ApiKeys
+from app.machine.settings import ApiChoice
+from app.node import requests as asked
+from app.node.chat_api.answering import Answering
+from app.node.chat_api.figures import Figures
+from app.node.chat_api.first_words import FirstWords
+from app.node.chat_api.gate import Gate
+from app.node.chat_api.openai_routes import OpenAiRoutes
+from app.node.guard import MAX_BODY_BYTES
+
+if TYPE_CHECKING:
+    from app.node.node import Node
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+NEAR_PORTS = 10  # the wished one, and those after it
+IDLE_SECONDS = 60  # this and the next line: SAFETY.md 5 and 7
+MAX_HEADERS, MAX_HEADER_BYTES = 64, 8 << 10
+LINGER_SECONDS = 1.0  # for the rest of a body that was refused
+
+
+class ChatApi:
+    """One surface; `change` opens and closes it."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.keys = ApiKeys(node.home)
+        self.figures = Figures()
+        self.answering = Answering(
+            lambda: node.hosting,
+            lambda: node.shop.models,
+            lambda: self.choice.may_load,
+            self.figures,
+        )
+        self.port = 0  # where it listens; 0: it does not
+        self._runner: web.AppRunner | None = None
+        self._words = FirstWords()
+        self._turn = asyncio.Lock()
+
+    @property
+    def choice(self) -> ApiChoice:
+        return self._node.settings.api
+
+    async def start(self) -> None:
+        """Listen, if the owner wants it. A node serves its household also without it."""
+        self._node.hosting.rested = self.answering.queue.look
+        if self.choice.on:
+            try:
+                await self._open()
+            except AppError:
+                log.exception("the Chat API stays closed")
+
+    async def stop(self) -> None:
+        async with self._turn:
+            await self._close()
+
+    async def told(self) -> Json:
+        """How it stands; no key is in it."""
+        choice = self.choice
+        return {
+            **{name: getattr(choice, name) for name in choice.__struct_fields__},
+            "listening": bool(self.port),
+            "address": f"http://127.0.0.1:{self.port}/v1" if self.port else None,
+            "listens_at": self.port or None,
+            "keys": sorted(await self.keys.all()) if choice.on else [],
+            "keys_where": await self.keys.where(),
+            "waiting": self.answering.queue.n_waiting,
+            "running": self.answering.queue.n_running,
+        }
+
+    async def change(self, order: asked.ChangeApi) -> Json:
+        """Save, and open or close at once. Raises BadInput for ports that are all taken, Refused."""
+        given = {
+            field: value
+            for field in order.__struct_fields__
+            if (value := getattr(order, field)) is not msgspec.UNSET
+        }
+        wanted = msgspec.structs.replace(self.choice, **given)
+        moves = wanted.port != self.choice.port
+        if wanted.on and (moves or not self.port):
+            await self._moved(wanted.port)
+        elif not wanted.on:
+            await self.stop()
+        await self._node.choices.change(lambda now: msgspec.structs.replace(now, api=wanted))
+        return await self.told()
+
+    async def _moved(self, port: int) -> None:
+        """Open there; if that cannot be, stay where it was."""
+        was = self.port
+        try:
+            await self._open(port)
+        except AppError:
+            if was:
+                await self._open(was)
+            raise
+
+    async def _open(self, port: int | None = None) -> None:
+        async with self._turn:
+            await self._close()
+            await self.keys.all()
+            self._runner = web.AppRunner(
+                self._application(), handler_cancellation=True, access_log=None, shutdown_timeout=2,
+                keepalive_timeout=IDLE_SECONDS, max_headers=MAX_HEADERS, max_field_size=MAX_HEADER_BYTES,
+                max_line_size=MAX_HEADER_BYTES, auto_decompress=False, lingering_time=LINGER_SECONDS,
+            )  # fmt: skip
+            await self._runner.setup()
+            try:
+                self.port = await self._words.listen(
+                    self._runner, self._ports(port or self.choice.port)
+                )
+            except BaseException:
+                await self._close()
+                raise
+            log.info("the Chat API listens at port %d", self.port)
+
+    async def _close(self) -> None:
+        runner, self._runner, self.port = self._runner, None, 0
+        self._words.close()
+        if runner is not None:
+            await runner.cleanup()
+
+    def _ports(self, first: int) -> range:
+        return range(first, min(first + NEAR_PORTS, 1 << 16))
+
+    def _application(self) -> web.Application:
+        gate = Gate(
+            self.keys,
+            lambda: self.port,
+            lambda: self.choice.ollama_open,
+            self.figures,
+            self._words.heard,
+        )
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[gate.check])
+        app.add_routes(OpenAiRoutes(self.answering, self._node.shop.models.listed).routes())
+        return app

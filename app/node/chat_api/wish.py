@@ -1,0 +1,145 @@
+"""What any of the APIs asks for, and what comes of it, in one vocabulary. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.core.errors import BadInput
+from app.node.requests import SamplingValues
+from backends.contract import Sampling
+
+Json = dict[str, Any]
+
+USUAL = SamplingValues().sampling(
+    chance=0
+)  # where a program says nothing, it gets what the window gets
+MOST_ANSWERS = 4  # this and the next two: SAFETY.md 7
+MOST_BIASES = 1024
+MOST_STOPS, MOST_STOP_CHARS = 8, 256
+MOST_TOOLS = 128
+MAX_SEED = (1 << 32) - 2
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something that the program can do for the model."""
+
+    name: str
+    description: str
+    parameters: Json
+
+    def told(self) -> Json:
+        """As chat templates want it."""
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+        }
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A request, read. Exactly one of `messages` and `prompt` is given."""
+
+    model: str
+    messages: tuple[Json, ...] | None = None
+    prompt: str | tuple[int, ...] | None = None
+    sampling: Sampling = USUAL
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    n: int = 1
+    schema: object = None  # the answer is JSON of this schema
+    tools: tuple[Tool, ...] = ()
+    must_call: str | None = None  # "": any tool; a name: that one
+    many_calls: bool = True
+    user: str = ""  # one program may tell its own users apart
+
+
+Likely = Sequence[
+    tuple[bytes, float]
+]  # the sampled token, then the likeliest: bytes, log probability
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """More text, and the tokens that came with it, if how likely they were was asked for."""
+
+    index: int
+    text: str
+    likely: tuple[Likely, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call of a tool; `arguments` is a JSON object as text."""
+
+    index: int
+    number: int  # of this answer's calls
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of one answer."""
+
+    index: int
+    reason: str  # stop, length or calls
+    stop: str | None  # the stop string that ended it
+    prompt_tokens: int
+    reused_tokens: int
+    answer_tokens: int
+    queued_s: float
+    ttft_s: float
+    decode_tok_s: float
+
+
+Piece = Said | Called | Ended
+
+
+@dataclass(slots=True)
+class Whole:
+    """One answer, gathered."""
+
+    text: str = ""
+    likely: list[Likely] = field(default_factory=list)
+    calls: list[Called] = field(default_factory=list)
+    end: Ended | None = None
+
+    def add(self, piece: Piece) -> None:
+        match piece:
+            case Said():
+                self.text += piece.text
+                self.likely += piece.likely
+            case Called():
+                self.calls.append(piece)
+            case Ended():
+                self.end = piece
+
+    @property
+    def ended(self) -> Ended:
+        assert self.end is not None
+        return self.end
+
+
+def text_of(content: object, text_kinds: Sequence[str] = ("text",)) -> str:
+    """The text of a message's content: as it is, or of its parts. Raises BadInput for anything else."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    texts = []
+    for part in content if isinstance(content, list) else [content]:
+        kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+        if (
+            not isinstance(part, dict)
+            or kind not in text_kinds
+            or not isinstance(part.get("text"), str)
+        ):
+            raise BadInput("api_content_unsupported", kind=str(kind)[:40])
+        texts.append(part["text"])
+    return "\n".join(texts)

@@ -1,0 +1,54 @@
+"""`poolhouse api` against a real node: on, off, where, keys, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.node.chat_api.conftest import free_port
+from tests.node.pool import TestNode, node
+
+
+@pytest.fixture(scope="module")
+def den(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
+    with node(tmp_path_factory.mktemp("api"), "den") as one:
+        yield one
+
+
+def said(den: TestNode, *words: str) -> str:
+    done = den.run("api", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_is_turned_on_and_off_and_says_where(den: TestNode) -> None:
+    port = free_port()
+    assert "cannot use the pool" in said(den, "status")
+    on = said(den, "on", "--port", str(port), "--may-load", "--ollama-without-key")
+    assert f"http://127.0.0.1:{port}/v1" in on
+    assert "may change the model" in on
+    assert "without a key" in on
+    told = json.loads(said(den, "status", "--json"))
+    assert (told["listens_at"], told["may_load"], told["keys"]) == (port, True, ["default"])
+    assert "key" not in told  # only `api key` says it
+    assert "cannot use the pool" in said(den, "off")
+    settings = json.loads((Path(den.root) / "settings.json").read_text("utf-8"))
+    assert settings["api"] == {"port": port, "may_load": True, "ollama_open": True}
+
+
+def test_keys_are_shown_made_rotated_and_removed(den: TestNode) -> None:
+    first = said(den, "key").strip()
+    assert first.startswith("ph-")
+    assert said(den, "key").strip() == first
+    new = json.loads(said(den, "key", "--rotate", "--json"))
+    assert (new["name"], new["key"] == first) == ("default", False)
+    editor = said(den, "key", "editor").strip()
+    assert editor not in (first, new["key"])
+    assert "opens nothing more" in said(den, "key", "editor", "--remove")
+    refused = den.run("api", "key", "../x")
+    assert refused.returncode == 1
+    assert "cannot be the name of a key" in refused.stderr
+    assert den.run("api", "key", "--rotate", "--remove").returncode == 2

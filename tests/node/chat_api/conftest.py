@@ -1,0 +1,65 @@
+"""One real node with its Chat API open, for all tests of this folder."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+
+import aiohttp
+import pytest
+
+from tests.node.pool import Json, TestNode, node
+
+
+@dataclass(frozen=True)
+class Open:
+    """Where it listens, and what opens it."""
+
+    node: TestNode
+    port: int
+    key: str
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def control(self, method: str, path: str, body: Json | None = None) -> Json:
+        """One call of the control API."""
+
+        async def call() -> Json:
+            async with self.node.client() as client:
+                match method:
+                    case "GET":
+                        return await client.get(path)
+                    case "DELETE":
+                        return await client.delete(path)
+                    case _:
+                        return await client.post(path, body)
+
+        return asyncio.run(call())
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
+    """Shared by all: what a test changes it puts back."""
+    with node(tmp_path_factory.mktemp("chat_api"), "den") as one:
+        made = Open(one, 0, "")
+        told = made.control("POST", "/api", {"on": True, "port": free_port()})
+        (key,) = made.control("GET", "/api/keys")["keys"]
+        yield Open(one, told["listens_at"], key["key"])
+
+
+@pytest.fixture
+async def http(api: Open) -> AsyncGenerator[aiohttp.ClientSession, None]:
+    """A plain client with the key."""
+    headers = {"Authorization": f"Bearer {api.key}"}
+    async with aiohttp.ClientSession(api.base, headers=headers) as session:
+        yield session

@@ -1,0 +1,95 @@
+"""Turns between programs: fair, bounded, the owner first, nobody forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from app.core.errors import Busy
+from app.node.chat_api.fair_queue import FairQueue
+
+
+class Room:
+    def __init__(self, room: int) -> None:
+        self.room = room
+
+    def __call__(self) -> int:
+        return self.room
+
+
+async def take(queue: FairQueue, who: str, order: list[str]) -> None:
+    async with queue.turn(who):
+        order.append(who)
+        await asyncio.sleep(0)
+
+
+async def test_programs_take_turns_however_much_one_asks() -> None:
+    queue, order = FairQueue(Room(1)), list[str]()
+    async with asyncio.TaskGroup() as group:
+        async with queue.turn("first"):
+            for who in "aaaaaabbc":
+                group.create_task(take(queue, who, order), name=who)
+            await asyncio.sleep(0)
+            assert (queue.n_running, queue.n_waiting) == (1, 9)
+    assert "".join(order) == "abcabaaaa"
+    assert (queue.n_running, queue.n_waiting) == (0, 0)
+
+
+async def test_as_many_run_as_there_is_room_for() -> None:
+    room = Room(3)
+    queue, most = FairQueue(room), 0
+
+    async def run() -> None:
+        nonlocal most
+        async with queue.turn("a"):
+            most = max(most, queue.n_running)
+            await asyncio.sleep(0.001)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(20):
+            group.create_task(run(), name=f"{number}")
+    assert most == 3
+
+
+async def test_room_that_comes_later_is_used_when_somebody_looks() -> None:
+    room, order = Room(1), list[str]()
+    queue = FairQueue(room)
+    async with asyncio.TaskGroup() as group, queue.turn("a"):
+        group.create_task(take(queue, "b", order), name="b")
+        await asyncio.sleep(0.001)
+        assert order == []
+        room.room = 2  # the owner's answer is over
+        queue.look()
+        await asyncio.sleep(0.001)
+        assert order == ["b"]
+
+
+async def test_too_many_are_told_when_to_come_again() -> None:
+    queue = FairQueue(Room(1), max_waiting=2)
+    async with asyncio.TaskGroup() as group, queue.turn("a"):
+        order: list[str] = []
+        for who in "bc":
+            group.create_task(take(queue, who, order), name=who)
+        await asyncio.sleep(0)
+        with pytest.raises(Busy) as busy:
+            async with queue.turn("d"):
+                pass
+        assert busy.value.reason.facts["waiting"] == 2
+        assert int(busy.value.reason.facts["seconds"]) >= 1
+
+
+@pytest.mark.parametrize("at_its_turn", [False, True])
+async def test_who_leaves_takes_nobodys_turn(at_its_turn: bool) -> None:
+    queue, order = FairQueue(Room(1)), list[str]()
+    async with asyncio.TaskGroup() as group:
+        async with queue.turn("a"):
+            leaving = group.create_task(take(queue, "b", order), name="b")
+            group.create_task(take(queue, "c", order), name="c")
+            await asyncio.sleep(0)
+            if not at_its_turn:
+                leaving.cancel()
+                await asyncio.sleep(0)
+        leaving.cancel()  # in the moment in which its turn has come
+    assert order == ["c"]
+    assert (queue.n_running, queue.n_waiting) == (0, 0)
