@@ -26,12 +26,11 @@ async def take(queue: FairQueue, who: str, order: list[str]) -> None:
 
 async def test_programs_take_turns_however_much_one_asks() -> None:
     queue, order = FairQueue(Room(1)), list[str]()
-    async with asyncio.TaskGroup() as group:
-        async with queue.turn("first"):
-            for who in "aaaaaabbc":
-                group.create_task(take(queue, who, order), name=who)
-            await asyncio.sleep(0)
-            assert (queue.n_running, queue.n_waiting) == (1, 9)
+    async with asyncio.TaskGroup() as group, queue.turn("first"):
+        for who in "aaaaaabbc":
+            group.create_task(take(queue, who, order), name=who)
+        await asyncio.sleep(0)
+        assert (queue.n_running, queue.n_waiting) == (1, 9)
     assert "".join(order) == "abcabaaaa"
     assert (queue.n_running, queue.n_waiting) == (0, 0)
 

@@ -178,7 +178,7 @@ def test_a_stream_says_what_the_whole_says(client: OpenAI, case: str) -> None:
         client, **{name: value for name, value in changes.items() if name != "stream_options"}
     )
     texts: dict[int, str] = {}
-    reasons: dict[int, str] = {}
+    reasons: dict[int, str | None] = {}
     usage, likely = None, 0
     for chunk in chat(client, stream=True, **changes):
         assert chunk.object == "chat.completion.chunk"
