@@ -18,6 +18,7 @@ from backends.contract import (
     StageError,
     Tokens,
 )
+from backends.kept import Kept
 from backends.numbers import VALUE, Rows, bytes_of
 
 PREFIX = "fake:"
@@ -74,6 +75,7 @@ class FakeStage:
         self._marks: list[list[int]] = [[] for _ in range(config.slots)]  # a hash for each position
         self._held = bytearray(self.options.bytes_per_layer * len(config.layers))
         self._held[::4096] = b"\x01" * len(self._held[::4096])  # memory counts once it is touched
+        self._kept = [Kept()] * config.slots
         self._steps = 0
 
     @property
@@ -86,6 +88,7 @@ class FakeStage:
         rows = rows + np.float32(len(self._config.layers))
         for segment, part in _split(batch.segments, rows):
             self._remember(segment, part)
+            self._kept[segment.slot] = self._kept[segment.slot].after(segment)
         if not self._scores:
             return Hidden(batch.segments, bytes_of(rows))
         asked = tuple(batch.segments[index] for index in due)
@@ -93,6 +96,10 @@ class FakeStage:
         return Logits(asked, bytes_of(scores))
 
     def forget(self, slot: int, keep: int = 0) -> None:
+        kept = self._kept[slot]
+        if self._config.traits.recurrent and kept.reach(keep) != min(keep, kept.end):
+            raise StageError(f"slot {slot} has no state after position {keep}")
+        self._kept[slot] = kept.cut_back(keep)
         del self._marks[slot][keep:]
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from backends.contract import Segment
+from backends.kept import Kept
 
 CHUNK_ROWS = 64  # rows of a micro-batch with prompt in it: the best measured on CPUs, 32 and fewer are slower a row
 AGEING_ROWS = 256  # a prompt that lets a micro-batch go by counts as this much shorter
@@ -121,6 +122,7 @@ class Idle:
     used_at: int  # grows with each release: the smallest is evicted first
     conversation: str | None = None
     ids: Sequence[int] = ()
+    kept: Kept | None = None  # None: it can be cut back to any position
 
 
 class Waiting(Protocol):
@@ -193,6 +195,7 @@ def _best_slot(request: Waiting, idle: Sequence[Idle]) -> tuple[Idle, int]:
         if slot.conversation == request.conversation:
             # one position at least is computed again: its logits give the first token
             shared = min(shared_prefix(slot.ids, request.ids), len(request.ids) - 1)
+            shared = shared if slot.kept is None else slot.kept.reach(shared)
             if shared > keep:
                 best, keep = slot, shared
     return best, keep

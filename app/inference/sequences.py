@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from app.core.errors import AppError, BadInput
 from app.inference.measure import RequestFigures, StageFigures
 from backends.contract import Sampling
+from backends.kept import Kept
 
 MAX_UNREAD = 256  # tokens; then the sequence waits for its reader (SAFETY.md 5)
 UNREAD_S = 30.0  # and ends when the reader has taken nothing for so long
@@ -90,6 +91,7 @@ class Sequence:
     slot: int = -1
     due_from: int = field(init=False)  # tokens are sampled where a segment ends here or later
     entered: int = 0  # positions in the KV cache or on their way there
+    kept: Kept = field(default_factory=Kept)  # where its slot's state is kept, if it has one
     since: int = 0
     under_way: int = 0  # its micro-batches in the pipeline
     overtaken: int = 0

@@ -19,6 +19,7 @@ from app.inference.stage_client import StageClient
 from app.inference.step import Step
 from backends.contract import Segment
 from backends.frames import Frame
+from backends.kept import Kept
 
 MAX_WAITING = 64
 LIKELY = struct.Struct("<if")  # token id, natural log of its probability
@@ -34,6 +35,9 @@ class Shape:
     n_vocab: int
     chunk_rows: int = 64  # rows of a micro-batch; its stages were opened for as many at least
     max_waiting: int = MAX_WAITING
+    recurrent: bool = (
+        False  # slots are cut back to where their state was kept only (backends/kept.py)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +162,8 @@ class Work:
         """The step after this one, where all of it is known but the tokens: the same answers go on,
         and nobody else is there to join them. Then it counts as under way."""
         parts = carried.parts
+        if self._shape.recurrent:  # what it computes too much could not be taken back
+            return None
         if len(parts) != len(self._running) or not all(p.due and p.sequence.lasts for p in parts):
             return None
         self._number += 1
@@ -211,6 +217,7 @@ class Work:
             sequence = self._running[segment.slot]
             ids += sequence.tokens[segment.pos : segment.end]
             sequence.entered = segment.end
+            sequence.kept = sequence.kept.after(segment)
             sequence.since = self._number
             sequence.under_way += 1
             parts.append(Part(sequence, segment, segment.end >= sequence.due_from))
@@ -258,7 +265,8 @@ class Work:
         sequence = self._waiting.pop(admission.index)
         for earlier in self._waiting[: admission.index]:
             earlier.overtaken += 1
-        held = len(self._idle.pop(admission.slot).ids)
+        idle = self._idle.pop(admission.slot)
+        held, sequence.kept = len(idle.ids), (idle.kept or Kept()).cut_back(admission.keep)
         sequence.slot, sequence.entered, sequence.reused = (
             admission.slot,
             admission.keep,
@@ -295,8 +303,9 @@ class Work:
             self._to_empty.append(sequence)
         else:
             held = sequence.tokens[: sequence.entered]
+            kept = sequence.kept if self._shape.recurrent else None
             self._idle[sequence.slot] = Idle(
-                sequence.slot, self._number, sequence.conversation, held
+                sequence.slot, self._number, sequence.conversation, held, kept
             )
         self._door.set()
 

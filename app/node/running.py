@@ -206,7 +206,10 @@ class Running:
         start = time.monotonic()
         clients, text = await self._unless_stopped(self._opened(placing, stack))
         model, sizes = self.entry.model, self._sizes
-        shape = Shape(sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows)
+        shape = Shape(
+            sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows,
+            recurrent=model.later.recurrent,
+        )  # fmt: skip
         pipeline = await stack.enter_async_context(Pipeline(clients, shape))
         await self._unless_stopped(_prove(pipeline))
         self._seconds, self._fetched_bytes = time.monotonic() - start, placing.fetched.bytes

@@ -1,23 +1,15 @@
-"""States of recurrent layers, kept after prompts: they cannot be cut back by position as a KV cache can.
-
-A state is kept where a row of its own follows a longer segment: at the end of a prompt, before the answer.
-Whoever drives the stages can tell from the steps alone where that is (core/kept.py).
-"""
+"""States of recurrent layers, kept and put back (backends/kept.py says when)."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from backends.contract import KEPT_STATES, Segment, StageError
+from backends.contract import Segment, StageError
+from backends.kept import Kept
 
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    pos: int  # positions it has seen
-    data: ctypes.Array[ctypes.c_uint8]
+State = ctypes.Array[ctypes.c_uint8]
 
 
 class States:
@@ -25,45 +17,46 @@ class States:
 
     def __init__(self, llama: Any, context: Any) -> None:
         self._llama, self._context = llama, context
-        self._kept: dict[int, list[_State]] = {}
-        self._ends: dict[
-            int, tuple[int, bool]
-        ] = {}  # positions held, and whether a prompt ended there
+        self._flags = llama.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY  # not the KV cache
+        self._slots: dict[int, Kept] = {}
+        self._states: dict[tuple[int, int], State] = {}  # by slot and position
 
     def before(self, segments: Sequence[Segment]) -> None:
         """These are computed next: keep what could not be had again afterwards."""
         for segment in segments:
-            pos, of_prompt = self._ends.get(segment.slot, (0, False))
-            if of_prompt and segment.n_tokens == 1 and segment.pos == pos:
-                self._keep(segment.slot, pos)
-            self._ends[segment.slot] = (segment.end, segment.n_tokens > 1)
+            slot = self._slots.get(segment.slot, Kept())
+            if slot.keeps(segment):
+                self._states[segment.slot, slot.end] = self._read(segment.slot)
+            self._set(segment.slot, slot.after(segment))
 
     def cut_back(self, slot: int, keep: int) -> None:
         """Have the state after `keep` positions again. Raises StageError where it was not kept."""
-        held, _ = self._ends.get(slot, (0, False))
-        if keep >= held:
-            return
-        kept = [state for state in self._kept.get(slot, []) if state.pos <= keep]
-        self._kept[slot] = kept
-        self._ends[slot] = (keep, False)
-        if keep == 0:
-            return
-        if not kept or kept[-1].pos != keep:
+        held = self._slots.get(slot, Kept())
+        if held.reach(keep) != min(keep, held.end):
             raise StageError(f"slot {slot} has no state after position {keep}")
-        state, flags = kept[-1], self._llama.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
-        n_bytes = len(state.data)
+        if 0 < keep < held.end:
+            self._write(slot, self._states[slot, keep])
+        self._set(slot, held.cut_back(keep))
+
+    def _set(self, slot: int, kept: Kept) -> None:
+        self._slots[slot] = kept
+        for key in [key for key in self._states if key[0] == slot and key[1] not in kept.marks]:
+            del self._states[key]
+
+    def _read(self, slot: int) -> State:
+        n_bytes = self._llama.llama_state_seq_get_size_ext(self._context, slot, self._flags)
+        state: State = (ctypes.c_uint8 * n_bytes)()
+        got = self._llama.llama_state_seq_get_data_ext(
+            self._context, state, n_bytes, slot, self._flags
+        )
+        if got != n_bytes:
+            raise StageError(f"the state of slot {slot} cannot be kept")
+        return state
+
+    def _write(self, slot: int, state: State) -> None:
+        n_bytes = len(state)
         done = self._llama.llama_state_seq_set_data_ext(
-            self._context, state.data, n_bytes, slot, flags
+            self._context, state, n_bytes, slot, self._flags
         )
         if done != n_bytes:
             raise StageError(f"the state of slot {slot} cannot be put back")
-
-    def _keep(self, slot: int, pos: int) -> None:
-        flags = self._llama.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
-        n_bytes = self._llama.llama_state_seq_get_size_ext(self._context, slot, flags)
-        data = (ctypes.c_uint8 * n_bytes)()
-        got = self._llama.llama_state_seq_get_data_ext(self._context, data, n_bytes, slot, flags)
-        if got != n_bytes:
-            raise StageError(f"the state of slot {slot} cannot be kept")
-        kept = [state for state in self._kept.get(slot, []) if state.pos < pos]
-        self._kept[slot] = [*kept, _State(pos, data)][-KEPT_STATES:]

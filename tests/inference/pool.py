@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from app.inference.lend import Lender, Wanted
 from app.inference.links import close_run, lent_stage, open_run, own_stage
@@ -18,14 +19,14 @@ from app.inference.step import Run
 from app.inference.work import Shape
 from app.inference.worker import Worker
 from app.lan.channel import FrameChannel, MemoryChannel
-from backends.contract import GREEDY, Layers, Number, Role, Sampling, StageConfig
+from backends.contract import GREEDY, Layers, Number, Role, Sampling, StageConfig, Traits
 
 WIDTH, N_VOCAB, N_LAYERS = 8, 300, 8
 MANY = 1 << 40
 Wrap = Callable[[FrameChannel], FrameChannel]
 
 
-def shape(**changes: int) -> Shape:
+def shape(**changes: Any) -> Shape:
     return Shape(**{"slots": 4, "kv_cells": 4096, "context": 1024, "n_vocab": N_VOCAB, **changes})
 
 
@@ -58,7 +59,10 @@ def cuts(*sizes: int) -> list[tuple[Role, Layers]]:
 def fake(
     role: Role, layers: Layers, form: Shape, path: str = "fake:", width: int = WIDTH
 ) -> StageConfig:
-    return StageConfig("fake", path, "", role, layers, width, form.slots, form.kv_cells, 512, 1)
+    traits = Traits(recurrent=form.recurrent)
+    return StageConfig(
+        "fake", path, "", role, layers, width, form.slots, form.kv_cells, 512, 1, traits=traits
+    )
 
 
 @asynccontextmanager
