@@ -31,6 +31,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 FORMAT = 2  # of the stored entries; higher when Model or the families table changes
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of Windows
 
+Likely = tuple[tuple[tuple[int, float], ...], ...]
 Progress = Callable[[int, int], None]  # bytes done, bytes in all; may raise to stop
 
 
@@ -48,6 +49,7 @@ class Entry:
     tensors: dict[str, str]  # name -> SHA-256 in hex
     builtin: bool = False
     format: int = FORMAT
+    proof: Likely = ()  # what it says to a known question on one machine: app/inference/proof.py
 
     @property
     def name(self) -> str:
@@ -136,6 +138,13 @@ class Shelf:
         again = replace(again, builtin=entry.builtin)
         self._write(again)
         return again
+
+    def keep_proof(self, entry: Entry, proof: Likely) -> None:
+        """What a model said on one machine is what a split of it must say too."""
+        with self._lock:
+            now = _read(self._entry_path(entry.name))
+            if now is not None and now.model.id == entry.model.id and now.proof != proof:
+                self._write(replace(now, proof=proof))
 
     def header(self, entry: Entry) -> Header:
         """The header of a verified model's file."""

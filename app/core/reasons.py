@@ -291,6 +291,10 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "stage_bad_step": "{machine} was sent a step it cannot take ({cause}). "
     "Update the app on both machines.",
     "stage_failed": "{machine} failed to compute: {cause}. The next question loads the model again.",
+    "proof_unsteady": "{model} gave two answers to one question while it was checked, so it is not used. "
+    "A machine computes wrongly: load it without one machine after another to find which.",
+    "proof_differs": "{model} answers otherwise over these machines than on one alone, so it is not used. "
+    "Load it without one of them to find which computes wrongly.",
     "stage_lost": "{machine} stopped computing its layers. The next question loads the model again.",
     "stage_unreachable": "The connection to {machine} broke. "
     "Check that it is on and in the network. The next question loads the model again, without it if need be.",

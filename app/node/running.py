@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, aclosing, contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,7 +19,7 @@ from app.core.plan import Plan, PlannedStage
 from app.inference.chats import Answerer
 from app.inference.measure import StageFigures
 from app.inference.pipeline import Pipeline
-from app.inference.sequences import Request
+from app.inference.proof import Proof, prove
 from app.inference.stage_client import StageClient
 from app.inference.text import Text
 from app.inference.work import Shape
@@ -29,13 +29,12 @@ from app.node.ndjson import Progress
 from app.node.placing import Lenders, Placing, Sizes
 from app.node.snapshot import sentence
 from app.node.stoppable import unless
-from backends.contract import GREEDY, Layers
+from backends.contract import Layers
 
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 T = TypeVar("T")
-PROOF_TOKENS = 2  # a placement is ready when it has answered once, and not before
 BLAME_SECONDS = 5.0  # after a loss, for news of its true cause
 NEWS_SECONDS = 10.0  # within them its lenders have given back what it held, and said so
 
@@ -188,7 +187,7 @@ class Running:
         try:
             async with AsyncExitStack() as stack:
                 placing = Placing(self.entry, shelf, stages, lenders, self._sizes, stack, tell)
-                await self._open(placing, stack)
+                await self._open(placing, stack, shelf)
                 changed()
                 await self._until_over(changed)
         except AppError as error:
@@ -202,7 +201,7 @@ class Running:
             self.ended.set()
             changed()
 
-    async def _open(self, placing: Placing, stack: AsyncExitStack) -> None:
+    async def _open(self, placing: Placing, stack: AsyncExitStack, shelf: Shelf) -> None:
         start = time.monotonic()
         clients, text = await self._unless_stopped(self._opened(placing, stack))
         model, sizes = self.entry.model, self._sizes
@@ -211,7 +210,7 @@ class Running:
             recurrent=model.later.recurrent,
         )  # fmt: skip
         pipeline = await stack.enter_async_context(Pipeline(clients, shape))
-        await self._unless_stopped(_prove(pipeline))
+        await self._unless_stopped(self._prove(pipeline, shape, shelf))
         self._seconds, self._fetched_bytes = time.monotonic() - start, placing.fetched.bytes
         self._pipeline, self.answerer = pipeline, Answerer(text, pipeline)
         self._progress.clear()
@@ -224,6 +223,14 @@ class Running:
         text = await Text.open(self.entry.path)
         await stack.enter_async_context(text)
         return clients, text
+
+    async def _prove(self, pipeline: Pipeline, shape: Shape, shelf: Shelf) -> None:
+        """Ready only after a known answer; what it is, is known once the model ran on one machine."""
+        whole = len({stage.machine for stage in self._plan.stages}) == 1
+        known = Proof(self.entry.proof) if self.entry.proof and not whole else None
+        found = await prove(pipeline, shape, self.entry.name, known)
+        if whole:
+            await asyncio.to_thread(shelf.keep_proof, self.entry, found.steps)
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, or StageLost as soon as somebody stops the load."""
@@ -246,11 +253,3 @@ class Running:
         if not self._outcome.done():
             self._outcome.set_exception(error)
             self._outcome.exception()  # nobody may be waiting any more
-
-
-async def _prove(pipeline: Pipeline) -> None:
-    """Every stage has computed, and tokens come out. Raises StageLost."""
-    request = Request(ids=(0, 0, 0), sampling=GREEDY, max_tokens=PROOF_TOKENS)
-    async with aclosing(pipeline.generate(request)) as answer:
-        async for _ in answer:
-            pass

@@ -231,3 +231,13 @@ def test_a_broken_guide_hides_no_other(home: Home) -> None:
     (home.folder / "guide.gguf").write_bytes(b"broken")
     entry = home.add("m", layers=2)
     assert home.shelf.entries() == (entry,)
+
+
+def test_what_a_model_said_on_one_machine_is_kept_with_it(home: Home) -> None:
+    entry = home.add("m", layers=2)
+    said_then = (((3, -0.5), (3, -0.5)),)
+    home.shelf.keep_proof(entry, said_then)
+    assert home.shelf.get("m").proof == said_then
+    home.shelf.remove("m")
+    home.shelf.keep_proof(entry, said_then)  # it went meanwhile
+    assert home.shelf.entries() == ()

@@ -47,6 +47,7 @@ class Welcome(QWidget):
         ]  # fmt: skip
         self._stack = QStackedWidget()
         set_role(self._stack, "clear")
+        self._stack.setContentsMargins(0, 0, sizes.M, 0)  # room for the scroll bar of large text
         for step in self._steps:
             self._stack.addWidget(step)
             step.leave.connect(self.end)
