@@ -41,7 +41,8 @@ def serve(frames_in: int, frames_out: int) -> int:
     """Answer each frame before the next is read: one thread, and nothing beside the engine in it."""
     from backends.service import Service  # heavy: after the new start
 
-    service, waiting = Service(), Waiting(frames_in)
+    service = Service()
+    waiting = Waiting(frames_in, service.rehearse)
     try:
         with io.FileIO(frames_in) as pipe:
             for frame in frames(pipe, waiting):

@@ -84,8 +84,7 @@ class FakeStage:
 
     def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
         self._pretend(sum(segment.n_tokens for segment in batch.segments))
-        rows = self._embed(batch) if isinstance(batch, Tokens) else self._rows(batch)
-        rows = rows + np.float32(len(self._config.layers))
+        rows = self._given(batch) + np.float32(len(self._config.layers))
         for segment, part in _split(batch.segments, rows):
             self._remember(segment, part)
             self._kept[segment.slot] = self._kept[segment.slot].after(segment)
@@ -94,6 +93,10 @@ class FakeStage:
         asked = tuple(batch.segments[index] for index in due)
         scores = np.stack([self._score(s) for s in asked]) if asked else np.empty(0, VALUE)
         return Logits(asked, bytes_of(scores))
+
+    def place(self, batch: Tokens | Hidden) -> int:
+        """As the real engine's: how many rows a step has. Raises StageError for one that does not fit."""
+        return len(self._given(batch))
 
     def forget(self, slot: int, keep: int = 0) -> None:
         kept = self._kept[slot]
@@ -104,6 +107,9 @@ class FakeStage:
 
     def close(self) -> None:
         self._held = bytearray()
+
+    def _given(self, batch: Tokens | Hidden) -> Rows:
+        return self._embed(batch) if isinstance(batch, Tokens) else self._rows(batch)
 
     def _embed(self, batch: Tokens) -> Rows:
         ids = np.asarray(batch.ids, dtype=np.int64)

@@ -29,6 +29,10 @@ from backends.steps import Answers, Steps
 class Engine(Stage, Protocol):
     """A Stage as this worker's engines build it: the last run's sampler asks for two facts more."""
 
+    def place(self, batch: Tokens | Hidden) -> int:
+        """Put a step's rows where they are computed from, without computing. Returns their number."""
+        ...
+
     @property
     def n_vocab(self) -> int: ...
 
@@ -111,6 +115,11 @@ class Run:
         outputs = self._compute(frame)
         self._steps.computed(frame, outputs)
         return outputs
+
+    def rehearse(self, frame: Frame) -> None:
+        """What `step` does before the engine computes, with a step that was answered already."""
+        self._steps.admit(frame)
+        self._engine.place(self._batch(frame))
 
     def forget(self, frame: Frame) -> Answers:
         """Answer a FORGET. Raises as `step`."""

@@ -13,13 +13,14 @@ import msgspec
 
 from backends import orders, process
 from backends.contract import StageError
-from backends.frames import BadFrame, Frame, Kind, decode
+from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.runs import Run
 from backends.sampling import GrammarRefused
 from backends.template import TemplateFailed, render, tool_style
 from backends.text import Text, open_text, pieces
 
 SIGNS_OF_NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words
+REHEARSED_BYTES = 64 << 10  # steps of a few answers; a prompt's chunk takes long anyway
 ROOM_TO_LOAD = 1.1  # a node kills at the limit + 10 % (SAFETY.md 8)
 
 
@@ -29,6 +30,7 @@ class Service:
     def __init__(self) -> None:
         self._runs: dict[bytes, Run] = {}
         self._text: Text | None = None
+        self._last: Frame | None = None  # the last step that went well, to be rehearsed
 
     def answer(self, frame: Frame) -> Iterator[Frame]:
         """What to send back, in order. Raises BadFrame for a frame that no node of ours sends."""
@@ -42,6 +44,14 @@ class Service:
             case _:
                 raise BadFrame(f"{frame.kind.name} is an answer")
 
+    def rehearse(self) -> None:
+        """Do with the last step what is done before one is computed, for the next one to find all of it in the
+        processor's caches. Changes nothing that counts."""
+        if self._last is None or len(self._last.payload) > REHEARSED_BYTES:
+            return
+        step = decode(encode(self._last))
+        self._runs[step.pipeline].rehearse(step)
+
     def close(self) -> None:
         """Give all memory back."""
         for pipeline in list(self._runs):
@@ -50,11 +60,16 @@ class Service:
             self._text.close()
 
     def _move(self, frame: Frame) -> tuple[Frame, ...]:
+        self._last = None
         run = self._runs.get(frame.pipeline)
         if run is None:
             return (lost(frame, "stage_missing", "these layers are not loaded here"),)
         try:
-            return run.step(frame) if frame.kind is Kind.STEP else run.forget(frame)
+            if frame.kind is not Kind.STEP:
+                return run.forget(frame)
+            told = run.step(frame)
+            self._last = frame
+            return told
         except BadFrame as error:  # nothing has changed
             return (lost(frame, "stage_bad_step", str(error)),)
         except StageError as error:
@@ -76,7 +91,9 @@ class Service:
         if [s.slot for s in told[-1].segments] != [s.slot for s in frame.segments]:
             return (*told, lost(frame, "stage_bad_step", "tokens of other slots were sampled"))
         step = replace(frame, kind=Kind.STEP, payload=told[-1].payload)
-        return (*told, *self._move(step))
+        after = self._move(step)
+        self._last = self._last and before  # what comes next is a step of the last run again
+        return (*told, *after)
 
     def _give_up(self, frame: Frame, words: str) -> tuple[Frame, ...]:
         """A stage that failed may be half changed: it ends, and its host builds a new one."""
@@ -84,6 +101,7 @@ class Service:
         return (lost(frame, "stage_failed", words),)
 
     def _obey(self, frame: Frame) -> Iterator[Frame]:
+        self._last = None
         try:
             order = orders.decode_order(frame.payload)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -1,15 +1,17 @@
-"""How a worker waits for its next frame: awake for a moment after a step, asleep otherwise."""
+"""How a worker waits for its next frame: awake and ready for a moment after a step, asleep otherwise."""
 
 from __future__ import annotations
 
 import os
 import select
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 # While an answer is made, the next step comes soon. A processor that went to sleep meanwhile wakes late and
 # slow: virtual machines lost 5 ms of a token of 50 that way (README). Longer waits are not worth the power.
 AWAKE_S = 0.1
+READY_S = 0.001  # from one rehearsal to the next, while awake
 QUOTAS = {"": ("cpu.max", "max"), "cpu": ("cpu/cpu.cfs_quota_us", "-1")}  # how each says "no limit"
 
 
@@ -17,7 +19,10 @@ class Waiting:
     """Waits on one pipe. Always asleep where the system has no poll() for pipes (Windows), and where a control
     group counts this process's time: what is spent awake would be missing for the work."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, rehearse: Callable[[], None] = lambda: None) -> None:
+        """rehearse: goes the way of a frame as far as it can without one. Weights that streamed through the
+        processor's caches have driven its code out of them, and the next frame would wait for its return."""
+        self._rehearse = rehearse
         can = hasattr(select, "poll") and hasattr(os, "sched_yield") and not has_quota()
         self._poll = select.poll() if can else None
         if self._poll is not None:
@@ -32,7 +37,11 @@ class Waiting:
         """Return when there is something to read, or when it is time to fall asleep over it."""
         if self._poll is None:
             return
-        while time.monotonic() < self._awake_until and not self._poll.poll(0):
+        ready_until = 0.0
+        while (now := time.monotonic()) < self._awake_until and not self._poll.poll(0):
+            if now >= ready_until:
+                self._rehearse()
+                ready_until = now + READY_S
             os.sched_yield()  # whoever has work on this core goes first
 
 

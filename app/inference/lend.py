@@ -267,14 +267,16 @@ class Lender:
     async def _take(self, lent: Lent, channel: FrameChannel) -> None:
         """Frames from the host go to the worker as they are, once they are of the agreed shape."""
         worker = lent.carried()
+
+        def take(data: bytes) -> None:
+            self._count(n_rows=_check(data, lent.agreed), n_in=len(data))
+            if lent.overrun():
+                raise BadFrame("more frames than the agreed credit")
+            if worker.died is None:  # else the host is being told so
+                worker.send(data)
+
         try:
-            while True:
-                data = await channel.receive()
-                self._count(n_rows=_check(data, lent.agreed), n_in=len(data))
-                if lent.overrun():
-                    raise BadFrame("more frames than the agreed credit")
-                if worker.died is None:  # else the host is being told so
-                    worker.send(data)
+            await channel.deliver(take)
         except BadFrame as error:
             log.warning("a frame that breaks the agreement ends the link: %s", error)
         except (AppError, OSError):

@@ -71,11 +71,13 @@ class ChannelLink:
             await self._channel.send(frame)
 
     async def listen(self, stage: StageClient) -> None:
-        try:
-            while not self._given_up.is_set():
-                data = await self._channel.receive()
+        def received(data: bytes) -> None:
+            if not self._given_up.is_set():
                 stage.received(data)
                 self._last_done_at = time.monotonic()
+
+        try:
+            await self._channel.deliver(received)
         finally:
             await close_channel(self._channel)
 

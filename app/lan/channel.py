@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 import aiohttp
@@ -25,11 +26,16 @@ class FrameChannel(Protocol):
     async def receive(self) -> bytes:
         """The next frame. Raises Unreachable("channel_closed") when the channel has ended."""
 
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        """Give `to` each frame as it comes, in place of `receive`. Raises as that, or what `to` raised."""
+        while True:
+            to(await self.receive())
+
     async def close(self) -> None:
         """End it; both sides' calls then raise. Repeating is harmless."""
 
 
-class WebSocketChannel:
+class WebSocketChannel(FrameChannel):
     """Frames as binary WebSocket messages; either side of the connection."""
 
     def __init__(
@@ -69,7 +75,7 @@ class WebSocketChannel:
         return Unreachable("channel_closed", name=self._peer_name)
 
 
-class MemoryChannel:
+class MemoryChannel(FrameChannel):
     """One end of a channel inside one process; `MemoryChannel.pair()` makes both."""
 
     def __init__(self, sent: deque[bytes], received: deque[bytes], news: asyncio.Condition) -> None:

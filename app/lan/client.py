@@ -18,7 +18,8 @@ from app.core.errors import KINDS, AppError, Refused, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.membership import Member
 from app.lan.body import ANSWER_BYTES, TooLong, TooSlow, whole_body
-from app.lan.channel import MAX_FRAME_BYTES, FrameChannel, WebSocketChannel
+from app.lan.channel import FrameChannel, WebSocketChannel
+from app.lan.frame_stream import LEAVE, FrameStream
 from app.lan.messages import MAX_MESSAGE_BYTES, Refuse, understood
 from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
 from app.lan.sockets import Address, tune
@@ -70,6 +71,16 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
         super().__init__(reader, writer, protocol, response, *rest, **more)
         self._answer = response
 
+    async def leave(self, peer_name: str) -> FrameStream:
+        """Go on without WebSocket, once the other end has as well. Raises Unreachable."""
+        connection = self._answer.connection
+        if connection is None or connection.transport is None:
+            raise Unreachable("channel_closed", name=peer_name)
+        stream = FrameStream(connection.transport, peer_name, self)
+        await self.send_str(LEAVE)  # the last thing said by WebSocket
+        await stream.receive()  # the other end's first frame, an empty one
+        return stream
+
     def release(self) -> None:
         """End it without a goodbye. Repeating is harmless."""
         self._answer.close()
@@ -97,8 +108,13 @@ class PeerClient:
 
     async def open_data(self, pipeline: PipelineId) -> FrameChannel:
         """A new data connection. Raises Unreachable or Refused."""
-        link = await self._websocket(f"data/{pipeline.hex()}", MAX_FRAME_BYTES)
-        return WebSocketChannel(link, self.member.name)
+        link = await self._websocket(f"data/{pipeline.hex()}", MAX_MESSAGE_BYTES)
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                return await link.leave(self.member.name)
+        except (aiohttp.ClientError, OSError, Unreachable) as error:
+            link.release()
+            raise self._explained(error) from error
 
     async def open_probe(self) -> tuple[FrameChannel, str]:
         """A new connection for lan/probe.py, and our own address on it. Raises Unreachable or Refused."""
@@ -125,7 +141,7 @@ class PeerClient:
             websocket.release()
         await self._session.close()
 
-    async def _websocket(self, path: str, max_bytes: int) -> aiohttp.ClientWebSocketResponse:
+    async def _websocket(self, path: str, max_bytes: int) -> _WebSocket:
         try:
             async with asyncio.timeout(OPEN_SECONDS + CLOSE_SECONDS):
                 made = await self._session.ws_connect(

@@ -27,7 +27,8 @@ from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.membership import Member
 from app.core.operations import Role
 from app.lan.body import ANSWER_BYTES, MAX_MANIFEST_BYTES, TooSlow, pieces_of, whole_body
-from app.lan.channel import MAX_FRAME_BYTES, FrameChannel, WebSocketChannel
+from app.lan.channel import FrameChannel, WebSocketChannel
+from app.lan.frame_stream import LEAVE, FrameStream
 from app.lan.messages import MAX_MESSAGE_BYTES
 from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
 from app.lan.sockets import accepted, plain_host, tune
@@ -39,6 +40,7 @@ SWEEP_SECONDS = 1.0
 STRANGERS, STRANGERS_OF_ONE_ADDRESS = 64, 8
 CONNECTIONS_OF_ONE_MEMBER = 64
 CLOSE_SECONDS = 1.0
+LEAVE_SECONDS = 2.0
 
 FOR_ALL_ROLES = ("/control", f"/{PROBE_PATH}")  # the rest is for hosts
 
@@ -254,15 +256,24 @@ class Listener:
 
     async def _on_data(self, request: web.Request) -> web.StreamResponse:
         pipeline = pipeline_id(request.match_info["pipeline"])
-        link = _websocket(MAX_FRAME_BYTES)
+        link = _websocket(MAX_MESSAGE_BYTES)
         await link.prepare(request)
         member: Member = request[MEMBER]
         try:
-            await self._stages.data(member, pipeline, WebSocketChannel(link, member.name))
+            async with asyncio.timeout(LEAVE_SECONDS):
+                said = await link.receive()
+        except TimeoutError:
+            raise TooSlow from None
+        if said.data != LEAVE or request.transport is None:
+            raise ValueError("a data connection that begins otherwise")
+        stream = FrameStream(request.transport, member.name, link)
+        try:
+            await stream.send(b"")
+            await self._stages.data(member, pipeline, stream)
         except AppError as error:
             log.info("frames of %s ended: %s", member.name, error.reason.code)
         finally:
-            await _close(link)
+            await stream.close()
         return link
 
     async def _on_probe(self, request: web.Request) -> web.StreamResponse:

@@ -94,12 +94,7 @@ class LlamaStage:
 
     def _pass(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
         """One run through the layers; slots with cells of their own are neighbours, with as many rows each."""
-        segments = batch.segments
-        n_rows = self._batch.place(segments)
-        if isinstance(batch, Tokens):
-            self._feed_ids(batch.ids, n_rows)
-        else:
-            self._feed_rows(np.frombuffer(batch.rows, dtype=VALUE), n_rows)
+        segments, n_rows = batch.segments, self.place(batch)
         if self._boundary is None:
             return self._scores(segments, n_rows, due)
         rows = np.empty((n_rows, self._config.width), dtype=VALUE)
@@ -111,6 +106,15 @@ class LlamaStage:
                 self._boundary.search()
                 self._decode()
         return Hidden(segments, bytes_of(rows))
+
+    def place(self, batch: Tokens | Hidden) -> int:
+        """Put a step's rows where llama.cpp reads them; returns how many. Raises StageError."""
+        n_rows = self._batch.place(batch.segments)
+        if isinstance(batch, Tokens):
+            self._feed_ids(batch.ids, n_rows)
+        else:
+            self._feed_rows(np.frombuffer(batch.rows, dtype=VALUE), n_rows)
+        return n_rows
 
     def forget(self, slot: int, keep: int = 0) -> None:
         if self._states is not None:

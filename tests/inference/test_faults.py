@@ -155,8 +155,10 @@ class Twisted:
     async def send(self, frame: bytes) -> None:
         await self._inner.send(frame)
 
-    async def receive(self) -> bytes:
-        data = await self._inner.receive()
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        await self._inner.deliver(lambda data: to(self._twisted(data)))
+
+    def _twisted(self, data: bytes) -> bytes:
         self._count += 1
         return self._twist(decode(data)) if self._count == 3 else data
 
@@ -199,13 +201,12 @@ async def test_what_comes_late_or_twice_changes_nothing() -> None:
     class Echo(Twisted):
         """Says everything twice."""
 
-        again: bytes | None = None
+        async def deliver(self, to: Callable[[bytes], None]) -> None:
+            def twice(data: bytes) -> None:
+                to(data)
+                to(data)
 
-        async def receive(self) -> bytes:
-            self.again, data = None, self.again
-            if data is None:
-                data = self.again = await self._inner.receive()
-            return data
+            await self._inner.deliver(twice)
 
     async with pool(2, 4, 2) as plain:
         expected, _ = await answer(plain.pipeline, request("hello", 20))

@@ -325,7 +325,7 @@ async def test_a_full_queue_says_when_to_try_again() -> None:
 
 
 async def test_a_slow_reader_stops_only_its_own_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.inference.work.UNREAD_S", 0.6)
+    monkeypatch.setattr("app.inference.work.UNREAD_S", 3.0)
     async with pool(2, 4, 2) as built:
         async with aclosing(built.pipeline.generate(request("x", 900))) as stream:
             await anext(stream)
@@ -337,7 +337,7 @@ async def test_a_slow_reader_stops_only_its_own_sequence(monkeypatch: pytest.Mon
                 await anext(stream)
             await asyncio.sleep(0.1)
             assert built.pipeline.figures()[0].steps == steps + 50
-            await asyncio.sleep(1.2)
+            await asyncio.sleep(3.5)
             with pytest.raises(Busy) as told:
                 await read_on(stream)
         assert told.value.reason.code == "reader_slow"

@@ -219,12 +219,27 @@ async def test_messages_have_limits(nodes: Nodes) -> None:
     await until(lambda: attic.network.links and den.network.links)
 
 
-async def test_text_on_a_data_channel_ends_it(nodes: Nodes) -> None:
+@pytest.mark.parametrize("said", ["text", b"frames"])
+async def test_a_data_channel_begins_in_one_way_only(nodes: Nodes, said: str | bytes) -> None:
     den, attic = await nodes.paired("den", "attic")
-    channel = await attic.network.link(den.network.id).open_data(PIPELINE)
-    await channel._socket.send_str("text")  # type: ignore[attr-defined]
-    with pytest.raises(Unreachable):
-        await channel.receive()
+    client = client_of(den, attic)
+    socket = await client._websocket(f"data/{PIPELINE.hex()}", 1000)
+    await (socket.send_str(said) if isinstance(said, str) else socket.send_bytes(said))
+    assert (await socket.receive()).type in (aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR)
+    await client.close()
+
+
+async def test_a_data_channel_that_never_begins_is_ended(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "LEAVE_SECONDS", 0.1)
+    den, attic = await nodes.paired("den", "attic")
+    client = client_of(den, attic)
+    socket = await client._websocket(f"data/{PIPELINE.hex()}", 1000)
+    async with asyncio.timeout(2):
+        await socket.receive()
+    assert socket.closed
+    await client.close()
 
 
 @pytest.mark.parametrize("path", ["/", "/control/x", "/stage/xyz", "/data/" + "0" * 31, "/../etc"])
