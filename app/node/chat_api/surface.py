@@ -14,10 +14,13 @@ from app.machine.api_keys import ApiKeys
 from app.machine.settings import ApiChoice
 from app.node import requests as asked
 from app.node.chat_api.answering import Answering
+from app.node.chat_api.anthropic_routes import AnthropicRoutes
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.first_words import FirstWords
 from app.node.chat_api.gate import Gate
+from app.node.chat_api.ollama_routes import OllamaRoutes
 from app.node.chat_api.openai_routes import OpenAiRoutes
+from app.node.chat_api.own_routes import OwnRoutes
 from app.node.guard import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
@@ -144,5 +147,12 @@ class ChatApi:
             self._words.heard,
         )
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[gate.check])
-        app.add_routes(OpenAiRoutes(self.answering, self._node.shop.models.listed).routes())
+        answering, listed = self.answering, self._node.shop.models.listed
+        for part in (
+            OpenAiRoutes(answering, listed),
+            AnthropicRoutes(answering),
+            OllamaRoutes(answering, listed),
+            OwnRoutes(self._node, answering, self.figures),
+        ):
+            app.add_routes(part.routes())
         return app

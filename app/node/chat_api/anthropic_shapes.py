@@ -1,0 +1,248 @@
+"""What Anthropic's Messages API is asked with -> a Wish, and pieces -> what it says. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from app.core.errors import BadInput
+from app.node.chat_api.openai_shapes import Count, Fraction, Name, Stop, TopK, assistant, given
+from app.node.chat_api.wish import (
+    MAX_SEED,
+    MOST_STOPS,
+    MOST_TOOLS,
+    USUAL,
+    Called,
+    Ended,
+    Json,
+    Piece,
+    Said,
+    Tool,
+    Whole,
+    Wish,
+    text_of,
+)
+
+REASONS = {"stop": "end_turn", "length": "max_tokens", "calls": "tool_use"}
+
+
+class Message(msgspec.Struct, frozen=True):
+    role: str
+    content: str | list[Json]
+
+
+class ToolGiven(msgspec.Struct, frozen=True):
+    name: Name
+    description: Annotated[str, Meta(max_length=1 << 16)] | None = None
+    input_schema: Json | None = None
+    type: str | None = None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    type: str = "auto"
+    name: str | None = None
+    disable_parallel_tool_use: bool | None = None
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    user_id: Annotated[str, Meta(max_length=1000)] | None = None
+
+
+class Format(msgspec.Struct, frozen=True):
+    schema: Json
+    type: Literal["json_schema"] = "json_schema"
+
+
+class OutputConfig(msgspec.Struct, frozen=True):
+    format: Format | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    messages: Annotated[list[Message], Meta(min_length=1, max_length=4096)]
+    model: str = ""
+    max_tokens: Count = None  # needed for an answer, and not to count tokens
+    system: str | list[Json] | None = None
+    stop_sequences: Annotated[list[Stop], Meta(max_length=MOST_STOPS)] | None = None
+    stream: bool | None = None
+    temperature: Fraction = None
+    top_p: Fraction = None
+    top_k: TopK = None
+    tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
+    tool_choice: Choice | None = None
+    metadata: Metadata | None = None
+    output_config: OutputConfig | None = None
+
+    def wish(self, chance: int) -> Wish:
+        """Raises BadInput."""
+        messages: list[Json] = []
+        if system := text_of(self.system):
+            messages.append({"role": "system", "content": system})
+        for message in self.messages:
+            messages += _messages(message)
+        choice = self.tool_choice or Choice()
+        must = {"auto": None, "none": None, "any": "", "tool": choice.name}
+        if choice.type not in must or (choice.type == "tool" and not choice.name):
+            raise BadInput(
+                "bad_request",
+                why="tool_choice is auto, any, none, or tool with its name",
+                field="tool_choice",
+            )
+        tools = tuple(map(_tool, self.tools or ()))
+        sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p, top_k=self.top_k)
+        return Wish(
+            model=self.model,
+            messages=tuple(messages),
+            sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
+            max_tokens=self.max_tokens,
+            stop=tuple(filter(None, self.stop_sequences or ())),
+            schema=self.output_config.format.schema
+            if self.output_config and self.output_config.format
+            else None,
+            tools=() if choice.type == "none" else tools,
+            must_call=must[choice.type],
+            many_calls=not choice.disable_parallel_tool_use,
+            user=(self.metadata and self.metadata.user_id) or "",
+        )
+
+
+def _tool(one: ToolGiven) -> Tool:
+    if one.type not in (None, "custom"):
+        raise BadInput("api_unsupported", what=f"the tool {str(one.type)[:40]}")
+    return Tool(one.name, one.description or "", one.input_schema or {})
+
+
+def _messages(message: Message) -> list[Json]:
+    """One message of theirs is several of a chat template where it holds results of tools."""
+    if message.role not in ("user", "assistant"):
+        raise BadInput("bad_request", why="a role is user or assistant", field="messages")
+    if isinstance(message.content, str):
+        return [{"role": message.role, "content": message.content}]
+    blocks = [
+        block
+        for block in message.content
+        if block.get("type") not in ("thinking", "redacted_thinking")
+    ]
+    if message.role == "assistant":
+        calls = [block for block in blocks if block.get("type") == "tool_use"]
+        text = text_of([block for block in blocks if block not in calls])
+        if not calls:
+            return [{"role": "assistant", "content": text}]
+        return [assistant(text, [_used(call) for call in calls])]
+    found: list[Json] = []
+    for block in blocks:
+        if block.get("type") == "tool_result":
+            content, of = text_of(block.get("content")), str(block.get("tool_use_id", ""))
+            found.append({"role": "tool", "content": content, "tool_call_id": of})
+    texts = [block for block in blocks if block.get("type") != "tool_result"]
+    return [*found, {"role": "user", "content": text_of(texts)}] if texts or not found else found
+
+
+def _used(block: Json) -> tuple[str, str, str]:
+    arguments = msgspec.json.encode(block.get("input") or {}).decode()
+    return str(block.get("id", "")), str(block.get("name", "")), arguments
+
+
+@dataclass(slots=True)
+class Answer:
+    """One message, as it comes."""
+
+    id: str
+    model: str
+    whole: Whole = field(default_factory=Whole)
+    n_blocks: int = 0
+    open: bool = False  # a block of text has begun and not ended
+
+    def message(self) -> Json:
+        """The whole message."""
+        content: list[Json] = [{"type": "text", "text": self.whole.text}] if self.whole.text else []
+        content += [
+            {
+                "type": "tool_use",
+                "id": call.id,
+                "name": call.name,
+                "input": msgspec.json.decode(call.arguments),
+            }
+            for call in self.whole.calls
+        ]
+        return self._frame(content) | self._reason() | {"usage": _usage(self.whole.ended)}
+
+    def begin(self) -> list[tuple[str, Json]]:
+        """How much was read is told at the end: it is not known yet."""
+        usage = {"input_tokens": 0, "output_tokens": 0}
+        message = self._frame([]) | {"stop_reason": None, "stop_sequence": None, "usage": usage}
+        return [("message_start", {"message": message})]
+
+    def events(self, piece: Piece) -> list[tuple[str, Json]]:
+        """What a stream says of a piece: name and data of each event."""
+        self.whole.add(piece)
+        match piece:
+            case Said(text=text):
+                delta = {"type": "text_delta", "text": text}
+                return [
+                    *self._opened(),
+                    ("content_block_delta", {"index": self.n_blocks - 1, "delta": delta}),
+                ]
+            case Called():
+                return [*self._closed(), *self._call(piece)]
+            case Ended():
+                end = {"delta": self._reason(), "usage": _usage(piece)}
+                return [*self._closed(), ("message_delta", end), ("message_stop", {})]
+
+    def _frame(self, content: list[Json]) -> Json:
+        return {
+            "id": self.id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": content,
+        }
+
+    def _reason(self) -> Json:
+        end = self.whole.ended
+        reason = (
+            "stop_sequence"
+            if end.stop is not None and end.reason == "stop"
+            else REASONS[end.reason]
+        )
+        return {
+            "stop_reason": reason,
+            "stop_sequence": end.stop if reason == "stop_sequence" else None,
+        }
+
+    def _opened(self) -> list[tuple[str, Json]]:
+        if self.open:
+            return []
+        self.open = True
+        return [self._block({"type": "text", "text": ""})]
+
+    def _closed(self) -> list[tuple[str, Json]]:
+        was, self.open = self.open, False
+        return [("content_block_stop", {"index": self.n_blocks - 1})] if was else []
+
+    def _call(self, call: Called) -> list[tuple[str, Json]]:
+        begin = self._block({"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
+        at = {"index": self.n_blocks - 1}
+        delta = {"type": "input_json_delta", "partial_json": call.arguments}
+        return [begin, ("content_block_delta", at | {"delta": delta}), ("content_block_stop", at)]
+
+    def _block(self, what: Json) -> tuple[str, Json]:
+        self.n_blocks += 1
+        return "content_block_start", {"index": self.n_blocks - 1, "content_block": what}
+
+
+def _usage(end: Ended) -> Json:
+    return {
+        "input_tokens": end.prompt_tokens - end.reused_tokens,
+        "cache_read_input_tokens": end.reused_tokens,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": end.answer_tokens,
+    }
+
+
+def check_answerable(asked: Asked) -> None:
+    """An answer needs its length. Raises BadInput."""
+    if asked.max_tokens is None:
+        raise BadInput("bad_request", why="max_tokens is missing", field="max_tokens")

@@ -1,0 +1,229 @@
+"""What Ollama's API is asked with -> a Wish, and pieces -> what it says, one JSON object a line. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from app.core.errors import BadInput
+from app.node.chat_api.openai_shapes import (
+    Fraction,
+    Name,
+    Stops,
+    Temperature,
+    ToolGiven,
+    TopK,
+    assistant,
+    given,
+    stops,
+)
+from app.node.chat_api.wish import (
+    MAX_SEED,
+    MOST_TOOLS,
+    USUAL,
+    Called,
+    Ended,
+    Json,
+    Piece,
+    Said,
+    Tool,
+    Whole,
+    Wish,
+)
+from backends.contract import Sampling
+
+NANOSECONDS = 1e9
+Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
+
+
+class Options(msgspec.Struct, frozen=True):
+    """Those that mean something here; the others are ignored, as Ollama does."""
+
+    temperature: Temperature = None
+    top_k: TopK = None
+    top_p: Fraction = None
+    min_p: Fraction = None
+    repeat_penalty: Annotated[float, Meta(ge=0.01, le=10)] | None = None
+    repeat_last_n: Annotated[int, Meta(ge=-1, le=1 << 20)] | None = None
+    presence_penalty: Penalty = None
+    frequency_penalty: Penalty = None
+    seed: Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)] | None = None
+    num_predict: Annotated[int, Meta(ge=-2, le=1 << 31)] | None = None
+    stop: Stops = None
+
+    def sampling(self, chance: int) -> Sampling:
+        values = given(
+            USUAL, temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, min_p=self.min_p,
+            repeat_penalty=self.repeat_penalty, repeat_last_n=self.repeat_last_n,
+            presence_penalty=self.presence_penalty, frequency_penalty=self.frequency_penalty,
+        )  # fmt: skip
+        return replace(values, seed=(chance if self.seed is None else self.seed) % (MAX_SEED + 1))
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Below zero: as many as there is room for."""
+        wanted = self.num_predict
+        return None if wanted is None else (1 << 31 if wanted < 0 else max(1, wanted))
+
+
+class CalledFunction(msgspec.Struct, frozen=True):
+    name: Name
+    arguments: Json = {}
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    function: CalledFunction
+
+
+class Message(msgspec.Struct, frozen=True):
+    role: str
+    content: str | None = None
+    images: list[str] | None = None
+    tool_calls: list[ToolCall] | None = None
+    tool_name: str | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What both have."""
+
+    model: str = ""
+    stream: bool | None = None
+    options: Options | None = None
+    format: str | Json | None = None
+
+    def common(self, chance: int) -> Wish:
+        options = self.options or Options()
+        return Wish(
+            model=self.model,
+            sampling=options.sampling(chance),
+            max_tokens=options.max_tokens,
+            stop=stops(options.stop),
+            schema=_schema(self.format),
+        )
+
+
+class ChatAsked(Asked, frozen=True, kw_only=True):
+    messages: Annotated[list[Message], Meta(max_length=4096)] = []
+    tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
+
+    def wish(self, chance: int) -> Wish:
+        """Raises BadInput."""
+        tools = tuple(
+            Tool(one.function.name, one.function.description or "", one.function.parameters or {})
+            for one in self.tools or ()
+        )
+        if not self.messages:
+            raise BadInput("bad_request", why="there are no messages", field="messages")
+        return replace(
+            self.common(chance), messages=tuple(map(_message, self.messages)), tools=tools
+        )
+
+
+class GenerateAsked(Asked, frozen=True, kw_only=True):
+    prompt: str = ""
+    system: str | None = None
+    suffix: str | None = None
+    template: str | None = None
+    raw: bool | None = None
+    images: list[str] | None = None
+    context: list[int] | None = None
+
+    def wish(self, chance: int) -> Wish:
+        """Raises BadInput."""
+        for name in ("suffix", "template", "images", "context"):
+            if getattr(self, name):
+                raise BadInput("api_unsupported", what=name)
+        if not self.prompt:
+            raise BadInput("bad_request", why="there is no prompt", field="prompt")
+        if self.raw:
+            return replace(self.common(chance), prompt=self.prompt)
+        messages: list[Json] = [{"role": "system", "content": self.system}] if self.system else []
+        messages.append({"role": "user", "content": self.prompt})
+        return replace(self.common(chance), messages=tuple(messages))
+
+
+def _schema(given: str | Json | None) -> object:
+    match given:
+        case None | "":
+            return None
+        case "json":
+            return {"type": "object"}
+        case dict():
+            return given
+    raise BadInput("bad_request", why="format is json or a JSON schema", field="format")
+
+
+def _message(message: Message) -> Json:
+    if message.images:
+        raise BadInput("api_content_unsupported", kind="images")
+    text = message.content or ""
+    match message.role:
+        case "system" | "user":
+            return {"role": message.role, "content": text}
+        case "assistant" if message.tool_calls:
+            calls = [
+                ("", call.function.name, msgspec.json.encode(call.function.arguments).decode())
+                for call in message.tool_calls
+            ]
+            return assistant(text, calls)
+        case "assistant":
+            return {"role": "assistant", "content": text}
+        case "tool":
+            return {"role": "tool", "content": text, "name": message.tool_name or ""}
+    raise BadInput("bad_request", why=f"there is no role {message.role[:40]}", field="messages")
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer, as it comes."""
+
+    model: str
+    chat: bool
+    whole: Whole = field(default_factory=Whole)
+
+    def line(self, piece: Piece, now: float, took_s: float) -> Json:
+        """What a stream says of a piece."""
+        self.whole.add(piece)
+        match piece:
+            case Said(text=text):
+                return self._frame(text, [], now) | {"done": False}
+            case Called():
+                return self._frame("", [piece], now) | {"done": False}
+            case Ended():
+                return self._frame("", [], now) | self._end(took_s)
+
+    def object(self, now: float, took_s: float) -> Json:
+        """The whole answer."""
+        return self._frame(self.whole.text, self.whole.calls, now) | self._end(took_s)
+
+    def _frame(self, text: str, calls: list[Called], now: float) -> Json:
+        moment = datetime.fromtimestamp(now, UTC).isoformat().replace("+00:00", "Z")
+        frame: Json = {"model": self.model, "created_at": moment}
+        if not self.chat:
+            return frame | {"response": text}
+        message: Json = {"role": "assistant", "content": text}
+        if calls:
+            message["tool_calls"] = [
+                {"function": {"name": call.name, "arguments": msgspec.json.decode(call.arguments)}}
+                for call in calls
+            ]
+        return frame | {"message": message}
+
+    def _end(self, took_s: float) -> Json:
+        end = self.whole.ended
+        read_s = max(0.0, end.ttft_s)
+        wrote_s = (end.answer_tokens - 1) / end.decode_tok_s if end.decode_tok_s else 0.0
+        return {
+            "done": True,
+            "done_reason": "length" if end.reason == "length" else "stop",
+            "total_duration": round(took_s * NANOSECONDS),
+            "load_duration": 0,
+            "prompt_eval_count": end.prompt_tokens,
+            "prompt_eval_duration": round(read_s * NANOSECONDS),
+            "eval_count": end.answer_tokens,
+            "eval_duration": round(wrote_s * NANOSECONDS),
+        }

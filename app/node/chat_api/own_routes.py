@@ -1,0 +1,82 @@
+"""Routes of our own: figures for Prometheus, and the description of all routes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from app.node.chat_api.answering import Answering
+from app.node.chat_api.figures import CONTENT_TYPE, Figures, Lines
+
+if TYPE_CHECKING:
+    from app.node.hosting import Hosting
+    from app.node.node import Node
+
+
+class OwnRoutes:
+    """What belongs to no API of others."""
+
+    def __init__(self, node: Node, answering: Answering, figures: Figures) -> None:
+        self._node, self._answering, self._figures = node, answering, figures
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/metrics", self.metrics)]
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        hosting, queue = self._node.hosting, self._answering.queue
+        answers = hosting.answers()
+        gauges: dict[str, tuple[str, str, Lines]] = {
+            "poolhouse_queue_waiting": (
+                "gauge",
+                "Answers that wait for a turn.",
+                [({}, queue.n_waiting)],
+            ),
+            "poolhouse_queue_running": (
+                "gauge",
+                "Answers of programs that are made.",
+                [({}, queue.n_running)],
+            ),
+            "poolhouse_answers_running": (
+                "gauge",
+                "All answers that are made.",
+                [({}, answers["running"])],
+            ),
+            "poolhouse_model_loaded": ("gauge", "1 for the model that answers.", _loaded(hosting)),
+            **_stages(hosting),
+        }
+        text = self._figures.text(gauges)
+        return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _loaded(hosting: Hosting) -> Lines:
+    return [({"model": hosting.running.entry.name}, 1)] if hosting.running else []
+
+
+def _stages(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:
+    """Since the model was loaded: each machine's compute and wait, and the bytes to it and from it."""
+    running = hosting.running
+    pairs = list(zip(running.planned_stages, running.figures(), strict=False)) if running else []
+
+    def lines(*fields: str) -> Lines:
+        return [
+            ({"machine": stage.name, "layers": f"{stage.layers.first}-{stage.layers.last}"}
+             | ({"direction": field.removeprefix("bytes_")} if len(fields) > 1 else {}),
+             getattr(figures, field))
+            for stage, figures in pairs for field in fields
+        ]  # fmt: skip
+
+    return {
+        "poolhouse_stage_busy_seconds_total": ("counter", "Computing, by stage.", lines("busy_s")),
+        "poolhouse_stage_wait_seconds_total": (
+            "counter",
+            "Waiting for a turn, by stage.",
+            lines("wait_s"),
+        ),
+        "poolhouse_stage_steps_total": ("counter", "Steps, by stage.", lines("steps")),
+        "poolhouse_link_bytes_total": (
+            "counter",
+            "To and from each stage.",
+            lines("bytes_out", "bytes_in"),
+        ),
+    }

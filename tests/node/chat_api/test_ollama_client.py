@@ -1,0 +1,126 @@
+"""Ollama's own Python client against a real node with the Guide."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ollama
+import pytest
+
+from tests.node.chat_api.conftest import Open
+
+Json = dict[str, Any]
+HELLO = [{"role": "user", "content": "Hello. Who are you?"}]
+GREEDY = {"temperature": 0, "num_predict": 12}
+
+
+@pytest.fixture(scope="module")
+def client(api: Open) -> Iterator[Any]:
+    with ollama.Client(host=api.base, headers={"Authorization": f"Bearer {api.key}"}) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def plain(client: Any) -> str:
+    return str(chat(client).message.content)
+
+
+def chat(client: Any, **changes: Any) -> Any:
+    return client.chat(**{"model": "guide", "messages": HELLO, "options": GREEDY} | changes)
+
+
+CHATS: dict[str, tuple[Json, Callable[[Any, str], bool]]] = {
+    "greedy twice is the same": ({}, lambda a, p: a.message.content == p),
+    "its figures": (
+        {},
+        lambda a, _: (a.done, a.done_reason, a.eval_count) == (True, "length", 12)
+        and a.total_duration > 0 and a.prompt_eval_count > 8,
+    ),
+    "latest": ({"model": "guide:latest"}, lambda a, _: a.model == "guide"),
+    "the end": ({"options": {"temperature": 0, "num_predict": -1}}, lambda a, _: a.done_reason == "stop"),
+    "a stop": (
+        {"options": GREEDY | {"stop": [" Guide"]}}, lambda a, p: a.message.content == p.split(" Guide")[0] != p,
+    ),
+    "a schema": (
+        {"format": {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]},
+         "options": {"num_predict": 60}},
+        lambda a, _: isinstance(json.loads(a.message.content)["a"], bool),
+    ),
+    "options it does not know": (
+        {"options": GREEDY | {"num_ctx": 99, "mirostat": 0}}, lambda a, p: a.message.content == p,
+    ),
+    "kept alive": ({"keep_alive": "5m"}, lambda a, p: a.message.content == p),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CHATS)
+def test_a_chat(client: Any, plain: str, case: str) -> None:
+    changes, holds = CHATS[case]
+    answer = chat(client, **changes)
+    assert holds(answer, plain), answer
+
+
+def test_streams_say_what_the_whole_says(client: Any, plain: str) -> None:
+    parts = list(chat(client, stream=True))
+    assert "".join(part.message.content for part in parts) == plain
+    assert [part.done for part in parts] == [False] * (len(parts) - 1) + [True]
+    whole = client.generate(model="guide", prompt=HELLO[0]["content"], options=GREEDY)
+    assert whole.response == plain
+    parts = list(
+        client.generate(model="guide", prompt=HELLO[0]["content"], options=GREEDY, stream=True)
+    )
+    assert "".join(part.response for part in parts) == plain
+    raw = client.generate(model="guide", prompt="Once", raw=True, options=GREEDY)
+    assert raw.prompt_eval_count < whole.prompt_eval_count
+
+
+def test_the_models(client: Any) -> None:
+    (model,) = client.list().models
+    assert (model.model, model.details.family, model.details.format) == ("guide", "llama", "gguf")
+    assert model.size > 1e6
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [({"model": "llama9"}, 404), ({"messages": []}, 400), ({"format": {"type": "yaml"}}, 400),
+     ({"options": {"temperature": -4}}, 400),
+     ({"tools": [{"type": "function", "function": {"name": "f"}}]}, 400)],
+)  # fmt: skip
+def test_a_refusal_is_the_clients_own_error(client: Any, changes: Json, status: int) -> None:
+    with pytest.raises(ollama.ResponseError) as refused:
+        chat(client, **changes)
+    assert refused.value.status_code == status
+    assert refused.value.error.endswith(".")
+
+
+@pytest.mark.parametrize("name", ["suffix", "template"])
+def test_what_is_not_supported_is_said(client: Any, name: str) -> None:
+    with pytest.raises(ollama.ResponseError):
+        client.generate(model="guide", prompt="x", **{name: "{{ 1 }}"})
+
+
+def test_it_opens_without_a_key_only_where_the_owner_allows_it(api: Open, plain: str) -> None:
+    with ollama.Client(host=api.base) as keyless:
+        _try_without_key(api, keyless, plain)
+
+
+def _try_without_key(api: Open, keyless: Any, plain: str) -> None:
+    with pytest.raises(ollama.ResponseError) as refused:
+        keyless.list()
+    assert refused.value.status_code == 401
+    api.control("POST", "/api", {"ollama_open": True})
+    try:
+        assert chat(keyless).message.content == plain
+        import openai  # only Ollama's part is open
+
+        with (
+            openai.OpenAI(api_key="x", base_url=f"{api.base}/v1", max_retries=0) as other,
+            pytest.raises(openai.AuthenticationError),
+        ):
+            other.models.list()
+    finally:
+        api.control("POST", "/api", {"ollama_open": False})
+    with pytest.raises(ollama.ResponseError):
+        keyless.list()
