@@ -38,6 +38,7 @@ class Shape:
     quant: str = "F16"  # also F32, Q8_0, Q4_0, Q4_K, and Q4_K_M: Q4_K with some Q6_K
     tied: bool = False
     seed: int = 0
+    template: str = TEMPLATE
     architecture: str = "llama"  # or one with the same tensors, such as qwen2
 
     @property
@@ -52,7 +53,7 @@ def llama(path: Path, shape: Shape | None = None, **changes: Any) -> Path:
         raise ValueError(f"a byte-level vocabulary needs {MIN_VOCAB} tokens")
     writer = gguf.GGUFWriter(str(path), shape.architecture)
     _describe(writer, shape)
-    vocabulary(writer, shape.vocab)
+    vocabulary(writer, shape.vocab, shape.template)
     chance = np.random.default_rng(shape.seed)
     for name, rows, columns, quant in _matrices(shape):
         _add(writer, name, quant, _matrix(chance, rows, columns, quant))
@@ -82,7 +83,7 @@ def _describe(writer: gguf.GGUFWriter, shape: Shape) -> None:
         writer.add_file_type(MIXES[shape.quant])
 
 
-def vocabulary(writer: gguf.GGUFWriter, n_vocab: int) -> None:
+def vocabulary(writer: gguf.GGUFWriter, n_vocab: int, template: str = TEMPLATE) -> None:
     """Bytes, control tokens and a few merges, in the style of GPT-2."""
     letters = [chr(code) for code in _byte_letters()]
     tokens, kinds = [*CONTROL, *letters], [gguf.TokenType.CONTROL] * FIRST_BYTE
@@ -101,7 +102,7 @@ def vocabulary(writer: gguf.GGUFWriter, n_vocab: int) -> None:
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(1)
     writer.add_add_bos_token(True)
-    writer.add_chat_template(TEMPLATE)
+    writer.add_chat_template(template)
 
 
 def _byte_letters() -> list[int]:

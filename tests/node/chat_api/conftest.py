@@ -20,6 +20,7 @@ class Open:
     node: TestNode
     port: int
     key: str
+    model: str = "guide"
 
     @property
     def base(self) -> str:

@@ -1,0 +1,79 @@
+"""Every snippet of docs/api.md does what the page says, against a real node."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.node.chat_api.conftest import Open
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "api.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def snippets(language: str) -> list[str]:
+    return [text for kind, text in BLOCK.findall(PAGE.read_text("utf-8")) if kind == language]
+
+
+def ours(text: str, api: Open) -> str:
+    """With the address and the key of this test."""
+    assert "47114" in text
+    assert "ph-YOUR-KEY" in text
+    return text.replace("47114", str(api.port)).replace("ph-YOUR-KEY", api.key)
+
+
+def test_the_page_has_what_is_tried_here() -> None:
+    assert len(snippets("python")) == 5
+    assert len(snippets("sh")) == 2
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_snippet_of_python(api: Open, number: int) -> None:
+    text = ours(snippets("python")[number], api)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+async def test_the_snippet_of_curl(api: Open) -> None:
+    words = shlex.split(ours(snippets("sh")[1], api).replace("\\\n", " "))
+    assert words[0] == "curl"
+    headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
+    body = words[words.index("-d") + 1]
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.post(words[1], data=body.encode()) as answer,
+    ):
+        assert answer.status == 200
+        assert json.loads(await answer.text())["choices"][0]["message"]["content"]
+
+
+def test_the_commands_are_there(api: Open) -> None:
+    for line in snippets("sh")[0].splitlines():
+        words = line.split("#")[0].split()
+        assert words[:2] == ["poolhouse", "api"]
+        assert api.node.run("api", words[2], "--help").returncode == 0
+
+
+async def test_every_route_of_the_page_is_one(http: aiohttp.ClientSession) -> None:
+    table = [
+        line for line in PAGE.read_text("utf-8").splitlines() if re.match(r"\| `(GET|POST) ", line)
+    ]
+    routes = [
+        route
+        for line in table
+        for route in re.findall(r"/(?:v1|api|metrics)[\w/]*", line.split("|")[1])
+    ]
+    assert len(routes) >= 10
+    for route in routes:
+        async with http.get(route) as got:
+            assert got.status in (200, 405), route

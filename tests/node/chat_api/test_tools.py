@@ -1,0 +1,158 @@
+"""Tools, with tiny random models whose chat templates know them: forced by grammar, told to the model, in every API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from tests import tiny
+from tests.node.chat_api.conftest import Open, free_port
+from tests.node.pool import node
+
+Json = dict[str, Any]
+HERMES = (
+    "{% if tools %}{% for t in tools %}<tools>{{ t | tojson }}</tools>{% endfor %}{% endif %}"
+    "{% for m in messages %}<|im_start|>{{ m.role }} {{ m.content }}"
+    "{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant {% endif %}"
+)
+LLAMA3 = HERMES.replace("<tool_call>", "<|python_tag|>").replace("</tool_call>", "")
+MISTRAL = HERMES.replace("<tool_call>", "[TOOL_CALLS]").replace("</tool_call>", "")
+SCHEMA = {
+    "type": "object",
+    "properties": {"zone": {"enum": ["UTC", "CET"]}, "exact": {"type": "boolean"}},
+    "required": ["zone", "exact"],
+}
+USER = {"role": "user", "content": "What time is it?"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("hermes", HERMES), ("llama3", LLAMA3), ("mistral", MISTRAL)],
+    ids=lambda p: p[0],
+)
+def tooled(
+    request: pytest.FixtureRequest, house: Open, tmp_path_factory: pytest.TempPathFactory
+) -> Open:
+    """The API with a model of this family on the shelf; asking for it loads it."""
+    name, template = request.param
+    path = tiny.llama(
+        tmp_path_factory.mktemp(name) / f"{name}.gguf", layers=2, vocab=300, template=template
+    )
+    house.node.run("import", str(path), "--name", name)
+    return Open(house.node, house.port, house.key, model=name)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
+    with node(tmp_path_factory.mktemp("tools"), "den") as one:
+        made = Open(one, 0, "")
+        told = made.control("POST", "/api", {"on": True, "port": free_port(), "may_load": True})
+        (key,) = made.control("GET", "/api/keys")["keys"]
+        yield Open(one, told["listens_at"], key["key"])
+
+
+def tool(name: str) -> Json:
+    return {
+        "type": "function",
+        "function": {"name": name, "description": "x", "parameters": SCHEMA},
+    }
+
+
+def right(arguments: Json) -> bool:
+    return arguments["zone"] in ("UTC", "CET") and isinstance(arguments["exact"], bool)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_openai_calls_what_is_forced(tooled: Open, stream: bool) -> None:
+    with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
+        asked: Json = {
+            "model": tooled.model, "messages": [USER], "max_tokens": 400, "tools": [tool("clock"), tool("other")],
+            "tool_choice": {"type": "function", "function": {"name": "clock"}}, "parallel_tool_calls": False,
+        }  # fmt: skip
+        if stream:
+            chunks = [
+                chunk.choices[0] for chunk in client.chat.completions.create(**asked, stream=True)
+            ]
+            calls = [call for chunk in chunks for call in chunk.delta.tool_calls or ()]
+            reason = chunks[-1].finish_reason
+        else:
+            choice = client.chat.completions.create(**asked).choices[0]
+            calls, reason = choice.message.tool_calls, choice.finish_reason
+            assert choice.message.content is None
+        (call,) = calls
+        assert (call.function.name, reason, call.id[:5]) == ("clock", "tool_calls", "call_")
+        assert right(json.loads(call.function.arguments))
+        told = {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": "clock", "arguments": call.function.arguments},
+        }
+        later = [USER, {"role": "assistant", "content": None, "tool_calls": [told]},
+                 {"role": "tool", "tool_call_id": call.id, "content": "noon"}]  # fmt: skip
+        after = client.chat.completions.create(
+            model=tooled.model,
+            messages=later,
+            tools=[tool("clock")],
+            tool_choice="auto",
+            max_tokens=5,
+        )
+        assert after.usage.prompt_tokens > 100  # the tool and the call are in the prompt
+
+
+def test_any_tool_may_be_called_and_several_at_once(tooled: Open) -> None:
+    with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
+        choice = client.chat.completions.create(
+            model=tooled.model, messages=[USER], max_tokens=700, tools=[tool("clock"), tool("other")],
+            tool_choice="required", seed=1,
+        ).choices[0]  # fmt: skip
+    assert 1 <= len(choice.message.tool_calls) <= 8
+    assert {call.function.name for call in choice.message.tool_calls} <= {"clock", "other"}
+    assert len({call.id for call in choice.message.tool_calls}) == len(choice.message.tool_calls)
+
+
+def test_a_tool_that_is_not_there_cannot_be_forced(tooled: Open) -> None:
+    with (
+        openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client,
+        pytest.raises(openai.BadRequestError, match="no tool called nothing"),
+    ):
+        client.chat.completions.create(
+            model=tooled.model, messages=[USER], tools=[tool("clock")],
+            tool_choice={"type": "function", "function": {"name": "nothing"}},
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_anthropic_calls_what_is_forced(tooled: Open, stream: bool) -> None:
+    asked: Json = {
+        "model": tooled.model, "messages": [USER], "max_tokens": 400,
+        "tools": [{"name": "clock", "description": "x", "input_schema": SCHEMA}],
+        "tool_choice": {"type": "tool", "name": "clock", "disable_parallel_tool_use": True},
+    }  # fmt: skip
+    with anthropic.Anthropic(api_key=tooled.key, base_url=tooled.base, max_retries=0) as client:
+        if stream:
+            with client.messages.stream(**asked) as events:
+                answer = events.get_final_message()
+        else:
+            answer = client.messages.create(**asked)
+    (used,) = answer.content
+    assert (used.type, used.name, answer.stop_reason) == ("tool_use", "clock", "tool_use")
+    assert right(used.input)
+
+
+def test_a_model_is_swapped_only_where_that_is_allowed(tooled: Open) -> None:
+    tooled.control("POST", "/api", {"may_load": False})
+    try:
+        with openai.OpenAI(
+            api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0
+        ) as client:
+            assert tooled.model in [model.id for model in client.models.list()]
+            with pytest.raises(openai.NotFoundError, match="guide is not loaded"):
+                client.chat.completions.create(model="guide", messages=[USER])
+    finally:
+        tooled.control("POST", "/api", {"may_load": True})
