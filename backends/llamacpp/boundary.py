@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Container
 
 from backends.contract import StageError
 from backends.llamacpp import binding
@@ -29,19 +28,21 @@ class Boundary:
         self._named = _Named(self._name, self._name_of)
         self._known: set[int] = set()  # addresses the node has had
         self._wanted: Container[int] = self._named
-        self._rows: Rows | None = None
+        self._rows: Rows | None = None  # kept alive while llama.cpp may write to it
+        self._goal = (0, 0)  # their address, and bytes
         self.reached = False
         self.callback = binding.load().ggml_backend_sched_eval_callback(self._on_node)
 
-    @contextmanager
-    def into(self, rows: Rows) -> Iterator[None]:
-        """The output of the step computed inside goes to `rows`. Raises StageError when none came."""
-        self._rows, self.reached = rows, False
-        yield
+    def expect(self, rows: Rows) -> None:
+        """The output of the step computed from now on goes to `rows`."""
+        self._rows, self._goal, self.reached = rows, (rows.ctypes.data, rows.nbytes), False
+
+    def came(self) -> None:
+        """It is computed. Raises StageError when nothing came."""
         self._rows = None
         if not self.reached:
             raise StageError(
-                f"the model's graph has no {self._name.decode()} of {rows.nbytes} bytes"
+                f"the model's graph has no {self._name.decode()} of {self._goal[1]} bytes"
             )
         if not self._by_name:
             self._wanted = self._known
@@ -56,9 +57,9 @@ class Boundary:
         if self._name_of(tensor) != self._name:
             return True  # another node lies now where it lay: go on
         self._known.add(tensor)
-        rows = self._rows
-        if rows is not None and self._n_bytes(tensor) == rows.nbytes:
-            self._get(tensor, rows.ctypes.data, 0, rows.nbytes)
+        address, n_bytes = self._goal
+        if self._rows is not None and self._n_bytes(tensor) == n_bytes:
+            self._get(tensor, address, 0, n_bytes)
             self.reached = True
         return False  # what follows are norm and head
 

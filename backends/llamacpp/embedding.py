@@ -38,29 +38,38 @@ class Embedding:
         if place.shape[0] != width or len(place.shape) != 2:
             raise StageError(f"{path} has an embedding of {place.shape}, not of width {width}")
         block, block_bytes = gguf.GGML_QUANT_SIZES[self._type]
-        row_bytes, self.n_rows = width // block * block_bytes, place.shape[1]
+        row_bytes = self._row_bytes = width // block * block_bytes
+        self.n_rows = place.shape[1]
         self._width, self._unpack = width, native(self._type)
         if place.start + row_bytes * self.n_rows > len(self._data):
             raise StageError(f"{path} ends within its embedding")
         self._rows: NDArray[np.uint8] = np.frombuffer(
             self._data, np.uint8, row_bytes * self.n_rows, place.start
         ).reshape(self.n_rows, row_bytes)
+        self._start: int = self._rows.ctypes.data
 
     def rows(self, ids: NDArray[np.int32]) -> Rows:
         """Float32 [len(ids), width]. Raises StageError for an id without a row."""
-        if len(ids) and not 0 <= ids.min() <= ids.max() < self.n_rows:
+        wanted: list[int] = ids.tolist()
+        if not all(0 <= token < self.n_rows for token in wanted):
             raise StageError(f"token ids beyond the {self.n_rows} of the vocabulary")
-        raw = self._rows[ids]
+        if self._unpack is None:
+            return self._plain(self._rows[ids])
+        values = np.empty((len(wanted), self._width), dtype=np.float32)
+        start, row_bytes = values.ctypes.data, 4 * self._width
+        for row, token in enumerate(wanted):
+            source = self._start + token * self._row_bytes
+            self._unpack(source, start + row * row_bytes, self._width)
+        return values
+
+    def _plain(self, raw: NDArray[np.uint8]) -> Rows:
+        """Rows of a type that ggml has no function of its own for."""
         match self._type:
             case gguf.GGMLQuantizationType.F32:
                 return raw.view(np.float32)
             case gguf.GGMLQuantizationType.F16:
                 return raw.view(np.float16).astype(np.float32)
-        if self._unpack is None:
-            return unpacked(raw, self._type)
-        values = np.empty((len(ids), self._width), dtype=np.float32)
-        self._unpack(raw.ctypes.data, values.ctypes.data, values.size)
-        return values
+        return unpacked(raw, self._type)
 
 
 def unpacked(raw: NDArray[np.uint8], kind: gguf.GGMLQuantizationType) -> Rows:

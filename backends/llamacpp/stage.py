@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ class LlamaStage:
         self._context: Any = None
         self._vocabulary: Any = None
         self._embedding: Embedding | None = None
+        self._scores_at, self._view = (0, 0), memoryview(b"")
         if config.batch_rows > config.kv_cells:
             raise StageError(f"{config.kv_cells} cells cannot hold a step of {config.batch_rows}")
         self._llama = binding.load()
@@ -99,12 +102,13 @@ class LlamaStage:
             return self._scores(segments, n_rows, due)
         rows = np.empty((n_rows, self._config.width), dtype=VALUE)
         self._batch.flag_all(n_rows)
-        with self._boundary.into(rows):
+        self._boundary.expect(rows)
+        self._decode()
+        if not self._boundary.reached:  # the graph was built anew, elsewhere in memory
+            self._take_back(segments)
+            self._boundary.search()
             self._decode()
-            if not self._boundary.reached:  # the graph was built anew, elsewhere in memory
-                self._take_back(segments)
-                self._boundary.search()
-                self._decode()
+        self._boundary.came()
         return Hidden(segments, bytes_of(rows))
 
     def place(self, batch: Tokens | Hidden) -> int:
@@ -150,15 +154,22 @@ class LlamaStage:
         self._batch.hidden(rows if scale == 1.0 else rows * np.float32(scale))
 
     def _scores(self, segments: tuple[Segment, ...], n_rows: int, due: Sequence[int]) -> Logits:
-        ends = np.cumsum([segment.n_tokens for segment in segments])
-        self._batch.flag(n_rows, [int(ends[index]) - 1 for index in due])
+        ends = list(accumulate(segment.n_tokens for segment in segments))
+        self._batch.flag(n_rows, [ends[index] - 1 for index in due])
         self._decode()
         asked = tuple(segments[index] for index in due)
         if not asked:
             return Logits(asked, memoryview(b""))
         start = self._llama.llama_get_logits(self._context)
-        scores = np.ctypeslib.as_array(start, shape=(len(asked) * self.n_vocab,))
-        return Logits(asked, bytes_of(scores))
+        return Logits(asked, self._seen(ctypes.addressof(start.contents), len(asked)))
+
+    def _seen(self, address: int, n_rows: int) -> memoryview:
+        """The scores there, without a copy. They mostly lie where they lay: a view is made once."""
+        if (address, n_rows) != self._scores_at:
+            count = n_rows * self.n_vocab
+            self._view = memoryview((ctypes.c_float * count).from_address(address)).cast("B")
+            self._scores_at = (address, n_rows)
+        return self._view
 
     def _decode(self) -> None:
         code = self._llama.llama_decode(self._context, self._batch.struct)
