@@ -112,7 +112,7 @@ def test_every_sentence_is_one_that_can_be_said() -> None:
     for code, sentence in SENTENCES.items():
         spoken = said(Reason(code, dict.fromkeys(places(sentence), 7)))
         assert sentence.startswith("{") or spoken[0].isupper(), code
-        assert sentence.endswith("}") or spoken.endswith((".", "?", "!")), code
+        assert sentence.endswith("}") or spoken.endswith((".", "?", "!", "…")), code
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,14 @@ from app.core.api_reasons import API_SENTENCES
 from app.core.download_reasons import DOWNLOAD_SENTENCES
 from app.core.errors import AppError, Fact, Reason
 from app.core.journal_reasons import JOURNAL_SENTENCES
+from app.core.recovery_reasons import RECOVERY_SENTENCES
 from app.core.window_reasons import WINDOW_SENTENCES
 
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 
-ELSEWHERE = WINDOW_SENTENCES | JOURNAL_SENTENCES | DOWNLOAD_SENTENCES | API_SENTENCES
+ELSEWHERE = (
+    WINDOW_SENTENCES | JOURNAL_SENTENCES | DOWNLOAD_SENTENCES | API_SENTENCES | RECOVERY_SENTENCES
+)
 SENTENCES: dict[str, str] = ELSEWHERE | {
     # model files
     "file_is_folder": "{path} is a folder. Give the path of one GGUF file in it.",
@@ -287,22 +290,22 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "grammar_refused": "The form asked for the answer cannot be used: {cause}.",
     "template_failed": "The chat template of this model cannot be used: {cause}. "
     "Ask without a chat template, or use another file of the model.",
-    "stage_missing": "{machine} does not hold these layers any more. The next question loads the model again.",
+    "stage_missing": "{machine} does not hold these layers any more.",
     "stage_bad_step": "{machine} was sent a step it cannot take ({cause}). "
     "Update the app on both machines.",
-    "stage_failed": "{machine} failed to compute: {cause}. The next question loads the model again.",
+    "stage_failed": "{machine} failed to compute: {cause}.",
     "proof_unsteady": "{model} gave two answers to one question while it was checked, so it is not used. "
     "A machine computes wrongly: load it without one machine after another to find which.",
     "proof_differs": "{model} answers otherwise over these machines than on one alone, so it is not used. "
     "Load it without one of them to find which computes wrongly.",
-    "stage_lost": "{machine} stopped computing its layers. The next question loads the model again.",
+    "stage_lost": "{machine} stopped computing its layers.",
     "stage_unreachable": "The connection to {machine} broke. "
-    "Check that it is on and in the network. The next question loads the model again, without it if need be.",
+    "Check that it is on and in the network.",
     "stage_silent": "{machine} did not answer for {seconds} s. "
-    "Check that it is awake and in the network. The next question loads the model again, without it if need be.",
+    "Check that it is awake and in the network.",
     "stage_garbled": "{machine} answered what makes no sense ({cause}). "
     "Update the app on both machines.",
-    "stage_out_of_step": "{machine} has lost its place in this conversation. The next question loads the model again.",
+    "stage_out_of_step": "{machine} has lost its place in this conversation.",
     "pipeline_closed": "The model was unloaded while it answered.",
     "pipeline_fault": "A fault in the app ended the answer. Load the model again; "
     "the details are in the log.",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.core.errors import BadInput
+from app.core.recovery import Notice, Recovered
 from app.inference.detokenizer import Detokenizer, StopFinder
 from app.inference.measure import StageFigures
 from app.inference.pipeline import Pipeline
@@ -59,6 +60,7 @@ class Summary:
     finish_reason: str  # "stop" or "length"
     stop: str | None  # the stop string that ended it, if one did
     stages: tuple[StageFigures, ...]
+    recoveries: tuple[Recovered, ...] = ()
 
 
 class Answerer:
@@ -68,8 +70,8 @@ class Answerer:
         self._text = text
         self._pipeline = pipeline
 
-    async def answer(self, question: Question) -> AsyncGenerator[Delta | Summary, None]:
-        """Yield Deltas and one Summary. Closing it cancels: use contextlib.aclosing.
+    async def answer(self, question: Question) -> AsyncGenerator[Delta | Notice | Summary, None]:
+        """Yield Deltas, Notices when a stage was lost, and one Summary. Closing it cancels: use contextlib.aclosing.
 
         Raises BadInput, Busy or StageLost; Deltas yielded before are right.
         """
@@ -83,6 +85,9 @@ class Answerer:
                 if isinstance(item, Finish):
                     finish = item
                     break
+                if isinstance(item, Notice):
+                    yield item
+                    continue
                 ids.append(item.id)
                 parts.append(reader.texts.popleft())
                 likely = tuple((self._piece(token), log) for token, log in item.likely)
@@ -176,4 +181,5 @@ def _summary(text: str, ids: list[int], finish: Finish, stop: str | None) -> Sum
         finish_reason=finish.reason,
         stop=stop,
         stages=figures.stages,
+        recoveries=figures.recoveries,
     )

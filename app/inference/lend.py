@@ -7,12 +7,13 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
-from app.inference.links import close_channel, open_run
+from app.inference.channel_link import close_channel
+from app.inference.links import open_run
 from app.inference.measure import Deadlines
 from app.inference.stage_client import CREDIT, FrameChannel
 from app.inference.step import Run
@@ -23,7 +24,7 @@ from backends.frames import MAX_FRAME, Agreed, BadFrame, Frame, Kind, check_step
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 0.5
+LOOK_S = 0.25
 ORPHAN_COMPUTE_S = 10.0  # work for a host that is gone (SAFETY.md 6)
 KEEP_S = 600.0  # layers and KV cache wait for a host's return
 PROCESS_BYTES = 128 << 20  # the interpreter and the engine's code, beside what was promised
@@ -114,6 +115,7 @@ class Lender:
         self._deadlines = deadlines or Deadlines()
         self.on_ended: Callable[[bytes], None] = lambda _: None  # a run's memory was given back
         self.passed = Passed()
+        self._n_answered = 0
         self._open: dict[bytes, Lent] = {}
         self._group = asyncio.TaskGroup()
         self._watching: asyncio.Task[None] | None = None
@@ -190,6 +192,33 @@ class Lender:
         lent.left_at, lent.opened = time.monotonic(), opened
         return opened
 
+    async def renew(self, pipeline: bytes, epoch: int) -> orders.Opened:
+        """The same run with a new epoch, and nothing in its KV cache: its host plays everything again.
+
+        Raises Refused when it is not open here, or StageLost.
+        """
+        lent = self._open.get(pipeline)
+        if lent is None or lent.opened is None or lent.carried().died is not None:
+            raise Refused("lend_not_open")
+        run = replace(lent.wanted.run, epoch=epoch)
+        wanted = lent.wanted = replace(lent.wanted, run=run)
+        worker = lent.carried()
+        lent.opened = await open_run(
+            worker, run, wanted.context, wanted.config, wanted.needed_bytes
+        )
+        return lent.opened
+
+    def work(self) -> tuple[int, float]:
+        """Steps answered since the start, and for how many seconds a step is being computed now."""
+        now = time.monotonic()
+        workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
+        busy = [
+            now - worker.busy_since
+            for worker in workers
+            if worker.busy_since is not None and not worker.stands_still_s(now)
+        ]
+        return self._n_answered, max(busy, default=0.0)
+
     def _admit(self, wanted: Wanted) -> Lent:
         """Promise the memory, without a wait in between: who asks next finds it taken."""
         run = wanted.run
@@ -225,13 +254,13 @@ class Lender:
         if lent is None or lent.opened is None:
             raise Refused("lend_not_open")
         worker = lent.carried()
-        if lent.channel is not None:
-            await close_channel(lent.channel)
-        lent.channel, lent.answers = channel, asyncio.Queue()
+        before, lent.channel, lent.answers = lent.channel, channel, asyncio.Queue()
         if worker.died is not None:
             lent.answers.put_nowait(worker.died)
         try:
             async with asyncio.TaskGroup() as group:
+                if before is not None:  # it may have stalled: nobody waits for its goodbye
+                    group.create_task(close_channel(before), name="close a replaced channel")
                 back = group.create_task(self._send_back(lent, channel), name="answers to a host")
                 await self._take(lent, channel)
                 back.cancel()
@@ -288,13 +317,15 @@ class Lender:
 
     async def _send_back(self, lent: Lent, channel: FrameChannel) -> None:
         """What the worker answers goes to the host as it is; its death becomes a LOST frame."""
+        answers = lent.answers
         try:
             while True:
-                answer = await lent.answers.get()
+                answer = await answers.get()
                 if isinstance(answer, StageLost):
                     await channel.send(_lost(lent.wanted.run, self.machine, answer))
                     await asyncio.sleep(LINGER_S)
                     break
+                self._n_answered += 1
                 self._count(n_out=len(answer))
                 await channel.send(answer)
         except (AppError, OSError):
@@ -323,6 +354,8 @@ class Lender:
         if used > allowed:
             return Reason("worker_grew", {"used_bytes": used, "allowed_bytes": allowed})
         busy_s = now - worker.busy_since if worker.busy_since is not None else 0.0
+        if worker.stands_still_s(now) > self._deadlines.still_s:
+            return Reason("worker_hung", {"worker": worker.name, "seconds": round(busy_s, 1)})
         if busy_s > self._deadlines.of_worker(worker.slowest_s):
             return Reason("worker_hung", {"worker": worker.name, "seconds": round(busy_s, 1)})
         if lent.channel is None:

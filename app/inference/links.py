@@ -1,12 +1,9 @@
-"""The two ways to a stage: the pipe of a worker of one's own, and a channel to a lender."""
+"""The ways to a stage: the pipe of a worker of one's own here, the channel to a lender in channel_link.py."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import time
-
-from app.core.errors import AppError, StageLost
+from app.core.errors import StageLost
+from app.inference.channel_link import ChannelLink, Peer
 from app.inference.explain import refused
 from app.inference.measure import Deadlines
 from app.inference.stage_client import FrameChannel, StageClient
@@ -15,7 +12,6 @@ from app.inference.worker import ORDER_S, Worker
 from backends import orders
 from backends.contract import StageConfig
 
-CLOSE_S = 2.0  # a polite end of a channel
 OPEN_S = 300.0  # loading reads the file once: 10 GB from a slow disk
 
 
@@ -25,11 +21,13 @@ class PipeLink:
     def __init__(self, worker: Worker, pipeline: bytes) -> None:
         self.worker = worker
         self._pipeline = pipeline
+        self._stage: StageClient | None = None
 
     async def send(self, frame: bytes) -> None:
         self.worker.send(frame)
 
     async def listen(self, stage: StageClient) -> None:
+        self._stage = stage
         self.worker.route(self._pipeline, stage)
         raise await self.worker.wait_dead()
 
@@ -39,6 +37,9 @@ class PipeLink:
 
     def last_done_at(self) -> float:
         return self.worker.last_done_at
+
+    def overdue(self, stage: StageClient, seconds: float) -> bool:
+        return False  # a pipe does not break: it is the worker, and its time is running
 
     def silence(self, machine: str, seconds: float) -> StageLost:
         return StageLost("worker_hung", worker=self.worker.name, seconds=seconds)
@@ -54,55 +55,8 @@ class PipeLink:
             self.worker.tell(order, self._begun)
 
     async def close(self) -> None:
-        self.worker.unroute(self._pipeline)
-
-
-class ChannelLink:
-    """To a run on another machine."""
-
-    def __init__(self, channel: FrameChannel) -> None:
-        self._channel = channel
-        self._sending = asyncio.Lock()  # a channel has one sender at a time; this keeps their order
-        self._last_done_at = time.monotonic()
-        self._given_up = asyncio.Event()
-
-    async def send(self, frame: bytes) -> None:
-        async with self._sending:
-            await self._channel.send(frame)
-
-    async def listen(self, stage: StageClient) -> None:
-        def received(data: bytes) -> None:
-            if not self._given_up.is_set():
-                stage.received(data)
-                self._last_done_at = time.monotonic()
-
-        try:
-            await self._channel.deliver(received)
-        finally:
-            await close_channel(self._channel)
-
-    def last_done_at(self) -> float:
-        return self._last_done_at
-
-    def silence(self, machine: str, seconds: float) -> StageLost:
-        return StageLost("stage_silent", machine=machine, seconds=seconds)
-
-    def give_up(self, why: StageLost) -> None:
-        self._given_up.set()
-
-    async def begin(self, order: orders.Begin) -> None:
-        raise AssertionError("the last run stays on the host")
-
-    async def close(self) -> None:
-        self._given_up.set()
-        await close_channel(self._channel)
-
-
-async def close_channel(channel: FrameChannel) -> None:
-    """Close it, without waiting long for a peer that may be gone."""
-    with contextlib.suppress(AppError, OSError):
-        async with asyncio.timeout(CLOSE_S):
-            await channel.close()
+        if self._stage is not None:
+            self.worker.unroute(self._pipeline, self._stage)
 
 
 async def open_run(
@@ -136,7 +90,11 @@ def own_stage(
 
 
 def lent_stage(
-    channel: FrameChannel, run: Run, name: str, *, deadlines: Deadlines | None = None
-) -> StageClient:
-    """A run on another machine, whose name stands in what the user reads."""
-    return StageClient(run, ChannelLink(channel), name, deadlines=deadlines)
+    channel: FrameChannel, run: Run, name: str, *, deadlines: Deadlines | None = None,
+    peer: Peer | None = None,
+) -> StageClient:  # fmt: skip
+    """A run on another machine, whose name stands in what the user reads.
+
+    peer: how to reach that machine when the channel breaks; without it, it is lost then.
+    """
+    return StageClient(run, ChannelLink(channel, peer), name, deadlines=deadlines)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.core.recovery import Recovered
+
 FORGET_SLOW = (
     0.995  # a slow step counts this much less with each later one: about the 99th percentile
 )
@@ -41,7 +43,8 @@ class RequestFigures:
     queued_s: float  # until it had a slot
     ttft_s: float  # from the request to its first token
     decode_tok_s: float  # after the first token; 0 for answers of one token
-    stages: tuple[StageFigures, ...]
+    stages: tuple[StageFigures, ...]  # since it was last recovered, if it was
+    recoveries: tuple[Recovered, ...] = ()
 
 
 @dataclass(slots=True)
@@ -80,6 +83,8 @@ class Deadlines:
     decode_most_s: float = 10.0
     prefill_least_s: float = 10.0
     first_s: float = 60.0  # the first step may read all weights from a slow disk
+    still_s: float = 4.25  # of a worker that the system has stopped
+    dead_s: float = 4.75  # nothing is given up before: what stood still for 4 s goes on
 
     def of_step(self, meter: StageMeter, n_rows: int, prefill: bool) -> float:
         """Limit of one step, from what this stage was seen to need."""

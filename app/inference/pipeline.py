@@ -6,12 +6,15 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from app.core.errors import StageLost
+from app.core.recovery import Loss, Notice, doubted, eased
 from app.core.schedule import Limits
 from app.inference.measure import StageFigures
+from app.inference.recovering import Rebuilder, recovered
 from app.inference.sequences import Finish, Request, Token
 from app.inference.stage_client import StageClient
 from app.inference.step import Step
@@ -21,6 +24,19 @@ from app.inference.work import Carried, Shape, Work
 log = logging.getLogger(__name__)
 
 WATCH_S = 0.25  # how often deadlines are looked at
+STOOD_STILL_S = 1.0  # a look that comes so late: this machine slept, not the others
+GONE = frozenset(
+    {
+        "stage_unreachable",
+        "stage_silent",
+        "stage_missing",
+        "stage_garbled",
+        "stage_out_of_step",
+        "lend_stopped",
+        "lend_taken_back",
+    }
+)
+HOLD_S = 2.0  # for what is under way, before stages are changed on purpose
 
 
 def _share_turns(stages: Sequence[StageClient]) -> None:
@@ -34,32 +50,30 @@ def _share_turns(stages: Sequence[StageClient]) -> None:
 class Pipeline:
     """The stages of one placement, in order: the host's first run, lenders, the host's last run; or one whole.
 
-    `async with` it; then `generate` as many answers at once as wanted. When a stage is lost, all of them
-    end with StageLost, and so does every later one. The stages' workers belong to whoever made them.
+    `async with` it; then `generate` as many answers at once as wanted. When a stage is lost, `rebuilder`
+    places the model anew, and every answer goes on where it was. Without one, or when nothing can be
+    done, all of them end with StageLost, and so does every later one. The stages' workers belong to
+    whoever made them.
     """
 
-    def __init__(self, stages: Sequence[StageClient], shape: Shape) -> None:
-        machines = len({stage.machine for stage in stages})
-        limits = Limits(shape.slots, shape.kv_cells, shape.context, machines, shape.chunk_rows)
-        self._stages = tuple(stages)
-        _share_turns(self._stages)
-        self._lanes = limits.micro_batches
-        self._work = Work(shape, limits, self.figures)
+    def __init__(
+        self, stages: Sequence[StageClient], shape: Shape, rebuilder: Rebuilder | None = None
+    ) -> None:
+        self._stages, self._shape, self._rebuilder = tuple(stages), shape, rebuilder
+        self._work = Work(shape, self._limits(), self.figures)
         self._group = asyncio.TaskGroup()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._rounds: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
+        self._broken: asyncio.Future[Loss] | None = None  # why the present round ends
         self.lost: StageLost | None = None  # why it ended
+        self.news: Notice | None = None  # while something is mended: what everybody was told last
+        self.on_news: Callable[[], None] = lambda: None
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
-        for stage in self._stages:
-            stage.on_lost = self._end
-            stage.on_likely = self._work.heard_likely
-            self._start(f"listen to {stage.name}", stage.listen)
-        for number in range(self._lanes):
-            self._start(f"lane {number}", self._lane)
-        self._start("slots", lambda: self._work.attend(self._stages))
-        self._start("deadlines", self._watch)
+        self._rounds = self._group.create_task(
+            self._walled("rounds", self._go_round), name="rounds"
+        )
         return self
 
     async def __aexit__(
@@ -69,20 +83,23 @@ class Pipeline:
         trace: TracebackType | None,
     ) -> None:
         self._end(StageLost("pipeline_closed"))
-        for task in self._tasks:
-            task.cancel()
+        if self._rounds is not None:
+            self._rounds.cancel()
         for stage in self._stages:
             await stage.close()
         await self._group.__aexit__(None, None, None)
 
-    async def generate(self, request: Request) -> AsyncGenerator[Token | Finish, None]:
+    async def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
         """Yield tokens, then one Finish. Closing it at any moment cancels: use contextlib.aclosing.
 
-        Raises BadInput, Busy, or StageLost with what was yielded so far being right.
+        Between them come Notices, when a stage was lost and what is done about it. Raises BadInput,
+        Busy, or StageLost with what was yielded so far being right.
         """
         if self.lost is not None:
             raise self.lost
         sequence = self._work.submit(request)
+        if self.news is not None:
+            sequence.put(self.news)
         try:
             while True:
                 was_full = sequence.full
@@ -113,6 +130,100 @@ class Pipeline:
         """What each stage did since the pipeline began."""
         return tuple(stage.figures() for stage in self._stages)
 
+    def break_off(self, loss: Loss) -> None:
+        """A machine is known to be gone: what it holds is placed anew, or everything ends with that."""
+        if self._broken is not None and not self._broken.done():
+            self._broken.set_result(loss)
+
+    async def leave(self, loss: Loss) -> None:
+        """As `break_off`, on purpose: at a boundary between two tokens."""
+        await self._work.hold(HOLD_S)
+        self.break_off(loss)
+
+    async def _go_round(self) -> None:
+        """One round for each set of stages, until one is lost that cannot be replaced."""
+        while self.lost is None:
+            loss = await self._round()
+            why = StageLost(loss.why.code, **loss.why.facts)
+            if self._over.is_set() or self._rebuilder is None or not self._work.wanted:
+                self._end(why)
+                return
+            await self._recover(loss, self._rebuilder)
+
+    async def _round(self) -> Loss:
+        """Serve with the present stages until one of them is lost."""
+        self._broken = asyncio.get_running_loop().create_future()
+        _share_turns(self._stages)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._walled(name, what), name=name)
+                for name, what in self._duties()
+            ]
+            try:
+                return await self._broken
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+    def _duties(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
+        duties: list[tuple[str, Callable[[], Awaitable[None]]]] = []
+        for stage in self._stages:
+            stage.on_lost = partial(self._lose, stage)
+            stage.on_doubt = self._doubt
+            stage.on_likely = self._work.heard_likely
+            duties.append((f"listen to {stage.name}", stage.listen))
+        duties += [(f"lane {n}", self._lane) for n in range(self._limits().micro_batches)]
+        duties.append(("slots", lambda: self._work.attend(self._stages)))
+        duties.append(("deadlines", self._watch))
+        return duties
+
+    async def _recover(self, loss: Loss, rebuilder: Rebuilder) -> None:
+        """New stages in place of the present ones; what was said and drawn so far is replayed on them."""
+        log.warning("%s is lost: %s", loss.name, loss.why)
+        self._work.interrupt(loss)
+        if not self._work.wanted:  # they were recovered too often
+            self._end(StageLost(loss.why.code, **loss.why.facts))
+            return
+        for stage in self._stages:
+            stage.fail(StageLost("pipeline_closed"))
+            self._group.create_task(stage.close(), name=f"close {stage.name}")
+        try:
+            self._stages = tuple(await recovered(loss, rebuilder, self._say))
+        except StageLost as error:
+            self._end(error)
+            return
+        self._work.go_on(self._limits())
+        self._settled()
+
+    def _say(self, notice: Notice) -> None:
+        """Tell everybody who waits."""
+        self.news = notice
+        self._work.tell(notice)
+        self.on_news()
+
+    def _doubt(self, name: str, seconds: float | None) -> None:
+        """A stage is not heard, and that is being mended; or it is again, after so many seconds."""
+        if seconds is None:
+            self._say(doubted(name))
+            return
+        self._say(eased(name, seconds))
+        self._settled()
+
+    def _settled(self) -> None:
+        if self.news is not None:
+            self.news = None
+            self.on_news()
+
+    def _lose(self, stage: StageClient, why: StageLost) -> None:
+        now = time.monotonic()
+        self.break_off(
+            Loss(stage.key, stage.machine, why.reason, now, stage.silent_s, why.reason.code in GONE)
+        )
+
+    def _limits(self) -> Limits:
+        shape, machines = self._shape, len({stage.machine for stage in self._stages})
+        return Limits(shape.slots, shape.kv_cells, shape.context, machines, shape.chunk_rows)
+
     async def _lane(self) -> None:
         """Carry one micro-batch after another."""
         while True:
@@ -139,22 +250,27 @@ class Pipeline:
         return step
 
     async def _watch(self) -> None:
+        now = time.monotonic()
         while True:
+            before = now
             await asyncio.sleep(WATCH_S)
             now = time.monotonic()
+            if now - before > WATCH_S + STOOD_STILL_S:
+                for stage in self._stages:
+                    stage.stood_still(now)
             for stage in _computing(self._stages):
                 stage.check(now)
             self._work.end_unread(now)
-
-    def _start(self, name: str, what: Callable[[], Awaitable[None]]) -> None:
-        self._tasks.append(self._group.create_task(self._walled(name, what), name=name))
 
     async def _walled(self, name: str, what: Callable[[], Awaitable[None]]) -> None:
         """The outer wall of every task here: whatever goes wrong ends the pipeline, not the node."""
         try:
             await what()
         except StageLost as error:
-            self._end(error)
+            if not any(
+                stage.lost for stage in self._stages
+            ):  # else that is told, with whose it was
+                self.break_off(Loss("", "", error.reason, time.monotonic()))
         except Exception:
             log.exception("a bug in %s", name)
             self._end(StageLost("pipeline_fault"))
@@ -168,8 +284,7 @@ class Pipeline:
             return
         self.lost = error
         self._work.fail(error)
-        for task in self._tasks:
-            task.cancel()
+        self.break_off(Loss("", "", error.reason, time.monotonic()))
         self._over.set()
 
 

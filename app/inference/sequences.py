@@ -12,6 +12,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 
 from app.core.errors import AppError, BadInput
+from app.core.recovery import Interruption, Notice
 from app.inference.measure import RequestFigures, StageFigures
 from backends.contract import Sampling
 from backends.kept import Kept
@@ -97,13 +98,15 @@ class Sequence:
     overtaken: int = 0
     reused: int = 0
     leaving: bool = False  # nothing of it enters any more
+    begun: bool = False  # on every stage: what there is of it may enter
+    interruption: Interruption = field(default_factory=Interruption)
     over: bool = False  # its reader has been told the end
     begun_at: float = 0.0
     first_at: float = 0.0
     last_at: float = 0.0
     stages_before: tuple[StageFigures, ...] = ()
     likely: tuple[tuple[int, float], ...] = ()  # of the token that comes next
-    _unread: deque[Token | Finish | AppError] = field(default_factory=deque)
+    _unread: deque[Token | Notice | Finish | AppError] = field(default_factory=deque)
     _reader: asyncio.Future[None] | None = None
     _full_since: float | None = None
 
@@ -147,9 +150,15 @@ class Sequence:
         history = self.tokens[: self.due_from] if known else ()
         return self.slot, self.due_from, sampling, history, drawn
 
+    def rewind(self) -> None:
+        """No stage holds any of it: all tokens so far are to be computed again, and the next is due then."""
+        self.entered = self.under_way = 0
+        self.due_from = len(self.tokens)
+        self.begun, self.kept = False, Kept()
+
     # between pipeline and reader
 
-    def put(self, item: Token | Finish | AppError) -> None:
+    def put(self, item: Token | Notice | Finish | AppError) -> None:
         """Give something to the reader."""
         self._unread.append(item)
         if len(self._unread) == MAX_UNREAD:
@@ -164,7 +173,7 @@ class Sequence:
             self.over = True
             self.put(item)
 
-    async def take(self) -> Token | Finish:
+    async def take(self) -> Token | Notice | Finish:
         """The next token, waiting for it. Raises the error that ended the sequence."""
         while not self._unread:
             self._reader = asyncio.get_running_loop().create_future()
@@ -197,4 +206,5 @@ class Sequence:
             stages=tuple(
                 now.since(before) for now, before in zip(stages, self.stages_before, strict=True)
             ),
+            recoveries=tuple(self.interruption.recovered),
         )

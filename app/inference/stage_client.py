@@ -33,6 +33,7 @@ from backends.frames import (
 )
 
 T = TypeVar("T")
+PATIENCE = 8  # limits of a step that whatever computes it says to be at work on
 CREDIT = 2  # steps under way to one stage (SAFETY.md 5)
 
 
@@ -60,6 +61,11 @@ class Link(Protocol):
         """When whatever computes there last finished something, for this stage or another one."""
         ...
 
+    def overdue(self, stage: StageClient, seconds: float) -> bool:
+        """The oldest answer should have come, and did not for so long: see whether that can be mended.
+        True when whatever computes there says that it does: then it is slow, not gone."""
+        ...
+
     def silence(self, machine: str, seconds: float) -> StageLost:
         """What it means that nothing came for so long."""
         ...
@@ -84,6 +90,7 @@ class Sent:
     answer: asyncio.Future[bytes] | None
     expected: bytes  # how the right answer begins
     n_answer: int  # and how long it is
+    frame: bytes = b""  # to be sent again over a new connection
     n_rows: int = 0
     prefill: bool = False
     sent_at: float = field(default_factory=time.monotonic)
@@ -103,12 +110,18 @@ class StageClient:
         *,
         deadlines: Deadlines | None = None,
         machine: str = "",
+        key: str = "",
     ) -> None:
         self.run = run
         self.name = name
         self.machine = machine or name  # runs with the same machine share its time
+        self.key = key  # that machine's id, if it has one
         self.lost: StageLost | None = None
         self.on_lost: Callable[[StageLost], None] | None = None
+        self.on_doubt: Callable[[str, float | None], None] | None = None  # as `doubted`
+        self.silent_s = (
+            0.0  # when it was lost: how long nothing had come although something was due
+        )
         self.on_likely: Callable[[Frame], None] | None = None  # of the run that samples
         self._link = link
         self._deadlines = deadlines or Deadlines()
@@ -118,6 +131,8 @@ class StageClient:
         self._rank = 0
         self._sent: deque[Sent] = deque()
         self._seq = 0
+        self._repeated = 0  # up to this one everything was sent twice
+        self._awake_at = 0.0  # this machine itself stood still before
 
     async def forward(self, step: Step) -> Step:
         """Have the run compute a step. Steps are computed in the order of these calls.
@@ -136,16 +151,19 @@ class StageClient:
         return self._answered(step, data), first._answered(following, data_after)
 
     async def _in_turn(self, computing: Coroutine[Any, Any, T]) -> T:
-        if self._turns is None:
-            async with self._credit:
-                return await computing
-        asked_at = time.monotonic()
-        await self._turns.take(self._rank)
-        self._meter.wait_s += time.monotonic() - asked_at
         try:
-            return await computing
+            if self._turns is None:
+                async with self._credit:
+                    return await computing
+            asked_at = time.monotonic()
+            await self._turns.take(self._rank)
+            self._meter.wait_s += time.monotonic() - asked_at
+            try:
+                return await computing
+            finally:
+                self._turns.leave()
         finally:
-            self._turns.leave()
+            computing.close()  # its turn may never have come
 
     def _answered(self, step: Step, data: bytes) -> Step:
         start = HEADER.size + (len(step.due) if self.run.samples else len(step.table))
@@ -158,7 +176,9 @@ class StageClient:
 
     async def _compute(self, step: Step) -> bytes:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        await self._put(self._announce(Kind.STEP, step, step.rows, answer))
+        frame = self._announce(Kind.STEP, step, step.rows, answer)
+        self._sent[-1].frame = frame
+        await self._put(frame)
         return await answer
 
     async def _compute_both(
@@ -181,7 +201,7 @@ class StageClient:
         seq = self._next_seq()
         table = SEGMENT.pack(slot, 0, keep)
         head = self._head(Kind.FORGET, seq, 1, Number.F32, 0)
-        self._sent.append(Sent(seq, Kind.FORGET, None, b"", 0))
+        self._sent.append(Sent(seq, Kind.FORGET, None, b"", 0, head + table))
         await self._put(head + table)
 
     async def begin(
@@ -228,10 +248,33 @@ class StageClient:
         if not self._sent or self.lost:
             return
         sent = self._sent[0]
-        began = max(sent.sent_at, self._link.last_done_at())
+        waited = now - self._waits_from(sent)
         limit = self._deadlines.of_step(self._meter, sent.n_rows, sent.prefill)
-        if now - began > limit:
-            self.give_up(self._link.silence(self.machine, round(now - began, 1)))
+        if waited <= limit or (self._link.overdue(self, waited) and waited < PATIENCE * limit):
+            return
+        if waited > max(limit, self._deadlines.dead_s):
+            self.give_up(self._link.silence(self.machine, round(waited, 1)))
+
+    def stalled_s(self, now: float) -> float:
+        """How long an answer has been waited for."""
+        return now - self._waits_from(self._sent[0]) if self._sent else 0.0
+
+    def stood_still(self, now: float) -> None:
+        """This machine slept, or its node was stopped: what others did meanwhile was not seen."""
+        self._awake_at = now
+
+    def doubted(self, seconds: float | None = None) -> None:
+        """It is not heard, and that is being mended; or it is again, after so many seconds."""
+        if self.on_doubt is not None and self.lost is None:
+            self.on_doubt(self.machine, seconds)
+
+    def unanswered(self) -> list[bytes]:
+        """The frames under way, oldest first, to be sent again."""
+        self._repeated = self._seq
+        return [sent.frame for sent in self._sent]
+
+    def _waits_from(self, sent: Sent) -> float:
+        return max(sent.sent_at, self._link.last_done_at(), self._awake_at)
 
     def give_up(self, why: StageLost) -> None:
         """Fail, and cut the link, so that nothing waits on it any more."""
@@ -243,6 +286,7 @@ class StageClient:
         if self.lost is not None:
             return
         self.lost = error
+        self.silent_s = self.stalled_s(time.monotonic())
         sent, self._sent = self._sent, deque()
         for waiting in sent:
             if waiting.answer is not None and not waiting.answer.done():
@@ -284,7 +328,7 @@ class StageClient:
             )
             n_answer = len(expected) + n_rows
         self._sent.append(
-            Sent(seq, Kind.STEP, answer, expected, n_answer, step.n_rows, step.prefill)
+            Sent(seq, Kind.STEP, answer, expected, n_answer, b"", step.n_rows, step.prefill)
         )
         self._meter.bytes_out += len(frame)
         return frame
@@ -335,6 +379,8 @@ class StageClient:
                 self.give_up(StageLost("stage_out_of_step", machine=self.machine))
             case _ if head.epoch < self.run.epoch or head.seq < sent.seq:
                 pass  # late or repeated
+            case Kind.OUTPUT | Kind.DONE if head.seq <= self._repeated:
+                pass  # to the first sending, whose earlier answers went astray: all come again in order
             case _:
                 raise BadFrame(
                     f"{head.kind.name} {head.seq} in answer to {sent.kind.name} {sent.seq}"

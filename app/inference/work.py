@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import struct
 import time
@@ -11,7 +12,8 @@ from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
-from app.core.errors import AppError, BadInput, Busy
+from app.core.errors import AppError, BadInput, Busy, StageLost
+from app.core.recovery import Loss, Notice, continued, gave_up
 from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch
 from app.inference.measure import StageFigures
 from app.inference.sequences import UNREAD_S, Finish, Request, Sequence, Token, check_sampling
@@ -73,6 +75,8 @@ class Work:
         self._number = 0  # of the last micro-batch
         self._under_way = 0  # micro-batches that have not come back
         self._usual_s = 1.0  # how long a request takes
+        self._held = False  # nothing enters
+        self._quiet = asyncio.Event()  # nothing is under way, while held
 
     @property
     def n_running(self) -> int:
@@ -117,6 +121,51 @@ class Work:
         """End every request with this error."""
         for sequence in (*self._waiting, *self._running.values()):
             sequence.end(error)
+
+    # interruptions
+
+    @property
+    def wanted(self) -> bool:
+        """Somebody waits for tokens."""
+        return bool(self._waiting) or any(not s.over for s in self._running.values())
+
+    def tell(self, notice: Notice) -> None:
+        """Something that everybody who waits shall know."""
+        for sequence in (*self._waiting, *self._running.values()):
+            if not sequence.over:
+                sequence.put(notice)
+
+    def interrupt(self, loss: Loss) -> None:
+        """The stages are lost with all they held. Answers that had that too often end now."""
+        for sequence in (*self._waiting, *self._running.values()):
+            if not sequence.over and not sequence.interruption.lose(loss):
+                why = gave_up(loss)
+                sequence.end(StageLost(why.code, **why.facts))
+        self._waiting = [sequence for sequence in self._waiting if not sequence.over]
+        self._running = {s.slot: s for s in self._running.values() if not s.leaving}
+        for sequence in self._running.values():
+            sequence.rewind()
+        free = set(range(self._limits.slots)) - set(self._running)
+        self._idle = {slot: Idle(slot, 0) for slot in free}
+        self._to_empty.clear()
+        self._lanes.clear()
+        self._under_way, self._held = 0, False
+
+    def go_on(self, limits: Limits) -> None:
+        """New stages are there: `attend` begins what is running on them."""
+        self._limits, before = limits, self._figures()
+        for sequence in self._running.values():
+            sequence.stages_before, sequence.since = before, self._number
+        self._door.set()
+
+    async def hold(self, seconds: float) -> None:
+        """Let nothing enter, and wait for what is under way: a boundary between two tokens."""
+        self._held = True
+        self._quiet.clear()
+        if self._under_way:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._quiet.wait()
 
     def end_unread(self, now: float) -> None:
         """End the sequences whose readers have stopped reading."""
@@ -164,7 +213,9 @@ class Work:
         parts = carried.parts
         if self._shape.recurrent:  # what it computes too much could not be taken back
             return None
-        if len(parts) != len(self._running) or not all(p.due and p.sequence.lasts for p in parts):
+        if self._held or len(parts) != len(self._running):
+            return None
+        if not all(p.due and p.sequence.lasts for p in parts):
             return None
         self._number += 1
         self._under_way += 1
@@ -198,6 +249,8 @@ class Work:
 
     def wake(self) -> None:
         """Something may be ready: let one lane look."""
+        if self._held and not self._under_way:
+            self._quiet.set()
         while self._lanes:
             lane = self._lanes.popleft()
             if not lane.done():
@@ -205,8 +258,10 @@ class Work:
                 return
 
     def _choose(self) -> Batch | None:
-        rows = [s for s in self._running.values() if not s.leaving and not s.full]
-        return next_batch(rows, self._limits, self._under_way, self._number + 1) if rows else None
+        rows = [s for s in self._running.values() if s.begun and not s.leaving and not s.full]
+        if not rows or self._held:
+            return None
+        return next_batch(rows, self._limits, self._under_way, self._number + 1)
 
     def _carry(self, batch: Batch) -> Carried:
         self._number += 1
@@ -230,6 +285,8 @@ class Work:
             return
         request = sequence.request
         sequence.last_at = now
+        if sequence.interruption.loss is not None and (done := sequence.interruption.went_on(now)):
+            sequence.put(continued(done))
         sequence.first_at = sequence.first_at or now
         if token in request.end_tokens:
             sequence.end(Finish("stop", sequence.figures(self._figures())))
@@ -244,7 +301,12 @@ class Work:
     # slots
 
     async def attend(self, stages: SequenceOf[StageClient]) -> None:
-        """Give slots to those who wait, and empty those of the ones who left. Runs for ever."""
+        """Give slots to those who wait, and empty those of the ones who left. Runs for ever.
+
+        What runs already was interrupted: it begins first on these stages.
+        """
+        for sequence in list(self._running.values()):
+            await self._start(sequence, stages)
         while True:
             await self._door.wait()
             self._door.clear()
@@ -276,18 +338,21 @@ class Work:
         sequence.begun_at = time.monotonic()
         sequence.under_way = 1  # so that nobody releases its slot meanwhile
         self._running[sequence.slot] = sequence
-        # until it is begun on every stage, nothing of it may enter
-        leaving, sequence.leaving = sequence.leaving, True
         for slot in admission.evicted:
             self._idle[slot] = Idle(slot, 0)
             await _forget(stages, slot, 0)
         if held > admission.keep:
             await _forget(stages, sequence.slot, admission.keep)
+        await self._start(sequence, stages)
+
+    async def _start(self, sequence: Sequence, stages: SequenceOf[StageClient]) -> None:
+        """Have the last run sample it; then it is begun on every stage, and may enter."""
+        sequence.under_way = 1
         try:
             await stages[-1].begin(*sequence.beginning())
         except BadInput as error:  # a grammar that does not compile
             sequence.end(error)
-        sequence.leaving, sequence.under_way = leaving or sequence.over, 0
+        sequence.under_way, sequence.begun = 0, True
         if sequence.leaving:
             self._release(sequence)
         self.wake()

@@ -39,6 +39,8 @@ ORDER_S = 10.0  # an order that loads nothing
 DRAIN_S = 0.2  # after its end, time for its last lines to be read
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 LOW_PRIORITY = 10
+STILL = frozenset((psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP))
+STILL_LOOK_S = 0.5  # a step that takes longer is worth a look at the process
 
 
 class Receiver(Protocol):
@@ -64,6 +66,7 @@ class Worker(asyncio.SubprocessProtocol):
         self.last_done_at = time.monotonic()  # "last step done"
         self.busy_since: float | None = None  # since when it computes its present step
         self.slowest_s = 0.0  # the longest step so far; 0 before the first answer
+        self._still_since: float | None = None
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._job: Job | None = None
@@ -164,8 +167,10 @@ class Worker(asyncio.SubprocessProtocol):
         """From now on frames of this run go to `receiver`."""
         self._receivers[pipeline] = receiver
 
-    def unroute(self, pipeline: bytes) -> None:
-        self._receivers.pop(pipeline, None)
+    def unroute(self, pipeline: bytes, receiver: Receiver) -> None:
+        """No more; whoever came after `receiver` keeps what it gets."""
+        if self._receivers.get(pipeline) is receiver:
+            del self._receivers[pipeline]
 
     # how it does
 
@@ -175,6 +180,20 @@ class Worker(asyncio.SubprocessProtocol):
             return psutil.Process(self.pid).memory_info().rss if not self._exited.is_set() else 0
         except psutil.Error:
             return 0
+
+    def stands_still_s(self, now: float) -> float:
+        """For how long it computes nothing because the system stopped it; 0 while it runs or has nothing to do."""
+        if self.busy_since is None or now - self.busy_since < STILL_LOOK_S:
+            return 0.0
+        try:
+            is_still = psutil.Process(self.pid).status() in STILL
+        except psutil.Error:
+            return 0.0
+        if not is_still:
+            self._still_since = None
+            return 0.0
+        self._still_since = self._still_since or now
+        return now - self._still_since + STILL_LOOK_S
 
     def unwritten_bytes(self) -> int:
         """What waits for it to read on."""

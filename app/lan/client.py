@@ -178,8 +178,9 @@ class PeerClient:
                 return Refused("peer_is_another", **facts)
             case TimeoutError():
                 return Unreachable("peer_silent", **facts)
-            case aiohttp.ClientConnectorError():
-                return Unreachable("peer_unreachable", **facts)
+            case aiohttp.ClientConnectorError(os_error=cause):
+                refused = int(isinstance(cause, ConnectionRefusedError))  # nothing listens there
+                return Unreachable("peer_unreachable", **facts, refused=refused)
             case aiohttp.WSServerHandshakeError():
                 return Refused("peer_refused")
             case _:

@@ -81,6 +81,11 @@ class Links:
         if machine in self._calls:
             self._calls[machine].news.set()
 
+    def is_down(self, machine: MachineId) -> bool:
+        """The last call to `machine` found nobody listening: it is there, and Poolhouse is not."""
+        why = self.failed.get(machine)
+        return machine not in self.up and why is not None and bool(why.facts.get("refused"))
+
     async def abandon(self, machine: MachineId, why: Reason) -> None:
         """End the link to `machine` and dial it no more."""
         call = self._calls.pop(machine, None)

@@ -46,6 +46,7 @@ NOTICE_SECONDS = 0.25  # from the verdict until everybody here knows: all of it 
 SEND_SECONDS = 5.0
 LAST_WORDS_SECONDS = 0.5
 ROUND_TRIPS = 8
+WORK_FRESH_SECONDS = 2.0
 WAITING_MESSAGES = 256  # a peer that sends faster than we can carry out is cut off
 
 Socket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
@@ -98,6 +99,8 @@ class PeerLink:
         self.ended: Reason | None = None
         self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
         self.their_work = Work()
+        self._told_of_work = asyncio.Event()
+        self._work_told_seconds = clock()
         self.up_since_seconds = clock()
         self.announced = False  # the owner was told of it
         self.finished = asyncio.Event()  # `run` is over
@@ -149,6 +152,17 @@ class PeerLink:
             if not self._back_to_first_path():
                 raise
         return await self._client.open_data(pipeline)
+
+    async def inquire(self) -> None:
+        """Have the peer say how far its workers are, and wait until it has. Raises Unreachable."""
+        self._told_of_work.clear()
+        await self.send(Ping(n=0))
+        await self._told_of_work.wait()
+
+    def computes(self) -> bool:
+        """Whether it said lately that one of its workers computes: it is slow then, not gone."""
+        fresh = self._clock() - self._work_told_seconds < WORK_FRESH_SECONDS
+        return fresh and self.their_work.busy_seconds > 0
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
         """Send a manifest (JSON) of so many bytes; the answer (JSON). Raises the peer's AppError, or Unreachable."""
@@ -240,6 +254,8 @@ class PeerLink:
                 if message.n == number:
                     self._round_trips.append(self._clock() - sent_seconds)
                 self.their_work = Work(message.steps_done, message.busy_seconds)
+                self._work_told_seconds = self._clock()
+                self._told_of_work.set()
             case Hello() | HelloAck():
                 raise BadMessage("a second greeting")
             case _:

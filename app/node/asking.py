@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from app.core.errors import BadInput
 from app.core.placement import Forecast
 from app.core.plan import PlannedStage
+from app.core.reasons import said
 from app.inference.chats import DEFAULT_MAX_TOKENS, Delta, Question, Summary
 from app.node import requests as asked
 from app.node.snapshot import Json, stage_json
@@ -69,7 +70,16 @@ def answer_json(
         "predicted": {"ttft_s": expected.ttft_s, "decode_tok_s": expected.decode_tok_s}
         if expected
         else None,
-        "recoveries": 0,
+        "recoveries": len(summary.recoveries),
+        "recovered": [
+            {
+                "machine": one.machine,
+                "reason": said(one.why),
+                "detected_after_s": one.detected_after_s,
+                "recovered_after_s": one.recovered_after_s,
+            }
+            for one in summary.recoveries
+        ],
         "stages": [
             {
                 "machine": stage.name,

@@ -18,9 +18,9 @@ from app.node import requests as asked
 from app.node.api_routes import routes as api_routes
 from app.node.finding import reach
 from app.node.guard import MAX_BODY_BYTES, guard
-from app.node.hosting import BATCH_ROWS
 from app.node.naming import remove, set_roles
 from app.node.ndjson import Progress, stream, with_progress
+from app.node.planning import BATCH_ROWS
 from app.node.shop_routes import routes as shop_routes
 from app.node.verdicts import verdicts
 
@@ -132,12 +132,16 @@ class Control:
     async def _remove(self, request: web.Request) -> web.Response:
         node, machine = self._node, self._node.machine(request.match_info["ref"])
         added = request.query.get("added")
-        return web.json_response(await remove(node.network, machine, added, node.machines))
+        return web.json_response(
+            await remove(node.network, machine, added, node.household.machines)
+        )
 
     async def _rename(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.RenameMachine)
         node, machine = self._node, self._node.machine(request.match_info["ref"])
-        renamed = await node.naming.rename(node.network, machine, order.name, node.machines)
+        renamed = await node.naming.rename(
+            node.network, machine, order.name, node.household.machines
+        )
         return web.json_response(renamed)
 
     async def _set_roles(self, request: web.Request) -> web.Response:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import ExitStack, aclosing
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,11 +16,10 @@ from app.core.advice import advise
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, StageLost
 from app.core.household import Told
 from app.core.ids import MachineId
-from app.core.model import Model
-from app.core.plan import Plan, Workload, plan
+from app.core.plan import Plan
 from app.core.reasons import said
+from app.core.recovery import Notice
 from app.inference.chats import Delta, Question, Summary
-from app.machine import devices
 from app.node import requests as asked
 from app.node.answers import short_lender
 from app.node.asking import always, answer_json, delta_json, question_of
@@ -30,19 +28,14 @@ from app.node.journal import Journal
 from app.node.lessons import Outcome, predicted
 from app.node.ndjson import Progress, with_progress
 from app.node.outlook import Outlook, Speeds
-from app.node.placing import Lenders, Sizes
+from app.node.placing import Lenders
+from app.node.planning import BATCH_ROWS, Planner, lends
+from app.node.rebuilding import notice_json
 from app.node.running import Running
 from app.node.snapshot import plan_json
 from app.node.stoppable import in_thread, unless
-from backends.contract import CELLS_STEP, Number
 
 Json = dict[str, Any]
-
-CONTEXT = 4096  # positions of one answer, when nobody says
-USERS = 1
-SLOTS = 4  # conversations kept warm, even for one user
-BATCH_ROWS = 64
-NUMBERS = {"f16": Number.F16, "f32": Number.F32, "q8": Number.Q8}
 
 
 class Hosting:
@@ -60,7 +53,7 @@ class Hosting:
         changed: Callable[[], None],
     ) -> None:
         self._shelf, self._stages, self._lenders = shelf, stages, lenders
-        self._outlook, self._threads = outlook, threads
+        self._outlook, self._planner = outlook, Planner(outlook, threads)
         self._group, self._journal, self._changed = group, journal, changed
         self._turn = asyncio.Lock()  # one load or unload at a time
         self._stops: set[asyncio.Event] = set()  # of the loads that wait or are under way
@@ -86,9 +79,9 @@ class Hosting:
         """The placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         # first without speeds: what cannot be is refused before anything is measured
-        await self._plan(entry.model, order, self._released(), {})
+        await self._planner.plan(entry.model, order, self._released(), {})
         speeds = await self._speeds(entry, order, report, measure=True)
-        chosen = await self._plan(entry.model, order, self._released(), speeds)
+        chosen = await self._planner.plan(entry.model, order, self._released(), speeds)
         host, *lenders = chosen.machines
         help_most = await asyncio.to_thread(
             advise, host, lenders, entry.model, chosen.workload, chosen
@@ -111,17 +104,24 @@ class Hosting:
     def without(self, machine: MachineId, why: StageLost) -> None:
         """That machine is no longer there for us: what it holds of the placement is lost."""
         if self.running is not None and self.running.uses(machine):
-            self.running.give_up(why)
+            self.running.give_up(why, machine)
 
     def lender_told(self, told: Told) -> None:
-        """A lender that drains gets its memory back as soon as no answer needs it."""
-        if self.running is None or not self.running.uses(told.id):
+        """A lender that drains gets its memory back: its answers go on without it, or it waits for them."""
+        running = self.running
+        if running is None:
+            return
+        running.household_changed()
+        if not running.uses(told.id):
             return
         why = None
         if told.lending == "draining":
             sentence = said(told.lending_reason) if told.lending_reason else ""
             why = StageLost("lend_taken_back", machine=told.name, why=sentence)
-        self.running.give_up_when_unused(why)
+        running.give_up_when_unused(why)
+        if why is not None and running.is_ready:
+            leaving = running.leave(told.id, why, partial(self._replan, running))
+            self._group.create_task(leaving, name=f"do without {told.name}")
 
     def close(self) -> None:
         """End what is under way and load nothing any more; `unload` then waits for the end."""
@@ -181,6 +181,8 @@ class Hosting:
                             self._changed()  # it has a slot, and waits no more
                         noted.came(len(part.token_ids))
                         yield delta_json(part)
+                    elif isinstance(part, Notice):
+                        yield {"recovery": notice_json(part)}
                     else:
                         noted.done(ended := self._ended(part, running, guest.alone), guest.alone)
                         yield {"done": ended}
@@ -190,7 +192,11 @@ class Hosting:
         model, chosen = running.entry.model, running.plan
         computed = summary.prompt_tokens - summary.reused_tokens
         expected = predicted(chosen, model, computed, len(summary.token_ids))
-        if alone and (outcome := self._outlook.lessons.learn(chosen, model, summary)):
+        if (
+            alone
+            and not summary.recoveries
+            and (outcome := self._outlook.lessons.learn(chosen, model, summary))
+        ):
             running.outcome = outcome
             self._group.create_task(
                 self._noted(running, outcome), name="note what came of a forecast"
@@ -246,10 +252,25 @@ class Hosting:
     async def _again(self, lost: Running) -> asked.LoadModel:
         """How a lost model was loaded; without its split when the machines for that are gone."""
         try:
-            await self._plan(lost.entry.model, lost.order, self._released(), {})
+            await self._planner.plan(lost.entry.model, lost.order, self._released(), {})
         except AppError:
             return msgspec.structs.replace(lost.order, split=None)
         return lost.order
+
+    async def _replan(self, running: Running, without: frozenset[MachineId]) -> tuple[Plan, Json]:
+        """Where the layers of a broken placement go: as it was ordered if that can be. Raises AppError."""
+        entry, order = running.entry, running.order
+        order = msgspec.structs.replace(order, without=[*order.without, *without])
+        speeds = await self._outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
+        released = running.releases()
+        try:
+            chosen = await self._planner.plan(entry.model, order, released, speeds)
+        except AppError:
+            if order.split is None:
+                raise
+            order = msgspec.structs.replace(order, split=None)
+            chosen = await self._planner.plan(entry.model, order, released, speeds)
+        return chosen, plan_json(chosen, entry.model, lends(chosen))
 
     async def _loaded(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Running:
         async with self._turn:
@@ -284,10 +305,10 @@ class Hosting:
             partial(self._shelf.verify, entry), lambda done, total: report(_hashing(done, total))
         )
         # refused before anything is measured, and before what is loaded is given up
-        await self._plan(entry.model, order, self._released(), {})
+        await self._planner.plan(entry.model, order, self._released(), {})
         speeds = await self._speeds(entry, order, report, measure=order.split is None)
         released = self._released()
-        await self._plan(entry.model, order, released, speeds)
+        await self._planner.plan(entry.model, order, released, speeds)
         await self._unload()
         try:
             return await self._place(entry, order, released, speeds, report)
@@ -306,12 +327,13 @@ class Hosting:
         report: Progress,
         limits: Mapping[MachineId, int] | None = None,
     ) -> Running:
-        chosen = await self._plan(entry.model, order, released, speeds, limits)
+        chosen = await self._planner.plan(entry.model, order, released, speeds, limits)
         described = plan_json(chosen, entry.model, lends(chosen))
-        running = Running(entry, order, chosen, described, self._sizes(chosen, order))
+        running = Running(entry, order, chosen, described, self._planner.sizes(chosen, order))
         self.running = running
         self._changed()
-        work = running.run(self._shelf, self._stages, self._lenders, report, self._changed)
+        replan = partial(self._replan, running)
+        work = running.run(self._shelf, self._stages, self._lenders, report, self._changed, replan)
         task = self._group.create_task(work, name=f"placement of {entry.name}")
         try:
             await running.ready()
@@ -348,51 +370,6 @@ class Hosting:
             return await self._outlook.speeds(entry, BATCH_ROWS, report, known_only=not measure)
         finally:
             self._n_measuring -= measure
-
-    async def _plan(
-        self,
-        model: Model,
-        order: asked.PlanModel,
-        released: Mapping[MachineId, int],
-        speeds: Speeds,
-        limits: Mapping[MachineId, int] | None = None,
-    ) -> Plan:
-        """The placement. `limits`: what a lender said it has. Raises DoesNotFit or BadInput."""
-        host, lenders = self._outlook.machines(released, speeds)
-        if host.id in order.without:
-            raise BadInput("host_not_left_out", machine=host.name)
-        if order.anyway:
-            total = devices.memory().total_bytes
-            host = replace(host, lends_bytes=max(host.lends_bytes, total))
-        lenders = [lender for lender in lenders if lender.id not in order.without]
-        for place, lender in enumerate(lenders):
-            most = (limits or {}).get(lender.id, lender.lends_bytes)
-            lenders[place] = replace(lender, lends_bytes=min(most, lender.lends_bytes))
-        context = min(order.context or CONTEXT, model.context_length)
-        if order.context and order.context > model.context_length:
-            raise BadInput("context_too_long", asked=order.context, most=model.context_length)
-        users = order.users or USERS
-        if users >= SLOTS:  # each slot gets cells of its own, which come in whole steps
-            context = min(-(-context // CELLS_STEP) * CELLS_STEP, model.context_length)
-        work = Workload(context, users, BATCH_ROWS)
-        # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
-        return await asyncio.to_thread(plan, host, lenders, model, work, order.split)
-
-    def _sizes(self, chosen: Plan, order: asked.LoadModel) -> Sizes:
-        work = chosen.workload
-        return Sizes(
-            number=NUMBERS[order.number],
-            slots=max(work.users, SLOTS),
-            kv_cells=max(work.context * work.users, work.batch_rows),  # one step always fits
-            context=work.context,
-            batch_rows=work.batch_rows,
-            threads=self._threads,
-        )
-
-
-def lends(chosen: Plan) -> dict[MachineId, int]:
-    """What each machine that was considered lends."""
-    return {machine.id: machine.lends_bytes for machine in chosen.machines}
 
 
 def _hashing(done: int, total: int) -> Json:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from app.catalog.gguf import model_of
 from app.catalog.gguf_check import read_header
 from app.catalog.legal import unproved_stage
@@ -49,11 +51,18 @@ class _Run:
 
     member: MachineId
     offer: Offer
+    order: messages.OpenStage
     opening: asyncio.Task[None] | None = None
 
     @property
     def is_opening(self) -> bool:
         return self.opening is None or not self.opening.done()
+
+    def again(self, member: Member, order: messages.OpenStage) -> bool:
+        """Whether its own host asks for just this run, with a newer epoch."""
+        same = msgspec.structs.replace(order, epoch=self.order.epoch) == self.order
+        newer = order.epoch > self.order.epoch
+        return self.member == member.id and not self.is_opening and same and newer
 
 
 class Terms(Protocol):
@@ -109,6 +118,10 @@ class Lending:
         """Promised, and still among what the system calls free."""
         return self._lender.unloaded_bytes
 
+    def work(self) -> tuple[int, float]:
+        """Steps answered since the start, and for how many seconds one is being computed now."""
+        return self._lender.work()
+
     def busy(self) -> bool:
         """Whether layers are being loaded here for somebody, or an answer passes through them."""
         loading = any(run.is_opening for run in self._runs.values())
@@ -139,6 +152,11 @@ class Lending:
     async def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
         """Begin to load what was offered. The answer is StageReady or StageFailed."""
         pipeline = pipeline_id(order.pipeline)
+        held = self._runs.get(pipeline)
+        if held is not None and held.again(member, order):
+            work = self._renew(held, order, send)
+            held.opening = self._group.create_task(work, name=f"renew layers for {member.name}")
+            return
         try:
             run = self._begin(member, pipeline, order)
         except AppError as error:
@@ -207,7 +225,7 @@ class Lending:
             raise Busy("lend_busy", count=count)
         offer = self._offers.take(member.id, pipeline, order.manifest)
         self._stages.keep(offer.stage_id)
-        run = self._runs[pipeline] = _Run(member.id, offer)
+        run = self._runs[pipeline] = _Run(member.id, offer, order)
         return run
 
     async def _open(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:
@@ -224,6 +242,25 @@ class Lending:
             if not opened:
                 self._drop(pipeline_id(order.pipeline), run)
         self._changed()
+        await _answer(send, answer)
+
+    async def _renew(self, run: _Run, order: messages.OpenStage, send: Send) -> None:
+        """The host plays its answers again, on layers that stayed here."""
+        try:
+            opened = await self._lender.renew(pipeline_id(order.pipeline), order.epoch)
+            run.order = order
+            answer: messages.Message = messages.StageReady(
+                pipeline=order.pipeline, epoch=order.epoch, memory_bytes=opened.memory_bytes,
+                fetched_bytes=0,
+            )  # fmt: skip
+        except AppError as error:
+            facts = without_paths(error.reason, self._stages.folder)
+            answer = messages.StageFailed(
+                pipeline=order.pipeline, code=error.reason.code, facts=facts
+            )
+        except Exception:  # the outer wall of this task
+            log.exception("layers could not be begun anew")
+            answer = messages.StageFailed(pipeline=order.pipeline, code="bug")
         await _answer(send, answer)
 
     async def _loaded(self, run: _Run, order: messages.OpenStage) -> messages.StageReady:

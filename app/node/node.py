@@ -220,11 +220,6 @@ class Node:
         """The machine a person means. Raises BadInput."""
         return pairings.named(ref, self._household.machines)
 
-    @property
-    def machines(self) -> Mapping[MachineId, Machine]:
-        """The household's machines, by what they are called."""
-        return self._household.machines
-
     async def doctor(self, whole: bool = False) -> list[Json]:
         return await doctor.checks(self, whole)
 
@@ -236,7 +231,7 @@ class Node:
         return Offer(self.settings.name, self.hardware.device, ("llamacpp",), total, free)
 
     def work(self) -> Work:
-        return Work()
+        return Work(*self._lending.work())
 
     def busy(self) -> bool:
         return self.hosting.busy() or self._lending.busy()
@@ -327,6 +322,9 @@ class Node:
 
     def link(self, machine: MachineId) -> PeerLink:
         return self.network.link(machine)
+
+    def is_down(self, machine: MachineId) -> bool:
+        return self.network.calls.is_down(machine)
 
     def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
         return self._answers.expect(machine, pipeline)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Coroutine
-from contextlib import AbstractContextManager, AsyncExitStack
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, AsyncExitStack, suppress
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from app.catalog.cut import Cut, read_pieces
@@ -16,7 +16,8 @@ from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, StageLost
 from app.core.ids import MachineId, PipelineId
 from app.core.plan import Plan, PlannedStage
-from app.inference.links import ChannelLink, PipeLink, close_channel, open_run
+from app.inference.channel_link import ChannelLink
+from app.inference.links import PipeLink, close_run, open_run
 from app.inference.stage_client import FrameChannel, StageClient
 from app.inference.step import Run
 from app.inference.worker import Worker
@@ -25,9 +26,9 @@ from app.lan.client import ANSWER_BYTES_PER_SECOND, ANSWER_SECONDS
 from app.node.answers import Ready
 from app.node.ndjson import Progress
 from app.node.stoppable import in_thread
-from backends.contract import Number, Role, StageConfig, keeps_apart
+from app.node.way_back import WayBack
+from backends.contract import Layers, Number, Role, StageConfig, keeps_apart
 
-EPOCH = 1
 TAKEN_SECONDS = 60.0  # a lender that takes no megabyte for so long holds the load up: 16 KiB/s
 NUMBER_NAMES = {Number.F32: "f32", Number.F16: "f16", Number.Q8: "q8"}
 
@@ -40,6 +41,8 @@ class LenderLink(Protocol):
         self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int
     ) -> bytes: ...
     async def open_data(self, pipeline: PipelineId) -> FrameChannel: ...
+    async def inquire(self) -> None: ...
+    def computes(self) -> bool: ...
     async def send(self, message: messages.Message) -> None: ...
 
 
@@ -48,6 +51,10 @@ class Lenders(Protocol):
 
     def link(self, machine: MachineId) -> LenderLink:
         """The live link. Raises Unreachable."""
+        ...
+
+    def is_down(self, machine: MachineId) -> bool:
+        """No node runs there now: not a matter of the network."""
         ...
 
     def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
@@ -78,8 +85,26 @@ class Fetched:
     bytes: int = 0
 
 
+@dataclass(slots=True)
+class Held:
+    """One run that is open for this placement, and what gives it back."""
+
+    stage: PlannedStage
+    run: Run
+    source: str  # here the path of its file; on a lender the manifest it was made from
+    client: StageClient
+    closing: AsyncExitStack
+
+
+RUN_STAYS = frozenset({"pipeline_closed", "stage_unreachable", "stage_silent"})
+Key = tuple[MachineId, Role, Layers]
+
+
 class Placing:
-    """Opens the stages of one plan. All that it opens is closed with `stack`."""
+    """Opens the stages of one plan, and later those of another with as little work as it takes.
+
+    All that it opens is closed with `stack`.
+    """
 
     def __init__(
         self,
@@ -93,32 +118,109 @@ class Placing:
     ) -> None:
         self._entry, self._shelf, self._stages = entry, shelf, stages
         self._lenders, self._sizes, self._stack, self._report = lenders, sizes, stack, report
+        self._epoch = 0
+        self._worker: Worker | None = None
+        self._held: dict[Key, Held] = {}
         self.fetched = Fetched()
+        self.failed: PlannedStage | None = None  # which stage the last `open` could not have
 
     async def open(self, plan: Plan) -> list[StageClient]:
-        """The stages in order. Raises AppError; what was opened by then is closed by the stack."""
+        """The stages in order. Raises AppError; what was opened by then is closed by the stack, or
+        kept for the next plan."""
+        self._epoch += 1
+        self.failed = None
+        await self._give_back_but(plan)
         host = plan.stages[0].machine
-        worker = await Worker.start("this computer", threads=self._sizes.threads)
-        await self._stack.enter_async_context(worker)
+        worker = await self._own_worker()
         return await together(
             *(
-                self._open_here(worker, stage) if stage.machine == host else self._open_there(stage)
+                self._stage(stage, worker if stage.machine == host else None)
                 for stage in plan.stages
             )
         )
 
-    async def _open_here(self, worker: Worker, stage: PlannedStage) -> StageClient:
+    def moving(self, plan: Plan) -> list[PlannedStage]:
+        """Of a plan's stages, those that have to be loaded for it."""
+        return [stage for stage in plan.stages if not self._stays(self._held.get(_key(stage)))]
+
+    def _stays(self, held: Held | None) -> bool:
+        """Whether a run can serve on."""
+        if held is None or _is_lost(held.client):
+            return False
+        worker_died = self._worker is None or self._worker.died is not None
+        return not (worker_died and held.stage.role is not Role.MIDDLE)
+
+    async def _give_back_but(self, plan: Plan) -> None:
+        """Close what the plan does not have, and what is lost, before its memory is needed."""
+        wanted = {_key(stage) for stage in plan.stages}
+        for key, held in list(self._held.items()):
+            if key not in wanted or not self._stays(held):
+                del self._held[key]
+                if self._worker is not None and held.stage.role is not Role.MIDDLE:
+                    await _close_here(self._worker, held.run)
+                await held.closing.aclose()
+
+    async def _own_worker(self) -> Worker:
+        if self._worker is None or self._worker.died is not None:
+            self._worker = await Worker.start("this computer", threads=self._sizes.threads)
+            await self._stack.enter_async_context(self._worker)
+        return self._worker
+
+    async def _stage(self, stage: PlannedStage, worker: Worker | None) -> StageClient:
+        """One stage, on our own `worker` or on another machine; a run that is there serves on."""
+        try:
+            held = self._held.get(_key(stage))
+            if held is not None:
+                try:
+                    return await self._renewed(held, worker)
+                except AppError:
+                    del self._held[_key(stage)]
+                    await held.closing.aclose()
+            async with AsyncExitStack() as closing:
+                if worker is not None:
+                    held = await self._open_here(worker, stage, closing)
+                else:
+                    held = await self._open_there(stage, closing)
+                self._keep(held, closing.pop_all())
+                return held.client
+        except AppError:
+            self.failed = self.failed or stage
+            raise
+
+    def _keep(self, held: Held, closing: AsyncExitStack) -> None:
+        held.closing = closing
+        self._held[_key(held.stage)] = held
+        self._stack.push_async_callback(closing.aclose)
+
+    async def _renewed(self, held: Held, worker: Worker | None) -> StageClient:
+        """The same run with this epoch: its weights stay, its KV cache is empty."""
+        stage, run = held.stage, replace(held.run, epoch=self._epoch)
+        if worker is not None:
+            await open_run(worker, run, self._sizes.context, self._config(stage, held.source))
+            held.client = self._client(stage, run, PipeLink(worker, run.pipeline))
+        else:
+            held.client = await self._ordered(stage, run, held.source, held.closing)
+        held.run = run
+        return held.client
+
+    async def _open_here(
+        self, worker: Worker, stage: PlannedStage, closing: AsyncExitStack
+    ) -> Held:
         run = self._run(stage)
         path = self._entry.path
         if stage.role is not Role.WHOLE:
-            path = await self._cut_out(stage)
+            path = await self._cut_out(stage, closing)
         self._tell(stage, "loading", 0, 1)
         await open_run(worker, run, self._sizes.context, self._config(stage, path))
         self._tell(stage, "loading", 1, 1)
-        name = f"{stage.name} {stage.layers.first}-{stage.layers.last - 1}"
-        return StageClient(run, PipeLink(worker, run.pipeline), name, machine=stage.name)
+        client = self._client(stage, run, PipeLink(worker, run.pipeline))
+        return Held(stage, run, path, client, closing)
 
-    async def _cut_out(self, stage: PlannedStage) -> str:
+    def _client(self, stage: PlannedStage, run: Run, link: PipeLink) -> StageClient:
+        name = f"{stage.name} {stage.layers.first}-{stage.layers.last - 1}"
+        return StageClient(run, link, name, machine=stage.name)
+
+    async def _cut_out(self, stage: PlannedStage, closing: AsyncExitStack) -> str:
         """The stage's own file, made from the model's unless it is there already, and held."""
         cut = await asyncio.to_thread(self._shelf.cut, self._entry, stage.layers, stage.role)
         stage_id, total, done = cut.manifest.id, cut.manifest.total_bytes, 0
@@ -129,25 +231,36 @@ class Placing:
             self._tell(stage, "cutting", done, total, "bytes")
 
         self._stages.keep(stage_id)  # on the loop: nothing comes between it and its release
-        self._stack.callback(self._stages.release, stage_id)
+        closing.callback(self._stages.release, stage_id)
         return str(await in_thread(lambda report: self._stages.fill(cut, report), tell))
 
-    async def _open_there(self, stage: PlannedStage) -> StageClient:
+    async def _open_there(self, stage: PlannedStage, closing: AsyncExitStack) -> Held:
         run = self._run(stage)
         pipeline = PipelineId(run.pipeline)
         link = self._lenders.link(stage.machine)
         cut = await asyncio.to_thread(self._shelf.cut, self._entry, stage.layers, stage.role)
         await self._send_layers(link, pipeline, stage, cut)
+        # before it is ordered: who can tell what arrives of a message that is cut off?
+        closing.push_async_callback(self._lenders.close_stage, stage.machine, pipeline)
         self._tell(stage, "loading", 0, 1)
+        client = await self._ordered(stage, run, cut.manifest.id, closing)
+        self._tell(stage, "loading", 1, 1)
+        return Held(stage, run, cut.manifest.id, client, closing)
+
+    async def _ordered(
+        self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack
+    ) -> StageClient:
+        """Have the lender load what it has, or begin an epoch on what it loaded; and connect to it."""
+        pipeline = PipelineId(run.pipeline)
+        link = self._lenders.link(stage.machine)
         with self._lenders.expect(stage.machine, pipeline) as ready:
-            # before it is sent: who can tell what arrives of a message that is cut off?
-            self._stack.push_async_callback(self._lenders.close_stage, stage.machine, pipeline)
-            await link.send(self._order(run, stage, cut))
+            await link.send(self._order(run, stage, manifest))
             await ready()
         channel = await link.open_data(pipeline)
-        self._stack.push_async_callback(close_channel, channel)
-        self._tell(stage, "loading", 1, 1)
-        return StageClient(run, ChannelLink(channel), stage.name)
+        way_back = WayBack(self._lenders, stage.machine, pipeline)
+        client = StageClient(run, ChannelLink(channel, way_back), stage.name, key=stage.machine)
+        closing.push_async_callback(client.close)
+        return client
 
     async def _send_layers(
         self, link: LenderLink, pipeline: PipelineId, stage: PlannedStage, cut: Cut
@@ -183,7 +296,9 @@ class Placing:
 
     def _run(self, stage: PlannedStage) -> Run:
         number = self._sizes.number
-        return Run(secrets.token_bytes(16), stage.role, self._entry.model.width, number, EPOCH)
+        return Run(
+            secrets.token_bytes(16), stage.role, self._entry.model.width, number, self._epoch
+        )
 
     def _config(self, stage: PlannedStage, path: str) -> StageConfig:
         sizes = self._sizes
@@ -202,14 +317,14 @@ class Placing:
             traits=self._entry.model.traits(stage.role),
         )
 
-    def _order(self, run: Run, stage: PlannedStage, cut: Cut) -> messages.OpenStage:
+    def _order(self, run: Run, stage: PlannedStage, manifest: str) -> messages.OpenStage:
         sizes, model = self._sizes, self._entry.model
         return messages.OpenStage(
             request=0,
             pipeline=run.pipeline.hex(),
             epoch=run.epoch,
             model=model.name[:200],
-            manifest=cut.manifest.id,
+            manifest=manifest,
             first=stage.layers.first,
             last=stage.layers.last,
             n_layers=model.n_layers,
@@ -228,6 +343,22 @@ class Placing:
         self._report(
             {"step": step, "machine": stage.name, "done": done, "total": total, "unit": unit}
         )
+
+
+def _key(stage: PlannedStage) -> Key:
+    return stage.machine, stage.role, stage.layers
+
+
+def _is_lost(client: StageClient) -> bool:
+    """Whether the run itself is gone; that its pipeline ended, or a connection broke, does it no harm."""
+    return client.lost is not None and client.lost.reason.code not in RUN_STAYS
+
+
+async def _close_here(worker: Worker, run: Run) -> None:
+    """Give one run's memory back, if the worker itself is not gone or going."""
+    if worker.died is None:
+        with suppress(AppError):
+            await close_run(worker, run)
 
 
 def _answer_seconds(total_bytes: int) -> float:

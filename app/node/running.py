@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.plan import Plan, PlannedStage
+from app.core.recovery import Loss
 from app.inference.chats import Answerer
 from app.inference.measure import StageFigures
 from app.inference.pipeline import Pipeline
@@ -27,6 +29,7 @@ from app.node import requests as asked
 from app.node.lessons import Outcome
 from app.node.ndjson import Progress
 from app.node.placing import Lenders, Placing, Sizes
+from app.node.rebuilding import Rebuilding, Replan, notice_json
 from app.node.snapshot import sentence
 from app.node.stoppable import unless
 from backends.contract import Layers
@@ -58,7 +61,8 @@ class Running:
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
         self._lost: Reason | None = None
-        self._blamed: Reason | None = None  # why it will be lost
+        self._blamed: Reason | None = None  # why it was lost, better than its end shows
+        self._news = asyncio.Event()  # the household is another
         self._wanted_back: StageLost | None = None
         self._progress: dict[str, Json] = {}
         self._seconds = 0.0
@@ -89,18 +93,38 @@ class Running:
         """Whether that machine holds, or shall hold, some of its layers."""
         return any(stage.machine == machine for stage in self._plan.stages)
 
-    def give_up(self, why: StageLost) -> None:
+    def give_up(self, why: StageLost, machine: MachineId | None = None) -> None:
         """A machine of it is gone, and why is known before, or better than, the network shows it."""
         just_ended = self.ended.is_set() and time.monotonic() - self._ended_at < BLAME_SECONDS
         if self._lost is not None and (just_ended or not self.ended.is_set()):
             self._lost = why.reason
         elif not self.ended.is_set():
-            self._blamed = why.reason
             self._fail(why)
-            if self._pipeline is not None:
-                self._pipeline.end(why)
-            else:
+            if self._pipeline is None:
                 self.stop()
+            elif self._pipeline.lost is not None:
+                self._blamed = why.reason
+            else:
+                self._pipeline.break_off(self._loss(machine, why))
+
+    def _loss(self, machine: MachineId | None, why: StageLost) -> Loss:
+        names = {stage.machine: stage.name for stage in self._plan.stages}
+        now = time.monotonic()
+        name = names.get(machine, "") if machine else ""
+        return Loss(machine or "", name, why.reason, now, is_gone=True)
+
+    def household_changed(self) -> None:
+        """A machine came, or has other memory: what was too short may fit now."""
+        self._news.set()
+
+    async def leave(self, machine: MachineId, why: StageLost, replan: Replan) -> None:
+        """That machine wants its memory back: the answers go on without it, if they can."""
+        try:
+            await replan(frozenset({machine}))
+        except AppError:
+            return  # it keeps what it has until they end, or its owner's patience does
+        if self.is_ready and self.uses(machine) and self._pipeline is not None:
+            await self._pipeline.leave(self._loss(machine, why))
 
     def give_up_when_unused(self, why: StageLost | None) -> None:
         """A machine of it wants its memory back, when no answer needs it. None: no more."""
@@ -157,11 +181,14 @@ class Running:
         return self._pipeline.n_running if self._pipeline else 0
 
     def json(self) -> Json:
+        news = self._pipeline.news if self._pipeline and self.is_ready else None
         state = "lost" if self._lost else "ready" if self.answerer else "loading"
+        state = "recovering" if news else state
         return {
             **self.described,
             "state": state,
-            "reason": sentence(self._lost),
+            "reason": sentence(news.reason if news else self._lost),
+            "recovery": notice_json(news) if news else None,
             "progress": dict(self._progress),
             "number": self._sizes.number.name.lower(),
             "loaded_seconds": round(self._seconds, 3),
@@ -176,6 +203,7 @@ class Running:
         lenders: Lenders,
         report: Progress,
         changed: Callable[[], None],
+        replan: Replan,
     ) -> None:
         """Open, prove, serve until stopped or lost, close. Never raises."""
 
@@ -187,7 +215,11 @@ class Running:
         try:
             async with AsyncExitStack() as stack:
                 placing = Placing(self.entry, shelf, stages, lenders, self._sizes, stack, tell)
-                await self._open(placing, stack, shelf)
+                await self._open(
+                    placing, stack, shelf, Rebuilding(placing, replan, self._replaced, self._news)
+                )
+                assert self._pipeline is not None
+                self._pipeline.on_news = partial(self._told, changed)
                 changed()
                 await self._until_over(changed)
         except AppError as error:
@@ -201,7 +233,9 @@ class Running:
             self.ended.set()
             changed()
 
-    async def _open(self, placing: Placing, stack: AsyncExitStack, shelf: Shelf) -> None:
+    async def _open(
+        self, placing: Placing, stack: AsyncExitStack, shelf: Shelf, rebuilding: Rebuilding
+    ) -> None:
         start = time.monotonic()
         clients, text = await self._unless_stopped(self._opened(placing, stack))
         model, sizes = self.entry.model, self._sizes
@@ -209,12 +243,21 @@ class Running:
             sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows,
             recurrent=model.later.recurrent,
         )  # fmt: skip
-        pipeline = await stack.enter_async_context(Pipeline(clients, shape))
+        pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilding))
         await self._unless_stopped(self._prove(pipeline, shape, shelf))
         self._seconds, self._fetched_bytes = time.monotonic() - start, placing.fetched.bytes
+        loaded_bytes = sum(stage.weight_bytes for stage in self._plan.stages)
+        rebuilding.bytes_per_second = loaded_bytes / max(self._seconds, 0.1)
         self._pipeline, self.answerer = pipeline, Answerer(text, pipeline)
         self._progress.clear()
         self._outcome.set_result(None)
+
+    def _told(self, changed: Callable[[], None]) -> None:
+        self._progress.clear()
+        changed()
+
+    def _replaced(self, plan: Plan, described: Json) -> None:
+        self._plan, self.described = plan, described
 
     async def _opened(
         self, placing: Placing, stack: AsyncExitStack

@@ -14,7 +14,7 @@ from app.core.placement import Candidate, Workload
 from app.core.sketch import sketched
 from app.core.verdict import judge
 from app.node import requests as asked
-from app.node.hosting import BATCH_ROWS, CONTEXT, USERS
+from app.node.planning import BATCH_ROWS, CONTEXT, USERS
 from app.node.snapshot import plan_json
 
 Json = dict[str, Any]

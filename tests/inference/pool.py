@@ -9,11 +9,13 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.core.errors import AppError, DoesNotFit, Reason, StageLost
+from app.core.recovery import Loss, Misfit, Planned
 from app.inference.lend import Lender, Wanted
 from app.inference.links import close_run, lent_stage, open_run, own_stage
 from app.inference.measure import Deadlines
 from app.inference.pipeline import Pipeline
-from app.inference.sequences import Finish, Request
+from app.inference.sequences import Finish, Request, Token
 from app.inference.stage_client import FrameChannel, StageClient
 from app.inference.step import Run
 from app.inference.work import Shape
@@ -39,6 +41,7 @@ class Pool:
     lenders: list[Lender] = field(default_factory=list)
     lent: list[bytes] = field(default_factory=list)
     channels: list[FrameChannel] = field(default_factory=list)
+    rebuild: Rebuild = None  # type: ignore[assignment]
 
     def lent_worker(self, index: int = 0) -> Worker:
         return self.lenders[index]._open[self.lent[index]].carried()
@@ -80,6 +83,114 @@ async def runs_in_one(worker: Worker, *sizes: int, path: str = "fake:") -> Async
             await close_run(worker, stage.run)
 
 
+@dataclass
+class Making:
+    """How the stages of a pool are made, the first time and when they are made again."""
+
+    sizes: tuple[int, ...]
+    form: Shape
+    paths: Sequence[str]
+    number: Number
+    deadlines: Deadlines | None
+    width: int
+    wrap: Wrap | None
+    peers: bool  # lenders can be reached again when a channel breaks
+    stack: AsyncExitStack
+    group: asyncio.TaskGroup
+    serving: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def make(self, built: Pool) -> list[StageClient]:
+        stages: list[StageClient] = []
+        if built.host.died is not None:
+            built.host = await self.stack.enter_async_context(await Worker.start("a new worker"))
+        built.lenders, built.lent, built.channels = [], [], []
+        for index, (role, layers) in enumerate(cuts(*self.sizes)):
+            run = Run(os.urandom(16), role, self.width, self.number)
+            path = self.paths[min(index, len(self.paths) - 1)]
+            config = fake(role, layers, self.form, path, self.width)
+            if role is not Role.MIDDLE:
+                await open_run(built.host, run, self.form.context, config)
+                name = f"host {layers}"
+                stages.append(own_stage(built.host, run, name, "host", deadlines=self.deadlines))
+            else:
+                stages.append(await self._lent(built, index, run, config))
+        return stages
+
+    async def _lent(self, built: Pool, index: int, run: Run, config: StageConfig) -> StageClient:
+        name = f"lender-{index}"
+        lender = await self.stack.enter_async_context(
+            Lender(lambda: MANY, name, deadlines=self.deadlines)
+        )
+        await lender.open(Wanted(run, self.form.context, config, 1 << 30, 0, 0))
+        place = len(built.channels)
+
+        def connect() -> FrameChannel:
+            near, far = MemoryChannel.pair()
+            serve = lender.serve(run.pipeline, far)
+            self.serving.append(self.group.create_task(serve, name=f"serve {name}"))
+            channel: FrameChannel = self.wrap(near) if self.wrap else near
+            built.channels[place:] = [channel]
+            return channel
+
+        channel = connect()
+        built.lenders.append(lender)
+        built.lent.append(run.pipeline)
+        peer = Again(connect, lender) if self.peers else None
+        return lent_stage(channel, run, name, deadlines=self.deadlines, peer=peer)
+
+
+@dataclass
+class Again:
+    """The way back to a lender in this process."""
+
+    connect: Callable[[], FrameChannel]
+    lender: Lender
+
+    async def reopen(self) -> FrameChannel:
+        return self.connect()
+
+    async def ask(self) -> None:
+        pass
+
+    def computes(self) -> bool:
+        return self.lender.work()[1] > 0
+
+
+@dataclass
+class Rebuild:
+    """Makes the same stages again, unless a test wants it to fail first."""
+
+    making: Making
+    built: Pool
+    misfits: int = 0  # so often nothing fits
+    failing: int = 0  # so often a stage is lost while it opens
+    planned: list[frozenset[str]] = field(default_factory=list)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def plan(self, without: frozenset[str]) -> Planned:
+        self.planned.append(without)
+        if self.misfits:
+            self.misfits -= 1
+            raise DoesNotFit("memory_short", worker="all", cause="a test")
+        return Planned(("spare",), 0.5)
+
+    async def build(self) -> list[StageClient]:
+        if self.failing:
+            self.failing -= 1
+            raise StageLost("stage_lost", machine="lender-1")
+        return await self.making.make(self.built)
+
+    async def changed(self) -> None:
+        await self.news.wait()
+        self.news.clear()
+
+    def blames(self, error: AppError) -> tuple[str, str, bool]:
+        return "id-1", "lender-1", False
+
+    def short(self, loss: Loss, error: DoesNotFit) -> Misfit:
+        return Misfit(Reason("recovery_short", {"machine": loss.name, "what": "too small."}))
+
+
 @asynccontextmanager
 async def pool(
     *sizes: int,
@@ -89,40 +200,24 @@ async def pool(
     deadlines: Deadlines | None = None,
     width: int = WIDTH,
     wrap: Wrap | None = None,
+    peers: bool = False,
+    rebuilds: bool = False,
 ) -> AsyncIterator[Pool]:
     """A host with the first and last run, and a lender for each run between them."""
     form = form or shape()
     async with AsyncExitStack() as stack:
         group = await stack.enter_async_context(asyncio.TaskGroup())
         host = await stack.enter_async_context(await Worker.start("this machine's layers"))
-        stages: list[StageClient] = []
         built = Pool(None, host)  # type: ignore[arg-type]
-        serving: list[asyncio.Task[None]] = []
-        for index, (role, layers) in enumerate(cuts(*sizes)):
-            run = Run(os.urandom(16), role, width, number)
-            config = fake(role, layers, form, paths[min(index, len(paths) - 1)], width)
-            if role is not Role.MIDDLE:
-                await open_run(host, run, form.context, config)
-                stages.append(own_stage(host, run, f"host {layers}", "host", deadlines=deadlines))
-                continue
-            name = f"lender-{index}"
-            lender = await stack.enter_async_context(
-                Lender(lambda: MANY, name, deadlines=deadlines)
-            )
-            await lender.open(Wanted(run, form.context, config, 1 << 30, 0, 0))
-            near, far = MemoryChannel.pair()
-            serving.append(group.create_task(lender.serve(run.pipeline, far), name=f"serve {name}"))
-            channel: FrameChannel = wrap(near) if wrap else near
-            stages.append(lent_stage(channel, run, name, deadlines=deadlines))
-            built.lenders.append(lender)
-            built.lent.append(run.pipeline)
-            built.channels.append(channel)
-        built.pipeline = Pipeline(stages, form)
+        making = Making(sizes, form, paths, number, deadlines, width, wrap, peers, stack, group)
+        built.rebuild = Rebuild(making, built)
+        stages = await making.make(built)
+        built.pipeline = Pipeline(stages, form, built.rebuild if rebuilds else None)
         try:
             async with built.pipeline:
                 yield built
         finally:
-            for task in serving:
+            for task in making.serving:
                 task.cancel()
 
 
@@ -141,5 +236,6 @@ async def answer(pipeline: Pipeline, what: Request) -> tuple[list[int], Finish]:
         async for item in stream:
             if isinstance(item, Finish):
                 return ids, item
-            ids.append(item.id)
+            if isinstance(item, Token):
+                ids.append(item.id)
     raise AssertionError("a stream without its end")

@@ -40,6 +40,7 @@ async def ask(who: Answerer, question: Question) -> tuple[list[Delta], Summary]:
         async for item in stream:
             if isinstance(item, Summary):
                 return deltas, item
+            assert isinstance(item, Delta)
             deltas.append(item)
     raise AssertionError("an answer without its summary")
 

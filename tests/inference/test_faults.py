@@ -23,7 +23,9 @@ from backends.contract import Segment
 from backends.frames import Frame, Kind, decode, encode
 from tests.inference.pool import Pool, answer, pool, request, shape
 
-QUICK = Deadlines(decode_least_s=0.5, decode_most_s=0.6, prefill_least_s=0.8, first_s=1.0)
+QUICK = Deadlines(
+    decode_least_s=0.5, decode_most_s=0.6, prefill_least_s=0.8, first_s=1.0, dead_s=0.5
+)
 SLOW = "fake:seconds_per_layer=0.002"
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
@@ -95,7 +97,7 @@ async def test_a_run_of_the_host_that_fails_says_why(option: str, code: str) -> 
 
 async def test_a_run_that_waits_for_another_on_its_machine_is_not_taken_for_hung() -> None:
     """The host's last run gets no turn while its first computes a long chunk of somebody's prompt."""
-    quick = Deadlines(0.3, 0.3, prefill_least_s=3.0)
+    quick = Deadlines(0.3, 0.3, prefill_least_s=3.0, dead_s=0.3)
     paths = ["fake:seconds_per_row=0.02", "fake:"]
     async with pool(1, 6, 1, paths=paths, deadlines=quick) as built:
         talking = asyncio.gather(answer(built.pipeline, request("x", 12)))

@@ -11,6 +11,7 @@ from contextlib import aclosing
 import pytest
 
 from app.core.errors import AppError, BadInput, Busy, StageLost
+from app.core.recovery import Notice
 from app.inference import sequences
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Finish, Request, Token
@@ -191,6 +192,7 @@ async def test_sixteen_come_and_go_and_each_says_what_it_says_alone(seed: int) -
             async for item in stream:
                 if isinstance(item, Finish) or len(ids) == leaves_at:
                     break
+                assert isinstance(item, Token)
                 ids.append(item.id)
         return ids
 
@@ -211,7 +213,7 @@ async def test_cancel_at_every_token(undisturbed: dict[str, list[int]]) -> None:
             async with aclosing(built.pipeline.generate(request("x" * 200, 40))) as stream:
                 for index in range(n_read):
                     item = await anext(stream)
-                    assert not isinstance(item, Finish)
+                    assert isinstance(item, Token)
                     assert item.id == undisturbed["x" * 200][index]
         for _ in range(8):
             lost = asyncio.ensure_future(  # noqa: TID251  cancelled from outside, as a caller may be
@@ -226,7 +228,7 @@ async def test_cancel_at_every_token(undisturbed: dict[str, list[int]]) -> None:
         await until_idle(built.pipeline)
 
 
-async def read_on(stream: AsyncGenerator[Token | Finish, None]) -> None:
+async def read_on(stream: AsyncGenerator[Token | Notice | Finish, None]) -> None:
     async for _ in stream:
         pass
 

@@ -66,6 +66,15 @@ class Lender:
     async def open_data(self, pipeline: PipelineId) -> FrameChannel:
         raise Unreachable("peer_hung_up", name="attic", address="")
 
+    async def inquire(self) -> None:
+        raise AssertionError("nothing is asked while a placement opens")
+
+    def computes(self) -> bool:
+        return False
+
+    def is_down(self, machine: MachineId) -> bool:
+        return False
+
     async def send(self, message: messages.Message) -> None:
         if not self.hears:
             raise Unreachable("link_lost", name="attic")
@@ -100,12 +109,12 @@ class Place:
 
     async def cut_out(self, stage: PlannedStage) -> str:
         async with AsyncExitStack() as stack:
-            path = await self.placing(Lender(), stack)._cut_out(stage)
+            path = await self.placing(Lender(), stack)._cut_out(stage, stack)
             assert self.stages._held
             return path
 
     async def open_there(self, lender: Lender, stack: AsyncExitStack) -> None:
-        await self.placing(lender, stack)._open_there(self.plan(1, 2, 1).stages[1])
+        await self.placing(lender, stack)._open_there(self.plan(1, 2, 1).stages[1], stack)
 
 
 @pytest.fixture

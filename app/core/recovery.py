@@ -1,0 +1,289 @@
+"""What is done when a placement breaks under its answers: reconnect, plan anew, replay, wait, give up. Pure.
+
+`step` says what comes next; app/inference/recovering.py carries its commands out. SAFETY.md 6 in short: a broken
+connection is made again within RECONNECT_S; else the layers are placed anew and the recorded tokens replayed; where
+memory is short the text is kept and the machine awaited; three times at most, then a clear error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from app.core.errors import Fact, Reason
+
+RECONNECT_S = 5.0  # from the last sign of life of a stage that is waited for
+MAX_RECOVERIES = 3  # of one request
+WAIT_S = 600.0  # for a machine without which memory is short: as long as lenders keep a lost host's layers
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What broke: which machine, why, and when that was known."""
+
+    machine: str  # its id; "" when no single machine is to blame
+    name: str
+    why: Reason
+    at_s: float
+    silent_s: float = 0.0  # how long nothing had come from it by then
+    is_gone: bool = False  # it cannot be reached, or shall not be used: plan without it
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One recovery of one answer, as it is told afterwards."""
+
+    machine: str  # its name
+    why: Reason
+    detected_after_s: float
+    recovered_after_s: float  # from the detection to the next token
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What the person who waits for an answer is told meanwhile."""
+
+    state: str  # "reconnecting", "lost", "rebuilding", "short", "continued"
+    machine: str  # whose loss it is about: a name
+    reason: Reason
+    seconds: float | None = None  # how long it will take, or took
+
+
+# states
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """All stages are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """Who could hold the layers now is being computed."""
+
+    loss: Loss
+    tries: int = 1
+    without: frozenset[str] = frozenset()
+    blamed: frozenset[str] = frozenset()  # were lost once in this recovery
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilding:
+    """What moved is being loaded."""
+
+    planned: Planning
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """Nothing fits on what is left; a machine that comes may change that."""
+
+    planned: Planning
+    why: Reason
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """It could not be recovered."""
+
+    why: Reason
+
+
+State = Steady | Planning | Rebuilding | Short | Over
+
+# events
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """There is a placement."""
+
+    machines: tuple[str, ...]  # names of those that take over layers
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """There is none; why in words."""
+
+    why: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """All stages of the new placement are open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """The household is another than when nothing fitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """The time to wait is over."""
+
+
+Event = Loss | Planned | Misfit | Built | Came | Waited
+
+# commands
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Plan on the machines that are there, but these."""
+
+    without: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Load what moved, and begin an epoch on what stayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait for a change in the household, at most until then."""
+
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Replay, and go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Every answer ends with this."""
+
+    why: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Tell everybody who waits."""
+
+    notice: Notice
+
+
+Command = Plan | Build | Wait | Resume | GiveUp | Say
+
+
+def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
+    """What becomes of it, and what is to be done now."""
+    match state, event:
+        case Steady(), Loss():
+            without = frozenset({event.machine} if event.is_gone and event.machine else ())
+            planning = Planning(event, 1, without, frozenset({event.machine}))
+            return planning, (Say(stopped(event)), Plan(without))
+        case Planning(), Planned():
+            return Rebuilding(state), (Say(_rebuilding(state.loss, event)), Build())
+        case Planning(), Misfit(why):
+            until_s = state.loss.at_s + WAIT_S
+            return Short(state, why, until_s), (Say(_short(state.loss, why)), Wait(until_s))
+        case Planning(), Loss():
+            return _again(state, event)
+        case Rebuilding(planned), Loss():
+            return _again(planned, event)
+        case Rebuilding(), Built():
+            return Steady(), (Resume(),)
+        case Short(planned), Came():
+            # who was lost before may be the one that came back
+            planning = replace(planned, without=frozenset())
+            return planning, (Plan(),)
+        case Short(_, why), Waited():
+            return Over(why), (GiveUp(why),)
+        case _:
+            return state, ()  # late or repeated news changes nothing
+
+
+def stopped(loss: Loss) -> Notice:
+    """A machine is gone: the first thing that is said."""
+    return Notice("lost", loss.name, loss.why)
+
+
+def doubted(name: str) -> Notice:
+    """A machine is not heard, or its connection broke: that is mended first."""
+    return Notice("reconnecting", name, Reason("recovery_reconnecting", {"machine": name}))
+
+
+def eased(name: str, seconds: float) -> Notice:
+    """It is heard again, and has kept everything."""
+    facts: dict[str, Fact] = {"machine": name, "seconds": _said(seconds)}
+    return Notice("continued", name, Reason("recovery_reconnected", facts), round(seconds, 1))
+
+
+def continued(recovered: Recovered) -> Notice:
+    """The answer goes on."""
+    seconds = round(recovered.recovered_after_s, 1)
+    facts: dict[str, Fact] = {"machine": recovered.machine, "seconds": _said(seconds)}
+    return Notice("continued", recovered.machine, Reason("recovery_continued", facts), seconds)
+
+
+def may_recover(times: int) -> bool:
+    """Whether an answer that was recovered so often is recovered once more."""
+    return times < MAX_RECOVERIES
+
+
+def gave_up(loss: Loss) -> Reason:
+    """Why an answer is not recovered again."""
+    return Reason("recovery_too_often", {"machine": loss.name, "times": MAX_RECOVERIES})
+
+
+@dataclass(slots=True)
+class Interruption:
+    """What one answer went through."""
+
+    times: int = 0
+    loss: Loss | None = None  # since then no token came
+    recovered: list[Recovered] = field(default_factory=list)
+
+    def lose(self, loss: Loss) -> bool:
+        """It is interrupted; False when that was once too often."""
+        if not may_recover(self.times):
+            return False
+        self.times += 1
+        self.loss = self.loss or loss
+        return True
+
+    def went_on(self, now_s: float) -> Recovered | None:
+        """A token came; what it took, if it had been interrupted."""
+        loss, self.loss = self.loss, None
+        if loss is None:
+            return None
+        done = Recovered(loss.name, loss.why, loss.silent_s, now_s - loss.at_s)
+        self.recovered.append(done)
+        return done
+
+
+def _again(planned: Planning, loss: Loss) -> tuple[State, tuple[Command, ...]]:
+    """It broke once more before it was whole."""
+    if planned.tries >= MAX_RECOVERIES:
+        why = gave_up(loss)
+        return Over(why), (GiveUp(why),)
+    leave_out = {loss.machine} if loss.is_gone or loss.machine in planned.blamed else set()
+    without = planned.without | (leave_out - {""})
+    tries, blamed = planned.tries + 1, planned.blamed | {loss.machine}
+    planning = Planning(planned.loss, tries, without, blamed)
+    return planning, (Say(stopped(loss)), Plan(without))
+
+
+def _rebuilding(loss: Loss, planned: Planned) -> Notice:
+    seconds = max(1.0, planned.seconds)
+    facts: dict[str, Fact] = {"machine": loss.name, "seconds": _said(seconds)}
+    if not planned.machines:
+        return Notice("rebuilding", loss.name, Reason("recovery_replaying", facts), seconds)
+    if planned.machines == (loss.name,):
+        return Notice("rebuilding", loss.name, Reason("recovery_reloading", facts), seconds)
+    facts["with"] = " and ".join(planned.machines)
+    return Notice("rebuilding", loss.name, Reason("recovery_rebuilding", facts), seconds)
+
+
+def _short(loss: Loss, why: Reason) -> Notice:
+    return Notice("short", loss.name, why)
+
+
+def _said(seconds: float) -> str:
+    """`0.4`, `3`, `48`: no more digits than anybody wants to know."""
+    return f"{seconds:.1f}" if seconds < 2 else f"{seconds:.0f}"

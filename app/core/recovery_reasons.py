@@ -1,0 +1,17 @@
+"""The sentences of an answer that is interrupted and goes on: what happened, what is done, how long it takes."""
+
+from __future__ import annotations
+
+RECOVERY_SENTENCES: dict[str, str] = {
+    "recovery_reconnecting": "{machine} stopped responding. Reconnecting…",
+    "recovery_reconnected": "{machine} is back after {seconds} s, and nothing was lost.",
+    "recovery_rebuilding": "{machine} is gone. Rebuilding with {with}, about {seconds} s.",
+    "recovery_reloading": "{machine} lost its layers. Loading them again, about {seconds} s.",
+    "recovery_replaying": "{machine} stopped responding. Starting again from the text so far, "
+    "about {seconds} s.",
+    "recovery_continued": "Continued after {seconds} s.",
+    "recovery_too_often": "{machine} was lost, and this answer was rebuilt {times} times already. "
+    "The text so far is kept. Ask again when the machines stay.",
+    "recovery_short": "{machine} is gone, and the rest is too small: {what} The text so far is kept. "
+    "It goes on when {machine} returns; a smaller model would answer now.",
+}

@@ -1,0 +1,175 @@
+"""To a run on another machine: a channel that is made again when it breaks, with the last frames sent again.
+
+The run there keeps its KV cache and its last answers (backends/steps.py): nothing is computed twice, nothing is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Protocol
+
+from app.core.errors import AppError, Refused, StageLost, Unreachable
+from app.core.recovery import RECONNECT_S
+from app.inference.stage_client import FrameChannel, StageClient
+from backends import orders
+
+ASK_S = 1.0  # between two questions how far the other side is
+CLOSE_S = 2.0  # a polite end of a channel
+LEAST_RECONNECT_S = 0.25  # also when nothing came for longer than that already
+
+
+class Peer(Protocol):
+    """What is known of the machine behind a channel, and how to get there again."""
+
+    async def reopen(self) -> FrameChannel:
+        """A new channel for the same run, tried until it opens. Raises AppError as soon as none will."""
+        ...
+
+    async def ask(self) -> None:
+        """Have it say how far it is. Raises nothing."""
+        ...
+
+    def computes(self) -> bool:
+        """It said lately that it computes something."""
+        ...
+
+
+class ChannelLink:
+    """The host's end of one data connection."""
+
+    def __init__(self, channel: FrameChannel, peer: Peer | None = None) -> None:
+        self._channel, self._peer = channel, peer
+        self._sending = asyncio.Lock()  # a channel has one sender at a time; this keeps their order
+        self._last_done_at = time.monotonic()
+        self._given_up = asyncio.Event()
+        self._hearing: asyncio.Task[AppError | OSError | None] | None = None
+        self._group: asyncio.TaskGroup | None = None
+        self._number = 0  # of the channel: grows with each reconnect
+        self._asked_at = 0.0  # when it was asked after the answer that is overdue
+        self._mended = False  # a new channel was made for that answer
+
+    async def send(self, frame: bytes) -> None:
+        number = self._number
+        async with self._sending:
+            if self._number != number:
+                return  # it went out with the others that had no answer
+            try:
+                await self._channel.send(frame)
+            except (AppError, OSError):
+                if self._peer is None:
+                    raise
+                self._break()
+
+    async def listen(self, stage: StageClient) -> None:
+        lost: AppError | OSError | None = None
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            while not self._given_up.is_set():
+                hearing = group.create_task(self._hear(stage), name=f"hear {stage.name}")
+                self._hearing = hearing
+                await asyncio.wait({hearing})
+                lost = None if hearing.cancelled() else hearing.result()
+                if self._given_up.is_set() or (self._peer is None and lost is not None):
+                    break
+                lost = await self._renew(stage, group)
+                if lost is not None:
+                    break
+            self._group = None
+        if lost is not None:
+            raise lost
+
+    def last_done_at(self) -> float:
+        return self._last_done_at
+
+    def overdue(self, stage: StageClient, seconds: float) -> bool:
+        if self._peer is None or self._group is None:
+            return False
+        now = time.monotonic()
+        if now - self._asked_at > ASK_S:
+            self._asked_at = now
+            self._group.create_task(self._inquire(), name=f"ask after {stage.name}")
+        return self._peer.computes()
+
+    def silence(self, machine: str, seconds: float) -> StageLost:
+        return StageLost("stage_silent", machine=machine, seconds=seconds)
+
+    def give_up(self, why: StageLost) -> None:
+        self._given_up.set()
+        self._break()
+
+    async def begin(self, order: orders.Begin) -> None:
+        raise AssertionError("the last run stays on the host")
+
+    async def close(self) -> None:
+        self._given_up.set()
+        await close_channel(self._channel)
+
+    async def _hear(self, stage: StageClient) -> AppError | OSError | None:
+        """Until the channel breaks: the error, as a value."""
+
+        def received(data: bytes) -> None:
+            if not self._given_up.is_set():
+                stage.received(data)
+                self._last_done_at = time.monotonic()
+                self._mended = False
+
+        try:
+            await self._channel.deliver(received)
+        except (AppError, OSError) as error:
+            return error
+        return None
+
+    async def _inquire(self) -> None:
+        """It does not answer in time: is it slow, or was the answer lost on the way?"""
+        assert self._peer is not None
+        asked_at = time.monotonic()
+        await self._peer.ask()
+        if not (self._peer.computes() or self._mended or self._last_done_at > asked_at):
+            self._mended = True
+            self._break()  # a waiting connection may stall far longer than a new one takes
+
+    async def _renew(self, stage: StageClient, group: asyncio.TaskGroup) -> StageLost | None:
+        """A new channel, and what had no answer sent again; or why that cannot be."""
+        assert self._peer is not None
+        stage.doubted()
+        began = time.monotonic()
+        stalled_s = stage.stalled_s(began)
+        left_s = RECONNECT_S - stalled_s
+        closing = group.create_task(close_channel(self._channel), name="close a broken channel")
+        async with self._sending:
+            try:
+                async with asyncio.timeout(max(left_s, LEAST_RECONNECT_S)):
+                    while not await self._again(stage, self._peer, group):
+                        pass
+            except (AppError, OSError) as error:
+                closing.cancel()
+                code = "stage_missing" if isinstance(error, Refused) else "stage_unreachable"
+                return StageLost(code, machine=stage.machine)
+        stage.doubted(stalled_s + time.monotonic() - began)
+        return None
+
+    async def _again(self, stage: StageClient, peer: Peer, group: asyncio.TaskGroup) -> bool:
+        """One new channel; False when it broke while it was given what had no answer."""
+        self._channel = channel = await peer.reopen()
+        self._number += 1
+        try:
+            for frame in stage.unanswered():
+                await channel.send(frame)
+        except (Unreachable, ConnectionError):
+            group.create_task(close_channel(channel), name="close a broken channel")
+            return False
+        return True
+
+    def _break(self) -> None:
+        """Hear nothing more from this channel."""
+        if self._hearing is not None:
+            self._hearing.cancel()
+
+
+async def close_channel(channel: FrameChannel) -> None:
+    """Close it, without waiting long for a peer that may be gone."""
+    with contextlib.suppress(AppError, OSError):
+        async with asyncio.timeout(CLOSE_S):
+            await channel.close()

@@ -1,0 +1,103 @@
+"""Carries out what core/recovery.py decides, until new stages are there or nothing can be done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol, assert_never
+
+from app.core import recovery
+from app.core.errors import AppError, DoesNotFit, StageLost
+from app.core.recovery import Loss, Notice
+from app.inference.stage_client import StageClient
+
+log = logging.getLogger(__name__)
+
+Say = Callable[[Notice], None]
+
+
+class Rebuilder(Protocol):
+    """Who can place the same model anew; its errors name the machine by `blames`."""
+
+    async def plan(self, without: frozenset[str]) -> recovery.Planned:
+        """Choose a placement on the machines that are there, but these. Raises DoesNotFit or AppError."""
+        ...
+
+    async def build(self) -> Sequence[StageClient]:
+        """Open the stages of what was planned last, with a new epoch. Raises AppError."""
+        ...
+
+    async def changed(self) -> None:
+        """Wait until the household is another."""
+        ...
+
+    def blames(self, error: AppError) -> tuple[str, str, bool]:
+        """Which machine an error of `build` is about: its id, its name, whether to do without it."""
+        ...
+
+    def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
+        """What is missing, in words."""
+        ...
+
+
+async def recovered(
+    loss: Loss,
+    rebuilder: Rebuilder,
+    say: Say,
+    clock: Callable[[], float] = time.monotonic,
+) -> Sequence[StageClient]:
+    """The stages of a new placement. Raises StageLost when there will be none."""
+    stages: Sequence[StageClient] = ()
+    state, todo = recovery.step(recovery.Steady(), loss)
+    while True:
+        event: recovery.Event | None = None
+        for command in todo:
+            match command:
+                case recovery.Say(notice):
+                    say(notice)
+                case recovery.Plan(without):
+                    event = await _planned(loss, rebuilder, without, clock)
+                case recovery.Build():
+                    try:
+                        stages = await rebuilder.build()
+                        event = recovery.Built()
+                    except AppError as error:
+                        event = _failed(rebuilder, error, clock)
+                case recovery.Wait(until_s):
+                    event = await _came(rebuilder, until_s - clock())
+                case recovery.Resume():
+                    return stages
+                case recovery.GiveUp(why):
+                    raise StageLost(why.code, **why.facts)
+                case _:
+                    assert_never(command)
+        assert event is not None, state
+        state, todo = recovery.step(state, event)
+
+
+async def _planned(
+    loss: Loss, rebuilder: Rebuilder, without: frozenset[str], clock: Callable[[], float]
+) -> recovery.Event:
+    try:
+        return await rebuilder.plan(without)
+    except DoesNotFit as error:
+        return rebuilder.short(loss, error)
+    except AppError as error:
+        return _failed(rebuilder, error, clock)
+
+
+def _failed(rebuilder: Rebuilder, error: AppError, clock: Callable[[], float]) -> Loss:
+    log.warning("the placement could not be made again: %s", error.reason)
+    machine, name, is_gone = rebuilder.blames(error)
+    return Loss(machine, name, error.reason, clock(), is_gone=is_gone)
+
+
+async def _came(rebuilder: Rebuilder, seconds: float) -> recovery.Event:
+    try:
+        async with asyncio.timeout(max(0.0, seconds)):
+            await rebuilder.changed()
+    except TimeoutError:
+        return recovery.Waited()
+    return recovery.Came()

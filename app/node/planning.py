@@ -1,0 +1,76 @@
+"""A load as somebody ordered it -> the plan for it, on the machines and with the speeds of this moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+from app.core.errors import BadInput
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.plan import Plan, Workload, plan
+from app.machine import devices
+from app.node import requests as asked
+from app.node.outlook import Outlook, Speeds
+from app.node.placing import Sizes
+from backends.contract import CELLS_STEP, Number
+
+CONTEXT = 4096  # positions of one answer, when nobody says
+USERS = 1
+SLOTS = 4  # conversations kept warm, even for one user
+BATCH_ROWS = 64
+NUMBERS = {"f16": Number.F16, "f32": Number.F32, "q8": Number.Q8}
+
+
+class Planner:
+    """Plans for one host. `threads`: of its own worker."""
+
+    def __init__(self, outlook: Outlook, threads: int) -> None:
+        self._outlook, self._threads = outlook, threads
+
+    async def plan(
+        self,
+        model: Model,
+        order: asked.PlanModel,
+        released: Mapping[MachineId, int],
+        speeds: Speeds,
+        limits: Mapping[MachineId, int] | None = None,
+    ) -> Plan:
+        """The placement. `limits`: what a lender said it has. Raises DoesNotFit or BadInput."""
+        host, lenders = self._outlook.machines(released, speeds)
+        if host.id in order.without:
+            raise BadInput("host_not_left_out", machine=host.name)
+        if order.anyway:
+            total = devices.memory().total_bytes
+            host = replace(host, lends_bytes=max(host.lends_bytes, total))
+        lenders = [lender for lender in lenders if lender.id not in order.without]
+        for place, lender in enumerate(lenders):
+            most = (limits or {}).get(lender.id, lender.lends_bytes)
+            lenders[place] = replace(lender, lends_bytes=min(most, lender.lends_bytes))
+        context = min(order.context or CONTEXT, model.context_length)
+        if order.context and order.context > model.context_length:
+            raise BadInput("context_too_long", asked=order.context, most=model.context_length)
+        users = order.users or USERS
+        if users >= SLOTS:  # each slot gets cells of its own, which come in whole steps
+            context = min(-(-context // CELLS_STEP) * CELLS_STEP, model.context_length)
+        work = Workload(context, users, BATCH_ROWS)
+        # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
+        return await asyncio.to_thread(plan, host, lenders, model, work, order.split)
+
+    def sizes(self, chosen: Plan, order: asked.LoadModel) -> Sizes:
+        """What all stages of the plan have in common."""
+        work = chosen.workload
+        return Sizes(
+            number=NUMBERS[order.number],
+            slots=max(work.users, SLOTS),
+            kv_cells=max(work.context * work.users, work.batch_rows),  # one step always fits
+            context=work.context,
+            batch_rows=work.batch_rows,
+            threads=self._threads,
+        )
+
+
+def lends(chosen: Plan) -> dict[MachineId, int]:
+    """What each machine that was considered lends."""
+    return {machine.id: machine.lends_bytes for machine in chosen.machines}

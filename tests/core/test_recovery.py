@@ -1,0 +1,167 @@
+"""What is decided when a placement breaks: each case of the machine, and that every way ends."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core import recovery
+from app.core.errors import Reason
+from app.core.reasons import said
+from app.core.recovery import (
+    MAX_RECOVERIES,
+    WAIT_S,
+    Build,
+    Built,
+    Came,
+    Event,
+    GiveUp,
+    Interruption,
+    Loss,
+    Misfit,
+    Over,
+    Plan,
+    Planned,
+    Planning,
+    Rebuilding,
+    Resume,
+    Say,
+    Short,
+    Steady,
+    Wait,
+    Waited,
+    step,
+)
+
+WHY = Reason("stage_unreachable", {"machine": "attic"})
+SHORT = Reason("recovery_short", {"machine": "attic", "what": "7 GiB are missing."})
+LOSS = Loss("a", "attic", WHY, at_s=100.0, silent_s=0.5)
+GONE = Loss("a", "attic", WHY, at_s=100.0, is_gone=True)
+OTHER = Loss("k", "kitchen", WHY, at_s=103.0)
+
+
+def run(*events: Event) -> tuple[recovery.State, list[recovery.Command]]:
+    """The state after these events, and what the last one asks for."""
+    state: recovery.State = Steady()
+    commands: tuple[recovery.Command, ...] = ()
+    for event in events:
+        state, commands = step(state, event)
+    return state, list(commands)
+
+
+def spoken(commands: list[recovery.Command]) -> list[str]:
+    return [said(one.notice.reason) for one in commands if isinstance(one, Say)]
+
+
+def test_a_loss_is_said_and_planned_around() -> None:
+    state, commands = run(LOSS)
+    assert state == Planning(LOSS, 1, frozenset(), frozenset({"a"}))
+    assert commands[-1] == Plan()
+    assert len(spoken(commands)) == 1
+
+
+def test_what_cannot_be_reached_is_left_out_of_the_plan() -> None:
+    assert run(GONE)[1][-1] == Plan(frozenset({"a"}))
+
+
+@pytest.mark.parametrize(
+    ("machines", "words"),
+    [
+        (("kitchen",), "attic is gone. Rebuilding with kitchen, about 40 s."),
+        (("kitchen", "den"), "attic is gone. Rebuilding with kitchen and den, about 40 s."),
+        (("attic",), "attic lost its layers. Loading them again, about 40 s."),
+        ((), "attic stopped responding. Starting again from the text so far, about 40 s."),
+    ],
+)
+def test_it_is_said_who_takes_over_and_how_long_it_takes(
+    machines: tuple[str, ...], words: str
+) -> None:
+    state, commands = run(LOSS, Planned(machines, 40.2))
+    assert isinstance(state, Rebuilding)
+    assert commands[-1] == Build()
+    assert spoken(commands) == [words]
+
+
+def test_when_it_stands_the_answers_go_on() -> None:
+    assert run(LOSS, Planned(("den",), 3), Built()) == (Steady(), [Resume()])
+
+
+def test_a_second_loss_is_planned_around_too() -> None:
+    """The same machine twice is not tried a third time."""
+    assert run(LOSS, Planned((), 1), OTHER)[1][-1] == Plan()
+    assert run(LOSS, Planned((), 1), LOSS)[1][-1] == Plan(frozenset({"a"}))
+    assert run(LOSS, OTHER, OTHER)[1][-1] == Plan(frozenset({"k"}))
+    assert run(GONE, OTHER)[1][-1] == Plan(frozenset({"a"}))
+
+
+def test_it_is_tried_three_times() -> None:
+    state, commands = run(LOSS, *[OTHER] * (MAX_RECOVERIES - 1))
+    assert isinstance(state, Planning)
+    state, commands = run(LOSS, *[OTHER] * MAX_RECOVERIES)
+    assert isinstance(state, Over)
+    assert commands == [GiveUp(state.why)]
+    assert said(state.why)
+
+
+def test_what_does_not_fit_waits_for_a_machine() -> None:
+    state, commands = run(GONE, Misfit(SHORT))
+    assert state == Short(
+        Planning(GONE, 1, frozenset({"a"}), frozenset({"a"})), SHORT, 100 + WAIT_S
+    )
+    assert commands[-1] == Wait(100 + WAIT_S)
+    assert "7 GiB" in spoken(commands)[0]
+    # whoever came may be the one that was lost
+    assert run(GONE, Misfit(SHORT), Came())[1] == [Plan()]
+    assert run(GONE, Misfit(SHORT), Waited()) == (Over(SHORT), [GiveUp(SHORT)])
+
+
+@pytest.mark.parametrize("event", [Built(), Came(), Waited(), Planned((), 1), Misfit(SHORT)])
+def test_news_that_does_not_fit_changes_nothing(event: Event) -> None:
+    for state in (Steady(), Over(SHORT)):
+        assert step(state, event) == (state, ())
+
+
+EVENTS = st.sampled_from([LOSS, GONE, OTHER, Planned(("den",), 1), Misfit(SHORT), Built(), Came()])
+
+
+@given(st.lists(EVENTS, max_size=40))
+def test_each_state_asks_for_one_thing(events: list[Event]) -> None:
+    """And for nothing when it is over: nobody waits for what never comes."""
+    state: recovery.State = Steady()
+    for event in events:
+        before = state
+        state, commands = step(state, event)
+        asked = [one for one in commands if not isinstance(one, Say)]
+        assert len(asked) == (1 if commands else 0)
+        if isinstance(before, Over):
+            assert (state, commands) == (before, ())
+        if isinstance(state, Planning):
+            assert state.tries <= MAX_RECOVERIES
+
+
+def test_an_answer_remembers_what_it_went_through() -> None:
+    answer = Interruption()
+    assert answer.went_on(1.0) is None
+    for n in range(MAX_RECOVERIES):
+        assert answer.lose(Loss("a", "attic", WHY, at_s=10.0 * n, silent_s=0.25))
+        done = answer.went_on(10.0 * n + 3)
+        assert done is not None
+        assert (done.machine, done.detected_after_s, done.recovered_after_s) == ("attic", 0.25, 3.0)
+        assert said(recovery.continued(done).reason) == "Continued after 3 s."
+    assert not answer.lose(LOSS)
+    assert len(answer.recovered) == MAX_RECOVERIES
+
+
+def test_a_loss_while_it_is_mended_counts_from_the_first() -> None:
+    answer = Interruption()
+    answer.lose(LOSS)
+    answer.lose(OTHER)
+    done = answer.went_on(105.0)
+    assert done is not None
+    assert (done.machine, done.recovered_after_s) == ("attic", 5.0)
+
+
+def test_a_connection_that_is_made_again_is_said() -> None:
+    assert said(recovery.doubted("attic").reason) == "attic stopped responding. Reconnecting…"
+    assert "0.4 s" in said(recovery.eased("attic", 0.42).reason)

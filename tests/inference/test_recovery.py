@@ -1,0 +1,325 @@
+"""Answers outlive their stages: the tokens are those of an undisturbed run, whatever was lost in between."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+
+import pytest
+
+from app.core.errors import Reason, StageLost, Unreachable
+from app.core.reasons import said
+from app.core.recovery import MAX_RECOVERIES, Loss, Notice, Recovered
+from app.inference.measure import Deadlines
+from app.inference.pipeline import Pipeline
+from app.inference.sequences import Finish, Request, Token
+from app.inference.stage_client import CREDIT, FrameChannel
+from backends.contract import GREEDY, Sampling
+from backends.frames import Kind, read_head
+from tests.inference.pool import Pool, answer, pool, request, shape
+
+SLOW = "fake:seconds_per_layer=0.001"
+CREATIVE = Sampling(temperature=0.9, seed=11, repeat_penalty=1.2)
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+
+
+async def hear(
+    pipeline: Pipeline,
+    what: Request,
+    at: dict[int, Callable[[], None]] | None = None,
+    into: list[int] | None = None,
+) -> tuple[list[int], list[Notice], Finish]:
+    """All that a reader gets; `at`: what to do when so many tokens are there; `into`: also after an error."""
+    ids: list[int] = [] if into is None else into
+    notices: list[Notice] = []
+    todo = {} if at is None else at
+    async with aclosing(pipeline.generate(what)) as stream:
+        async for item in stream:
+            match item:
+                case Token(id):
+                    ids.append(id)
+                    if deed := todo.pop(len(ids), None):
+                        deed()
+                case Notice():
+                    notices.append(item)
+                case Finish():
+                    return ids, notices, item
+    raise AssertionError("a stream without its end")
+
+
+async def undisturbed(*asked: Request) -> list[list[int]]:
+    async with pool(2, 4, 2) as built:
+        return [(await answer(built.pipeline, what))[0] for what in asked]
+
+
+def kill(built: Pool, whose: str) -> Callable[[], None]:
+    def deed() -> None:
+        os.kill((built.host if whose == "host" else built.lent_worker()).pid, signal.SIGKILL)
+
+    return deed
+
+
+@posix
+@pytest.mark.parametrize("whose", ["host", "lender"])
+@pytest.mark.parametrize("sampling", [GREEDY, CREATIVE])
+async def test_a_killed_worker_changes_no_token(whose: str, sampling: Sampling) -> None:
+    what = request("tell me", 60, sampling=sampling)
+    [expected] = await undisturbed(what)
+    async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
+        ids, notices, finish = await hear(built.pipeline, what, {20: kill(built, whose)})
+        assert ids == expected
+        assert [notice.state for notice in notices] == ["lost", "rebuilding", "continued"]
+        assert all(said(notice.reason) for notice in notices)
+        [once] = finish.figures.recoveries
+        assert isinstance(once, Recovered)
+        assert once.machine == ("host" if whose == "host" else "lender-1")
+        assert 0 <= once.detected_after_s < 1
+        assert 0 < once.recovered_after_s < 10
+        assert built.pipeline.news is None
+        assert (await answer(built.pipeline, what))[0] == expected
+
+
+@posix
+@pytest.mark.parametrize("seed", range(3))
+async def test_many_answers_at_once_all_go_on(seed: int) -> None:
+    """More than there are slots; some in their prompt, some waiting, some just ending."""
+    chance = random.Random(seed)
+    asked = [request("x" * chance.randrange(1, 200), chance.randrange(1, 60)) for _ in range(9)]
+    expected = await undisturbed(*asked)
+    async with pool(2, 4, 2, paths=[SLOW], rebuilds=True, form=shape(slots=4)) as built:
+        hearing = asyncio.gather(*(hear(built.pipeline, what) for what in asked))
+        for whose in chance.sample(["host", "lender", "lender"], 2):
+            await asyncio.sleep(0.05 + chance.random() * 0.1)
+            if built.pipeline.news is None:
+                kill(built, whose)()
+        heard = await hearing
+    assert [ids for ids, _, _ in heard] == expected
+
+
+@posix
+async def test_the_fourth_loss_of_one_answer_ends_it_in_words() -> None:
+    [expected] = await undisturbed(request("x", 90))
+    async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
+        deeds = {n * 10: kill(built, "lender") for n in range(1, 5)}
+        ids: list[int] = []
+        with pytest.raises(StageLost) as told:
+            await hear(built.pipeline, request("x", 90), deeds, ids)
+        assert told.value.reason.code == "recovery_too_often"
+        assert said(told.value)
+        assert not deeds
+        assert ids == expected[: len(ids)]
+        assert len(built.rebuild.planned) == MAX_RECOVERIES
+
+
+@posix
+async def test_what_is_lost_while_it_is_rebuilt_is_planned_again_without_it() -> None:
+    [expected] = await undisturbed(request("x", 40))
+    async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
+        built.rebuild.failing = 2
+        ids, _, finish = await hear(built.pipeline, request("x", 40), {9: kill(built, "host")})
+        assert ids == expected
+        assert len(finish.figures.recoveries) == 1
+        assert built.rebuild.planned == [frozenset(), frozenset(), frozenset({"id-1"})]
+
+
+@posix
+async def test_what_cannot_be_rebuilt_ends_in_words() -> None:
+    async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
+        built.rebuild.failing = 9
+        with pytest.raises(StageLost) as told:
+            await hear(built.pipeline, request("x", 40), {9: kill(built, "host")})
+        assert told.value.reason.code == "recovery_too_often"
+        assert built.pipeline.lost is told.value
+
+
+@posix
+async def test_short_memory_is_said_and_the_answer_goes_on_when_a_machine_returns() -> None:
+    [expected] = await undisturbed(request("x", 40))
+    async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
+        built.rebuild.misfits = 1
+        deeds = {9: kill(built, "lender")}
+        hearing = asyncio.gather(hear(built.pipeline, request("x", 40), deeds))
+        short = asyncio.Event()
+        built.pipeline.on_news = lambda: (
+            short.set() if built.pipeline.news and built.pipeline.news.state == "short" else None
+        )
+        async with asyncio.timeout(30):
+            await short.wait()
+        late = asyncio.gather(hear(built.pipeline, request("x", 5)))  # asked meanwhile
+        await asyncio.sleep(0.1)
+        assert not hearing.done()
+        built.rebuild.news.set()
+        [(ids, notices, _)] = await hearing
+        assert ids == expected
+        assert [n.state for n in notices] == ["lost", "short", "rebuilding", "continued"]
+        [(few, told, _)] = await late
+        assert few == expected[:5]
+        assert told[0].state == "short"
+
+
+@posix
+async def test_an_answer_that_is_mended_can_be_cancelled() -> None:
+    async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
+        built.rebuild.misfits = 1
+        async with aclosing(built.pipeline.generate(request("x", 300))) as stream:
+            async for item in stream:
+                if isinstance(item, Token) and built.host.died is None:
+                    kill(built, "host")()
+                if isinstance(item, Notice) and item.state == "short":
+                    break
+        built.rebuild.news.set()
+        assert len((await answer(built.pipeline, request("y", 5)))[0]) == 5
+
+
+async def test_a_machine_that_leaves_on_purpose_is_left_between_two_tokens() -> None:
+    [expected] = await undisturbed(request("x", 60))
+    async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
+        hearing = asyncio.gather(hear(built.pipeline, request("x", 60)))
+        await asyncio.sleep(0.1)
+        why = Reason("lend_taken_back", {"machine": "lender-1", "why": ""})
+        await built.pipeline.leave(Loss("id-1", "lender-1", why, time.monotonic(), is_gone=True))
+        [(ids, _, finish)] = await hearing
+        assert ids == expected
+        assert [once.why for once in finish.figures.recoveries] == [why]
+        assert built.rebuild.planned == [frozenset({"id-1"})]
+
+
+class Breaking:
+    """A channel that breaks: after so many frames there, and so many back."""
+
+    def __init__(self, inner: FrameChannel, there: int, back: int) -> None:
+        self.inner, self._there, self._back = inner, there, back
+
+    async def send(self, frame: bytes) -> None:
+        self._there -= 1
+        if self._there == 0:
+            await self.inner.close()
+        await self.inner.send(frame)
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        def counted(data: bytes) -> None:
+            self._back -= 1
+            if self._back == -1:
+                raise Unreachable("channel_closed", name="a test")
+            to(data)
+
+        try:
+            await self.inner.deliver(counted)
+        finally:
+            await self.inner.close()
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+def steps_seen(built: Pool) -> list[int]:
+    """The numbers of the steps that the lender's worker is given from now on."""
+    worker, seen = built.lent_worker(), []
+    send = worker.send
+
+    def note(data: bytes) -> None:
+        if data[3] == Kind.STEP:
+            seen.append(read_head(data).seq)
+        send(data)
+
+    worker.send = note  # type: ignore[method-assign]
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_a_broken_channel_is_made_again_and_nothing_computed_twice(seed: int) -> None:
+    """The frame that was lost on its way there, and the answer lost on its way back."""
+    chance = random.Random(seed)
+    asked = [request("x" * 150, 30), request("hello", 50), request("y" * 20, 40)]
+    expected = await undisturbed(*asked)
+
+    made: list[FrameChannel] = []
+
+    def wrap(channel: FrameChannel) -> FrameChannel:
+        made.append(channel)
+        there, back = chance.choice(((1, 0), (0, 1)))
+        after = chance.randrange(2, 20)
+        return Breaking(channel, there * after or 1 << 30, back * after or 1 << 30)
+
+    async with pool(2, 4, 2, wrap=wrap, peers=True, rebuilds=True) as built:
+        seen = steps_seen(built)
+        heard = await asyncio.gather(*(hear(built.pipeline, what) for what in asked))
+        assert [ids for ids, _, _ in heard] == expected
+        assert not built.rebuild.planned
+        assert not any(finish.figures.recoveries for _, _, finish in heard)
+        # only what had no answer yet is sent again
+        assert len(seen) - len(set(seen)) <= CREDIT * (len(made) - 1)
+        assert any(notice.state == "reconnecting" for _, told, _ in heard for notice in told)
+
+
+class Deaf:
+    """A channel that delivers nothing any more after some answers, and does not break."""
+
+    def __init__(self, inner: FrameChannel, after: int) -> None:
+        self._inner, self._after = inner, after
+
+    async def send(self, frame: bytes) -> None:
+        await self._inner.send(frame)
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        def heard(data: bytes) -> None:
+            self._after -= 1
+            if self._after >= 0:
+                to(data)
+
+        await self._inner.deliver(heard)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+async def test_a_channel_that_falls_silent_is_replaced_within_the_deadline() -> None:
+    [expected] = await undisturbed(request("hello", 30))
+    quick = Deadlines(decode_least_s=0.3, decode_most_s=0.3, prefill_least_s=0.3, dead_s=3.0)
+    after = iter((8, 1000))
+    async with pool(
+        2, 4, 2, wrap=lambda c: Deaf(c, next(after)), peers=True, rebuilds=True, deadlines=quick
+    ) as built:
+        began = time.monotonic()
+        ids, notices, _ = await hear(built.pipeline, request("hello", 30))
+        assert ids == expected
+        assert not built.rebuild.planned
+        assert [notice.state for notice in notices] == ["reconnecting", "continued"]
+        assert time.monotonic() - began < 3
+
+
+@posix
+async def test_what_stands_still_for_a_while_goes_on_without_a_new_plan() -> None:
+    [expected] = await undisturbed(request("hello", 60))
+    quick = Deadlines(decode_least_s=0.3, decode_most_s=0.3, dead_s=3.0)
+    for whose in ("host", "lender"):
+        async with pool(2, 4, 2, paths=[SLOW], peers=True, rebuilds=True, deadlines=quick) as built:
+            worker = built.host if whose == "host" else built.lent_worker()
+            hearing = asyncio.gather(hear(built.pipeline, request("hello", 60)))
+            await asyncio.sleep(0.1)
+            os.kill(worker.pid, signal.SIGSTOP)
+            await asyncio.sleep(1.0)
+            os.kill(worker.pid, signal.SIGCONT)
+            [(ids, _, _)] = await hearing
+            assert ids == expected
+            assert not built.rebuild.planned
+
+
+@posix
+@pytest.mark.parametrize("whose", ["host", "lender"])
+async def test_what_stands_still_for_ever_is_replaced(whose: str) -> None:
+    [expected] = await undisturbed(request("hello", 60))
+    quick = Deadlines(decode_least_s=0.3, decode_most_s=0.3, still_s=1.0, dead_s=1.2)
+    async with pool(2, 4, 2, paths=[SLOW], peers=True, rebuilds=True, deadlines=quick) as built:
+        worker = built.host if whose == "host" else built.lent_worker()
+        deeds: dict[int, Callable[[], None]] = {9: lambda: os.kill(worker.pid, signal.SIGSTOP)}
+        ids, _, finish = await hear(built.pipeline, request("hello", 60), deeds)
+        assert ids == expected
+        assert finish.figures.recoveries[0].detected_after_s < 2
+        assert worker.died is not None
