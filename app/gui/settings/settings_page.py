@@ -21,6 +21,7 @@ from app.gui.settings.chat import Chat
 from app.gui.settings.general import General
 from app.gui.settings.group import Group
 from app.gui.settings.household import Household
+from app.gui.settings.local_api import LocalApi
 from app.gui.settings.models import Models
 from app.gui.settings.network import Network
 from app.gui.settings.privacy import Privacy
@@ -37,7 +38,7 @@ class SettingsPage(Page):
         super().__init__(services, QCoreApplication.translate("SettingsPage", "Settings"))
         self.groups: list[Group] = [
             General(services), Network(services), Household(services), Models(services),
-            Chat(services), Privacy(services), Advanced(services), About(services),
+            Chat(services), LocalApi(services), Privacy(services), Advanced(services), About(services),
         ]  # fmt: skip
         self.search = QLineEdit()
         self.search.setPlaceholderText(self.tr("Search settings"))

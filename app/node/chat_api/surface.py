@@ -51,7 +51,7 @@ class ChatApi:
         self.port = 0  # where it listens; 0: it does not
         self._runner: web.AppRunner | None = None
         self._words = FirstWords()
-        self._turn = asyncio.Lock()
+        self._turn, self._changing = asyncio.Lock(), asyncio.Lock()
 
     @property
     def choice(self) -> ApiChoice:
@@ -91,13 +91,14 @@ class ChatApi:
             for field in order.__struct_fields__
             if (value := getattr(order, field)) is not msgspec.UNSET
         }
-        wanted = msgspec.structs.replace(self.choice, **given)
-        moves = wanted.port != self.choice.port
-        if wanted.on and (moves or not self.port):
-            await self._moved(wanted.port)
-        elif not wanted.on:
-            await self.stop()
-        await self._node.choices.change(lambda now: msgspec.structs.replace(now, api=wanted))
+        async with self._changing:  # two changes at once are both kept
+            wanted = msgspec.structs.replace(self.choice, **given)
+            moves = wanted.port != self.choice.port
+            if wanted.on and (moves or not self.port):
+                await self._moved(wanted.port)
+            elif not wanted.on:
+                await self.stop()
+            await self._node.choices.change(lambda now: msgspec.structs.replace(now, api=wanted))
         return await self.told()
 
     async def _moved(self, port: int) -> None:

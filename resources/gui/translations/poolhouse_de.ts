@@ -2879,6 +2879,125 @@
     </message>
 </context>
 <context>
+    <name>LocalApi</name>
+    <message>
+        <source>A program that asks for another model gets it, and the one before goes.</source>
+        <translation>Ein Programm, das ein anderes Modell verlangt, bekommt es, und das vorige weicht.</translation>
+    </message>
+    <message>
+        <source>Address</source>
+        <translation>Adresse</translation>
+    </message>
+    <message>
+        <source>Another program uses port {port}, so it is the next free one this time.</source>
+        <translation>Ein anderes Programm belegt Port {port}, darum ist es diesmal der nächste freie.</translation>
+    </message>
+    <message>
+        <source>Copy</source>
+        <translation>Kopieren</translation>
+    </message>
+    <message>
+        <source>Copy the address of the API</source>
+        <translation>Die Adresse der API kopieren</translation>
+    </message>
+    <message>
+        <source>Copy the key</source>
+        <translation>Den Schlüssel kopieren</translation>
+    </message>
+    <message>
+        <source>Default: 47114, or the next free one</source>
+        <translation>Standard: 47114 oder der nächste freie</translation>
+    </message>
+    <message>
+        <source>Default: off</source>
+        <translation>Standard: aus</translation>
+    </message>
+    <message>
+        <source>Editors, agents and scripts on this computer, as they would use OpenAI, Anthropic or Ollama. No other computer can.</source>
+        <translation>Editoren, Agenten und Skripte auf diesem Computer, so wie sie OpenAI, Anthropic oder Ollama nutzen würden. Kein anderer Computer kann es.</translation>
+    </message>
+    <message>
+        <source>Hide</source>
+        <translation>Verbergen</translation>
+    </message>
+    <message>
+        <source>Hide the key</source>
+        <translation>Den Schlüssel verbergen</translation>
+    </message>
+    <message>
+        <source>Key</source>
+        <translation>Schlüssel</translation>
+    </message>
+    <message>
+        <source>Key of the API</source>
+        <translation>Schlüssel der API</translation>
+    </message>
+    <message>
+        <source>Local API</source>
+        <translation>Lokale API</translation>
+    </message>
+    <message>
+        <source>Make a new key of the API</source>
+        <translation>Einen neuen Schlüssel der API erzeugen</translation>
+    </message>
+    <message>
+        <source>Most of them can send none. Every program of this computer may then ask that way.</source>
+        <translation>Die meisten können keinen senden. Dann darf jedes Programm dieses Computers auf diesem Weg fragen.</translation>
+    </message>
+    <message>
+        <source>New key</source>
+        <translation>Neuer Schlüssel</translation>
+    </message>
+    <message>
+        <source>Off</source>
+        <translation>Aus</translation>
+    </message>
+    <message>
+        <source>Ollama&apos;s programs need no key</source>
+        <translation>Programme für Ollama brauchen keinen Schlüssel</translation>
+    </message>
+    <message>
+        <source>Other programs may use the pool</source>
+        <translation>Andere Programme dürfen den Pool nutzen</translation>
+    </message>
+    <message>
+        <source>Port</source>
+        <translation>Port</translation>
+    </message>
+    <message>
+        <source>Show</source>
+        <translation>Anzeigen</translation>
+    </message>
+    <message>
+        <source>Show the key</source>
+        <translation>Den Schlüssel anzeigen</translation>
+    </message>
+    <message>
+        <source>The address was copied.</source>
+        <translation>Die Adresse wurde kopiert.</translation>
+    </message>
+    <message>
+        <source>The key was copied.</source>
+        <translation>Der Schlüssel wurde kopiert.</translation>
+    </message>
+    <message>
+        <source>There is a new key. The one before opens nothing more.</source>
+        <translation>Es gibt einen neuen Schlüssel. Der vorige öffnet nichts mehr.</translation>
+    </message>
+    <message>
+        <source>They may load another model</source>
+        <translation>Sie dürfen ein anderes Modell laden</translation>
+    </message>
+    <message>
+        <source>What they may do</source>
+        <translation>Was sie dürfen</translation>
+    </message>
+    <message>
+        <source>Where those programs look for it.</source>
+        <translation>Wo diese Programme danach suchen.</translation>
+    </message>
+</context>
+<context>
     <name>LogModel</name>
     <message>
         <source>What happened</source>

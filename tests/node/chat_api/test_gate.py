@@ -389,3 +389,13 @@ def _status(address: str, key: str) -> int | None:
             return None
 
     return asyncio.run(get())
+
+
+async def test_two_changes_at_once_are_both_kept(api: Open) -> None:
+    async with api.node.client() as client:
+        await asyncio.gather(
+            *(client.post("/api", {name: True}) for name in ("may_load", "ollama_open"))
+        )
+        told = await client.get("/api")
+        assert (told["may_load"], told["ollama_open"], told["listening"]) == (True, True, True)
+        await client.post("/api", {"may_load": False, "ollama_open": False})
