@@ -332,12 +332,15 @@ async def test_a_slow_reader_stops_only_its_own_sequence(monkeypatch: pytest.Mon
         async with aclosing(built.pipeline.generate(request("x", 900))) as stream:
             await anext(stream)
             await answer(built.pipeline, request("y", 400))
-            await asyncio.sleep(0.3)
-            steps = built.pipeline.figures()[0].steps
+            steps = 0
+            while steps != (steps := built.pipeline.figures()[0].steps):  # until it stands still
+                await asyncio.sleep(0.3)
             assert steps <= 400 + 1 + sequences.MAX_UNREAD + 10
             for _ in range(50):  # reads on: so does the sequence
                 await anext(stream)
-            await asyncio.sleep(0.1)
+            while built.pipeline.figures()[0].steps < steps + 50:
+                await asyncio.sleep(0.02)
+            await asyncio.sleep(0.1)  # and no further
             assert built.pipeline.figures()[0].steps == steps + 50
             await asyncio.sleep(3.5)
             with pytest.raises(Busy) as told:
