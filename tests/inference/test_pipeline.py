@@ -326,22 +326,28 @@ async def test_a_full_queue_says_when_to_try_again() -> None:
         assert all(len(ids) == 5 for [(ids, _)] in await asyncio.gather(*waiting))
 
 
+async def steps_at_rest(pipeline: Pipeline) -> int:
+    """How many steps its first stage has done, once they stand still."""
+    before, steps = -1, pipeline.figures()[0].steps
+    for _ in range(30):
+        if steps == before:
+            break
+        await asyncio.sleep(0.3)
+        before, steps = steps, pipeline.figures()[0].steps
+    return steps
+
+
 async def test_a_slow_reader_stops_only_its_own_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.inference.work.UNREAD_S", 3.0)
     async with pool(2, 4, 2) as built:
         async with aclosing(built.pipeline.generate(request("x", 900))) as stream:
             await anext(stream)
             await answer(built.pipeline, request("y", 400))
-            steps = 0
-            while steps != (steps := built.pipeline.figures()[0].steps):  # until it stands still
-                await asyncio.sleep(0.3)
+            steps = await steps_at_rest(built.pipeline)
             assert steps <= 400 + 1 + sequences.MAX_UNREAD + 10
             for _ in range(50):  # reads on: so does the sequence
                 await anext(stream)
-            while built.pipeline.figures()[0].steps < steps + 50:
-                await asyncio.sleep(0.02)
-            await asyncio.sleep(0.1)  # and no further
-            assert built.pipeline.figures()[0].steps == steps + 50
+            assert await steps_at_rest(built.pipeline) == steps + 50
             await asyncio.sleep(3.5)
             with pytest.raises(Busy) as told:
                 await read_on(stream)
