@@ -7,16 +7,20 @@ from collections.abc import Iterator
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.core.errors import AppError
 from app.gui import pages
+from app.gui.chat.chat_page import ChatPage
 from app.gui.first_run.welcome import Welcome
+from app.gui.shelf.models_page import ModelsPage
 from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
 from tests.gui import walk
 from tests.gui.desk import Desk
 
-SETTLE_MS, STEPS = 200, 5
+SETTLE_MS, WITHIN_MS, STEPS, SOME = 200, 30_000, 5, 4
+LONG = "Choose a larger context"  # a button's words
 SCALES = (1.0, 1.5, 2.0)
-PAGES = (pages.POOL, pages.ACTIVITY, pages.COMPUTER, pages.SETTINGS)
+PAGES = (pages.POOL, pages.CHAT, pages.MODELS, pages.ACTIVITY, pages.COMPUTER, pages.SETTINGS)
 
 
 @pytest.fixture(params=SCALES)
@@ -41,6 +45,48 @@ def test_a_page_has_room_for_large_text(
     for part in walk.parts(window.page(name)):
         qtbot.wait(20)
         found += [f"{name} {part} at {scale}: {what}" for what in walk.untidy(window)]
+    assert not found, "\n".join(found)
+
+
+def test_a_chat_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: float) -> None:
+    window = Window(at_lone.services, lambda: False, lambda: None)
+    qtbot.addWidget(window)
+    window.resize(USUAL)
+    window.show()
+    window.go(pages.CHAT)
+    page = window.page(pages.CHAT)
+    assert isinstance(page, ChatPage)
+    chat = page.history.begin()
+    page.session.send(
+        chat, "What is a pool?", ({"name": "a long name of a file.txt", "text": "…"},)
+    )
+    qtbot.waitUntil(lambda: not page.session.running, timeout=WITHIN_MS)
+    page.open_chat(chat.id)
+    page.composer.attach([])
+    error = AppError("prompt_too_long", tokens=5_000, context=1_024)
+    page.fail(error, (LONG, lambda: None))
+    page.conversation.views[0].edit()
+    qtbot.wait(SETTLE_MS)
+    found = walk.untidy(window)
+    page.close_history()
+    assert not found, "\n".join(found)
+
+
+def test_every_model_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: float) -> None:
+    window = Window(at_lone.services, lambda: False, lambda: None)
+    qtbot.addWidget(window)
+    window.resize(USUAL)
+    window.show()
+    window.go(pages.MODELS)
+    page = window.page(pages.MODELS)
+    assert isinstance(page, ModelsPage)
+    qtbot.waitUntil(lambda: len(page.list.items()) > SOME, timeout=WITHIN_MS)
+    found = []
+    for item in page.list.items()[:SOME]:
+        page.list.select(item.key)
+        qtbot.wait(SETTLE_MS)
+        found += [f"{item.name} at {scale}: {what}" for what in walk.untidy(window)]
+    page.end()
     assert not found, "\n".join(found)
 
 

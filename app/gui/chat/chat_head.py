@@ -11,8 +11,9 @@ from app.core.chat import FIGURES, Chat
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.chat import figures
+from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import IconButton
-from app.gui.parts.layouts import column, row
+from app.gui.parts.layouts import column
 from app.gui.parts.text import Elided, label
 from app.gui.pool import Pool
 from app.gui.theme import Theme, set_role
@@ -36,11 +37,9 @@ class ChatHead(QWidget):
         self.settings = IconButton(theme, "settings", self.tr("Settings of this chat"), settings)
         self._context = QWidget()
         self._context.setLayout(column(None, self.words, self.meter, None, gap=sizes.XS))
-        box = row(gap=sizes.M)
-        box.addLayout(column(self.title, self.model, gap=0), 1)
-        box.addWidget(self._context)
-        box.addWidget(self.settings)
-        self.setLayout(box)
+        names = QWidget()
+        names.setLayout(column(self.title, self.model, gap=0))
+        self.setLayout(Beside(names, self._context, self.settings, gap=sizes.M, below=0))
         self.used, self.context = 0, 0
 
     @property

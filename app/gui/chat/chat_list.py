@@ -218,7 +218,6 @@ class ChatList(QWidget):
         side = theme.px(sizes.L)
         self._new.setIcon(icon("add", theme.colours.text))
         self._new.setIconSize(QSize(side, side))
-        self.setMinimumWidth(theme.px(sizes.SIDEBAR_WIDTH))
 
     def _searched(self) -> None:
         self.refresh()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from app.core import chat as tree
@@ -45,6 +45,7 @@ Json = dict[str, Any]
 
 OPEN = "chat/open"  # the chat that was shown last, in the preferences
 LIST_WIDTH = 260
+LIST_SHARE = 0.36  # of the page, at most, until somebody moves the border
 SPOKEN_CHARACTERS = 2_000
 TOO_LONG = "prompt_too_long"
 
@@ -59,6 +60,7 @@ class ChatPage(Page):
         self.session = Session(self.history, services.pool, self)
         self._deeds = MessageDeeds(self.history, self.session, services.theme, self.open_chat, self)
         self._presets = Presets(services.preferences, self)
+        self._moved = False  # the border of the list, by a person
         self._files: dict[str, list[Json]] = {}  # attachments of drafts
         self._models: list[str] = []
         self._models_call: Call | None = None
@@ -106,7 +108,7 @@ class ChatPage(Page):
         right_box.addLayout(below)
         left_box = column(self.list)
         left_box.setContentsMargins(sizes.L, sizes.L, sizes.S, sizes.L)
-        split = QSplitter()
+        self._split = split = QSplitter()
         for box in (left_box, right_box):
             side = QWidget()
             side.setLayout(box)
@@ -114,7 +116,7 @@ class ChatPage(Page):
         split.setStretchFactor(1, 1)
         split.setCollapsible(1, False)
         split.setHandleWidth(1)
-        split.setSizes([self.services.theme.px(LIST_WIDTH), sizes.CHAT_WIDTH])
+        split.splitterMoved.connect(lambda *_: setattr(self, "_moved", True))
         self.content.addWidget(split)
         self._fit()
 
@@ -257,7 +259,15 @@ class ChatPage(Page):
             view.grow(running.text)
             view.tell_state(state_of(running, self.services.pool))
 
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._fit()
+
     def _fit(self) -> None:
+        """The list as wide as its words like it, and never more than its share of the page."""
+        if not self._moved:
+            list_ = min(self.services.theme.px(LIST_WIDTH), int(LIST_SHARE * self.width()))
+            self._split.setSizes([list_, self.width() - list_])
         self._narrow.setMaximumWidth(self.services.theme.px(sizes.CHAT_WIDTH))
 
     # Asking

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QMimeData, Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFileDialog, QFrame, QPlainTextEdit, QWidget
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QPlainTextEdit, QWidget
 
 from app.core.errors import AppError, BadInput
 from app.gui import formats
@@ -25,6 +25,7 @@ MAX_FILE_BYTES = 256 << 10
 MAX_FILES = 8
 MOST_LINES = 8
 NAME_CHARACTERS = 40
+LEAST_CHARACTERS = 20  # of a line that one types, beside the buttons
 
 
 def read_text(path: Path) -> Json:
@@ -130,12 +131,13 @@ class Composer(QFrame):
         self._chips = row(gap=sizes.S)
         self.attach_button = IconButton(theme, "attach", self.tr("Attach a text file"), self._pick)
         self.send = button(self.tr("Send"), self._press, "primary")
-        line = row(self.attach_button, gap=sizes.XS)
-        line.addWidget(self.field, 1)
-        line.addWidget(self.send)
+        self._line = row(gap=sizes.XS)
+        self._line.addWidget(self.field, 1)
+        tools = row(self.attach_button, None, self.send, gap=sizes.XS)
         for widget in (self.attach_button, self.send):
-            line.setAlignment(widget, Qt.AlignmentFlag.AlignBottom)
-        box = column(self._chips, line, gap=sizes.XS)
+            tools.setAlignment(widget, Qt.AlignmentFlag.AlignBottom)
+        self._line.addLayout(tools)
+        box = column(self._chips, self._line, gap=sizes.XS)
         box.setContentsMargins(sizes.S, sizes.S, sizes.S, sizes.S)
         self.setLayout(box)
         self._changed()
@@ -147,6 +149,16 @@ class Composer(QFrame):
     @property
     def files(self) -> list[Json]:
         return list(self._files)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        """Where text is large and the window is not, the buttons go below the field."""
+        super().resizeEvent(event)
+        taken = self.attach_button.sizeHint().width() + self.send.sizeHint().width()
+        words = LEAST_CHARACTERS * self.field.fontMetrics().averageCharWidth()
+        beside = event.size().width() - taken >= words
+        self._line.setDirection(
+            QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
+        )
 
     def show_draft(self, text: str, files: list[Json] | None = None) -> None:
         """What was typed in this chat before."""

@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QWidget
 from app.core.chat import Chat
 from app.gui import theme as sizes
 from app.gui.chat.figures import GUIDE
+from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import row
-from app.gui.parts.text import label
+from app.gui.parts.text import paragraph
 from app.gui.preferences import Preferences
 
 LAST_MODEL = "chat/last_model"  # that answered and is not the Guide
@@ -23,9 +23,9 @@ class Hint(QWidget):
     def __init__(self, preferences: Preferences, use: Callable[[str], object]) -> None:
         super().__init__()
         self._preferences = preferences
-        self.words = label("", "caption")
+        self.words = paragraph("", "caption")
         self.other = button("", lambda: use(self.last), "link")
-        self.setLayout(row(None, self.words, self.other, None, gap=sizes.XS))
+        self.setLayout(Beside(self.words, self.other, gap=sizes.S))
 
     @property
     def last(self) -> str:

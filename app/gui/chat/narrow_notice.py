@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.parts.buttons import IconButton, button
-from app.gui.parts.layouts import clear, column, row
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import clear, column, held
 from app.gui.parts.notice import KINDS, Action
 from app.gui.parts.text import paragraph
 from app.gui.theme import Theme, set_role
@@ -36,7 +37,7 @@ class NarrowNotice(QFrame):
         close = IconButton(self._theme, "close", self.tr("Close this notice"), self.clear)
         buttons = [button(name, act) for name, act in actions]
         self._box.addWidget(words)
-        self._box.addLayout(row(*buttons, None, close))
+        self._box.addWidget(held(Flow(*buttons, close, last_right=True)))
         self.show()
         announce(self, sentence)
 

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.gui import theme as sizes
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import column, row
-from app.gui.parts.text import label, paragraph
+from app.gui.parts.layouts import column, row, scrolled
+from app.gui.parts.text import paragraph
 
 
 class Suggestions(QWidget):
@@ -20,19 +21,20 @@ class Suggestions(QWidget):
     def __init__(self, chosen: Callable[[str], object]) -> None:
         super().__init__()
         self._chosen = chosen
-        self.title = label("", "title")
+        self.title = paragraph("", "title")
         self.words = paragraph("", "muted")
         for one in (self.title, self.words):
             one.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        self.words.setFixedWidth(sizes.CHAT_WIDTH * 2 // 3)
         self.buttons = [button("", partial(self._press, n)) for n in range(3)]
         self._questions: tuple[str, ...] = ()
-        list_ = column(*self.buttons, gap=sizes.S)
-        inner = column(None, self.title, row(None, self.words, None), gap=sizes.M)
+        self._middle = QWidget()
+        inner = column(None, self.title, self.words, gap=sizes.M)
         inner.addSpacing(sizes.M)
-        inner.addLayout(row(None, list_, None))
+        inner.addLayout(row(None, column(*self.buttons, gap=sizes.S), None))
         inner.addStretch(1)
-        self.setLayout(inner)
+        self._middle.setLayout(inner)
+        view = scrolled(self._middle)  # large text in a small window
+        self.setLayout(column(view))
         self.tell(is_guide=True)
 
     def _press(self, place: int) -> None:
@@ -60,4 +62,27 @@ class Suggestions(QWidget):
                 self.tr("Write a Python function that finds duplicate files."),
             )
         for one, question in zip(self.buttons, self._questions, strict=True):
-            one.setText(question)
+            one.setAccessibleName(question)
+        self._wrap()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._wrap()
+
+    def _wrap(self) -> None:
+        """A question too long for its button goes on in the next line."""
+        room = self.width() - 2 * sizes.XXL - 2 * sizes.L
+        for one, question in zip(self.buttons, self._questions, strict=True):
+            one.setText("\n".join(lines(question, one.fontMetrics(), room)))
+
+
+def lines(text: str, metrics: QFontMetrics, room: int) -> list[str]:
+    """Its words in lines of this many pixels, where a single word is not wider."""
+    found = [""]
+    for word in text.split():
+        longer = f"{found[-1]} {word}".strip()
+        if found[-1] and metrics.horizontalAdvance(longer) > room:
+            found.append(word)
+        else:
+            found[-1] = longer
+    return found

@@ -74,6 +74,13 @@ def scrolled(content: QWidget) -> QScrollArea:
     return area
 
 
+def held(layout: QLayout) -> QWidget:
+    """A widget with this layout: what may be cleared away again holds layouts of our own so."""
+    made = QWidget()
+    made.setLayout(layout)
+    return made
+
+
 def clear(box: QLayout) -> None:
     """Remove and delete everything in a layout."""
     while (item := box.takeAt(0)) is not None:

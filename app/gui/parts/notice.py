@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from app.gui import theme as sizes
 from app.gui.announce import announce
+from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import IconButton, button
-from app.gui.parts.layouts import clear, row
 from app.gui.parts.text import paragraph
 from app.gui.theme import Theme, set_role
 
@@ -23,8 +23,9 @@ class Notice(QFrame):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
-        self._row = row(gap=sizes.S)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        self._words = paragraph("")
+        self._row = Beside(self._words, gap=sizes.S)
         self._row.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
         self.setLayout(self._row)
         self.sentence = ""
@@ -34,14 +35,16 @@ class Notice(QFrame):
         self, sentence: str, kind: str = "info", *actions: Action, closable: bool = True
     ) -> None:
         """Show a sentence. kind: info, warning or error; each action is a button."""
-        clear(self._row)
+        while (old := self._row.takeAt(1)) is not None:
+            if (gone := old.widget()) is not None:
+                gone.hide()
+                gone.deleteLater()
         self.sentence = sentence
         set_role(self, KINDS[kind])
         picture = IconButton(self._theme, kind, self.tr("Close this notice"), self.clear)
         picture.setEnabled(closable)
-        words = paragraph(sentence)
-        words.setAccessibleName(sentence)
-        self._row.addWidget(words, 1)
+        self._words.setText(sentence)
+        self._words.setAccessibleName(sentence)
         for name, act in actions:
             self._row.addWidget(button(name, act))
         if closable:

@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.gui import theme as sizes
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import clear, row
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import clear
 from app.gui.shelf.actions import Action, Do
 
 GOING = (Do.DELETE, Do.REMOVE)  # they stand apart, at the far end
@@ -22,7 +23,7 @@ class ActionBar(QWidget):
         super().__init__()
         self._shown: list[Action] = []
         self.buttons: dict[Do, QPushButton] = {}
-        self._row = row(gap=sizes.S)
+        self._row = Flow(gap=sizes.S)
         self.setLayout(self._row)
 
     def show_actions(self, actions: list[Action]) -> None:
@@ -33,12 +34,9 @@ class ActionBar(QWidget):
         self._shown = actions
         clear(self._row)
         self.buttons = {}
+        self._row.right_from = sum(action.do not in GOING for action in actions)
         for action in actions:
-            if action.do in GOING:
-                self._row.addStretch(1)
             self._row.addWidget(self._made(action))
-        if not any(action.do in GOING for action in actions):
-            self._row.addStretch(1)
         if focused in self.buttons:
             self.buttons[focused].setFocus()
 

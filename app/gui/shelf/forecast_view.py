@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtWidgets import QProgressBar, QWidget
+from PySide6.QtWidgets import QProgressBar, QSizePolicy, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.parts.buttons import button
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import clear, column, row
 from app.gui.parts.text import Elided, label, paragraph
 
@@ -23,6 +24,7 @@ class Figure(QWidget):
         super().__init__()
         self._figure, self._caption = label("", "figure"), Elided(caption, "caption")
         self.setLayout(column(self._figure, self._caption, gap=0))
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
 
     def say(self, figure: str, caption: str) -> None:
         self._figure.setText(figure)
@@ -41,10 +43,7 @@ class ForecastView(QWidget):
         super().__init__()
         self.rate, self.first = Figure(self.tr("forecast")), Figure(self.tr("first token"))
         self._figures = QWidget()
-        figures = row(self.rate, self.first, gap=sizes.L)
-        figures.setStretch(0, 1)
-        figures.setStretch(1, 1)
-        self._figures.setLayout(figures)
+        self._figures.setLayout(Flow(self.rate, self.first, gap=sizes.L))
         self.fact = paragraph("", "muted")
         self.fact.hide()
         self._unmeasured = paragraph(

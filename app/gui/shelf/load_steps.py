@@ -10,13 +10,15 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
+from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import clear, column, row
+from app.gui.parts.layouts import clear, column, held, row
 from app.gui.parts.text import Elided, label
 
 Json = dict[str, Any]
 translate = QCoreApplication.translate
 WHOLE = 1000  # steps of a bar
+NAME = 12  # characters of a name that are shown at least
 
 
 def step_words(step: Json) -> str:
@@ -81,7 +83,6 @@ class LoadSteps(QWidget):
             words, bar = label("", "muted"), QProgressBar()
             bar.setTextVisible(False)
             bar.setAccessibleName(name or self.tr("Progress"))
-            head = row(Elided(name or self.tr("This file")), words)
-            head.setStretch(0, 1)
+            head = held(Beside(Elided(name or self.tr("This file")), words, least=NAME))
             self._rows.addLayout(column(head, bar, gap=sizes.XS))
             self._lines[name] = (words, bar)

@@ -8,13 +8,16 @@ from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
-from app.gui.parts.layouts import clear, column, row
+from app.gui.parts.beside import Beside
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import clear, column, held, row
 from app.gui.parts.text import Elided, label
 from app.gui.shelf.sums import Memory, of_machine
 from app.gui.theme import Theme
 
 PARTS = (("weights", "accent"), ("kv", "good"), ("work", "border"))  # and their colours
 HEIGHT = SWATCH = sizes.S
+NAME = 12  # characters of a name that are shown at least
 
 
 class Bar(QWidget):
@@ -87,18 +90,15 @@ class MemoryBars(QWidget):
             words = self.tr("{needs} of {lends}").format(
                 needs=formats.size(part.needs), lends=formats.size(part.lends)
             )
-            names = row(Elided(part.name), label(words), gap=sizes.S)
-            names.setStretch(0, 1)
+            names = held(Beside(Elided(part.name), label(words), gap=sizes.S, least=NAME))
             below = Elided(of_machine(part), "caption")
             self._box.addLayout(column(names, Bar(self._theme, part), below, gap=sizes.XS))
-        self._box.addLayout(self._legend())
+        self._box.addWidget(held(self._legend()))
 
-    def _legend(self) -> QVBoxLayout:
+    def _legend(self) -> Flow:
         words = {"weights": self.tr("Weights"), "kv": self.tr("KV cache"), "work": self.tr("Work")}
-        line = row(gap=sizes.XS)
+        line = Flow(gap=sizes.M)
         for name, colour in PARTS:
-            line.addWidget(Swatch(self._theme, colour))
-            line.addWidget(label(words[name], "caption"))
-            line.addSpacing(sizes.S)
-        line.addStretch(1)
-        return column(line)
+            inside = row(Swatch(self._theme, colour), label(words[name], "caption"), gap=sizes.XS)
+            line.addWidget(held(inside))
+        return line

@@ -17,6 +17,7 @@ from app.gui import theme as sizes
 from app.gui.icons import icon
 from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, row
 from app.gui.services import Services
 from app.gui.shelf.item import Item
@@ -48,7 +49,7 @@ class ModelList(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self._empty)
-        box = column(row(self.search, self.filter, gap=sizes.S), gap=sizes.S)
+        box = column(Flow(self.search, self.filter, gap=sizes.S), gap=sizes.S)
         box.addLayout(row(self._online, None))
         box.addWidget(self._stack, 1)
         self.setLayout(box)

@@ -10,6 +10,7 @@ from PySide6.QtGui import (
     QDragLeaveEvent,
     QDropEvent,
     QKeySequence,
+    QResizeEvent,
     QShortcut,
     QShowEvent,
 )
@@ -39,6 +40,9 @@ from app.gui.shelf.watch import Watch
 from app.gui.theme import set_role
 
 Json = dict[str, Any]
+NARROW = 560  # at the usual size of text: below, the halves stand one above the other
+SIDE_BY_SIDE = [sizes.CHAT_WIDTH * 6 // 10, sizes.CHAT_WIDTH * 5 // 10]
+ABOVE = [2 * sizes.CHAT_WIDTH // 5, 3 * sizes.CHAT_WIDTH // 5]
 TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")
 
 
@@ -81,6 +85,10 @@ class ModelsPage(Page):
         super().showEvent(event)
         self.shown()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._turn()
+
     def choose_file(self) -> None:
         """Ask for a GGUF file of this computer."""
         dialog = QFileDialog(self, self.tr("Import a model"))
@@ -110,16 +118,25 @@ class ModelsPage(Page):
         inner = column(self.list, self.transfers, gap=sizes.M)
         inner.setStretch(0, 1)
         left.setLayout(inner)
-        halves = QSplitter(Qt.Orientation.Horizontal)
+        self._split = halves = QSplitter(Qt.Orientation.Horizontal)
         halves.addWidget(left)
         halves.addWidget(self.details)
         set_role(halves, "apart")
         halves.setHandleWidth(sizes.XL)
         halves.setChildrenCollapsible(False)
-        halves.setSizes([sizes.CHAT_WIDTH * 6 // 10, sizes.CHAT_WIDTH * 5 // 10])
+        halves.setSizes(SIDE_BY_SIDE)
         halves.setStretchFactor(0, 6)
         halves.setStretchFactor(1, 5)
+        self.services.theme.changed.connect(self._turn)
         return halves
+
+    def _turn(self) -> None:
+        """Side by side, or one above the other where text is large and the window is not."""
+        across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+        wanted = across if self.width() >= self.services.theme.px(NARROW) else down
+        if wanted != self._split.orientation():
+            self._split.setOrientation(wanted)
+            self._split.setSizes(SIDE_BY_SIDE if wanted is across else ABOVE)
 
     def _wire(self) -> None:
         self.list.picked.connect(self._picked)

@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 from app.core.errors import AppError
 from app.gui.node_client import NodeClient
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import column, row
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import column
 from app.gui.parts.text import paragraph
 from app.gui.shelf.calls import Calls
 
@@ -35,9 +36,7 @@ class TokenField(QWidget):
         self._field.setMaxLength(400)
         self._field.returnPressed.connect(self._keep)
         self._save = button(self.tr("Keep token"), self._keep)
-        line = row(self._field, self._save)
-        line.setStretch(0, 1)
-        self.setLayout(column(self._words, line))
+        self.setLayout(column(self._words, Flow(self._field, self._save)))
 
     def look(self) -> None:
         """Ask whether one is kept."""
