@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from app.node.chat_api.answering import Answering
+from app.node.chat_api.description import description
 from app.node.chat_api.figures import CONTENT_TYPE, Figures, Lines
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ class OwnRoutes:
         self._node, self._answering, self._figures = node, answering, figures
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/metrics", self.metrics)]
+        return [web.get("/metrics", self.metrics), web.get("/openapi.json", self.openapi)]
+
+    async def openapi(self, request: web.Request) -> web.Response:
+        return web.Response(body=description(), content_type="application/json")
 
     async def metrics(self, request: web.Request) -> web.Response:
         hosting, queue = self._node.hosting, self._answering.queue

@@ -21,6 +21,7 @@ from app.node.chat_api.gate import Gate
 from app.node.chat_api.ollama_routes import OllamaRoutes
 from app.node.chat_api.openai_routes import OpenAiRoutes
 from app.node.chat_api.own_routes import OwnRoutes
+from app.node.chat_api.responses_routes import ResponsesRoutes
 from app.node.guard import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
@@ -151,6 +152,7 @@ class ChatApi:
         answering, listed = self.answering, self._node.shop.models.listed
         for part in (
             OpenAiRoutes(answering, listed),
+            ResponsesRoutes(answering),
             AnthropicRoutes(answering),
             OllamaRoutes(answering, listed),
             OwnRoutes(self._node, answering, self.figures),

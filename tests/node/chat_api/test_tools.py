@@ -145,6 +145,23 @@ def test_anthropic_calls_what_is_forced(tooled: Open, stream: bool) -> None:
     assert right(used.input)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_responses_call_what_is_forced(tooled: Open, stream: bool) -> None:
+    asked: Json = {
+        "model": tooled.model, "input": USER["content"], "max_output_tokens": 400, "parallel_tool_calls": False,
+        "tools": [{"type": "function", "name": "clock", "parameters": SCHEMA}],
+        "tool_choice": {"type": "function", "name": "clock"},
+    }  # fmt: skip
+    with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
+        if stream:
+            answer = list(client.responses.create(**asked, stream=True))[-1].response
+        else:
+            answer = client.responses.create(**asked)
+    (called,) = answer.output
+    assert (called.type, called.name, answer.status) == ("function_call", "clock", "completed")
+    assert right(json.loads(called.arguments))
+
+
 def test_a_model_is_swapped_only_where_that_is_allowed(tooled: Open) -> None:
     tooled.control("POST", "/api", {"may_load": False})
     try:

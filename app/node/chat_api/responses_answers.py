@@ -1,0 +1,141 @@
+"""Pieces of an answer -> what OpenAI's Responses API says, whole or as events. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.node.chat_api.wish import Called, Ended, Json, Piece, Said, Whole
+
+Events = list[tuple[str, Json]]
+
+
+@dataclass(slots=True)
+class Response:
+    """One response, as it comes."""
+
+    id: str
+    model: str
+    created: int
+    asked: Json  # what of the request is told again
+    whole: Whole = field(default_factory=Whole)
+    output: list[Json] = field(default_factory=list)  # items that are whole
+    number: int = 0  # of the next event
+    open: bool = False  # a message has begun and not ended
+
+    def object(self) -> Json:
+        """The whole response, once all pieces are there."""
+        end = self.whole.ended
+        short = end.reason == "length"
+        return self._frame("incomplete" if short else "completed") | {
+            "incomplete_details": {"reason": "max_output_tokens"} if short else None,
+            "usage": _usage(end),
+        }
+
+    def begin(self) -> Events:
+        started = self._frame("in_progress")
+        return [self._event("response.created", response=started),
+                self._event("response.in_progress", response=started)]  # fmt: skip
+
+    def events(self, piece: Piece) -> Events:
+        """What a stream says of a piece; the items are gathered on the way."""
+        self.whole.add(piece)
+        match piece:
+            case Said(text=text):
+                at = self._message_at()
+                return [
+                    *self._opened(),
+                    self._event("response.output_text.delta", **at, delta=text, logprobs=[]),
+                ]
+            case Called():
+                return [*self._closed(), *self._call(piece)]
+            case Ended():
+                told = self._closed()
+                last = "response.incomplete" if piece.reason == "length" else "response.completed"
+                return [*told, self._event(last, response=self.object())]
+
+    def _frame(self, status: str) -> Json:
+        return {
+            "id": self.id, "object": "response", "created_at": self.created, "status": status, "error": None,
+            "incomplete_details": None, "model": self.model, "output": list(self.output), "usage": None,
+            "previous_response_id": None, "store": False, **self.asked,
+        }  # fmt: skip
+
+    def _event(self, name: str, /, **data: Any) -> tuple[str, Json]:
+        self.number += 1
+        return name, {"type": name, "sequence_number": self.number - 1, **data}
+
+    def _message_at(self) -> Json:
+        return {"item_id": self._item_id(), "output_index": len(self.output), "content_index": 0}
+
+    def _item_id(self) -> str:
+        return f"msg_{self.id.removeprefix('resp_')}_{len(self.output)}"
+
+    def _message(self, status: str, content: list[Json]) -> Json:
+        return {
+            "id": self._item_id(),
+            "type": "message",
+            "status": status,
+            "role": "assistant",
+            "content": content,
+        }
+
+    def _opened(self) -> Events:
+        if self.open:
+            return []
+        self.open = True
+        item = self._message("in_progress", [])
+        return [
+            self._event("response.output_item.added", output_index=len(self.output), item=item),
+            self._event("response.content_part.added", **self._message_at(), part=_text("")),
+        ]
+
+    def _closed(self) -> Events:
+        if not self.open:
+            return []
+        self.open = False
+        at, text = self._message_at(), self.whole.text
+        item = self._message("completed", [_text(text)])
+        told = [
+            self._event("response.output_text.done", **at, text=text, logprobs=[]),
+            self._event("response.content_part.done", **at, part=_text(text)),
+            self._event("response.output_item.done", output_index=len(self.output), item=item),
+        ]
+        self.output.append(item)
+        self.whole.text = ""
+        return told
+
+    def _call(self, call: Called) -> Events:
+        at = len(self.output)
+        item = {
+            "id": f"fc_{call.id}", "type": "function_call", "status": "completed", "call_id": call.id,
+            "name": call.name, "arguments": call.arguments,
+        }  # fmt: skip
+        self.output.append(item)
+        named = {"item_id": item["id"], "output_index": at}
+        begun = item | {"status": "in_progress", "arguments": ""}
+        return [
+            self._event("response.output_item.added", output_index=at, item=begun),
+            self._event("response.function_call_arguments.delta", **named, delta=call.arguments),
+            self._event(
+                "response.function_call_arguments.done",
+                **named,
+                name=call.name,
+                arguments=call.arguments,
+            ),
+            self._event("response.output_item.done", output_index=at, item=item),
+        ]
+
+
+def _text(text: str) -> Json:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _usage(end: Ended) -> Json:
+    return {
+        "input_tokens": end.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": end.reused_tokens, "cache_write_tokens": 0},
+        "output_tokens": end.answer_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": end.prompt_tokens + end.answer_tokens,
+    }

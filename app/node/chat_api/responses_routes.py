@@ -1,0 +1,68 @@
+"""OpenAI's route for responses, whole or as events."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from aiohttp import web
+
+from app.node.chat_api.answering import Answering, Asker
+from app.node.chat_api.gate import ASKER
+from app.node.chat_api.responses_answers import Response
+from app.node.chat_api.responses_shapes import Asked
+from app.node.chat_api.sending import EVENTS, event, read, send
+from app.node.chat_api.wish import Json, Wish
+
+
+class ResponsesRoutes:
+    """A few lines over Answering."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.post("/v1/responses", self.responses)]
+
+    async def responses(self, request: web.Request) -> web.StreamResponse:
+        asked = read(request, Asked)
+        wish = asked.wish(chance=secrets.randbelow(1 << 31))
+        model = await self._answering.model(wish.model)
+        answer = Response(f"resp_{secrets.token_hex(12)}", model, int(time.time()), _again(asked))
+        if asked.stream:
+            return await send(request, EVENTS, self._events(wish, request[ASKER], answer))
+        async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
+            async for piece in pieces:
+                answer.events(piece)
+        return web.json_response(answer.object())
+
+    async def _events(
+        self, wish: Wish, asker: Asker, answer: Response
+    ) -> AsyncGenerator[bytes, None]:
+        begun = False
+        async with aclosing(self._answering.answer(wish, asker)) as pieces:
+            async for piece in pieces:
+                told = [] if begun else answer.begin()
+                begun = True
+                for name, data in (*told, *answer.events(piece)):
+                    yield event(data, name)
+
+
+def _again(asked: Asked) -> Json:
+    """What a response tells again of its request."""
+    return {
+        "instructions": asked.instructions,
+        "max_output_tokens": asked.max_output_tokens,
+        "temperature": asked.temperature,
+        "top_p": asked.top_p,
+        "parallel_tool_calls": asked.parallel_tool_calls is not False,
+        "tool_choice": asked.tool_choice or "auto",
+        "tools": [
+            {"type": "function", "name": tool.name, "description": tool.description,
+             "parameters": tool.parameters, "strict": False}
+            for tool in asked.tools or ()
+        ],
+        "metadata": {},
+    }  # fmt: skip

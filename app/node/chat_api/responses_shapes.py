@@ -1,0 +1,125 @@
+"""What OpenAI's Responses API is asked with -> a Wish: its core, without stored responses. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from app.core.errors import BadInput
+from app.node.chat_api.openai_shapes import Count, Fraction, Name, Temperature, assistant, given
+from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Tool, Wish, text_of
+
+TEXTS = ("input_text", "output_text", "text", "refusal")
+
+
+class ToolGiven(msgspec.Struct, frozen=True):
+    type: str = "function"
+    name: Name | None = None
+    description: Annotated[str, Meta(max_length=1 << 16)] | None = None
+    parameters: Json | None = None
+
+
+class Text(msgspec.Struct, frozen=True):
+    format: Json | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    input: str | Annotated[list[Json], Meta(min_length=1, max_length=4096)]
+    model: str = ""
+    instructions: str | None = None
+    stream: bool | None = None
+    temperature: Temperature = None
+    top_p: Fraction = None
+    max_output_tokens: Count = None
+    text: Text | None = None
+    tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
+    tool_choice: str | Json | None = None
+    parallel_tool_calls: bool | None = None
+    user: Annotated[str, Meta(max_length=1000)] | None = None
+    previous_response_id: str | None = None
+    conversation: Any = None
+    background: bool | None = None
+
+    def wish(self, chance: int) -> Wish:
+        """Raises BadInput."""
+        for name in ("previous_response_id", "conversation", "background"):
+            if getattr(self, name):
+                raise BadInput("api_unsupported", what=name)
+        choice = _choice(self.tool_choice)
+        sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p)
+        return Wish(
+            model=self.model,
+            messages=self._messages(),
+            sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
+            max_tokens=self.max_output_tokens,
+            schema=_schema(self.text.format if self.text else None),
+            tools=() if choice == "none" else tuple(map(_tool, self.tools or ())),
+            must_call=choice if choice not in ("none", "auto") else None,
+            many_calls=self.parallel_tool_calls is not False,
+            user=self.user or "",
+        )
+
+    def _messages(self) -> tuple[Json, ...]:
+        found: list[Json] = []
+        if self.instructions:
+            found.append({"role": "system", "content": self.instructions})
+        if isinstance(self.input, str):
+            return (*found, {"role": "user", "content": self.input})
+        for item in self.input:
+            found += _item(item)
+        return tuple(found)
+
+
+def _item(item: Json) -> list[Json]:
+    """An item of the input as a message of a chat template."""
+    match item:
+        case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
+            return [assistant("", [(str(item.get("call_id", "")), name, arguments)])]
+        case {"type": "function_call_output"}:
+            output = text_of(item.get("output"), TEXTS)
+            return [
+                {"role": "tool", "content": output, "tool_call_id": str(item.get("call_id", ""))}
+            ]
+        case {"type": "reasoning"}:
+            return []  # what was thought is no part of the conversation
+        case {"role": "system" | "developer"}:
+            return [{"role": "system", "content": text_of(item.get("content"), TEXTS)}]
+        case {"role": "user" | "assistant" as role}:
+            return [{"role": role, "content": text_of(item.get("content"), TEXTS)}]
+    raise BadInput("api_content_unsupported", kind=str(item.get("type") or item.get("role"))[:40])
+
+
+def _tool(one: ToolGiven) -> Tool:
+    if one.type != "function" or not one.name:
+        raise BadInput("api_unsupported", what=f"the tool {one.type[:40]}")
+    return Tool(one.name, one.description or "", one.parameters or {})
+
+
+def _choice(given: str | Json | None) -> str:
+    """auto, none, "" for any tool, or the name of one."""
+    match given:
+        case None | "auto":
+            return "auto"
+        case "none":
+            return "none"
+        case "required":
+            return ""
+        case {"type": "function", "name": str(name)} if name:
+            return str(name)
+    raise BadInput("bad_request", why="tool_choice is auto, none, required or names a function",
+                   field="tool_choice")  # fmt: skip
+
+
+def _schema(given: Json | None) -> object:
+    match given:
+        case None | {"type": "text"}:
+            return None
+        case {"type": "json_object"}:
+            return {"type": "object"}
+        case {"type": "json_schema", "schema": dict(schema)}:
+            return schema
+    raise BadInput("bad_request", why="text.format is text, json_object, or json_schema with its schema",
+                   field="text")  # fmt: skip

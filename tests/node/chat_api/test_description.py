@@ -1,0 +1,51 @@
+"""The served description names every route, every body, and every answer that is given."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from app.node.chat_api.description import GETS, POSTS, description
+from tests.node.chat_api.conftest import Open
+
+Json = dict[str, Any]
+
+
+def refs(of: object) -> set[str]:
+    if isinstance(of, dict):
+        own = {str(of["$ref"])} if "$ref" in of else set()
+        return own.union(*(refs(value) for value in of.values()))
+    return set().union(*(refs(value) for value in of)) if isinstance(of, list) else set()
+
+
+def test_every_reference_is_there() -> None:
+    document = msgspec.json.decode(description(), type=Json)
+    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert refs(document) <= known
+    names = [call["operationId"] for path in document["paths"].values() for call in path.values()]
+    assert len(names) == len(set(names))
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name.rsplit("/", 1)[1]) for name in known)
+    assert "app.node" not in description().decode()
+
+
+async def test_it_is_served_and_says_what_happens(api: Open, http: aiohttp.ClientSession) -> None:
+    async with http.get("/openapi.json") as answer:
+        assert answer.content_type == "application/json"
+        document = await answer.json()
+    assert set(document["paths"]) == {*GETS, *POSTS}
+    for path in GETS:
+        async with http.get(path.replace("{name}", "guide")) as answer:
+            assert answer.status == 200
+            assert (
+                answer.content_type in document["paths"][path]["get"]["responses"]["200"]["content"]
+            )
+    for path in POSTS:
+        async with http.post(path, json={"temperature": "hot", "options": 7}) as answer:
+            assert str(answer.status) in document["paths"][path]["post"]["responses"]
+            assert answer.status == 400
+    log = (api.node.root / "logs" / "node.log").read_text("utf-8")
+    named = set(re.findall(r"(?:GET|POST) (/\S+) of default", log))
+    assert named <= set(document["paths"])  # every route that any test used so far
