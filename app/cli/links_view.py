@@ -31,7 +31,7 @@ def links_view(links: Sequence[Link]) -> RenderableType:
         table.add_row(
             safe_text.name(link.name), megabits(link.out_bytes_per_s), megabits(link.in_bytes_per_s),
             milliseconds(link.measured_round_trip_seconds),
-            milliseconds(link.round_trip_p99_seconds), milliseconds(link.jitter_seconds), way(link),
+            milliseconds(link.round_trip_p95_seconds), milliseconds(link.jitter_seconds), way(link),
         )  # fmt: skip
     why = [Text(safe_text.line(link.reason), style="dim") for link in links if link.reason]
     return Group(table, *why)
@@ -56,6 +56,8 @@ def way(link: Link) -> str:
         words = f"{words} ({safe_text.line(link.interface)})".strip()
     if link.far_kind != link.kind and link.far_kind in KINDS:
         words += f", {KINDS[link.far_kind]} there"
+        if link.far_interface:
+            words += f" ({safe_text.line(link.far_interface)})"
     return words
 
 

@@ -126,13 +126,14 @@ class Link(msgspec.Struct, frozen=True):
     round_trip_seconds: float | None = None  # of heartbeats
     address: str | None = None
     measured_round_trip_seconds: float | None = None
-    round_trip_p99_seconds: float | None = None
+    round_trip_p95_seconds: float | None = None
     jitter_seconds: float | None = None
     out_bytes_per_s: float | None = None
     in_bytes_per_s: float | None = None
     interface: str = ""
     kind: str = ""
     far_kind: str = ""
+    far_interface: str = ""
 
 
 class Links(msgspec.Struct, frozen=True):

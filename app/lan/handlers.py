@@ -9,7 +9,7 @@ from typing import Protocol
 from app import __version__
 from app.core import pairing
 from app.core.ids import MachineId
-from app.core.link import LinkKind
+from app.core.link import End
 from app.core.membership import Member
 from app.core.operations import clean_name
 from app.lan.listener import StageHandlers
@@ -52,7 +52,7 @@ class Local(Protocol):
     def busy(self) -> bool:
         """Whether an answer is made or layers are loaded here now: links are not measured then."""
 
-    def link_kind(self, own: str, other: str) -> LinkKind:
+    def link_end(self, own: str, other: str) -> End:
         """The kind of the interface behind a connection between these addresses."""
 
 

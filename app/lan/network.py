@@ -67,7 +67,7 @@ class Network:
         self._news = asyncio.Event()
         self._log = LogKeeper(identity, LogStore(home.household, home.write), self._news.set)
         self.probes = Probes(
-            lambda: local.busy() or self._listener.transfers > 0, local.link_kind, clock
+            lambda: local.busy() or self._listener.transfers > 0, local.link_end, clock
         )
         self._listener = Listener(sock, self._on_control, handlers, self.probes.serve, clock)
         self._contexts: dict[MachineId, ssl.SSLContext] = {}

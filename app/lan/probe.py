@@ -1,8 +1,8 @@
 """Measures one link over a peer connection of its own, TLS and all: round trips, throughput each way.
 
 Both sides are here. A message's first byte is its kind. The asking side sends ECHOs, then chunks
-(lan/pour.py), then GIVE, and gets chunks until DONE, which names the kind of the other end's
-interface. All figures are measured at the own end; the other side's word is never taken for them.
+(lan/pour.py), then GIVE, and gets chunks until DONE, which says what the other end's interface is.
+All figures are measured at the own end; the other side's word is never taken for them.
 BUSY may come at any time: there is work, and the probe is over.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import re
 import secrets
 import statistics
 import time
@@ -21,7 +22,7 @@ from typing import TypeVar
 
 from app.core.errors import Busy, Refused, Unreachable
 from app.core.ids import MachineId
-from app.core.link import LinkKind
+from app.core.link import End, LinkKind
 from app.core.membership import Member
 from app.lan.channel import FrameChannel
 from app.lan.pour import CHUNK, MOST_BYTES, MOST_CHUNK_BYTES, TOKEN_BYTES, answer_to, pour, rate_of
@@ -38,6 +39,9 @@ LEAST_COUNTED_BYTES = MOST_BYTES // 4  # a probe counts so much, so that they ca
 PROBE_PATH = "probe/1"  # the number is the protocol's: who knows another one answers "not found"
 MAX_PROBE_BYTES = 1 + TOKEN_BYTES + MOST_CHUNK_BYTES  # of one message
 
+MOST_END_BYTES, MOST_SPEED_DIGITS = 96, 13
+NAMED = re.compile(r"[A-Za-z0-9._:() -]{1,40}")  # interfaces of all systems; a name is shown only
+
 ECHO, GIVE, DONE, BUSY = b"\x01", b"\x05", b"\x06", b"\x07"
 
 log = logging.getLogger(__name__)
@@ -48,7 +52,7 @@ class RoundTrips:
     """How long a small message takes there and back."""
 
     median_s: float
-    p99_s: float
+    p95_s: float
     jitter_s: float  # mean difference between neighbouring ones
 
 
@@ -59,22 +63,37 @@ class Measured:
     round_trips: RoundTrips
     out_bytes_per_s: float
     in_bytes_per_s: float
-    far_kind: LinkKind  # of the other end's interface, as it says
+    far: End  # the other end's interface, as it says
 
 
 Found = TypeVar("Found")
 Opening = Callable[[], Awaitable[FrameChannel]]
 Asking = Callable[[FrameChannel, str], Awaitable[Found]]
-KindOf = Callable[[str, str], LinkKind]
-"""The kind of our interface behind a connection, by both its addresses, ours first."""
+EndOf = Callable[[str, str], End]
+"""Our interface behind a connection, by both its addresses, ours first."""
+
+
+def said_of(end: End) -> bytes:
+    """An end as the other side hears it: kind, speed of the card, name."""
+    return f"{end.kind} {end.negotiated_bits_per_s or 0} {end.interface}".encode()[:MOST_END_BYTES]
+
+
+def end_said(told: bytes) -> End:
+    """The other side's word, fit to be shown; what cannot be is unknown."""
+    kind, _, rest = told[:MOST_END_BYTES].decode("ascii", "replace").partition(" ")
+    speed, _, name = rest.partition(" ")
+    known = {str(one): one for one in LinkKind}
+    bits = int(speed) if speed.isdecimal() and len(speed) <= MOST_SPEED_DIGITS else 0
+    shown = name if NAMED.fullmatch(name) else ""
+    return End(known.get(kind, LinkKind.UNKNOWN), shown, bits or None)
 
 
 def round_trips_of(seconds: Sequence[float]) -> RoundTrips:
     """The figures of at least two round trips, in their order; the percentile by nearest rank."""
     ranked = sorted(seconds)
-    p99 = ranked[-(-99 * len(ranked) // 100) - 1]
+    p95 = ranked[-(-95 * len(ranked) // 100) - 1]
     steps = [abs(after - before) for before, after in itertools.pairwise(seconds)]
-    return RoundTrips(statistics.median(ranked), p99, statistics.fmean(steps))
+    return RoundTrips(statistics.median(ranked), p95, statistics.fmean(steps))
 
 
 class Probes:
@@ -83,10 +102,10 @@ class Probes:
     def __init__(
         self,
         busy: Callable[[], bool],
-        kind_of: KindOf,
+        end_of: EndOf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._busy, self._kind_of, self._clock = busy, kind_of, clock
+        self._busy, self._end_of, self._clock = busy, end_of, clock
         self._active = False
         self._poured = 0  # bytes sent by the probe that is served
         self._given: dict[MachineId, deque[tuple[float, int]]] = {}  # when, and bytes sent
@@ -138,7 +157,7 @@ class Probes:
         begun, self._poured = self._clock(), 0
         try:
             async with asyncio.timeout(LONGEST_SECONDS):
-                await self._served(channel, self._kind_of(*ends))
+                await self._served(channel, self._end_of(*ends))
         except Busy:
             await channel.send(BUSY)
         except (TimeoutError, ValueError) as error:
@@ -154,10 +173,10 @@ class Probes:
         round_trips = await self._round_trips(channel, name)
         out, _ = await pour(channel, receive)
         await channel.send(GIVE)
-        back, far_kind = await self._absorbed(channel, receive, name)
+        back, far = await self._absorbed(channel, receive, name)
         if out is None or back is None:
             raise Unreachable("probe_silent", name=name)
-        return Measured(round_trips, out, back, far_kind)
+        return Measured(round_trips, out, back, far)
 
     async def _round_trips(self, channel: FrameChannel, name: str) -> RoundTrips:
         """Echoes one after the other; on a slow link fewer, but never fewer than eight."""
@@ -177,8 +196,8 @@ class Probes:
 
     async def _absorbed(
         self, channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], name: str
-    ) -> tuple[float | None, LinkKind]:
-        """Take and answer chunks until DONE; the rate at which they came, and the kind it names."""
+    ) -> tuple[float | None, End]:
+        """Take and answer chunks until DONE; the rate at which they came, and what it says."""
         samples, total = [(self._clock(), 0)], 0
         while (message := await receive())[:1] != DONE:
             try:
@@ -190,10 +209,9 @@ class Probes:
                 raise Refused("peer_speaks_oddly", name=name)
             samples.append((self._clock(), total))
             await channel.send(answer)
-        known = {kind.encode(): kind for kind in LinkKind}
-        return rate_of(samples), known.get(message[1:], LinkKind.UNKNOWN)
+        return rate_of(samples), end_said(message[1:])
 
-    async def _served(self, channel: FrameChannel, kind: LinkKind) -> None:
+    async def _served(self, channel: FrameChannel, end: End) -> None:
         """Echo and answer until GIVE, then pour. Raises Busy, ValueError."""
         echoes = received = 0
         while True:
@@ -210,7 +228,7 @@ class Probes:
             elif message == GIVE:
                 self._poured = MOST_BYTES  # until it is known: a broken probe counts whole
                 _, self._poured = await pour(channel, lambda: self._received(channel, ""))
-                await channel.send(DONE + kind.encode())
+                await channel.send(DONE + said_of(end))
                 return
             else:
                 raise ValueError("not of a probe")

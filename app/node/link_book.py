@@ -16,7 +16,7 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, Busy
 from app.core.ids import MachineId
-from app.core.link import Link, LinkKind
+from app.core.link import End, Link, LinkKind
 from app.core.reasons import said
 from app.lan import paths
 from app.lan.network import Network
@@ -67,9 +67,7 @@ class LinkBook:
         self._due: dict[MachineId, float] = {}  # by the monotonic clock
         self._patience: dict[MachineId, float] = {}  # before the next try
         self._whole: set[MachineId] = set()  # whose throughput is wanted too
-        self._found: dict[
-            MachineId, dict[Address, paths.Path]
-        ] = {}  # ways measured for that so far
+        self._found: dict[MachineId, dict[Address, paths.Path]] = {}  # ways measured so far
         self._rests: dict[MachineId, float] = {}  # until the next look at a link at rest
         self._ways: dict[tuple[MachineId, Address], bool] = {}  # tried, and whether they led there
         self._doubted_at: dict[MachineId, float] = {}
@@ -95,15 +93,16 @@ class LinkBook:
             machine: {
                 "round_trip_seconds": link.round_trip_seconds,
                 "address": str(link.address),
+                "version": link.hello.build,
                 **(known_json(self._known[machine]) if machine in self._known else {}),
             }
             for machine, link in self._network.links.items()
         }
 
-    def kind(self, own: str, other: str) -> LinkKind:
-        """The kind of our interface behind a connection between these addresses."""
+    def end(self, own: str, other: str) -> End:
+        """Our interface behind a connection between these addresses."""
         found = carrying(self._interfaces, own, other)
-        return found.kind if found else LinkKind.UNKNOWN
+        return End(found.kind, found.name, found.negotiated_bits_per_s) if found else End()
 
     # news
 
@@ -344,7 +343,7 @@ def link_of(path: paths.Path, by: Interface | None) -> Link:
     found = path.measured
     return Link(
         round_trip_s=found.round_trips.median_s,
-        round_trip_p99_s=found.round_trips.p99_s,
+        round_trip_p95_s=found.round_trips.p95_s,
         jitter_s=found.round_trips.jitter_s,
         out_bytes_per_s=found.out_bytes_per_s,
         in_bytes_per_s=found.in_bytes_per_s,
@@ -352,7 +351,9 @@ def link_of(path: paths.Path, by: Interface | None) -> Link:
         kind=by.kind if by else LinkKind.UNKNOWN,
         mtu=by.mtu if by else None,
         negotiated_bits_per_s=by.negotiated_bits_per_s if by else None,
-        far_kind=found.far_kind,
+        far_kind=found.far.kind,
+        far_interface=found.far.interface,
+        far_negotiated_bits_per_s=found.far.negotiated_bits_per_s,
     )
 
 
@@ -363,13 +364,15 @@ def known_json(known: Known) -> Json:
         "measured_at": round(known.measured_at, 3),
         "measured_address": known.address,
         "measured_round_trip_seconds": link.round_trip_s,
-        "round_trip_p99_seconds": link.round_trip_p99_s,
+        "round_trip_p95_seconds": link.round_trip_p95_s,
         "jitter_seconds": link.jitter_s,
         "out_bytes_per_s": link.out_bytes_per_s,
         "in_bytes_per_s": link.in_bytes_per_s,
         "interface": link.interface,
         "kind": str(link.kind),
         "far_kind": str(link.far_kind),
+        "far_interface": link.far_interface,
+        "far_negotiated_bits_per_s": link.far_negotiated_bits_per_s,
         "mtu": link.mtu,
         "negotiated_bits_per_s": link.negotiated_bits_per_s,
     }
@@ -391,7 +394,7 @@ def is_sound(known: Known) -> bool:
     """Whether these figures can have been measured."""
     link = known.link
     rates = link.out_bytes_per_s, link.in_bytes_per_s
-    times = link.round_trip_s, link.round_trip_p99_s, link.jitter_s, known.measured_at
+    times = link.round_trip_s, link.round_trip_p95_s, link.jitter_s, known.measured_at
     return all(math.isfinite(x) and x > 0 for x in rates) and all(
         math.isfinite(x) and x >= 0 for x in times
     )

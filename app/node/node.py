@@ -17,7 +17,7 @@ from app.core import pairing
 from app.core.errors import Reason, StageLost
 from app.core.household import Household, Machine, apply
 from app.core.ids import MachineId, PipelineId, pipeline_id
-from app.core.link import LinkKind
+from app.core.link import End
 from app.core.membership import Member
 from app.core.operations import Role
 from app.core.plan import Candidate
@@ -236,8 +236,8 @@ class Node:
     def busy(self) -> bool:
         return self.hosting.busy() or self._lending.busy()
 
-    def link_kind(self, own: str, other: str) -> LinkKind:
-        return self.links.kind(own, other)
+    def link_end(self, own: str, other: str) -> End:
+        return self.links.end(own, other)
 
     # Handlers: what happens on the network
 

@@ -13,7 +13,7 @@ from app.cli.shapes import Link
 MEASURED = Link(
     name="attic",
     measured_round_trip_seconds=0.0003,
-    round_trip_p99_seconds=0.0012,
+    round_trip_p95_seconds=0.0012,
     jitter_seconds=0.0001,
     out_bytes_per_s=117e6,
     in_bytes_per_s=11.75e6,

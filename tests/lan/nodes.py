@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.core import pairing
 from app.core.ids import MachineId, PipelineId
-from app.core.link import LinkKind
+from app.core.link import End, LinkKind
 from app.core.membership import Member
 from app.core.operations import Role
 from app.lan import paths
@@ -51,8 +51,8 @@ class Node:
     def busy(self) -> bool:
         return self.at_work
 
-    def link_kind(self, own: str, other: str) -> LinkKind:
-        return LinkKind.LOOPBACK
+    def link_end(self, own: str, other: str) -> End:
+        return End(LinkKind.LOOPBACK, "lo", 10**9)
 
     async def connected(self, link: PeerLink) -> None:
         self.linked.append(link.peer)

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.errors import Busy, Unreachable
 from app.core.ids import PipelineId
-from app.core.link import LinkKind
+from app.core.link import End
 from app.lan import paths
 from app.lan.paths import Path as Way
 from app.lan.paths import chosen
@@ -20,7 +20,7 @@ PIPELINE = PipelineId(bytes(16))
 
 def way(host: str, megabits: float, round_trip_ms: float) -> Way:
     trips = RoundTrips(round_trip_ms / 1e3, round_trip_ms / 1e3, 0.0)
-    found = Measured(trips, megabits / 8 * 1e6, megabits / 8 * 1e6, LinkKind.UNKNOWN)
+    found = Measured(trips, megabits / 8 * 1e6, megabits / 8 * 1e6, End())
     return Way(Address(host, 1), "10.0.0.9", found)
 
 

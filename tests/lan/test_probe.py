@@ -11,12 +11,22 @@ import time
 import pytest
 
 from app.core.errors import AppError, Busy, Refused, Unreachable
-from app.core.link import LinkKind
+from app.core.link import End, LinkKind
 from app.core.operations import Role
 from app.lan import channel as channels
 from app.lan import client, paths, pour, probe
 from app.lan.channel import FrameChannel, MemoryChannel
-from app.lan.probe import BUSY, DONE, ECHO, GIVE, Measured, Probes, round_trips_of
+from app.lan.probe import (
+    BUSY,
+    DONE,
+    ECHO,
+    GIVE,
+    Measured,
+    Probes,
+    end_said,
+    round_trips_of,
+    said_of,
+)
 from tests.fault_link import Faults, relay
 from tests.lan.nodes import Node, Nodes, at, measured, pair
 
@@ -26,9 +36,30 @@ from tests.lan.nodes import Node, Nodes, at, measured, pair
 def test_the_figures_of_round_trips() -> None:
     found = round_trips_of([0.001, 0.003, 0.002, 0.002])
     assert found.median_s == 0.002
-    assert found.p99_s == 0.003
+    assert found.p95_s == 0.003
     assert found.jitter_s == pytest.approx(0.001)
-    assert round_trips_of([n / 1000 for n in range(1, 201)]).p99_s == 0.198
+    assert round_trips_of([n / 1000 for n in range(1, 201)]).p95_s == 0.190
+
+
+@pytest.mark.parametrize(
+    ("told", "end"),
+    [
+        (
+            said_of(End(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)),
+            End(LinkKind.WIFI, "Wi-Fi 2", 866_000_000),
+        ),
+        (said_of(End()), End()),
+        (b"wifi", End(LinkKind.WIFI)),  # of a version that says no more
+        (b"carrier pigeon", End()),
+        (b"wifi 99999999999999999999 wlan0", End(LinkKind.WIFI, "wlan0")),
+        (b"wifi -5 <b>wlan0", End(LinkKind.WIFI)),
+        (b"\xff\xfe 1 \x1b[31m", End(negotiated_bits_per_s=1)),
+        (b"ethernet 1 " + b"e" * 10_000, End(LinkKind.ETHERNET, "", 1)),
+        (b"", End()),
+    ],
+)
+def test_the_other_end_is_shown_only_where_it_can_be(told: bytes, end: End) -> None:
+    assert end_said(told) == end
 
 
 @pytest.mark.parametrize(
@@ -180,7 +211,7 @@ async def asking(script: Scripted) -> Measured:
     async def channel() -> FrameChannel:
         return script.ours
 
-    return await Probes(lambda: False, lambda own, other: LinkKind.UNKNOWN).measure(channel, "liar")
+    return await Probes(lambda: False, lambda own, other: End()).measure(channel, "liar")
 
 
 async def both(script: Scripted, lies: object) -> AppError:

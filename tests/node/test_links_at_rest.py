@@ -14,7 +14,7 @@ import pytest
 
 from app.core.errors import Busy, Unreachable
 from app.core.ids import MachineId
-from app.core.link import LinkKind
+from app.core.link import End, LinkKind
 from app.lan import paths
 from app.lan.probe import Measured, RoundTrips
 from app.lan.sockets import Address
@@ -63,7 +63,9 @@ class Household:
     async def measured(self, network: Any, machine: MachineId, way: Address) -> paths.Path:
         self._probe(network.me, machine, way, MEASURE_SECONDS)
         self.whole[network.me, machine, way.host] += 1
-        return paths.Path(way, "10.0.0.99", Measured(self._trips(), 1e8, 1e8, LinkKind.ETHERNET))
+        return paths.Path(
+            way, "10.0.0.99", Measured(self._trips(), 1e8, 1e8, End(LinkKind.ETHERNET))
+        )
 
     async def round_trips(self, network: Any, machine: MachineId, way: Address) -> RoundTrips:
         self._probe(network.me, machine, way, LOOK_SECONDS)

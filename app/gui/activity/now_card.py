@@ -98,9 +98,9 @@ def _answers(pool: Pool, running: list[Running]) -> list[Job]:
         if one.tok_s:
             figures.insert(0, formats.speed(one.tok_s))
         if one.tokens:
-            what = _tr("{model} writes an answer").format(model=one.model)
+            what = _tr("{model} writes an answer for you").format(model=one.model)
         else:
-            what = _tr("{model} reads a question").format(model=one.model)
+            what = _tr("{model} reads a question of yours").format(model=one.model)
             figures = [formats.seconds(one.seconds)]
         jobs.append(Job("chat", what, ", ".join(figures)))
     waiting = (pool.snapshot.get("answers") or {}).get("waiting", 0)
@@ -155,11 +155,11 @@ def _download(one: Json) -> Job:
 
 def _lent(pool: Pool) -> list[Job]:
     lending = pool.node.get("lending") or {}
-    used = formats.size(lending.get("used_bytes") or 0)
-    return [
-        Job("computer", _tr("This machine holds layers for {name}").format(name=name), used)
-        for name in lending.get("used_by") or []
-    ]
+    used, names = formats.size(lending.get("used_bytes") or 0), lending.get("used_by") or []
+    text = _tr("This machine holds layers for {name}")
+    if lending.get("state") == "working" and len(names) == 1:  # with more it is not known for whom
+        text = _tr("This machine computes for an answer of {name}")
+    return [Job("computer", text.format(name=name), used) for name in names]
 
 
 def _tr(text: str) -> str:

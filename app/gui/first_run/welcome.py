@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
 
@@ -30,6 +30,22 @@ DONE = "first_run/done"
 WIDTH, HEIGHT = 560, 540
 
 
+class _OneStep(QStackedWidget):
+    """As high as the step in front, not as the highest of all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.currentChanged.connect(lambda _: self.updateGeometry())
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        step = self.currentWidget()
+        return step.sizeHint() if step else super().sizeHint()
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        step = self.currentWidget()
+        return step.minimumSizeHint() if step else super().minimumSizeHint()
+
+
 class Welcome(QWidget):
     """Covers `window` until the last step, or until it is skipped."""
 
@@ -45,7 +61,7 @@ class Welcome(QWidget):
             name, FoundStep(services), RoleStep(services), PairStep(services),
             ReadyStep(services),
         ]  # fmt: skip
-        self._stack = QStackedWidget()
+        self._stack = _OneStep()
         set_role(self._stack, "clear")
         self._stack.setContentsMargins(0, 0, sizes.M, 0)  # room for the scroll bar of large text
         for step in self._steps:

@@ -15,13 +15,15 @@ class LinkFacts:
     """The way to a machine. None: not measured."""
 
     round_trip_s: float | None  # median of the last measurement, else of heartbeats
-    slow_round_trip_s: float | None  # 99 of 100 are faster
+    slow_round_trip_s: float | None  # 19 of 20 are faster
     out_bytes_per_s: float | None
     in_bytes_per_s: float | None
     kind: str
     far_kind: str
     interface: str
     negotiated_bits_per_s: int | None
+    far_interface: str
+    far_negotiated_bits_per_s: int | None
     measured_at: float | None
     share: float | None  # of the time of a request, by the forecast of what is loaded
     token_s: float | None
@@ -63,6 +65,7 @@ class MachineFacts:
     layers: tuple[Run, ...]
     used_by: tuple[str, ...]
     link: LinkFacts | None
+    other_version: str  # of the app, where it is not this machine's
     left_out: bool  # by the person, in the what-if
 
     @property
@@ -112,6 +115,7 @@ def machines_of(snapshot: Json, without: Collection[str] = ()) -> tuple[MachineF
                 layers=joined([(run[0], run[1]) for run in one.get("layers") or ()]),
                 used_by=used_by if this else (),
                 link=_link(link, key, loaded) if link and not this else None,
+                other_version=_other_version(link, node),
                 left_out=key in without,
             )
         )
@@ -178,18 +182,25 @@ def _link(link: Json, key: str, loaded: Json) -> LinkFacts:
     ways: Json = next((one for one in known if one.get("id") == key), {}) if share else {}
     return LinkFacts(
         round_trip_s=link.get("measured_round_trip_seconds") or link.get("round_trip_seconds"),
-        slow_round_trip_s=link.get("round_trip_p99_seconds"),
+        slow_round_trip_s=link.get("round_trip_p95_seconds"),
         out_bytes_per_s=link.get("out_bytes_per_s"),
         in_bytes_per_s=link.get("in_bytes_per_s"),
         kind=str(link.get("kind") or ""),
         far_kind=str(link.get("far_kind") or ""),
         interface=str(link.get("interface") or ""),
         negotiated_bits_per_s=link.get("negotiated_bits_per_s"),
+        far_interface=str(link.get("far_interface") or ""),
+        far_negotiated_bits_per_s=link.get("far_negotiated_bits_per_s"),
         measured_at=link.get("measured_at"),
         share=share,
         token_s=ways.get("token_way_s"),
         chunk_s=ways.get("chunk_way_s"),
     )
+
+
+def _other_version(link: Json | None, node: Json) -> str:
+    version = str((link or {}).get("version") or "")
+    return "" if version == node.get("version") else version
 
 
 def _first(found: object) -> str:

@@ -134,6 +134,8 @@ def _about(facts: MachineFacts) -> list[Fact]:
     ]
     if not facts.roles:
         found.pop(4)
+    if facts.other_version:
+        found.insert(1, (_tr("Version"), facts.other_version))
     if facts.this:
         found[-1:] = [(_tr("Used by"), ", ".join(facts.used_by) or _tr("nobody else"))]
     return found
@@ -167,7 +169,7 @@ def _round_trip(link: LinkFacts) -> str:
     told = words.milliseconds(link.round_trip_s)
     if link.slow_round_trip_s is None:
         return told
-    text = _tr("{median}, 99 of 100 under {slow}")
+    text = _tr("{median}, 19 of 20 under {slow}")
     return text.format(median=told, slow=words.milliseconds(link.slow_round_trip_s))
 
 

@@ -135,14 +135,20 @@ def share(part_of_time: float) -> Shown:
 
 
 def carried(link: LinkFacts) -> str:
-    """`cable (eth0, 1.00 Gb/s), Wi-Fi there`."""
-    inside = [link.interface] if link.interface else []
-    if link.negotiated_bits_per_s:
-        inside.append(formats.rate(link.negotiated_bits_per_s / 8))
-    told = kind(link.kind).word + (f" ({', '.join(inside)})" if inside else "")
-    if link.far_kind and link.far_kind not in (link.kind, "unknown"):
-        told = _tr("{here}, {there} there").format(here=told, there=kind(link.far_kind).word)
+    """`cable (eth0, 1.00 Gb/s), Wi-Fi (wlan0) there`; the other end where it says something."""
+    told = _end(link.kind, link.interface, link.negotiated_bits_per_s)
+    if link.far_interface or link.far_kind not in (link.kind, "unknown", ""):
+        there = _end(link.far_kind, link.far_interface, link.far_negotiated_bits_per_s)
+        told = _tr("{here}, {there} there").format(here=told, there=there)
     return told
+
+
+def _end(of_kind: str, interface: str, bits_per_s: int | None) -> str:
+    """What an end of a link is, with its name and the speed of its card."""
+    inside = [interface] if interface else []
+    if bits_per_s:
+        inside.append(formats.rate(bits_per_s / 8))
+    return kind(of_kind).word + (f" ({', '.join(inside)})" if inside else "")
 
 
 def speed(link: LinkFacts) -> str:

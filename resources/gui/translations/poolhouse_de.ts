@@ -2474,6 +2474,10 @@
         <translation>VPN</translation>
     </message>
     <message>
+        <source>Version</source>
+        <translation>Version</translation>
+    </message>
+    <message>
         <source>What {name} may do</source>
         <translation>Was {name} darf</translation>
     </message>
@@ -2542,6 +2546,10 @@
         <translation>noch nicht</translation>
     </message>
     <message>
+        <source>{median}, 19 of 20 under {slow}</source>
+        <translation>{median}, 19 von 20 unter {slow}</translation>
+    </message>
+    <message>
         <source>{token} a token, {chunk} a chunk</source>
         <translation>{token} je Token, {chunk} je Block</translation>
     </message>
@@ -2564,10 +2572,6 @@
     <message>
         <source>{here}, {there} there</source>
         <translation>{here}, dort {there}</translation>
-    </message>
-    <message>
-        <source>{median}, 99 of 100 under {slow}</source>
-        <translation>{median}, 99 von 100 unter {slow}</translation>
     </message>
     <message>
         <source>{memory}; it has {total} in all</source>
@@ -3840,6 +3844,10 @@
         <translation>Schichten von {model} werden an {machine} gesendet</translation>
     </message>
     <message>
+        <source>This machine computes for an answer of {name}</source>
+        <translation>Dieses Gerät rechnet für eine Antwort von {name}</translation>
+    </message>
+    <message>
         <source>This machine holds layers for {name}</source>
         <translation>Dieses Gerät hält Schichten für {name}</translation>
     </message>
@@ -3856,12 +3864,12 @@
         <translation>{machine} bereitet seine Schichten von {model} vor</translation>
     </message>
     <message>
-        <source>{model} reads a question</source>
-        <translation>{model} liest eine Frage</translation>
+        <source>{model} reads a question of yours</source>
+        <translation>{model} liest Ihre Frage</translation>
     </message>
     <message>
-        <source>{model} writes an answer</source>
-        <translation>{model} schreibt eine Antwort</translation>
+        <source>{model} writes an answer for you</source>
+        <translation>{model} schreibt Ihnen eine Antwort</translation>
     </message>
     <message>
         <source>{time} left</source>

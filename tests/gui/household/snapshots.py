@@ -40,7 +40,7 @@ def link(number: int, **other: Any) -> Json:
     return {
         "round_trip_seconds": 0.0004 * number, "address": f"192.168.1.{20 + number}:4242",
         "measured_at": 1_790_000_000.0, "measured_address": "", "measured_round_trip_seconds": 0.0005 * number,
-        "round_trip_p99_seconds": 0.002 * number, "jitter_seconds": 0.0001,
+        "round_trip_p95_seconds": 0.002 * number, "jitter_seconds": 0.0001,
         "out_bytes_per_s": 117e6 / number, "in_bytes_per_s": 120e6 / number,
         "interface": "eth0", "kind": KINDS[number - 1], "far_kind": KINDS[number - 1], "mtu": 1500,
         "negotiated_bits_per_s": 1_000_000_000,
