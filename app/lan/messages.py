@@ -218,6 +218,19 @@ class SpeedRefused(_Message, frozen=True, tag="speed_refused"):
     facts: Facts = {}
 
 
+class CallMe(_Message, frozen=True, tag="call_me"):
+    """Connect to my port, where I said it is, and tell me whether that went."""
+
+    request: Count
+
+
+class Called(_Message, frozen=True, tag="called"):
+    """The answer; null: not tried, as it was asked a moment ago."""
+
+    request: Count
+    reached: bool | None
+
+
 class Leaving(_Message, frozen=True, tag="leaving"):
     """This machine goes away on purpose; it may come back."""
 
@@ -241,6 +254,8 @@ Message = (
     | MeasureSpeed
     | SpeedMeasured
     | SpeedRefused
+    | CallMe
+    | Called
     | Leaving
     | Whereabouts
 )

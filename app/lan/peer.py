@@ -23,10 +23,13 @@ from app.core.errors import AppError, Reason, Refused, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.membership import Member
 from app.core.operations import clean_name
+from app.lan.call_back import CallBack
 from app.lan.channel import FrameChannel
 from app.lan.client import PeerClient
 from app.lan.messages import (
     BadMessage,
+    Called,
+    CallMe,
     Hello,
     HelloAck,
     Message,
@@ -105,6 +108,7 @@ class PeerLink:
         self.announced = False  # the owner was told of it
         self.finished = asyncio.Event()  # `run` is over
         self._socket, self._client, self._clock = socket, client, clock
+        self.call_back = CallBack(self.send, lambda: self.address, clock)
         self._retired: list[PeerClient] = []  # of other paths; the first is the control link's
         self._heard_seconds = clock()
         self._heard = asyncio.Event()
@@ -273,7 +277,10 @@ class PeerLink:
         while True:
             message = await self._inbox.get()
             try:
-                await owner.message(self, message)
+                if isinstance(message, CallMe | Called):
+                    await self.call_back.heard(message)
+                else:
+                    await owner.message(self, message)
             except Exception:  # top of a task: one bad message must not end the link
                 log.exception("%s from %s", type(message).__name__, self.name)
             finally:

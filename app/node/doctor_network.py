@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from app.core.check import Check
 from app.core.link import LinkKind
@@ -14,6 +14,25 @@ from app.machine.interfaces import Interface, interfaces, usable
 
 if TYPE_CHECKING:
     from app.node.node import Node
+
+ASKED = 3  # machines at most: each may take some seconds
+
+
+class Linked(Protocol):
+    """What is asked of a link; lan/peer.py has it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dialled(self) -> bool: ...
+    @property
+    def call_back(self) -> Caller: ...
+
+
+class Caller(Protocol):
+    """Asks the other side to connect; lan/call_back.py has it."""
+
+    async def ask(self) -> bool | None: ...
 
 
 async def checks(node: Node) -> list[Check]:
@@ -29,7 +48,7 @@ async def checks(node: Node) -> list[Check]:
     return [
         *same_protocol(seen.protocol for seen in node.household.strangers.values()),
         *same_network(used, away),
-        from_outside([link.dialled for link in network.links.values()]),
+        await called_back(list(network.links.values())),
         *vpn(every, node.finding.choice.interfaces),
         ipv6(used),
     ]
@@ -75,6 +94,23 @@ def from_outside(dialled: Sequence[bool]) -> Check:
         cure = "If only this side connects, a firewall of this computer blocks Poolhouse."
         return Check(name, None, cause, cure, "port_untested", tested=False)
     return Check(name, True, "Another machine connected to this one by itself.")
+
+
+async def called_back(links: Sequence[Linked]) -> Check:
+    """As `from_outside`; where nobody has come in yet, others are asked to."""
+    known = from_outside([link.dialled for link in links])
+    if known.ok:
+        return known
+    for link in links[:ASKED]:
+        reached = await link.call_back.ask()
+        if reached:
+            cause = f"{link.name} was asked to call this computer back, and could."
+            return Check("From outside", True, cause, machine=link.name)
+        if reached is False:
+            cause = f"{link.name} was asked to call this computer back, and could not."
+            cure = "A firewall of this computer probably blocks Poolhouse: let it through there."
+            return Check("From outside", False, cause, cure, "port_closed", link.name)
+    return known
 
 
 def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:

@@ -24,6 +24,7 @@ from app.machine import runtime_file, settings
 from app.machine.paths import Home
 from app.node.node import Node
 from app.node.options import NodeOptions
+from app.node.staying_awake import stay_awake
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,18 @@ async def _main(
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels this task instead
             asyncio.get_running_loop().add_signal_handler(number, node.stop)
     log.info("node %s starts in %s", node.settings.name, home.root)
-    await node.run(ready)
+    async with asyncio.TaskGroup() as group:
+        beside: list[asyncio.Task[None]] = []
+
+        def begun(facts: dict[str, Any]) -> None:
+            ready(facts)
+            beside.append(group.create_task(stay_awake(node.snapshot), name="stay awake"))
+
+        try:
+            await node.run(begun)
+        finally:
+            for task in beside:
+                task.cancel()
     log.info("node stopped")
 
 

@@ -130,6 +130,8 @@ def _place(widget: QWidget, window: QWidget) -> QRect:
 
 def cut(root: QWidget) -> list[str]:
     """Texts that do not fit where they stand. What is elided has its tooltip."""
+    for _ in range(LAYERS):  # a text that has just come is laid out, from the inside to the outside
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
     return [*_cut_labels(root), *_cut_buttons(root), *_cut_pages(root)]
 
 
@@ -168,8 +170,6 @@ def _cut_pages(root: QWidget) -> Iterator[str]:
 
 def untidy(root: QWidget) -> list[str]:
     """All that the eye would find wrong: cut, sticking out, on one another."""
-    for _ in range(LAYERS):  # a text that has just come is laid out, from the inside to the outside
-        QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
     return [*cut(root), *sticking_out(root), *overlapping(root)]
 
 

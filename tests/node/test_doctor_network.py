@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import pytest
+
 from app.core.link import LinkKind
 from app.machine.interfaces import Interface
-from app.node.doctor_network import from_outside, ipv6, same_network, same_protocol, vpn
+from app.node.doctor_network import (
+    called_back,
+    from_outside,
+    ipv6,
+    same_network,
+    same_protocol,
+    vpn,
+)
 
 CABLE = Interface("eth0", LinkKind.ETHERNET, True, ("10.0.0.2", "fe80::2%eth0"))
 TUNNEL = Interface("tun0", LinkKind.VPN, True, ("10.8.0.2",))
@@ -29,6 +40,39 @@ def test_whether_others_get_in_is_known_only_when_one_did() -> None:
     assert not from_outside([]).tested
     assert not from_outside([True]).tested
     assert from_outside([True, False]).ok
+
+
+@dataclass
+class Far:
+    """A machine that was dialled, and what it says when it is asked to call back."""
+
+    name: str
+    says: bool | None
+    dialled: bool = True
+
+    @property
+    def call_back(self) -> Far:
+        return self
+
+    async def ask(self) -> bool | None:
+        return self.says
+
+
+@pytest.mark.parametrize(
+    ("others", "ok", "code", "machine"),
+    [
+        ([], None, "port_untested", ""),
+        ([Far("den", None), Far("attic", True)], True, "", "attic"),
+        ([Far("den", False), Far("attic", True)], False, "port_closed", "den"),
+        ([Far("den", None)], None, "port_untested", ""),
+        ([Far("den", False), Far("attic", False, dialled=False)], True, "", ""),  # one came in
+    ],
+)
+async def test_where_nobody_came_in_others_are_asked_to(
+    others: list[Far], ok: bool | None, code: str, machine: str
+) -> None:
+    found = await called_back(others)
+    assert (found.ok, found.code, found.machine) == (ok, code, machine)
 
 
 def test_a_vpn_is_a_note_unless_it_was_chosen() -> None:

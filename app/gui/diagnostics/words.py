@@ -25,6 +25,7 @@ CURES = {
     "node_away": Cure.START,
     "peer_silent": Cure.COMMAND,
     "discovery_no_multicast": Cure.COMMAND,
+    "port_closed": Cure.COMMAND,
     "peer_unreachable": Cure.ADDRESS,
     "peer_offline": Cure.ADDRESS,
     "peer_address_unknown": Cure.ADDRESS,
@@ -52,6 +53,7 @@ _HEADLINES = {
     ),
     "peer_silent": QT_TRANSLATE_NOOP("Doctor", "A firewall on {machine}"),
     "discovery_no_multicast": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer"),
+    "port_closed": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer"),
     "discovery_failed": QT_TRANSLATE_NOOP("Doctor", "Computers nearby cannot be looked for"),
     "peer_unreachable": QT_TRANSLATE_NOOP("Doctor", "Poolhouse does not run on {machine}"),
     "other_network": QT_TRANSLATE_NOOP("Doctor", "{machine} is on another network"),
@@ -70,6 +72,9 @@ _ADVICE = {
         "Doctor", "Copy the command and run it on {machine}. Poolhouse itself changes no firewall."
     ),
     "discovery_no_multicast": QT_TRANSLATE_NOOP(
+        "Doctor", "Copy the command and run it here. Poolhouse itself changes no firewall."
+    ),
+    "port_closed": QT_TRANSLATE_NOOP(
         "Doctor", "Copy the command and run it here. Poolhouse itself changes no firewall."
     ),
     "peer_unreachable": QT_TRANSLATE_NOOP(

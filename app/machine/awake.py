@@ -1,0 +1,87 @@
+"""Keeps this computer from falling asleep, by the system's own means, for as long as it is asked to.
+
+Nothing of the system's settings is changed: the wish ends with this process, however that ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+log = logging.getLogger(__name__)
+
+LINUX = (
+    "systemd-inhibit", "--what=sleep:idle", "--who=Poolhouse", "--mode=block",
+    "--why=Other computers wait for an answer", "cat",
+)  # fmt: skip
+"""`cat` ends with the pipe to it, so with us."""
+MACOS = ("caffeinate", "-i", "-w", str(os.getpid()))
+ES_CONTINUOUS, ES_SYSTEM_REQUIRED = 0x80000000, 0x00000001  # winbase.h
+END_SECONDS = 2.0
+
+Start = Callable[[Sequence[str]], "subprocess.Popen[bytes]"]
+
+
+def started(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """The tool, with a pipe that ends it."""
+    null = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=null, stderr=null)
+
+
+class Awake:
+    """`hold` and `release` may be repeated. Call them from one thread: Windows counts by threads."""
+
+    def __init__(self, platform: str = sys.platform, start: Start = started) -> None:
+        self._platform, self._start = platform, start
+        self._tool: subprocess.Popen[bytes] | None = None
+        self._on = self._refused = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the system was asked, and has not refused."""
+        if self._platform == "win32":
+            return self._on
+        return self._tool is not None and self._tool.poll() is None
+
+    def hold(self) -> None:
+        """Stay awake from now on."""
+        if self._platform == "win32":
+            self._tell_windows(ES_CONTINUOUS | ES_SYSTEM_REQUIRED)
+            self._on = True
+        elif not self._refused and not self.is_held:
+            self._refused = self._tool is not None  # it ended by itself: it will again
+            if not self._refused:
+                self._begin()
+
+    def release(self) -> None:
+        """The computer may sleep again."""
+        if self._on:
+            self._tell_windows(ES_CONTINUOUS)
+            self._on = False
+        tool, self._tool, self._refused = self._tool, None, False
+        if tool is None:
+            return
+        if tool.stdin is not None:
+            tool.stdin.close()
+        tool.terminate()
+        try:
+            tool.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            tool.kill()
+            tool.wait()
+
+    def _begin(self) -> None:
+        command = MACOS if self._platform == "darwin" else LINUX
+        try:
+            self._tool = self._start(command)
+        except OSError as error:  # no such tool here: the system sleeps as it would without us
+            self._refused = True
+            log.info("this computer cannot be kept awake: %s", error)
+
+    def _tell_windows(self, state: int) -> None:
+        if sys.platform == "win32":
+            ctypes.windll.kernel32.SetThreadExecutionState(state)

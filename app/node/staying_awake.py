@@ -1,0 +1,51 @@
+"""When this computer is kept awake: while it answers, computes for others or downloads, and on no battery."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from app.core.policy import Battery
+from app.machine import senses
+from app.machine.awake import Awake
+
+Json = dict[str, Any]
+
+LOOK_SECONDS = 5.0  # far below the time after which any system sleeps
+UNDER_WAY = ("starting", "running", "checking")  # states of a download
+
+
+def is_needed(snapshot: Json, battery: Battery | None) -> bool:
+    """Whether a sleep would break something off that somebody waits for (UX.md TC6)."""
+    if battery is not None and not battery.plugged:
+        return False
+    lending = snapshot["node"]["lending"]["state"]
+    if lending in ("paused", "draining"):
+        return False
+    loading = (snapshot.get("loaded") or {}).get("state") == "loading"
+    downloads = (snapshot.get("downloads") or {}).values()
+    return (
+        loading
+        or lending == "working"
+        or any((snapshot.get("answers") or {}).values())
+        or any(one.get("state") in UNDER_WAY for one in downloads)
+    )
+
+
+async def stay_awake(
+    snapshot: Callable[[], Json],
+    awake: Awake | None = None,
+    battery: Callable[[], Battery | None] = senses.battery,
+) -> None:
+    """Look again and again until cancelled; then the computer may sleep."""
+    held = awake or Awake()
+    try:
+        while True:
+            if is_needed(snapshot(), battery()):
+                held.hold()
+            else:
+                held.release()
+            await asyncio.sleep(LOOK_SECONDS)
+    finally:
+        held.release()
