@@ -64,6 +64,21 @@ GpuOption = Annotated[
         help="Whether to pause while another program keeps the graphics card busy.",
     ),
 ]
+ThreadsOption = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--threads", min=0, max=1024, metavar="4", show_default=False,
+        help="Of the processor, for layers that are loaded from now on; 0: all.",
+    ),
+]  # fmt: skip
+HeatOption = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--pause-for-heat/--despite-heat",
+        show_default=False,
+        help="Whether to pause while the processor is too hot.",
+    ),
+]
 DrainOption = Annotated[
     Text, _option("--drain", "30s", "How long a running answer may take to end.")
 ]
@@ -87,6 +102,8 @@ def lend(  # noqa: PLR0913  one for each option
     with_again: WithOption = None,
     gpu: GpuOption = None,
     drain: DrainOption = None,
+    threads: ThreadsOption = None,
+    heat: HeatOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -101,6 +118,8 @@ def lend(  # noqa: PLR0913  one for each option
         "battery_percent": UNCHANGED if battery is None else battery,
         "gpu": UNCHANGED if gpu is None else gpu,
         "drain_s": UNCHANGED if drain is None else read_duration(drain),
+        "threads": UNCHANGED if threads is None else threads,
+        "hot": UNCHANGED if heat is None else heat,
     }
     rules = {name: value for name, value in given.items() if value is not UNCHANGED}
     step = _step(pause, resume, stop, read_duration(time) if time else None)

@@ -81,6 +81,13 @@ def _rows(shown: LendState) -> list[tuple[str, str]]:
         busy = "not told" if reads.gpu_percent is None else f"{reads.gpu_percent:.0f} %"
         card = f"pauses while another program keeps it busy (now: {busy})"
     rows += [("Graphics", card)]
+    heat = "lends at any heat"
+    if rules.hot:
+        warm = "not told" if reads.hottest_c is None else f"{reads.hottest_c:.0f} °C"
+        heat = f"pauses while the processor is too hot (now: {warm})"
+    rows += [("Heat", heat)]
+    if rules.threads:
+        rows += [("Threads", f"at most {rules.threads} of the processor")]
     rows += [("Answers", f"may take {duration(rules.drain_s)} to end when it pauses")]
     return [(name, safe_text.line(words)) for name, words in rows]
 

@@ -167,6 +167,8 @@ class LendRules(msgspec.Struct, frozen=True):
     programs: list[str] = []
     gpu: bool = False
     drain_s: float = 0.0
+    threads: int = 0
+    hot: bool = False
 
 
 class PowerReading(msgspec.Struct, frozen=True):
@@ -183,6 +185,7 @@ class LendReadings(msgspec.Struct, frozen=True):
     battery: PowerReading | None = None
     programs: list[str] = []
     gpu_percent: float | None = None
+    hottest_c: float | None = None
 
 
 class LendState(msgspec.Struct, frozen=True):

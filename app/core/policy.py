@@ -14,12 +14,15 @@ CRITICAL_SHARE = 0.125  # of the reserve: then no answer is waited for
 BATTERY_GAP_PERCENT = 10  # resumes so much above the level at which it paused (UX.md TC3)
 BATTERY_CRITICAL_PERCENT = 5
 GPU_BUSY_PERCENT = 30  # with another program; half of it ends the pause
+HOT_CELSIUS, COOL_CELSIUS = 95.0, 80.0  # most processors slow themselves down at 95 to 105
+MAX_THREADS = 1024
 MAX_PROGRAMS = 64
 MAX_PROGRAM_CHARACTERS = 100
 
 # How long nothing must object before lending goes on: what comes and goes within seconds would
 # have layers loaded and thrown away again.
-CALM_SECONDS = {"pause_program": 15.0, "pause_gpu": 60.0, "pause_memory": 60.0}
+CALM_SECONDS = {"pause_program": 15.0, "pause_gpu": 60.0, "pause_memory": 60.0,
+                "pause_hot": 60.0}  # fmt: skip
 
 PROCESSOR = "cpu"  # the device of main memory
 
@@ -37,6 +40,8 @@ class Rules:
     programs: executables in whose presence nothing is lent.
     gpu: pause while another program keeps a graphics card busy.
     drain_s: how long a running answer may take to end when a pause begins.
+    threads: of the processor, for each run of layers that others load from now on; 0: all.
+    hot: pause while the processor is hotter than is good for it.
     """
 
     on: bool = True
@@ -48,6 +53,8 @@ class Rules:
     programs: tuple[str, ...] = ()
     gpu: bool = True
     drain_s: float = 30.0
+    threads: int = 0
+    hot: bool = True
 
     def __post_init__(self) -> None:
         sound = (
@@ -55,6 +62,7 @@ class Rules:
             and 0 <= self.idle_s <= 7 * 86400
             and 0 <= self.battery_percent <= 100
             and 0 <= self.drain_s <= 600
+            and 0 <= self.threads <= MAX_THREADS
             and len(self.programs) <= MAX_PROGRAMS
             and all(0 < len(name) <= MAX_PROGRAM_CHARACTERS for name in self.programs)
         )
@@ -77,7 +85,7 @@ class Senses:
     now_s: of a clock that only goes forward; weekday (0 is Monday) and minute: local time.
     idle_s: since the owner's last key or pointer; None: nobody sits here, or nothing tells.
     programs: of those that the rules name, which run; gpu_percent: how busy other programs keep
-    the busiest graphics card, None where nothing tells.
+    the busiest graphics card, hottest_c: the processor's hottest part; None where nothing tells.
     """
 
     now_s: float
@@ -87,6 +95,7 @@ class Senses:
     battery: Battery | None = None
     programs: frozenset[str] = frozenset()
     gpu_percent: float | None = None
+    hottest_c: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +189,9 @@ def _objection(rules: Rules, senses: Senses, room: Room, paused_for: str) -> str
     busy = GPU_BUSY_PERCENT / 2 if paused_for == "pause_gpu" else GPU_BUSY_PERCENT
     if rules.gpu and senses.gpu_percent is not None and senses.gpu_percent >= busy:
         return "pause_gpu"
+    most_c = COOL_CELSIUS if paused_for == "pause_hot" else HOT_CELSIUS
+    if rules.hot and senses.hottest_c is not None and senses.hottest_c >= most_c:
+        return "pause_hot"
     share = 1.0 if paused_for == "pause_memory" else SHORT_SHARE
     if room.free_bytes < share * room.reserve_bytes:
         return "pause_memory"

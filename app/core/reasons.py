@@ -340,6 +340,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "pause_active": "Paused: its owner is using it. Resumes some time after that.",
     "pause_battery": "Paused: it runs on battery. Resumes when it is plugged in.",
     "pause_program": "Paused: a program runs beside which nothing is lent. Resumes when it closes.",
+    "pause_hot": "Paused: its processor is too hot. Resumes when it has cooled down.",
     "pause_gpu": "Paused: another program keeps the graphics card busy. Resumes when that ends.",
     "pause_memory": "Paused: its own programs need the memory. Resumes when enough is free.",
     "pause_less": "Paused: its owner lends less memory than was in use.",

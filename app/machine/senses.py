@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import psutil
 
@@ -18,6 +18,9 @@ from app.machine import senses_gpu, senses_linux, senses_macos, senses_windows
 PROGRAMS_SECONDS = 10.0  # a walk through all processes costs about 10 ms
 GPU_SECONDS = 30.0  # a start of the driver's own tool costs up to 100 ms
 IDLE_SECONDS = 5.0
+HEAT_SECONDS = 10.0
+PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal")  # of Linux
+POSSIBLE_CELSIUS = (1.0, 150.0)  # beyond, a sensor is broken
 TOOL_SECONDS = 2.0  # some of these wait for ever when their service hangs (UX.md TC4)
 
 log = logging.getLogger(__name__)
@@ -36,6 +39,7 @@ class Senser:
         self._run, self._clock = run or output_of, clock
         self._idle = _Slow(IDLE_SECONDS, lambda: idle_seconds(self._run))
         self._gpu = _Slow(GPU_SECONDS, lambda: senses_gpu.percent_of_others(self._run, own_pids()))
+        self._heat = _Slow(HEAT_SECONDS, hottest_celsius)
         self._programs: _Slow[frozenset[str]] = _Slow(PROGRAMS_SECONDS, frozenset)
         self._asked: frozenset[str] = frozenset()
 
@@ -54,6 +58,7 @@ class Senser:
             battery=battery() if rules.battery_percent else None,
             programs=self._programs.at(now_s) if asked else frozenset(),
             gpu_percent=self._gpu.at(now_s) if rules.gpu else None,
+            hottest_c=self._heat.at(now_s) if rules.hot else None,
         )
 
 
@@ -81,6 +86,22 @@ def battery() -> Battery | None:
         return None
     unplugged = getattr(found, "power_plugged", None) is False  # None: the system cannot tell
     return Battery(float(found.percent), not unplugged)
+
+
+def hottest_celsius() -> float | None:
+    """The hottest part of the processor; None where the system does not tell, as on Windows and macOS."""
+    try:
+        found: dict[str, list[Any]] = getattr(psutil, "sensors_temperatures", dict)()
+    except (OSError, RuntimeError, ValueError):
+        return None
+    least, most = POSSIBLE_CELSIUS
+    told = [
+        float(one.current)
+        for name in PROCESSOR_SENSORS
+        for one in found.get(name, ())
+        if one.current is not None and least <= one.current <= most
+    ]
+    return max(told, default=None)
 
 
 def running(asked: frozenset[str]) -> frozenset[str]:

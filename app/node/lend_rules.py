@@ -37,7 +37,7 @@ from app.core.lending import (
     word,
 )
 from app.core.policy import PROCESSOR, Allowed, Denied, Rules, Senses, Verdict, may_lend
-from app.machine import settings
+from app.machine import devices, settings
 from app.machine.senses import Senser
 from app.machine.settings import Choices
 from app.node import requests as asked
@@ -113,6 +113,10 @@ class LendRules:
         if lends and isinstance(verdict, Allowed) and verdict.has(PROCESSOR):
             return verdict.bytes
         return 0
+
+    def threads(self) -> int:
+        """Of the processor, for a run of others' layers; 0: all."""
+        return self.rules.threads
 
     def require(self) -> None:
         """Raises Refused when nothing new may begin here, and says why."""
@@ -216,12 +220,14 @@ class LendRules:
             "lending": self.json(),
             "rules": {**rules, "hours": hours_text(self.rules.hours)},
             "most_bytes": self.memory.room(0, 0, 0).most_bytes,
+            "most_threads": devices.usable_cores(),
             "own_most_bytes": self.memory.own_bytes(*self._uses()),
             "readings": {
                 "idle_s": senses.idle_s,
                 "battery": power and {"percent": power.percent, "plugged": power.plugged},
                 "programs": sorted(senses.programs),
                 "gpu_percent": senses.gpu_percent,
+                "hottest_c": senses.hottest_c,
             },
         }
 

@@ -69,6 +69,10 @@ class Terms(Protocol):
     """What the owner allows at this moment; node/lend_rules.py has it."""
 
     def lent_bytes(self) -> int: ...
+    def threads(self) -> int:
+        """Of the processor, for a run that begins now; 0: all."""
+        ...
+
     def require(self) -> None:
         """Raises Refused, with the reason, when nothing new may begin here."""
         ...
@@ -264,13 +268,13 @@ class Lending:
         await _answer(send, answer)
 
     async def _loaded(self, run: _Run, order: messages.OpenStage) -> messages.StageReady:
-        offer = run.offer
+        offer, threads = run.offer, min(self._threads, self._terms.threads() or self._threads)
         path = await self._few_threads.run(self._stages.path, offer.stage_id)
         if path is None:
             raise StageLost("stage_gone")
-        wanted = await self._few_threads.run(_wanted, order, path, offer.manifest, self._threads)
+        wanted = await self._few_threads.run(_wanted, order, path, offer.manifest, threads)
         self._terms.require()  # reading and hashing took a while
-        opened = await self._lender.open(wanted, threads=self._threads)
+        opened = await self._lender.open(wanted, threads=threads)
         return messages.StageReady(
             pipeline=order.pipeline,
             epoch=order.epoch,

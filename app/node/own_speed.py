@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -45,6 +45,7 @@ class Terms(Protocol):
 
     def require(self) -> None: ...
     def lent_bytes(self) -> int: ...
+    def threads(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,10 @@ class Here:
     def busy(self) -> bool:
         """Whether an answer is computed here, for whomever, or layers are being loaded for others."""
         return self.own.answering or self.borrowed.busy()
+
+    def lent_threads(self, every: int) -> int:
+        """Threads that layers of others get."""
+        return min(every, self.terms.threads() or every)
 
     def lent_bytes(self) -> int:
         """What a host may still use. Raises Refused when nothing new may begin."""
@@ -102,6 +107,7 @@ class OwnSpeed:
         again: what is known is doubted. Raises as `measure`; Busy while any trial runs or rests.
         """
         setup = await self._here.hardware.setup(batch_rows)
+        setup = replace(setup, threads=self._here.lent_threads(setup.threads))
         key = key_of(setup, shape, head=False)
         known = self._book.get(key)
         if known and not (again and self._book.age_s(key) > AGAIN_S):

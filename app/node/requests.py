@@ -45,6 +45,8 @@ class ChangeLending(Request, frozen=True):
     programs: Annotated[list[Name], Meta(max_length=64)] | msgspec.UnsetType = msgspec.UNSET
     gpu: bool | msgspec.UnsetType = msgspec.UNSET
     drain_s: Annotated[float, Meta(ge=0, le=600)] | msgspec.UnsetType = msgspec.UNSET
+    threads: Annotated[int, Meta(ge=0, le=1024)] | msgspec.UnsetType = msgspec.UNSET
+    hot: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class PauseLending(Request, frozen=True):

@@ -68,6 +68,9 @@ CASES: list[tuple[Rules, Senses, str]] = [
     (Rules(programs=("Game.EXE",)), replace(NOW, programs=frozenset({"game"})), "pause_program"),
     (Rules(programs=("other",)), replace(NOW, programs=frozenset({"game"})), "Allowed"),
     (Rules(), replace(NOW, gpu_percent=30.0), "pause_gpu"),
+    (Rules(), replace(NOW, hottest_c=95.0), "pause_hot"),
+    (Rules(), replace(NOW, hottest_c=94.9), "Allowed"),
+    (Rules(hot=False), replace(NOW, hottest_c=110.0), "Allowed"),
     (Rules(), replace(NOW, gpu_percent=29.0), "Allowed"),
     (Rules(gpu=False), replace(NOW, gpu_percent=99.0), "Allowed"),
 ]
@@ -137,6 +140,12 @@ def test_a_graphics_card_must_be_calm_for_a_while() -> None:
     busy = [(0.0, 40.0), (30.0, 16.0), (89.0, 14.0), (90.0, 29.0), (150.0, 1.0)]
     moments = [{"now_s": now, "gpu_percent": percent} for now, percent in busy]
     assert replayed(Rules(), ROOM, moments) == [*["pause_gpu"] * 4, "Allowed"]
+
+
+def test_a_processor_must_have_cooled_down() -> None:
+    heat = [(0.0, 96.0), (10.0, 85.0), (20.0, 80.0), (30.0, 79.0), (79.0, 70.0), (81.0, 70.0)]
+    moments = [{"now_s": now, "hottest_c": degrees} for now, degrees in heat]
+    assert replayed(Rules(), ROOM, moments) == [*["pause_hot"] * 5, "Allowed"]
 
 
 def test_memory_that_returns_must_be_enough_and_stay() -> None:

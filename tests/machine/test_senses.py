@@ -212,6 +212,35 @@ def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(
     assert asked.count("programs") == 4
 
 
+class Heat:
+    """As psutil tells it."""
+
+    def __init__(self, current: float | None) -> None:
+        self.current = current
+
+
+@pytest.mark.parametrize(
+    ("sensors", "hottest"),
+    [
+        ({"coretemp": [Heat(61.0), Heat(67.5)], "nvme": [Heat(80.0)]}, 67.5),
+        ({"k10temp": [Heat(None), Heat(55.0)]}, 55.0),
+        ({"cpu_thermal": [Heat(-273.0), Heat(1000.0)]}, None),  # broken ones
+        ({"nvme": [Heat(80.0)]}, None),  # no processor's
+        ({}, None),
+    ],
+)
+def test_the_heat_of_the_processor(
+    monkeypatch: pytest.MonkeyPatch, sensors: dict[str, list[Heat]], hottest: float | None
+) -> None:
+    monkeypatch.setattr(psutil, "sensors_temperatures", lambda: sensors, raising=False)
+    assert senses.hottest_celsius() == hottest
+
+
+def test_a_system_that_tells_no_heat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(psutil, "sensors_temperatures", raising=False)
+    assert senses.hottest_celsius() is None
+
+
 def test_a_tool_that_hangs_fails_or_is_missing_is_no_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -61,6 +61,9 @@ class Terms:
     def lent_bytes(self) -> int:
         return 0 if self.why else 1 << 40
 
+    def threads(self) -> int:
+        return 0
+
     def require(self) -> None:
         if self.why:
             raise Refused(self.why)

@@ -22,8 +22,33 @@ from app.lan.channel import MemoryChannel
 from app.node import lending as lending_module
 from app.node import telling
 from app.node.lending import Lending
-from tests.node.lending_bench import OPEN, Bench, member, new
+from tests.node.lending_bench import OPEN, Bench, Terms, member, new
 from tests.node.pool import node, pair
+
+
+class Few(Terms):
+    """An owner who lends two threads."""
+
+    def threads(self) -> int:
+        return 2
+
+
+@pytest.mark.parametrize(("of_worker", "used"), [(8, 2), (1, 1)])
+async def test_the_owner_says_how_many_threads_others_get(
+    bench: Bench, of_worker: int, used: int
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        home, lender = bench.home, bench.lender
+        lender.may_open.set()
+        bench.lending = Lending(
+            lender, home.shelf, home.stages, Few(), of_worker, group, bench.changed
+        )
+        pipeline = new()
+        await bench.bring(pipeline)
+        await bench.open(pipeline)
+        await bench.answered(1)
+        assert lender.held[pipeline].config.threads == used
+        await bench.lending.close(member().id, pipeline)
 
 
 @pytest.mark.parametrize(("kv_cells", "context"), [(256, 128), (512, 256)])

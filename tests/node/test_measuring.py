@@ -75,6 +75,9 @@ class Machine:
     def lent_bytes(self) -> int:
         return self.lent
 
+    def threads(self) -> int:
+        return 0
+
     def require(self) -> None:
         if self.why:
             raise Refused(self.why)

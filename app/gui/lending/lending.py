@@ -77,6 +77,11 @@ class Lending(QObject):
         return int(self._told.get("most_bytes") or 0)
 
     @property
+    def most_threads(self) -> int:
+        """Of the processor."""
+        return int(self._told.get("most_threads") or 0)
+
+    @property
     def own_most_bytes(self) -> int:
         """What a model of this machine's own user may take."""
         return int(self._told.get("own_most_bytes") or 0)

@@ -10,11 +10,11 @@ from app.gui import theme as sizes
 from app.gui.lending.lending import Lending
 from app.gui.lending.memory_bar import DENSE, SOLID, MemoryBar, Part, Swatch, shares
 from app.gui.lending.rule_row import RuleRow
-from app.gui.lending.settled import Slide
+from app.gui.lending.settled import Number, Slide
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
 from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import column, row
+from app.gui.parts.layouts import column, line, row
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
 from app.gui.theme import set_role
@@ -47,9 +47,14 @@ class MemoryCard(QFrame):
         self._slider = row(self._limit_words, gap=sizes.L)
         self._slider.addWidget(self.limit, 1)
         self._own = paragraph("", "caption")
+        title = self.tr("Processor threads for others at most")
+        self.threads = Number(title, "", (0, 1), self._threads_chosen)
+        self.threads.setSpecialValueText(self.tr("All"))
+        self._threads_row = RuleRow(title, self.threads)
+        self._threads_row.say(self.tr("Counts for layers that are loaded from now on."))
         box = column(
             head, self.bar, self._legend(services), self._slider, self._auto_row, self._own,
-            gap=sizes.L,
+            line(), self._threads_row, gap=sizes.L,
         )  # fmt: skip
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
         self.setLayout(box)
@@ -91,6 +96,9 @@ class MemoryCard(QFrame):
         total = int(state.get("total_bytes") or 0)
         self._total.setText(self.tr("{size} in all").format(size=formats.size(total)))
         known = self._lending.is_known
+        self.threads.setEnabled(known)
+        self.threads.setMaximum(max(1, self._lending.most_threads))
+        self.threads.show_value(int(self._lending.rules.get("threads") or 0))
         chosen = self._lending.rules.get("memory_bytes")
         self.limit.setEnabled(known and chosen is not None)
         self.automatic.setEnabled(known)
@@ -134,6 +142,9 @@ class MemoryCard(QFrame):
     def _chosen(self, steps: int) -> None:
         on = self._lending.is_on
         self._lending.change({"memory_bytes": steps * self._step(), "on": on})
+
+    def _threads_chosen(self, threads: int) -> None:
+        self._lending.change({"threads": threads})
 
     def _automatic(self, automatic: bool) -> None:
         steps = max(1, round(self._lending.most_bytes / self._step()))

@@ -32,7 +32,8 @@ class RulesCard(QFrame):
         self._lending, self._theme = lending, services.theme
         rows: list[QWidget] = [
             label(self.tr("Pause lending"), "section"), self._idle_row(), line(),
-            self._battery_row(), line(), self._gpu_row(), line(), self._memory_row(), line(),
+            self._battery_row(), line(), self._gpu_row(), line(), self._hot_row(), line(),
+            self._memory_row(), line(),
         ]  # fmt: skip
         self.programs = ProgramsEditor(services, lending)
         rows += [self.programs, line(), self._drain_row()]
@@ -68,6 +69,12 @@ class RulesCard(QFrame):
         self._gpu = RuleRow(title, self.gpu)
         return self._gpu
 
+    def _hot_row(self) -> QWidget:
+        title = self.tr("While this computer is too hot")
+        self.hot = Switch(self._theme, title, lambda on: self._lending.change({"hot": on}))
+        self._hot = RuleRow(title, self.hot)
+        return self._hot
+
     def _memory_row(self) -> QWidget:
         always = label(self.tr("Always on"), "muted")
         self._memory = RuleRow(self.tr("When my programs need the memory"), always)
@@ -87,11 +94,12 @@ class RulesCard(QFrame):
         """As the node has it now."""
         lending = self._lending
         rules, readings = lending.rules, lending.readings
-        for control in (self.idle, self.battery, self.gpu, self.drain):
+        for control in (self.idle, self.battery, self.gpu, self.hot, self.drain):
             control.setEnabled(lending.is_known)
         self._show_idle(float(rules.get("idle_s") or 0), readings)
         self._show_battery(int(rules.get("battery_percent") or 0), readings)
         self._show_gpu(bool(rules.get("gpu")), readings)
+        self._show_hot(bool(rules.get("hot")), readings)
         free = int(lending.state.get("free_bytes") or 0)
         self._memory.say(self.tr("{size} is free now.").format(size=formats.size(free)))
         self.drain.show_value(round(rules.get("drain_s") or 0))
@@ -143,6 +151,17 @@ class RulesCard(QFrame):
         if busy is not None:
             words = self.tr("Now: {percent} % busy.").format(percent=round(busy))
         self._gpu.say(words)
+
+    def _show_hot(self, on: bool, readings: Json) -> None:
+        self.hot.show_on(on)
+        hottest = readings.get("hottest_c")
+        if not on:
+            words = self.tr("Lends at any heat.")
+        elif hottest is None:
+            words = self.tr("Now: this system does not tell how hot it is.")
+        else:
+            words = self.tr("Now: the processor has {degrees} °C.").format(degrees=round(hottest))
+        self._hot.say(words)
 
     def _idle_switched(self, on: bool) -> None:
         self._lending.change({"idle_s": USUAL_IDLE_S if on else 0})

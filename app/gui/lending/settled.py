@@ -29,7 +29,7 @@ class Number(QSpinBox):
         self._chosen = chosen
         self.setAccessibleName(name)
         self.lineEdit().setAccessibleName(name)
-        self.setSuffix(f" {unit}")
+        self.setSuffix(f" {unit}" if unit else "")
         self.setRange(*bounds)
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setMinimumWidth(NUMBER_WIDTH)

@@ -3138,12 +3138,20 @@
 <context>
     <name>MemoryCard</name>
     <message>
+        <source>All</source>
+        <translation>Alle</translation>
+    </message>
+    <message>
         <source>Always kept for you</source>
         <translation>Bleibt immer für Sie</translation>
     </message>
     <message>
         <source>Choose the limit for me</source>
         <translation>Grenze automatisch wählen</translation>
+    </message>
+    <message>
+        <source>Counts for layers that are loaded from now on.</source>
+        <translation>Gilt für Schichten, die ab jetzt geladen werden.</translation>
     </message>
     <message>
         <source>Free</source>
@@ -3176,6 +3184,10 @@
     <message>
         <source>Other programs</source>
         <translation>Andere Programme</translation>
+    </message>
+    <message>
+        <source>Processor threads for others at most</source>
+        <translation>Höchstens so viele Prozessor-Threads für andere</translation>
     </message>
     <message>
         <source>The limit is for the other machines. A model that you load here may take {size}; what it takes is not lent.</source>
@@ -4529,6 +4541,10 @@
         <translation>Verleiht bei jedem Ladestand.</translation>
     </message>
     <message>
+        <source>Lends at any heat.</source>
+        <translation>Verleiht bei jeder Temperatur.</translation>
+    </message>
+    <message>
         <source>Lends beside other programs.</source>
         <translation>Verleiht neben anderen Programmen.</translation>
     </message>
@@ -4553,8 +4569,16 @@
         <translation>Jetzt: kein Akku.</translation>
     </message>
     <message>
+        <source>Now: the processor has {degrees} °C.</source>
+        <translation>Jetzt: Der Prozessor hat {degrees} °C.</translation>
+    </message>
+    <message>
         <source>Now: this system does not tell how busy it is.</source>
         <translation>Jetzt: Dieses System verrät nicht, wie ausgelastet sie ist.</translation>
+    </message>
+    <message>
+        <source>Now: this system does not tell how hot it is.</source>
+        <translation>Jetzt: Dieses System sagt nicht, wie heiß es ist.</translation>
     </message>
     <message>
         <source>Now: {percent} % busy.</source>
@@ -4607,6 +4631,10 @@
     <message>
         <source>While another program keeps the graphics card busy</source>
         <translation>Während ein anderes Programm die Grafikkarte auslastet</translation>
+    </message>
+    <message>
+        <source>While this computer is too hot</source>
+        <translation>Solange dieser Computer zu heiß ist</translation>
     </message>
     <message>
         <source>min</source>

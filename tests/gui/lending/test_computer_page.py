@@ -32,7 +32,7 @@ def page(qtbot: QtBot, at_lone: Desk) -> Iterator[ComputerPage]:
     yield made
     done: list[object] = []
     rules = {"on": True, "memory_bytes": GIB, "hours": "always", "programs": [], "idle_s": 0,
-             "battery_percent": 50, "gpu": True, "drain_s": 30}  # fmt: skip
+             "battery_percent": 50, "gpu": True, "drain_s": 30, "threads": 0, "hot": True}  # fmt: skip
     at_lone.services.client.post("/lending", rules, done.append, done.append)
     at_lone.services.client.post("/lending/resume", {}, done.append, done.append)
     qtbot.waitUntil(lambda: len(done) == 2, timeout=WITHIN_MS)
@@ -112,6 +112,10 @@ def test_numbers_are_told_once_they_are_chosen(qtbot: QtBot, page: ComputerPage)
     saved(qtbot, page, "battery_percent", 0)
     rules.gpu.click()
     saved(qtbot, page, "gpu", False)
+    page.rules.hot.click()
+    saved(qtbot, page, "hot", False)
+    page.memory.threads.setValue(1)
+    saved(qtbot, page, "threads", 1)
     rules.drain.setValue(0)
     saved(qtbot, page, "drain_s", 0)
 
