@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import json
 import subprocess
 import sys
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import tokenizers
 import torch
 
-from scripts.families.recipe import VOCABULARY
+from scripts.families.recipe import DROP, VOCABULARY
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 WORK = PROJECT / "build" / "families"
@@ -57,8 +58,8 @@ def load() -> Any:
     return importlib.import_module("conversion")
 
 
-def convert(folder: Path, target: Path) -> str:
-    """Write `target` in F16. Returns GGUF's name of the architecture."""
+def convert(folder: Path, target: Path, told: Mapping[str, Any], *, mtp: bool) -> str:
+    """Write `target` in F16; `told` goes over the model's configuration. Returns GGUF's name of the architecture."""
     conversion = load()
     import gguf
 
@@ -67,14 +68,19 @@ def convert(folder: Path, target: Path) -> str:
     def set_vocab(self: Any) -> None:
         tiny.vocabulary(self.gguf_writer, VOCABULARY)
 
-    settings = conversion.ModelBase.load_hparams(folder, False)
+    settings = conversion.ModelBase.load_hparams(folder, False) | dict(told)
+    settings = {key: value for key, value in settings.items() if value is not DROP}
     name = conversion.get_model_architecture(settings, conversion.ModelType.TEXT)
     known = conversion.get_model_class(name)
     # The vocabulary is not what is proved: every model gets the same small one.
-    kind = type("Tiny", (known,), {"model_arch": known.model_arch, "set_vocab": set_vocab})
-    words = {f"<{index}>": index for index in range(VOCABULARY)}  # Gemma's part counts them
-    vocabulary = {"model": {"vocab": words}, "added_tokens": []}
-    (folder / "tokenizer.json").write_text(json.dumps(vocabulary), "utf-8")
+    changes = {"model_arch": known.model_arch, "set_vocab": set_vocab, "no_mtp": not mtp}
+    kind = type("Tiny", (known,), changes)
+    words = {
+        f"<{index}>": index for index in range(VOCABULARY)
+    }  # some families' parts look into it
+    tokenizers.Tokenizer(tokenizers.models.BPE(words, [])).save(str(folder / "tokenizer.json"))
     with torch.inference_mode():
-        kind(folder, gguf.LlamaFileType.MOSTLY_F16, target, model_name="tiny").write()
-    return str(gguf.MODEL_ARCH_NAMES[known.model_arch])
+        half = gguf.LlamaFileType.MOSTLY_F16
+        writer = kind(folder, half, target, hparams=settings, model_name="tiny")
+        writer.write()
+    return str(gguf.MODEL_ARCH_NAMES[writer.model_arch])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import struct
 import tempfile
 from pathlib import Path
@@ -27,9 +28,9 @@ def make(recipe: Recipe, folder: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as work:
         source = Path(work)
         model.save_pretrained(source)
-        if recipe.mtp:
-            add_block(recipe, source)
-        architecture = converter.convert(source, target)
+        complete(recipe, source / "model.safetensors")
+        told = {**mtp.told(recipe), **recipe.told}
+        architecture = converter.convert(source, target, told, mtp=bool(recipe.mtp))
     return entry(recipe, model, architecture, target, said)
 
 
@@ -38,7 +39,10 @@ def build(recipe: Recipe) -> Any:
     torch.manual_seed(recipe.seed)
     torch.set_num_threads(1)
     kind = getattr(transformers, recipe.model)
-    config = kind.config_class(**recipe.sizes())
+    if recipe.sees is None:
+        config = kind.config_class(**recipe.sizes())
+    else:
+        config = kind.config_class(text_config=recipe.sizes(), vision_config=dict(recipe.sees))
     for part in (config, config.get_text_config()):
         part._attn_implementation = "eager"
         part._experts_implementation = "eager"
@@ -47,12 +51,14 @@ def build(recipe: Recipe) -> Any:
     return model
 
 
-def add_block(recipe: Recipe, folder: Path) -> None:
-    """Give the saved model a block for multi-token prediction."""
-    path = folder / "model.safetensors"
+def complete(recipe: Recipe, path: Path) -> None:
+    """Make the saved tensors those of a published model."""
     tensors = load_file(path)
-    save_file({**tensors, **mtp.block(recipe, tensors)}, path, metadata={"format": "pt"})
-    mtp.tell(recipe, folder / "config.json")
+    if recipe.renamed:
+        tensors = {re.sub(*recipe.renamed, name): value for name, value in tensors.items()}
+    if recipe.mtp:
+        tensors |= mtp.block(recipe, tensors)
+    save_file(tensors, path, metadata={"format": "pt"})
 
 
 def entry(

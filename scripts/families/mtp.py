@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import torch
 
 from scripts.families.recipe import WIDTH, Recipe
@@ -36,9 +33,8 @@ def block(recipe: Recipe, tensors: Tensors) -> Tensors:
     return {**found, **{inside + name: value.clone() for name, value in copied.items()}}
 
 
-def tell(recipe: Recipe, config: Path) -> None:
-    """Name the block in the configuration."""
-    settings = json.loads(config.read_text("utf-8"))
-    key = "mtp_num_hidden_layers" if recipe.mtp == "mtp." else "num_nextn_predict_layers"
-    settings[key] = 1
-    config.write_text(json.dumps(settings, indent=2), "utf-8")
+def told(recipe: Recipe) -> dict[str, int]:
+    """What the configuration says of the block."""
+    if not recipe.mtp:
+        return {}
+    return {"mtp_num_hidden_layers" if recipe.mtp == "mtp." else "num_nextn_predict_layers": 1}

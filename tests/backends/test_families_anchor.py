@@ -14,9 +14,9 @@ from backends.llamacpp.stage import LlamaStage
 from tests.families.fixtures import Family, families
 
 Row = NDArray[np.float32]
-MOST_APART = (
-    0.02  # of a logit; llama.cpp computes with half-precision inputs, the logits spread by one
-)
+# Of a logit; they spread by one. llama.cpp computes with inputs in half precision. What is really different
+# was apart by 0.05 (positions where there should be none) to 3 (another gate).
+MOST_APART = 0.03
 NEAR_TIE = 0.02  # two logits that are closer may change places
 KV_CELLS, BATCH_ROWS = 256, 64
 
