@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import lcm
 
 from app.catalog.gguf_header import Header
 from app.catalog.rules import Rule
 from app.catalog.variants import (
-    all_full,
-    dense_lead,
-    full_indexer,
     has_window,
     image_planes,
     moe_step,
@@ -57,7 +53,6 @@ class Family:
     window: Window | None = None
     recurrent: Recurrent | None = None
     step: Callable[[Header], int] = lambda _: 1  # cuts are at multiples of it
-    starts: Callable[[Header, int], bool] = lambda _, __: True  # whether a run may begin there
     not_long: tuple[
         int, ...
     ] = ()  # numbers of layers by which the engine would take it for another
@@ -93,34 +88,28 @@ FAMILIES: dict[str, Family] = {
         _family("qwen3"),
         _family("qwen3moe"),
         _family("phi3"),  # Phi-3.5, Phi-4
-        _family("mistral3"),
-        _family("mistral4", unproved=dense_lead),
         _family("seed_oss"),
         _family("exaone4", not_long=(64,), unproved=n_layers_are(64)),
         _family("ernie4_5"),
         _family("hunyuan-dense"),
-        _family("hunyuan-moe"),
         _family("command-r"),
         _family("starcoder2"),
+        _family("arcee"),
+        _family("olmo"),
         _family("hy_v3"),
-        _family("minimax-m2", "F1"),
         _family("apertus", "F1"),
         _family("qwen2moe", "F1"),
         _family("olmoe", "F1"),
-        _family("phimoe", "F1"),
         _family("stablelm", "F1"),
-        _family("dots1", "F1 F2"),
+        _family("nemotron", "F1"),
+        _family("gptneox", "F1"),
         _family("deepseek2", "F2 F6 F11", not_long=(26, 27)),
-        _family("deepseek32", "F1 F2"),
-        _family("glm-dsa", "F1 F2", starts=full_indexer),
         _family("granite", "F12"),
         _family("granitemoe", "F12"),
         _family("gemma", "F7", exact=False),
         # cut at whole periods
         _family("smollm3", step=_every(4)),
         _family("ernie4_5-moe", "F2", step=moe_step),
-        _family("llama4", "F3", window=Window(4, by_default=True),
-                step=lambda header: lcm(4, moe_step(header)), unproved=all_full),
         _family("afmoe", "F2 F3 F7", window=Window(4), step=_every(4), unproved=no_window, exact=False),
         _family("laguna", "F2 F3", window=Window(4, full_first=True), step=_every(4),
                 unproved=no_window),
@@ -128,14 +117,13 @@ FAMILIES: dict[str, Family] = {
         _family("gemma2", "F3 F7", window=Window(2, by_default=True), not_long=(46,),
                 unproved=n_layers_are(46), exact=False),
         _family("gemma3", "F3 F8", window=Window(6, may_go=True), not_long=(62,), entry_scaled=True),
-        _family("gemma4", "F3 F10", window=Window(), unproved=per_layer_embeddings,
+        _family("gemma4", "F3 F10", window=Window(), not_long=(1,), unproved=per_layer_embeddings,
                 entry_scaled=True),
         _family("gpt-oss", "F1 F3", window=Window(2)),
         _family("olmo2", "F1 F3", window=Window(4, may_go=True)),
         _family("cohere2", "F3", window=Window(4)),
         _family("cohere2moe", "F1 F2 F3", window=Window(4, full_first=True)),
         _family("exaone-moe", "F1 F2 F3", window=Window(4)),
-        _family("mimo2", "F1 F3", window=Window()),
         _family("granite_swa", "F3 F12", window=Window()),
         _family("mellum", "F1 F3", window=Window(4)),
         # positions in planes

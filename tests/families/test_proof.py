@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from app.catalog.families import FAMILIES
 from app.core.errors import AppError, BadInput
 from app.core.model import Model
 from app.core.placement import Workload
@@ -81,3 +82,8 @@ def _check_offer(model: Model, chance: Random) -> None:
     except AppError:
         return
     assert model.may_cut(tuple(stage.layers for stage in stages))
+
+
+def test_every_row_of_the_table_has_a_file_that_proves_it() -> None:
+    proved = {family.architecture for family in families().values()}
+    assert not set(FAMILIES) - proved
