@@ -14,10 +14,10 @@ unexport HOME
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check bench guide format translations screenshots lock setup clean
+.PHONY: help run demo test check families-proof bench guide format translations screenshots lock setup clean
 
 help: ## what can be made
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' \
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' \
 	  | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
 run: setup ## set up, then open Poolhouse (without a screen: the demo)
@@ -42,6 +42,21 @@ check: dev ## everything but the tests
 	@$(BIN)/mypy $(CODE)
 	@echo "== import contracts"
 	@$(BIN)/lint-imports
+
+# ENGINE=0.3.37 compares with that version, compiled into an environment of its own.
+families-proof: dev ## prove each model family, cut by cut, and write docs/families.md (ENGINE=VERSION: what it changes)
+ifdef ENGINE
+	@$(MAKE) --no-print-directory build/engine-$(ENGINE)/ready
+	@$(BIN)/python -m tests.families.report --with build/engine-$(ENGINE)/bin/python
+else
+	@$(BIN)/python -m tests.families.report
+endif
+
+build/engine-%/ready: requirements/run.txt
+	$(PYTHON) -m venv build/engine-$*
+	build/engine-$*/bin/python -m pip install --no-deps --require-hashes -r requirements/run.txt
+	CMAKE_ARGS="-DGGML_NATIVE=OFF" build/engine-$*/bin/python -m pip install --no-deps llama-cpp-python==$*
+	@touch $@
 
 bench: setup ## measure: Poolhouse, one machine, and llama.cpp's RPC side by side (ARGS="…")
 	@$(BIN)/python -m bench $(ARGS)
