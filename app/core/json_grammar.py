@@ -68,7 +68,7 @@ class Rules:
 
     def add(self, schema: object) -> str:
         """The name of the rule for values of a schema, whose references are within it."""
-        _check(schema)
+        check_size(schema)
         self._root, self._refs = schema, {}
         waiting: list[tuple[str, str]] = []
         name = self._rule(self._expression(schema, "", waiting))
@@ -207,7 +207,8 @@ class Rules:
         return f'"[" space {inner if least else f"({inner})?"} space "]"'
 
 
-def _check(schema: object) -> None:
+def check_size(schema: object) -> None:
+    """Raises BadInput("schema_refused") for JSON that is too long or too deep to be worked on."""
     try:
         size = len(json.dumps(schema, ensure_ascii=False).encode())
     except (TypeError, ValueError, RecursionError):

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from app.core.errors import AppError, BadInput
-from app.core.json_grammar import json_grammar
+from app.core.json_grammar import check_size, json_grammar
 from app.core.tool_calls import SIGNS, Call, CallFinder, calls_grammar
 from app.inference.chats import Answerer, Question
 from app.node.chat_api.fair_queue import FairQueue
@@ -228,6 +228,12 @@ class _Talk:
 
 
 def _check_tools(wish: Wish, running: Running) -> None:
+    """Sizes first: chat templates, and those who read them, would stumble over what is very deep."""
+    for tool in wish.tools:
+        check_size(tool.parameters)
+    for message in wish.messages or ():
+        for call in message.get("tool_calls", ()):
+            check_size(call["function"]["arguments"])
     if wish.tools and not (running.answerer and running.answerer.tool_style):
         raise BadInput("api_tools_unknown", model=running.entry.name)
 

@@ -59,9 +59,8 @@ class FirstWords:
             self._end(transport)
 
     def _watch(self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
-        if len(self._silent) >= MOST_SILENT:
-            transport.close()
-            return
+        if len(self._silent) >= MOST_SILENT:  # the one that is silent longest makes room
+            self._end(next(iter(self._silent)))
         self._silent[transport] = loop.call_later(self._within_s, self._end, transport)
 
     def _forget(self, transport: asyncio.BaseTransport) -> None:

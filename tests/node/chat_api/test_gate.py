@@ -15,6 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from app.node.chat_api.first_words import MOST_SILENT
 from app.node.chat_api.gate import MAX_OPEN
 from app.node.guard import MAX_BODY_BYTES
 from tests.node.chat_api.conftest import Open, free_port
@@ -306,6 +307,42 @@ async def test_silent_and_half_said_connections_are_closed(api: Open) -> None:
         ends_after(b""), ends_after(half), ends_after(_head(api, "Content-Length: 100") + b"{")
     )
     assert all(9 < seconds < 15 for seconds in (silent, cut, bodiless)), (silent, cut, bodiless)
+
+
+async def test_many_silent_connections_keep_nobody_out(
+    api: Open, http: aiohttp.ClientSession
+) -> None:
+    many = await asyncio.gather(
+        *(asyncio.open_connection("127.0.0.1", api.port) for _ in range(MOST_SILENT + 20))
+    )
+    async with http.get("/v1/models") as answer:
+        assert answer.status == 200
+    with suppress(ConnectionError):
+        assert await asyncio.wait_for(many[0][0].read(), 5) == b""  # the oldest made room
+    for _, writer in many:
+        writer.close()
+
+
+async def test_half_closed_connections_leave_nothing_behind(api: Open) -> None:
+    body = json.dumps(ASK | {"max_tokens": 2000, "logit_bias": {"2": -100}}).encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(_head(api, f"Content-Length: {len(body)}") + body)
+    writer.write_eof()
+    with suppress(ConnectionError, TimeoutError):
+        await asyncio.wait_for(reader.read(), 2)
+    writer.close()
+    await _rests(api)
+
+
+async def test_tools_and_calls_that_are_very_deep_are_refused(http: aiohttp.ClientSession) -> None:
+    deep = json.loads('{"a":' * 300 + "1" + "}" * 300)
+    tool = {"type": "function", "function": {"name": "f", "parameters": deep}}
+    call = {"id": "c", "function": {"name": "f", "arguments": json.dumps(deep)}}
+    said = {"role": "assistant", "content": "x", "tool_calls": [call]}
+    for change in ({"tools": [tool]}, {"messages": [*ASK["messages"], said]}):
+        async with http.post(CHAT, json=ASK | change) as answer:
+            assert answer.status == 400
+            assert "deeper than 32" in (await answer.json())["error"]["message"]
 
 
 async def test_headers_have_limits(api: Open, http: aiohttp.ClientSession) -> None:

@@ -1,0 +1,123 @@
+"""Streams: errors before the first piece have a status, later ones a shape; who reads nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from app.core.errors import AppError, Busy, StageLost
+from app.machine.api_keys import FIRST, ApiKeys
+from app.machine.paths import Home
+from app.node.chat_api import sending
+from app.node.chat_api.figures import Figures
+from app.node.chat_api.gate import Gate
+from app.node.chat_api.sending import EVENTS, event, send
+
+
+class Parts:
+    """What the route sends, and whether it was closed."""
+
+    def __init__(self) -> None:
+        self.n_before = 0
+        self.error: AppError | Exception | None = None
+        self.endless = False
+        self.closed = asyncio.Event()
+
+    async def __call__(self) -> AsyncGenerator[bytes, None]:
+        try:
+            for number in range(self.n_before):
+                yield event({"n": number}, "part")
+            while self.endless:
+                yield b"x" * (1 << 20)
+            if self.error is not None:
+                raise self.error
+        finally:
+            self.closed.set()
+
+
+@pytest.fixture
+async def parts() -> Parts:
+    return Parts()
+
+
+@pytest.fixture
+async def url(
+    parts: Parts, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[str, str]]:
+    port = [0]
+    keys = ApiKeys(Home.at(tmp_path_factory.mktemp("sending")).create())
+    key = (await keys.all())[FIRST]
+    gate = Gate(keys, lambda: port[0], lambda: False, Figures(), lambda _: None)
+    app = web.Application(middlewares=[gate.check])
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await send(request, EVENTS, parts())
+
+    app.add_routes([web.get(path, answer) for path in ("/v1/x", "/v1/messages", "/api/x")])
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port[0] = runner.addresses[0][1]
+    yield f"http://127.0.0.1:{port[0]}", key
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def http(url: tuple[str, str]) -> AsyncIterator[aiohttp.ClientSession]:
+    headers = {"Authorization": f"Bearer {url[1]}"}
+    async with aiohttp.ClientSession(url[0], headers=headers) as session:
+        yield session
+
+
+async def test_an_error_before_the_first_part_has_its_status(
+    http: aiohttp.ClientSession, parts: Parts
+) -> None:
+    parts.error = Busy("queue_full", waiting=9, seconds=7)
+    async with http.get("/v1/x") as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (429, "7")
+        assert (await answer.json())["error"]["code"] == "rate_limit_exceeded"
+    async with http.get("/v1/messages") as answer:
+        assert (await answer.json())["error"]["type"] == "rate_limit_error"
+    assert parts.closed.is_set()
+
+
+@pytest.mark.parametrize("error", [StageLost("pipeline_closed"), ZeroDivisionError("the cat")])
+@pytest.mark.parametrize(
+    ("path", "begins"),
+    [
+        ("/v1/x", 'data: {"error":'),
+        ("/v1/messages", "event: error\ndata: {"),
+        ("/api/x", '{"error":"'),
+    ],
+)
+async def test_a_later_error_ends_the_stream_in_its_shape(
+    http: aiohttp.ClientSession, parts: Parts, error: Exception, path: str, begins: str
+) -> None:
+    parts.n_before, parts.error = 2, error
+    async with http.get(path) as answer:
+        assert answer.status == 200
+        text = await answer.text()
+    assert text.startswith('event: part\ndata: {"n":0}\n\nevent: part\ndata: {"n":1}\n\n')
+    last = text.split('{"n":1}\n\n')[1]
+    assert last.startswith(begins)
+    assert "the cat" not in last
+    assert "Traceback" not in last
+
+
+async def test_who_reads_nothing_is_left(
+    url: tuple[str, str], parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "UNREAD_SECONDS", 0.3)
+    parts.endless = True
+    port = url[0].rsplit(":", 1)[1]
+    _, writer = await asyncio.open_connection("127.0.0.1", int(port), limit=1)
+    writer.write(
+        f"GET /v1/x HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Api-Key: {url[1]}\r\n\r\n".encode()
+    )
+    async with asyncio.timeout(10):
+        await parts.closed.wait()
+    writer.close()
