@@ -14,7 +14,8 @@ unexport HOME
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check families-proof bench guide format translations screenshots lock setup clean
+.PHONY: help run demo test check families-proof fuzz-api bench guide format translations screenshots lock setup
+.PHONY: clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' \
@@ -107,8 +108,19 @@ lock: ## write requirements/ anew from pyproject.toml (needs uv)
 	$(LOCK) --group build -o requirements/build.txt
 	$(LOCK) -c requirements/run.txt --group dev -o requirements/dev.txt
 	$(LOCK) --no-deps --no-emit-package torch --group guide -o requirements/guide.txt
+	$(LOCK) --group fuzz -o requirements/fuzz.txt
+
+# What fuzzes the Chat API has an environment of its own: it pulls in much, and nothing else needs it.
+FUZZ := .venv-fuzz
+fuzz-api: setup $(FUZZ)/ready ## schemathesis against the Chat API of a node, five minutes (ARGS="--seconds 60")
+	@$(BIN)/python -m scripts.fuzz_api --tool $(FUZZ)/bin/schemathesis $(ARGS)
+
+$(FUZZ)/ready: requirements/fuzz.txt
+	$(PYTHON) -m venv $(FUZZ)
+	$(FUZZ)/bin/python -m pip install --no-deps --require-hashes -r requirements/fuzz.txt
+	@touch $@
 
 clean: ## remove what was built; models, chats and the Guide's training stay
-	rm -rf $(VENV) $(GUIDE) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(GUIDE) $(FUZZ) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
