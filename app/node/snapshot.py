@@ -13,9 +13,12 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.placement import Forecast, Plan, PlannedStage
 from app.core.reasons import said
+from app.node.lessons import predicted
 from backends.contract import Layers
 
 Json = dict[str, Any]
+
+LONG_QUESTION = 1_000  # tokens: what the wait for a first token is told for, whatever else is planned
 
 
 def machine_json(machine: Machine, this: bool) -> Json:
@@ -84,6 +87,7 @@ def plan_json(
         "reasons": [said(reason) for reason in plan.reasons],
         "fits": True,
         "forecast": forecast_json(plan.forecast) if plan.forecast else None,
+        "first_token": first_token_json(plan, model),
         "alternatives": [
             {"shape": one.shape, "machines": list(one.machines), **forecast_json(one.forecast)}
             for one in plan.alternatives
@@ -119,6 +123,13 @@ def forecast_json(known: Forecast) -> Json:
             for share in known.shares
         ],
     }
+
+
+def first_token_json(plan: Plan, model: Model) -> Json | None:
+    """After how long the answer to a long question begins; None where not all was measured."""
+    prompt = min(LONG_QUESTION, plan.workload.context - 1)
+    known = predicted(plan, model, prompt, plan.workload.output)
+    return {"prompt_tokens": prompt, "ttft_s": known.ttft_s} if known else None
 
 
 def reason_json(reason: Reason) -> Json:

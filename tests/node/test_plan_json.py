@@ -50,6 +50,8 @@ def test_every_number_behind_the_words_is_there() -> None:
     assert made_from["den"]["token_way_s"] is None
     assert made_from["old"]["speed"]["layer_s"] == 0.2
     assert made_from["new"]["speed"] is None
+    assert sent["first_token"]["prompt_tokens"] == 1000
+    assert sent["first_token"]["ttft_s"] > 1.5 * known["ttft_s"] / WORK.users
     assert (sent["from"]["prompt_tokens"], sent["from"]["output_tokens"]) == (512, 256)
 
 
@@ -57,6 +59,7 @@ def test_what_was_not_measured_has_no_forecast() -> None:
     placed = plan(machine("den", 9000, None), [], MODEL, WORK)
     sent = plan_json(placed, MODEL, {HOST.id: 1, placed.stages[0].machine: 1})
     assert sent["forecast"] is None
+    assert sent["first_token"] is None
     assert sent["alternatives"] == []
 
 

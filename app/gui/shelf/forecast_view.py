@@ -130,9 +130,10 @@ class ForecastView(QWidget):
         rate = forecast["together_tok_s"] if users > 1 else forecast["decode_tok_s"]
         caption = self.tr("forecast, {count} people together") if users > 1 else self.tr("forecast")
         self.rate.say(formats.speed(rate), caption.format(count=users))
-        tokens = int((plan.get("from") or {}).get("prompt_tokens") or 0)
-        first = self.tr("first token (prompt of {count})").format(count=formats.number(tokens))
-        self.first.say(formats.seconds(forecast["ttft_s"]), first)
+        known = plan["first_token"]
+        count = formats.number(known["prompt_tokens"])
+        first = self.tr("first token (prompt of {count})").format(count=count)
+        self.first.say(formats.seconds(known["ttft_s"]), first)
 
     def _say(self, reasons: list[str], advice: list[str]) -> None:
         if (reasons, advice) != self._said:
