@@ -18,7 +18,9 @@ from backends.contract import Layers
 
 Json = dict[str, Any]
 
-LONG_QUESTION = 1_000  # tokens: what the wait for a first token is told for, whatever else is planned
+LONG_QUESTION = (
+    1_000  # tokens: what the wait for a first token is told for, whatever else is planned
+)
 
 
 def machine_json(machine: Machine, this: bool) -> Json:

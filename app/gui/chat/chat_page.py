@@ -134,6 +134,7 @@ class ChatPage(Page):
         self.composer.sent.connect(self._send)
         self.composer.stopped.connect(self._stop_answer)
         self.composer.edited.connect(self._keep_draft)
+        self.composer.queued.connect(self._queued)
         self.composer.attached.connect(self._count_tokens)
         self.services.pool.changed.connect(self._pool_changed)
         self.services.theme.changed.connect(self._fit)
@@ -243,7 +244,8 @@ class ChatPage(Page):
     def _tell_hint(self) -> None:
         is_loaded = self.services.pool.loaded is not None
         full = self.chat_head.is_nearly_full
-        self.hint.tell(self.chat, self._models, is_loaded=is_loaded, is_full=full)
+        waits = self.composer.waits
+        self.hint.tell(self.chat, self._models, is_loaded=is_loaded, is_full=full, waits=waits)
 
     def _tell_state(self) -> None:
         running = self._running
@@ -289,6 +291,11 @@ class ChatPage(Page):
             self.notice.clear()
         self._deeds.do(self.chat, deed, message, text)
 
+    def _queued(self) -> None:
+        self._tell_hint()
+        if self.composer.waits:
+            announce(self.composer, self.hint.words.text())
+
     def _stop_answer(self) -> None:
         self.session.stop(self.chat.id)
 
@@ -301,6 +308,7 @@ class ChatPage(Page):
             self.fail(ending.error, *self._ways_out(ending.error))
         elif end is not None:
             announce(self.conversation, as_text(end.text[:SPOKEN_CHARACTERS]))
+        self.composer.send_waiting(well=ending.error is None)
 
     def _ways_out(self, error: AppError) -> list[Action]:
         if error.reason.code == TOO_LONG:

@@ -111,18 +111,22 @@ class Field(QPlainTextEdit):
 
 
 class Composer(QFrame):
-    """`sent` when there is something to send and nothing under way; `stopped` while there is."""
+    """`sent` when there is something to send and nothing under way; `stopped` while there is.
+
+    What is sent while an answer comes `waits`: `send_waiting` when it has ended.
+    """
 
     sent = Signal(str, list)  # text, attachments
     stopped = Signal()
     edited = Signal()  # the draft is another
+    queued = Signal()  # it waits, or does not wait any more
     attached = Signal(object)  # a file is new: its tokens are to be counted
 
     def __init__(self, theme: Theme, failed: Callable[[AppError], None]) -> None:
         super().__init__()
         self._theme, self._failed = theme, failed
         self._files: list[Json] = []
-        self._busy = False
+        self._busy = self.waits = False
         set_role(self, "composer")
         self.field = Field(theme)
         self.field.sent.connect(self._send)
@@ -162,6 +166,7 @@ class Composer(QFrame):
 
     def show_draft(self, text: str, files: list[Json] | None = None) -> None:
         """What was typed in this chat before."""
+        self.waits = False
         if text != self.text:
             self.field.setPlainText(text)
             self.field.moveCursor(self.field.textCursor().MoveOperation.End)
@@ -221,6 +226,7 @@ class Composer(QFrame):
     def _changed(self, *, quiet: bool = False) -> None:
         self.send.setEnabled(self._busy or bool(self.text.strip() or self._files))
         if not quiet:
+            self._wait(False)  # who changes it is not done with it
             self.edited.emit()
 
     def _press(self) -> None:
@@ -230,5 +236,20 @@ class Composer(QFrame):
             self._send()
 
     def _send(self) -> None:
-        if not self._busy and (self.text.strip() or self._files):
+        if not (self.text.strip() or self._files):
+            return
+        if self._busy:
+            self._wait(True)
+        else:
             self.sent.emit(self.text, self.files)
+
+    def send_waiting(self, *, well: bool) -> None:
+        """The answer has ended; after one that failed, a person decides."""
+        if self.waits and well:
+            self._send()
+        self._wait(False)
+
+    def _wait(self, waits: bool) -> None:
+        if waits != self.waits:
+            self.waits = waits
+            self.queued.emit()

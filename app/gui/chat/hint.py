@@ -36,10 +36,20 @@ class Hint(QWidget):
         if model and model not in (GUIDE, self.last):
             self._preferences.keep(LAST_MODEL, model)
 
-    def tell(self, chat: Chat, models: Sequence[str], *, is_loaded: bool, is_full: bool) -> None:
-        """About the next message of this chat."""
+    def tell(
+        self,
+        chat: Chat,
+        models: Sequence[str],
+        *,
+        is_loaded: bool,
+        is_full: bool,
+        waits: bool = False,
+    ) -> None:
+        """About the next message of this chat. waits: it was sent while an answer comes."""
         words, other = "", ""
-        if is_full:
+        if waits:
+            words = self.tr("Your message goes as soon as this answer has ended.")
+        elif is_full:
             words = self.tr("The context is nearly full: the next answer may stop early.")
         elif not is_loaded and chat.model is None:
             words = self.tr("No model is loaded, so the Guide answers.")

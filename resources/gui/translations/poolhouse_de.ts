@@ -2135,6 +2135,10 @@
         <source>Use {model}</source>
         <translation>{model} verwenden</translation>
     </message>
+    <message>
+        <source>Your message goes as soon as this answer has ended.</source>
+        <translation>Ihre Nachricht wird gesendet, sobald diese Antwort zu Ende ist.</translation>
+    </message>
 </context>
 <context>
     <name>HoursCard</name>

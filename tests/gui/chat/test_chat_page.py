@@ -261,3 +261,31 @@ def test_everything_one_can_focus_has_a_name(qtbot: QtBot, page: ChatPage) -> No
     scheme = page.services.theme.scheme
     page.services.theme.choose(Scheme.DARK, 1.5)
     page.services.theme.choose(scheme, 1.0)
+
+
+def test_what_is_sent_while_an_answer_comes_goes_when_it_has_ended(
+    qtbot: QtBot, page: ChatPage
+) -> None:
+    say(qtbot, page, "What is a pool?")
+    say(qtbot, page, "And a lender?")
+    assert page.composer.text == "And a lender?"
+    assert page.hint.words.text() == "Your message goes as soon as this answer has ended."
+    page.composer.field.setPlainText("And a host?")  # changed meanwhile: it waits no longer
+    assert page.hint.words.text() != "Your message goes as soon as this answer has ended."
+    QTest.keyClick(page.composer.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: page.composer.text == "", timeout=WITHIN_MS)
+    rested(qtbot, page)
+    asked = [one.text for one in tree.path(page.chat) if one.role is Role.USER]
+    assert asked == ["What is a pool?", "And a host?"]
+
+
+def test_what_waits_for_an_answer_that_fails_stays_to_be_decided(page: ChatPage) -> None:
+    waits: list[bool] = []
+    page.composer.queued.connect(lambda: waits.append(page.composer.waits))
+    page.composer.show_busy(True)
+    page.composer.field.setPlainText("And then?")
+    page.composer.field.sent.emit()
+    page.composer.show_busy(False)
+    page.composer.send_waiting(well=False)
+    assert waits == [True, False]
+    assert page.composer.text == "And then?"

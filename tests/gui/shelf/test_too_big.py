@@ -12,23 +12,28 @@ from pytestqt.qtbot import QtBot
 from app.gui.shelf.actions import Do
 from app.gui.shelf.models_page import ModelsPage
 from tests.gui.desk import desk, follow
-from tests.node.pool import node
+from tests.node.pool import TestNode, node
 
 WITHIN_MS = 30_000
 
 
 @pytest.fixture
-def page(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[ModelsPage]:
-    with node(tmp_path / "attic", "attic", lend="32MiB") as attic:
-        parts = desk(qapp, attic.root)
-        follow(qtbot, parts.services)
-        made = ModelsPage(parts.services)
-        qtbot.addWidget(made)
-        made.show()
-        qtbot.waitUntil(lambda: made.details.verdict.judgement is not None, timeout=WITHIN_MS)
+def attic(tmp_path: Path) -> Iterator[TestNode]:
+    with node(tmp_path / "attic", "attic", lend="32MiB") as made:
         yield made
-        made.end()
-        parts.services.pool.stop()
+
+
+@pytest.fixture
+def page(qtbot: QtBot, qapp: QApplication, attic: TestNode) -> Iterator[ModelsPage]:
+    parts = desk(qapp, attic.root)
+    follow(qtbot, parts.services)
+    made = ModelsPage(parts.services)
+    qtbot.addWidget(made)
+    made.show()
+    qtbot.waitUntil(lambda: made.details.verdict.judgement is not None, timeout=WITHIN_MS)
+    yield made
+    made.end()
+    parts.services.pool.stop()
 
 
 def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> None:
@@ -45,3 +50,26 @@ def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> N
     assert page.removal.question is None
     details.bar.buttons[Do.UNLOAD].click()
     qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
+
+
+def test_what_fits_no_more_says_so_by_itself(
+    qtbot: QtBot, page: ModelsPage, attic: TestNode
+) -> None:
+    """As when a game takes the memory while one looks at the page."""
+    details = page.details
+    given(attic, "1GiB")
+
+    def fits() -> bool:
+        buttons = details.bar.buttons
+        return Do.ANYWAY not in buttons and buttons[Do.LOAD].isEnabled()
+
+    qtbot.waitUntil(fits, timeout=WITHIN_MS)
+    given(attic, "32MiB")
+    qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
+    assert details.verdict.title.text().startswith("Too big by")
+    assert not details.bar.buttons[Do.LOAD].isEnabled()
+
+
+def given(attic: TestNode, memory: str) -> None:
+    ran = attic.run("lend", "--memory", memory)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
