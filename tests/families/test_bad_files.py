@@ -1,0 +1,128 @@
+"""Per-layer metadata that cannot be, and tensors nobody knows: one sentence, and never a silently wrong stage."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from app.catalog import ggml
+from app.catalog.gguf_bytes import entry, u32_entry
+from app.core.errors import AppError, BadInput
+from app.core.reasons import said
+from app.inference.links import open_run
+from app.inference.step import Run
+from app.inference.worker import Worker
+from backends.contract import Role
+from tests.families import proof
+from tests.families.changed import rewritten
+from tests.families.fixtures import families
+from tests.families.line import CONTEXT
+
+QWEN, LFM, GEMMA, GPT = "qwen35", "lfm2", "gemma3", "gpt-oss"
+
+
+def bools(key: str, *values: bool) -> bytes:
+    return entry(key, ggml.BOOL, values, is_list=True)
+
+
+def numbers(key: str, *values: int) -> bytes:
+    return entry(key, ggml.U32, values, is_list=True)
+
+
+# family, what is taken from its file, what is put in, the code of the sentence
+REFUSED = {
+    "too few recurrent layers listed": (
+        "qwen3-5", f"{QWEN}.attention.recurrent_layers",
+        bools(f"{QWEN}.attention.recurrent_layers", True, False), "gguf_odd",
+    ),
+    "an interval of nothing": (
+        "qwen3-5", f"{QWEN}.attention.recurrent_layers {QWEN}.full_attention_interval",
+        u32_entry(f"{QWEN}.full_attention_interval", 0), "gguf_odd",
+    ),
+    "too many heads listed": (
+        "lfm2", f"{LFM}.attention.head_count_kv",
+        numbers(f"{LFM}.attention.head_count_kv", *[0, 2] * 9), "gguf_odd",
+    ),
+    "a million heads in one layer": (
+        "lfm2", f"{LFM}.attention.head_count_kv",
+        numbers(f"{LFM}.attention.head_count_kv", 0, 1_000_000, 0, 2, 0, 2), "gguf_odd",
+    ),
+    "windows as texts": (
+        "gpt-oss", f"{GPT}.attention.sliding_window_pattern",
+        entry(f"{GPT}.attention.sliding_window_pattern", ggml.STRING, ["a"] * 5, is_list=True),
+        "gguf_odd",
+    ),
+    "a period beyond all layers": (
+        "gemma3", f"{GEMMA}.attention.sliding_window_pattern",
+        u32_entry(f"{GEMMA}.attention.sliding_window_pattern", 1 << 31), "gguf_odd",
+    ),
+    "more layers of prediction than layers": (
+        "qwen3-5", f"{QWEN}.nextn_predict_layers",
+        u32_entry(f"{QWEN}.nextn_predict_layers", 99), "gguf_odd",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_is_refused_in_one_sentence(what: str, tmp_path: Path) -> None:
+    name, gone, more, code = REFUSED[what]
+    path = rewritten(
+        families()[name].path, tmp_path / "odd.gguf", without=gone.split(), more=[more]
+    )
+    with pytest.raises(BadInput) as error:
+        proof.home(tmp_path).shelf.import_file(path)
+    assert error.value.reason.code == code
+    assert said(error.value)
+
+
+def test_a_list_that_nobody_knows_keeps_a_model_whole(tmp_path: Path) -> None:
+    more = [numbers("qwen3.attention.new_kind", 1, 0, 1, 0)]
+    path = rewritten(families()["qwen3"].path, tmp_path / "new.gguf", more=more)
+    model = proof.home(tmp_path).shelf.import_file(path).model
+    assert model.boundaries == ()
+    assert model.whole_reason
+    assert model.whole_reason.code == "whole_variant"
+
+
+def test_a_list_that_contradicts_the_tensors_never_becomes_a_stage(tmp_path: Path) -> None:
+    """Which layers are recurrent is said otherwise than the tensors are."""
+    key = f"{QWEN}.attention.recurrent_layers"
+    kinds = [False, True, True, True] * 2
+    path = rewritten(
+        families()["qwen3-5"].path, tmp_path / "odd.gguf", without=[key], more=[bools(key, *kinds)]
+    )
+    _refused_by_the_worker(path, tmp_path)
+
+
+def test_layers_that_lack_a_tensor_never_become_a_stage(tmp_path: Path) -> None:
+    """Dense layers where the metadata says experts."""
+    key = "glm4moe.leading_dense_block_count"
+    path = rewritten(
+        families()["glm4-moe"].path, tmp_path / "odd.gguf", without=[key], more=[u32_entry(key, 0)]
+    )
+    _refused_by_the_worker(path, tmp_path)
+
+
+def _refused_by_the_worker(path: Path, folder: Path) -> None:
+    """In one sentence; and the worker opens another model afterwards."""
+    asyncio.run(_two_models(path, folder))
+
+
+async def _two_models(path: Path, folder: Path) -> None:
+    home = proof.home(folder)
+    async with await Worker.start("a worker") as worker:
+        for file, sound in ((path, False), (families()["llama"].path, True)):
+            model = home.shelf.import_file(file)
+            layers, role = proof.runs(model.model.n_layers, proof.twos(model.model)[0])[0]
+            assert role is Role.FIRST
+            run = Run(os.urandom(16), role, model.model.width)
+            config = home.config(model, layers, role, apart=False)
+            if sound:
+                await open_run(worker, run, CONTEXT, config)
+                continue
+            with pytest.raises(AppError) as error:
+                await open_run(worker, run, CONTEXT, config)
+            assert said(error.value)

@@ -1,0 +1,83 @@
+"""A family of each kind through the real driver, real workers and a lender's channel."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from app.catalog.shelf import Entry
+from app.inference.lend import Lender, Wanted
+from app.inference.links import lent_stage, open_run, own_stage
+from app.inference.pipeline import Pipeline
+from app.inference.step import Run
+from app.inference.work import Shape
+from app.inference.worker import Worker
+from app.lan.channel import MemoryChannel
+from backends.contract import Number, Role
+from tests.families import proof
+from tests.families.fixtures import families
+from tests.families.line import CELLS, CONTEXT, ROWS, SLOTS, Home
+from tests.inference.pool import answer, request
+
+KINDS = ("llama", "gemma2", "gemma3", "glm4", "glm4-moe-mtp", "qwen3-5", "nemotron-h", "granite")
+MANY = 1 << 40
+N_TOKENS = 12
+
+
+@asynccontextmanager
+async def pipeline(home: Home, entry: Entry, cuts: tuple[int, ...]) -> AsyncIterator[Pipeline]:
+    """The host's runs in one worker, a lender's in another; one run is the whole model."""
+    model = entry.model
+    form = Shape(SLOTS, CELLS, CONTEXT, model.n_vocab, ROWS, recurrent=model.later.recurrent)
+    async with AsyncExitStack() as stack:
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        host = await stack.enter_async_context(await Worker.start("this machine's layers"))
+        lender = await stack.enter_async_context(Lender(lambda: MANY, "lender"))
+        stages, serving = [], []
+        for layers, role in proof.runs(model.n_layers, cuts):
+            run = Run(os.urandom(16), role, model.width, Number.F32)
+            config = home.config(entry, layers, role, apart=True)
+            if role is Role.MIDDLE:
+                await lender.open(Wanted(run, CONTEXT, config, 1 << 30, 0, 0))
+                near, far = MemoryChannel.pair()
+                serving.append(group.create_task(lender.serve(run.pipeline, far), name="serve"))
+                stages.append(lent_stage(near, run, "lender"))
+            else:
+                await open_run(host, run, CONTEXT, config)
+                stages.append(own_stage(host, run, f"host {layers}", "host"))
+        try:
+            async with Pipeline(stages, form) as built:
+                yield built
+        finally:
+            for task in serving:
+                task.cancel()
+
+
+async def talk(home: Home, entry: Entry, cuts: tuple[int, ...]) -> tuple[list[list[int]], int]:
+    """Two answers at once, then a second turn of the first; and how much of it was not computed again."""
+    one, two = proof.prompts(entry.model.n_vocab)
+    async with pipeline(home, entry, cuts) as built:
+        first = request(one, N_TOKENS, conversation="a")
+        both = await asyncio.gather(
+            answer(built, first), answer(built, request(two, N_TOKENS, conversation="b"))
+        )
+        said = [ids for ids, _ in both]
+        later = request([*one, *said[0], *two[:9]], N_TOKENS, conversation="a")
+        again, finish = await answer(built, later)
+    return [*said, again], finish.figures.reused_tokens
+
+
+@pytest.mark.parametrize("name", KINDS)
+async def test_a_pool_says_what_one_machine_says(name: str, tmp_path: Path) -> None:
+    home = proof.home(tmp_path)
+    entry = home.shelf.import_file(families()[name].path)
+    whole, _ = await talk(home, entry, ())
+    cuts = [*proof.threes(entry.model), *proof.twos(entry.model)][0]
+    pooled, reused = await talk(home, entry, cuts)
+    assert pooled == whole, cuts
+    assert reused == proof.FIRST + N_TOKENS - 1  # the first turn is paid for once
