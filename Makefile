@@ -14,7 +14,7 @@ unexport HOME
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check families-proof fuzz-api bench guide format translations screenshots lock setup
+.PHONY: help run demo test check faults families-proof fuzz-api bench guide format translations screenshots lock setup
 .PHONY: clean
 
 help: ## what can be made
@@ -58,6 +58,9 @@ build/engine-%/ready: requirements/run.txt
 	build/engine-$*/bin/python -m pip install --no-deps --require-hashes -r requirements/run.txt
 	CMAKE_ARGS="-DGGML_NATIVE=OFF" build/engine-$*/bin/python -m pip install --no-deps llama-cpp-python==$*
 	@touch $@
+
+faults: dev ## kill, stop and lose machines under running answers; the table goes into docs/faults.md (ARGS="--minutes 10")
+	@$(BIN)/python -m tests.faults $(ARGS)
 
 bench: setup ## measure: Poolhouse, one machine, and llama.cpp's RPC side by side (ARGS="…")
 	@$(BIN)/python -m bench $(ARGS)

@@ -100,6 +100,10 @@ async def streamed(node: NodeClient, face: Face, body: Json) -> Json:
         async with aclosing(node.stream("POST", "/ask", body)) as lines:
             line = await _loaded(lines, face)
             while "done" not in line:
+                if notice := line.get("recovery"):
+                    if begun and not ends_line and face.is_live:
+                        face.note("")  # the answer goes on below
+                    face.note(str(notice.get("text") or ""))
                 text = str(line.get("delta", {}).get("text", ""))
                 if text and not face.as_json:
                     face.write(text)
@@ -135,3 +139,6 @@ def _say_figures(face: Face, answer: Json) -> None:
         f"{safe_text.name(known.model)} · {n_tokens} tokens · first after {seconds(known.ttft_s)} · "
         f"{rate(known.decode_tok_s)}{where}"
     )
+    for one in known.recovered:
+        went_on = seconds(one.recovered_after_s)
+        face.dim(f"{safe_text.name(one.machine)} was lost; the answer went on after {went_on}.")

@@ -292,6 +292,15 @@ class StageFigures(msgspec.Struct, frozen=True):
     steps: int = 0
 
 
+class Recovered(msgspec.Struct, frozen=True):
+    """A stage that was lost under an answer, and replaced."""
+
+    machine: str = ""
+    reason: str = ""
+    detected_after_s: float = 0.0
+    recovered_after_s: float = 0.0
+
+
 class Answer(msgspec.Struct, frozen=True):
     """A finished answer and its figures."""
 
@@ -305,6 +314,7 @@ class Answer(msgspec.Struct, frozen=True):
     finish_reason: str | None = None
     placement: list[Stage] = []
     recoveries: int = 0
+    recovered: list[Recovered] = []
     stages: list[StageFigures] = []
 
 

@@ -56,6 +56,10 @@ def _model(before: Json, now: Json) -> Iterator[Reason]:
         many = len(new.get("machines") or ())
         code = "log_model_begun" if many > 1 else "log_model_alone"
         yield _reason(code, model=new["model"], machines=many)
+    elif state == "recovering":
+        yield _reason("log_model_broken_off", model=new["model"], why=new.get("reason") or "")
+    elif state == "ready" and was == "recovering":
+        yield _reason("log_model_goes_on", model=new["model"])
     elif state == "ready":
         seconds = round(new.get("loaded_seconds") or 0.0, 1)
         yield _reason("log_model_ready", model=new["model"], seconds=seconds)

@@ -18,6 +18,8 @@ JOURNAL_SENTENCES: dict[str, str] = {
     "log_model_unloaded": "{model} was unloaded, and its memory is free again.",
     "log_model_downloaded": "{model} is downloaded.",
     "log_model_broken": "The download of {model} stopped. {why}",
+    "log_model_broken_off": "A machine of {model} is missing. {why}",
+    "log_model_goes_on": "{model} goes on answering.",
     "log_model_lost": "{model} was lost. {why}",
     "log_lending_off": "Lending is off.",
     "log_lending_on": "Lending is on.",

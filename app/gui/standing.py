@@ -51,6 +51,8 @@ def standing(pool: Pool) -> Standing:
     answers = (pool.snapshot.get("answers") or {}).get("running", 0)
     if loaded and loaded.get("state") in ("failed", "lost"):
         return Standing(Kind.ATTENTION, loaded.get("reason") or _tr("The model was lost."))
+    if loaded and loaded.get("state") == "recovering":
+        return Standing(Kind.WORKING, str(loaded.get("reason") or ""))
     if lending.get("state") in ("paused", "draining"):
         return Standing(Kind.PAUSED, state_sentence(lending))
     if lending.get("state") in ("working", "lending"):

@@ -48,6 +48,7 @@ class ChannelLink:
         self._group: asyncio.TaskGroup | None = None
         self._number = 0  # of the channel: grows with each reconnect
         self._asked_at = 0.0  # when it was asked after the answer that is overdue
+        self._closed = False
         self._mended = False  # a new channel was made for that answer
 
     async def send(self, frame: bytes) -> None:
@@ -104,7 +105,9 @@ class ChannelLink:
 
     async def close(self) -> None:
         self._given_up.set()
-        await close_channel(self._channel)
+        if not self._closed:  # a peer that is gone is waited for once
+            self._closed = True
+            await close_channel(self._channel)
 
     async def _hear(self, stage: StageClient) -> AppError | OSError | None:
         """Until the channel breaks: the error, as a value."""

@@ -83,7 +83,7 @@ def _error(
     reason = messages.understood(message)
     what = said(reason)
     if reason.code not in FIT_CODES:
-        return StageLost("lender_said", machine=name, what=what)
+        return StageLost("lender_said", machine=name, what=what, cause=reason.code)
     free_bytes = reason.facts.get("free_bytes")
     if reason.code != "lend_too_large" or not isinstance(free_bytes, int):
         return DoesNotFit("lender_said", machine=name, what=what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import ExitStack, aclosing
 from functools import partial
@@ -13,12 +14,12 @@ import msgspec
 from app.catalog.shelf import GUIDE, Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.advice import advise
-from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, StageLost
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, StageLost, Unreachable
 from app.core.household import Told
 from app.core.ids import MachineId
 from app.core.plan import Plan
 from app.core.reasons import said
-from app.core.recovery import Notice
+from app.core.recovery import MAX_RECOVERIES, Notice
 from app.inference.chats import Delta, Question, Summary
 from app.node import requests as asked
 from app.node.answers import short_lender
@@ -35,7 +36,15 @@ from app.node.running import Running
 from app.node.snapshot import plan_json
 from app.node.stoppable import in_thread, unless
 
+log = logging.getLogger(__name__)
+
 Json = dict[str, Any]
+
+
+# what loading again, on the machines that are there, may mend
+GONE_LOADING = frozenset({"worker_died", "worker_hung", "stage_unreachable", "stage_silent", "stage_lost",
+    "stage_missing", "peer_offline", "peer_hung_up", "peer_unreachable", "peer_silent", "link_lost",
+    "channel_closed"})  # fmt: skip
 
 
 class Hosting:
@@ -310,13 +319,21 @@ class Hosting:
         released = self._released()
         await self._planner.plan(entry.model, order, released, speeds)
         await self._unload()
-        try:
-            return await self._place(entry, order, released, speeds, report)
-        except DoesNotFit as error:
-            short = short_lender(error)
-            if short is None:
-                raise
-        return await self._place(entry, order, released, speeds, report, dict([short]))
+        limits: dict[MachineId, int] = {}
+        for _ in range(MAX_RECOVERIES):
+            try:
+                return await self._place(entry, order, released, speeds, report, limits)
+            except DoesNotFit as error:
+                short = short_lender(error)
+                if short is None or short[0] in limits:
+                    raise
+                limits |= dict([short])
+            except (StageLost, Unreachable) as error:
+                reason = error.reason
+                if not {reason.code, reason.facts.get("cause")} & GONE_LOADING:
+                    raise
+                log.warning("%s is loaded again: %s", entry.name, error.reason)
+        return await self._place(entry, order, released, speeds, report, limits)
 
     async def _place(
         self,

@@ -233,3 +233,14 @@ def test_help_names_every_command(poolhouse: Any) -> None:
         "import", "rm", "plan", "load", "unload", "ask", "bench", "demo", "doctor",
     ):  # fmt: skip
         assert f" {command} " in said.out
+
+
+def test_ask_says_what_happened_while_the_answer_was_mended(poolhouse: Any, answering: Any) -> None:
+    lines = streamed("One ", "two.")
+    told = {"recovery": {"state": "rebuilding", "machine": "attic", "text": "Rebuilding.\x1b[2J"}}
+    lost = {"machine": "attic", "recovered_after_s": 1.5}
+    done = {"done": ANSWER | {"recoveries": 1, "recovered": [lost]}}
+    answering({("POST", "/ask"): Lines([lines.lines[0], told, lines.lines[1], done])})
+    said = poolhouse("ask", "How?")
+    assert said.out == "One two.\n"
+    assert said.err.splitlines()[-1] == "Rebuilding.[2J"

@@ -74,6 +74,12 @@ CASES: list[tuple[Json, Json, list[str]]] = [
         snapshot(model("lost", reason="It is gone.")),
         ["guide was lost. It is gone."],
     ),
+    (
+        snapshot(model("ready")),
+        snapshot(model("recovering", reason="attic is gone.")),
+        ["A machine of guide is missing. attic is gone."],
+    ),
+    (snapshot(model("recovering")), snapshot(model("ready")), ["guide goes on answering."]),
     (loads("running"), loads("done"), ["phi is downloaded."]),
     (loads("checking"), loads("failed", "No."), ["The download of phi stopped. No."]),
     (PLAIN, loads("done"), []),  # of an earlier start

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 MAX_TOKENS = 2_048  # of an answer, when nobody says
 FIGURES = (
     "prompt_tokens", "reused_tokens", "queued_s", "ttft_s", "decode_tok_s", "predicted", "recoveries",
-    "placement",
+    "recovered", "placement",
 )  # fmt: skip
 
 
@@ -45,6 +45,7 @@ class Answer(QObject):
         self.text = ""
         self.n_tokens = 0
         self.progress: Json | None = None
+        self.trouble = ""  # a machine is gone: what happened, and what is done about it
         self._call: Call | None = None
         self._began = time.monotonic()
         self._first = self._last = 0.0
@@ -76,9 +77,13 @@ class Answer(QObject):
             self.n_tokens += len(line["delta"].get("token_ids") or ())
             self.text += str(line["delta"].get("text") or "")
             self.progress = None
+            self.trouble = ""
             self.grew.emit()
         elif "progress" in line:
             self.progress = line["progress"]
+            self.progressed.emit()
+        elif "recovery" in line:
+            self.trouble = str(line["recovery"].get("text") or "")
             self.progressed.emit()
 
     def _done(self, done: Json) -> None:

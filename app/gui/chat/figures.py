@@ -76,6 +76,10 @@ def details(figures: Json) -> list[str]:
     if predicted := (figures.get("predicted") or {}).get("ttft_s"):
         text = _tr("First token: forecast {time}").format(time=formats.seconds(predicted))
         found.append(text)
+    for one in figures.get("recovered") or ():
+        text = _tr("{machine} was lost; the answer went on after {time}")
+        time = formats.seconds(float(one.get("recovered_after_s") or 0))
+        found.append(text.format(machine=one.get("machine"), time=time))
     return found
 
 

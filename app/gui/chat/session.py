@@ -23,6 +23,7 @@ PAINT_MS = 40  # text is shown 25 times a second, however fast it comes
 KEEP_EVERY = 25  # of these: an answer under way is written once a second
 RESERVE = 0.25  # of the context, for the answer, where old turns are left out
 MESSAGE_TOKENS = 8  # what a chat template adds to a message, about
+THERE = ("ready", "recovering")  # of a model: it answers, or will go on
 
 
 @dataclass(slots=True)
@@ -153,7 +154,7 @@ class Session(QObject):
         if chat.context is None:
             return None
         enough = int(loaded.get("context") or 0) >= chat.context
-        if loaded.get("model") == name and loaded.get("state") == "ready" and enough:
+        if loaded.get("model") == name and loaded.get("state") in THERE and enough:
             return None
         return {"model": name, "context": chat.context}
 

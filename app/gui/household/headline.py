@@ -116,6 +116,9 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
                 where = head.tr("on this machine")
             title = head.tr("Ready. {model} {where}").format(model=model, where=where)
             return "check", "good", title, _figures(head, loaded, expected)
+        case "recovering":
+            title = head.tr("{model} is being rebuilt").format(model=model)
+            return "warning", "warning", title, str(loaded.get("reason") or "")
         case _:
             title = head.tr("{model} was lost").format(model=model)
             return "warning", "error", title, str(loaded.get("reason") or "")

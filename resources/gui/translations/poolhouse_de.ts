@@ -443,6 +443,10 @@
         <translation>erstes Token {time}</translation>
     </message>
     <message>
+        <source>{machine} was lost; the answer went on after {time}</source>
+        <translation>{machine} ging verloren; die Antwort ging nach {time} weiter</translation>
+    </message>
+    <message>
         <source>{machine}: layers {first} to {last}</source>
         <translation>{machine}: Schichten {first} bis {last}</translation>
     </message>
@@ -2111,6 +2115,10 @@
     <message>
         <source>{model} fits. Its speed here is not measured yet.</source>
         <translation>{model} passt. Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
+    </message>
+    <message>
+        <source>{model} is being rebuilt</source>
+        <translation>{model} wird neu aufgebaut</translation>
     </message>
     <message>
         <source>{model} was lost</source>

@@ -1,0 +1,204 @@
+"""Four real nodes on this computer, one of them the host, whose processes are killed, stopped and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from app.client import NodeClient
+from app.core.errors import AppError
+from tests.node.pool import TestNode, node, pair
+
+Json = dict[str, Any]
+HOST, LENDERS = "den", ("attic", "kitchen", "study")
+SPLIT = [2, 2, 2, 2]  # the host, two lenders, the host: one lender is spare
+LOAD = {"model": "guide", "split": SPLIT, "number": "f32"}
+PROMPT = "A question about computers at home: how do I add one to the household? " * 5
+N_TOKENS = 96
+ORDER = {
+    "prompt": PROMPT, "raw": True, "max_tokens": N_TOKENS, "ignore_end": True,
+    "sampling": {"temperature": 0},
+}  # fmt: skip
+RETURN_SECONDS = 60.0
+
+
+@dataclass
+class Heard:
+    """One answer as its reader got it."""
+
+    ids: list[int] = field(default_factory=list)
+    deltas_at: list[float] = field(default_factory=list)
+    notices: list[tuple[float, Json]] = field(default_factory=list)
+    done: Json | None = None
+    error: str = ""
+    struck_at: float = 0.0  # when the fault was made
+
+
+@dataclass
+class Household:
+    """The nodes, and the model that is spread over three of them."""
+
+    folder: Path
+    stack: ExitStack
+    nodes: dict[str, TestNode] = field(default_factory=dict)
+    expected: list[int] = field(default_factory=list)
+
+    def begin(self) -> None:
+        for name in (HOST, *LENDERS):
+            self.start(name)
+        for name in LENDERS:
+            pair(self.nodes[HOST], self.nodes[name])
+
+    def start(self, name: str) -> None:
+        self.nodes[name] = self.stack.enter_context(node(self.folder / name, name))
+
+    def client(self) -> NodeClient:
+        return self.nodes[HOST].client()
+
+    async def whole(self) -> list[str]:
+        """Everybody there, the model on the host and two lenders: their names, in order."""
+        for name, one in list(self.nodes.items()):
+            if _stands_still(one.process.pid):
+                one.process.kill()
+                one.process.wait()
+            if one.process.poll() is not None:
+                await asyncio.to_thread(self.start, name)
+        async with self.client() as host:
+            ends_at = time.monotonic() + RETURN_SECONDS
+            while True:
+                status = await host.get("/status")
+                there = {m["name"] for m in status["machines"].values() if m["online"]}
+                if there >= set(LENDERS):
+                    break
+                assert time.monotonic() < ends_at, f"only {there} came back"
+                await asyncio.sleep(0.1)
+            loaded = status["loaded"] or {}
+            if loaded.get("state") != "ready" or len(machines(loaded)) != 4:
+                loaded = (await host.work("POST", "/load", LOAD))["loaded"]
+            if not self.expected:
+                self.expected = (await host.work("POST", "/ask", ORDER))["token_ids"]
+        return machines(loaded)[1:-1]
+
+    async def ask(self, strike: Callable[[], None], when: Callable[[Heard], bool]) -> Heard:
+        """One answer, and the fault as soon as `when` says so: asked at the start and after each line."""
+        heard = Heard()
+
+        def look() -> None:
+            if not heard.struck_at and when(heard):
+                heard.struck_at = time.monotonic()
+                strike()
+
+        return await self._answered(heard, look)
+
+    async def _answered(self, heard: Heard, look: Callable[[], None]) -> Heard:
+        try:
+            async with self.client() as host, aclosing(host.stream("POST", "/ask", ORDER)) as lines:
+                early = asyncio.create_task(_beside(look))  # noqa: TID251  ended below
+                try:
+                    async for line in lines:
+                        _take(heard, line)
+                        look()
+                finally:
+                    early.cancel()
+        except AppError as error:
+            heard.error = error.reason.code
+        return heard
+
+    async def load_anew(self, strike: Callable[[], None]) -> Heard:
+        """The fault while the model is loaded, and then one answer."""
+        heard = Heard()
+        async with self.client() as host:
+            await host.post("/unload")
+            try:
+                async with aclosing(host.stream("POST", "/load", LOAD)) as lines:
+                    async for line in lines:
+                        step = line.get("progress", {}).get("step")
+                        if step == "loading" and not heard.struck_at:
+                            await self._struck(strike)
+                            heard.struck_at = time.monotonic()
+            except AppError as error:
+                heard.error = error.reason.code
+                return heard
+        return await self._answered(heard, lambda: None)
+
+    async def _struck(self, strike: Callable[[], None]) -> None:
+        """As soon as the process is there."""
+        for _ in range(500):
+            try:
+                return strike()
+            except (ValueError, psutil.NoSuchProcess):
+                await asyncio.sleep(0.01)
+        raise AssertionError("it never came")
+
+    def worker(self, name: str) -> psutil.Process:
+        """The process that computes there: the host's text worker is the smaller one."""
+        found = self.nodes[name].workers()
+        return max(found, key=lambda one: one.memory_info().rss)
+
+
+async def _beside(look: Callable[[], None]) -> None:
+    """Also while no line comes."""
+    while True:
+        look()
+        await asyncio.sleep(0.005)
+
+
+def _take(heard: Heard, line: Json) -> None:
+    now = time.monotonic()
+    if "delta" in line:
+        heard.ids += line["delta"]["token_ids"]
+        heard.deltas_at.append(now)
+    elif "recovery" in line:
+        heard.notices.append((now, line["recovery"]))
+    elif "done" in line:
+        heard.done = line["done"]
+
+
+def machines(loaded: Json) -> list[str]:
+    return [stage["machine"] for stage in loaded.get("stages") or ()]
+
+
+def kill(process: psutil.Process) -> None:
+    process.send_signal(signal.SIGKILL)
+
+
+def pause(process: psutil.Process, seconds: float) -> None:
+    """Stop it, and let it go on later; never, if that is endless."""
+    process.send_signal(signal.SIGSTOP)
+    if seconds != float("inf"):
+        asyncio.get_running_loop().call_later(seconds, _go_on, process)
+
+
+def _stands_still(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _go_on(process: psutil.Process) -> None:
+    if process.is_running():
+        process.send_signal(signal.SIGCONT)
+
+
+@asynccontextmanager
+async def household(folder: Path) -> AsyncIterator[Household]:
+    os.environ["POOLHOUSE_KEYSTORE"] = "file"
+    with ExitStack() as stack:
+        made = Household(folder, stack)
+        await asyncio.to_thread(made.begin)
+        try:
+            yield made
+        finally:
+            for one in made.nodes.values():  # what is stopped cannot end
+                if one.process.poll() is None:
+                    _go_on(psutil.Process(one.process.pid))

@@ -1,0 +1,68 @@
+"""A machine that drops under an answer: said while it is mended, and a note in the details afterwards."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from app.gui.chat import figures
+from app.gui.chat.answer import Answer, Ending
+from app.gui.chat.branch_view import state_of
+from app.gui.chat.session import Running
+from app.gui.pool import Pool
+from app.gui.standing import Kind, standing
+
+TEXT = "attic stopped responding. Reconnecting…"
+LOST = {"machine": "attic", "reason": "", "detected_after_s": 0.1, "recovered_after_s": 48.0}
+
+
+class Client:
+    """Hands over what a test says, as an answer of the node."""
+
+    def call(
+        self, _method: str, _path: str, _body: Any, done: Any, _failed: Any, take: Any
+    ) -> None:
+        self.done, self.take = done, take
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+@pytest.fixture
+def answer(client: Client, qapp: object) -> Answer:
+    made = Answer(cast("Any", client), {})
+    made.begin()
+    return made
+
+
+def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: Answer) -> None:
+    told: list[int] = []
+    answer.progressed.connect(lambda: told.append(1))
+    running = cast("Running", SimpleNamespace(answer=answer))
+    pool = cast("Pool", SimpleNamespace(snapshot={}))
+    client.take({"delta": {"text": "One ", "token_ids": [1]}})
+    client.take({"recovery": {"state": "reconnecting", "machine": "attic", "text": TEXT}})
+    assert (state_of(running, pool), answer.text, told) == (TEXT, "One ", [1])
+    client.take({"delta": {"text": "two", "token_ids": [2]}})
+    assert state_of(running, pool) != TEXT
+    assert answer.text == "One two"
+
+
+def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:
+    ended: list[Ending] = []
+    answer.ended.connect(ended.append)
+    client.done({"token_ids": [1], "recoveries": 1, "recovered": [LOST]})
+    [note] = [line for line in figures.details(ended[0].figures) if "attic" in line]
+    assert "48" in note
+
+
+def test_the_tray_and_the_status_line_say_it(qapp: object) -> None:
+    loaded = {"model": "m", "state": "recovering", "reason": TEXT}
+    pool = SimpleNamespace(is_there=True, loaded=loaded, node={}, snapshot={})
+    found = standing(cast("Pool", pool))
+    assert found.kind is Kind.WORKING
+    assert TEXT in vars(found).values() if hasattr(found, "__dict__") else TEXT in repr(found)
