@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bench import report
 from bench.bars import BARS, compare
+from bench.chat import chat
 from bench.children import ChildFailed, Place
 from bench.control import NodeRefused
 from bench.idle import idle
@@ -77,6 +78,7 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "placements": placements,
         "ten": ten,
         "window": window,
+        "chat": chat,
     }
     chosen = {name: part for name, part in parts.items() if name in options.parts}
     return {"side by side": side_parts, **chosen} if options.sides else chosen

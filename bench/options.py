@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SIDES = ("whole", "rpc", "pool")
-PARTS = (*SIDES, "three", "transfer", "idle", "profile", "planner", "placements", "ten", "window")
+PARTS = (
+    *SIDES,
+    "three",
+    "transfer",
+    "idle",
+    "profile",
+    "planner",
+    "placements",
+    "ten",
+    "window",
+    "chat",
+)
 BUILD = Path("build") / "bench"
 MODEL = BUILD / "bench-0.75b-Q4_K_M.gguf"
 

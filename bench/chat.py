@@ -1,0 +1,116 @@
+"""A long chat: how quickly it opens, and how long the window is busy at once while an answer streams into it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from bench import report
+from bench.children import ChildFailed
+from bench.figures import percentile
+from bench.job import Bench, say
+
+TITLE = "A long chat"
+MESSAGES, TOKENS, TOKENS_PER_S = 500, 1_200, 60
+OPEN_BAR_S, FRAME_BAR_S = 0.3, 0.05
+LONGEST_S = 300.0
+TOKEN = 4  # characters of a token, about
+LAST_WORDS = 2_000  # characters of what the other process said
+PIECE = (  # of the answer; what a model writes when it explains something
+    "## Step {n}\n\nThe *first* part is `read_all`, which **never** blocks:\n\n```python\n"
+    "def read_all(path: str) -> list[str]:\n    with open(path) as file:\n"
+    "        return [line.rstrip() for line in file]\n```\n\n| part | time |\n|---|---|\n"
+    "| one | 3 ms |\n| two | 12 ms |\n\n- one thing\n- another one, with a longer line of words\n\n"
+)
+
+
+def chat(bench: Bench) -> None:
+    """The real Chat page, drawn into memory, over a stand-in that streams like a node."""
+    say(f"chat: {MESSAGES} messages, {TOKENS} tokens at {TOKENS_PER_S} tok/s")
+    data = measured(MESSAGES, TOKENS)
+    opens, busy = sorted(data["open_s"]), sorted(data["busy_s"])
+    rows = [
+        _row("open it", opens, OPEN_BAR_S),
+        _row("busy at once while it streams", busy, FRAME_BAR_S),
+    ]
+    head = ["", "median", "99th percentile", "worst", "bar", "holds"]
+    bench.add("chat", data, f"## {TITLE}: {MESSAGES} messages\n\n{report.table(head, rows)}")
+
+
+def measured(n_messages: int, n_tokens: int) -> dict[str, list[float]]:
+    """Seconds of each opening of such a chat, and of each look while so long an answer comes."""
+    with streaming(n_tokens) as port:
+        found = subprocess.run(
+            [sys.executable, "-m", "bench.chat_window", str(port), str(n_messages)],
+            capture_output=True, text=True, timeout=LONGEST_S, check=False,
+            env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
+        )  # fmt: skip
+    if found.returncode:
+        raise ChildFailed(found.stderr[-LAST_WORDS:])
+    data: dict[str, list[float]] = json.loads(found.stdout)
+    return data
+
+
+def _row(name: str, values: list[float], most: float) -> list[str]:
+    figures = [percentile(values, 0.5), percentile(values, 0.99), values[-1], most]
+    return [
+        name,
+        *(f"{1000 * one:.0f} ms" for one in figures),
+        "yes" if values[-1] < most else "NO",
+    ]
+
+
+def tokens(count: int) -> list[str]:
+    """An answer in pieces, each about as long as a token."""
+    text = "".join(PIECE.format(n=n) for n in range(count * TOKEN // len(PIECE) + 1))
+    return [text[at : at + TOKEN] for at in range(0, count * TOKEN, TOKEN)]
+
+
+@contextmanager
+def streaming(n_tokens: int) -> Iterator[int]:
+    """The port of a server that answers every question with so long an answer, at its pace."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Answers, tokens(n_tokens)))
+    thread = threading.Thread(target=server.serve_forever, name="stand-in of a node")
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """POST /ask, as app/node answers it."""
+
+    def __init__(self, pieces: list[str], *args: Any) -> None:
+        self._pieces = pieces
+        super().__init__(*args)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-ndjson")
+        self.end_headers()
+        began = time.monotonic()
+        for number, text in enumerate(self._pieces):
+            self._line({"delta": {"text": text, "token_ids": [number]}})
+            time.sleep(max(0.0, began + (number + 1) / TOKENS_PER_S - time.monotonic()))
+        ids = list(range(len(self._pieces)))
+        self._line({"done": {"finish_reason": "stop", "token_ids": ids, "model": "stand-in"}})
+
+    def _line(self, what: dict[str, object]) -> None:
+        self.wfile.write(json.dumps(what).encode() + b"\n")
+        self.wfile.flush()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the library's name
+        """Nothing: the report has the figures."""

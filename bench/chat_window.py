@@ -1,0 +1,96 @@
+"""The window's side of `chat`, a process of its own: prints seconds as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from app import __version__
+from app.core import chat as tree
+from app.core.chat import Chat, Message, Role
+from app.gui.chat.chat_page import ChatPage
+from app.gui.launch import Endpoint
+from bench.chat import PIECE
+from tests.gui.desk import desk
+
+OPENS = 7
+TICK_MS = 5  # between looks at the clock: what is longer, the window was busy
+SETTLE_S = 2.0  # for the earlier messages, which are made between events
+SIZE = (1200, 760)
+
+
+def filled(page: ChatPage, n_messages: int) -> Chat:
+    """A chat of so many messages, kept in the history."""
+    chat = page.history.begin()
+    for number in range(n_messages):
+        role = Role.ASSISTANT if number % 2 else Role.USER
+        text = PIECE.format(n=number) * 2 if number % 2 else f"How does part {number} work?"
+        made = Message(page.history.new_message_id(), chat.leaf, role, text, float(number))
+        chat = tree.add(chat, made)
+    page.history.keep(chat)
+    page.history.flush()
+    return chat
+
+
+def opened_s(app: QApplication, page: ChatPage, chat: Chat, empty: Chat) -> float:
+    """Until its first picture is there."""
+    page.open_chat(empty.id)
+    rest(app, SETTLE_S / 4)
+    began = time.perf_counter()
+    page.open_chat(chat.id)
+    page.repaint()
+    app.processEvents()
+    return time.perf_counter() - began
+
+
+def streamed(app: QApplication, page: ChatPage, chat: Chat) -> list[float]:
+    """How long the window was busy at once, each time, while an answer came."""
+    busy: list[float] = []
+    last = time.perf_counter()
+
+    def look() -> None:
+        nonlocal last
+        now = time.perf_counter()
+        busy.append(max(0.0, now - last - TICK_MS / 1000))
+        last = now
+
+    timer = QTimer()
+    timer.timeout.connect(look)
+    timer.start(TICK_MS)
+    page.session.ended.connect(lambda *_: app.exit())
+    page.session.send(chat, "Explain it step by step.")
+    app.exec()
+    return busy
+
+
+def rest(app: QApplication, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        app.processEvents()
+        time.sleep(TICK_MS / 1000)
+
+
+def main(port: int, n_messages: int) -> None:
+    app = QApplication([])
+    with tempfile.TemporaryDirectory() as folder:
+        parts = desk(app, Path(folder)).services
+        parts.client.endpoint = Endpoint(0, port, "", __version__)
+        page = ChatPage(parts)
+        page.resize(*SIZE)
+        page.show()
+        chat, empty = filled(page, n_messages), page.history.begin()
+        opens = [opened_s(app, page, chat, empty) for _ in range(OPENS)]
+        rest(app, SETTLE_S)
+        busy = streamed(app, page, chat)
+        page.close_history()
+    print(json.dumps({"open_s": opens, "busy_s": busy}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

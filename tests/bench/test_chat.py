@@ -1,0 +1,22 @@
+"""The measurement of a long chat, on a short one: the page shows what the stand-in streams."""
+
+from __future__ import annotations
+
+from bench.chat import TOKENS_PER_S, measured, tokens
+from bench.chat_window import OPENS, TICK_MS
+
+N_TOKENS = 30
+
+
+def test_an_answer_in_tokens() -> None:
+    pieces = tokens(N_TOKENS)
+    assert len(pieces) == N_TOKENS
+    assert "".join(pieces).startswith("## Step 0")
+
+
+def test_it_opens_and_streams() -> None:
+    found = measured(6, N_TOKENS)
+    assert len(found["open_s"]) == OPENS
+    assert min(found["open_s"]) > 0
+    looks = sum(found["busy_s"]) + len(found["busy_s"]) * TICK_MS / 1000
+    assert looks > 0.9 * N_TOKENS / TOKENS_PER_S
