@@ -17,6 +17,7 @@ OPEN, CLOSE = "<tool_call>", "</tool_call>"
 MISTRAL, PYTHON = "[TOOL_CALLS]", "<|python_tag|>"
 ARGUMENTS = {"hermes": "arguments", "mistral": "arguments", "llama3": "parameters"}
 SIGNS = {"hermes": OPEN, "mistral": MISTRAL, "llama3": PYTHON}
+MAY_BE_CONTROL = {"hermes": (OPEN, CLOSE), "mistral": (MISTRAL,), "llama3": (PYTHON,)}
 MAX_CALLS = 8  # of one answer, where a grammar makes them
 
 

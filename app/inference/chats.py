@@ -110,10 +110,10 @@ class Answerer:
         """How this model's chat template has tools called; empty: it knows none."""
         return self._text.vocabulary.tool_style
 
-    async def token_of(self, name: str) -> int | None:
-        """The one token that is written so in templates, if it is one."""
+    async def control_token(self, name: str) -> int | None:
+        """The one token that is written so in templates and has no text of its own, if it is one."""
         ids = await self._text.tokenize(name, special=True, bos=False)
-        return ids[0] if len(ids) == 1 else None
+        return ids[0] if len(ids) == 1 and not self._piece(ids[0]) else None
 
     def _piece(self, token: int) -> bytes:
         pieces = self._text.pieces

@@ -236,3 +236,10 @@ async def test_a_template_is_given_the_tools() -> None:
     async with await Text.open("fake:") as text:
         assert text.vocabulary.tool_style == ""
         assert await text.prompt(messages, (tool,))  # one that knows none is none the worse
+
+
+async def test_a_control_token_is_known_by_its_name() -> None:
+    async with answerer() as who:
+        assert await who.control_token("<|im_start|>") == 2
+        assert await who.control_token("a") is None  # it has a text
+        assert await who.control_token("two words") is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -15,7 +16,7 @@ import msgspec
 
 from app.core.errors import AppError, BadInput
 from app.core.json_grammar import check_size, json_grammar
-from app.core.tool_calls import SIGNS, Call, CallFinder, calls_grammar
+from app.core.tool_calls import MAY_BE_CONTROL, Call, CallFinder, calls_grammar
 from app.inference.chats import Answerer, Question
 from app.node.chat_api.fair_queue import FairQueue
 from app.node.chat_api.figures import Figures
@@ -23,6 +24,8 @@ from app.node.chat_api.wish import MAX_SEED, Called, Ended, Piece, Said, Wish
 from app.node.hosting import Hosting
 from app.node.models import Models
 from app.node.running import Running
+
+log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 ANY_NAMES = ("", "default")  # whatever is loaded
@@ -138,6 +141,9 @@ class Answering:
                             yield piece
                     elif done := line.get("done"):
                         self._count(done)
+                        log.info("%s: %d tokens after %.3f s in the queue, %d of prompt (%d reused), %.1f tok/s",
+                                 asker.request, len(done["token_ids"]), queued_s, done["prompt_tokens"],
+                                 done["reused_tokens"], done["decode_tok_s"])  # fmt: skip
                         for piece in talk.ended(done, queued_s):
                             yield piece
 
@@ -180,7 +186,9 @@ class _Talk:
     def __init__(self, wish: Wish, index: int, asker: Asker) -> None:
         self._wish, self._index, self._asker = wish, index, asker
         self._finder: CallFinder | None = None
-        self._sign, self._sign_token = "", -1  # where a control token begins the calls
+        self._signs: dict[
+            int, str
+        ] = {}  # control tokens around calls, which have no text of their own
         self._n_calls = 0
 
     async def hear(self, running: Running) -> None:
@@ -190,17 +198,16 @@ class _Talk:
             return
         style = answerer.tool_style
         self._finder = CallFinder(style, [tool.name for tool in self._wish.tools])
-        self._sign = SIGNS.get(style, "")
-        token = await answerer.token_of(self._sign) if self._sign else None
-        self._sign_token = -1 if token is None else token
+        for sign in MAY_BE_CONTROL.get(style, ()):
+            if (token := await answerer.control_token(sign)) is not None:
+                self._signs[token] = sign
 
     def heard(self, delta: Json) -> list[Piece]:
         text, likely = delta["text"], delta.get("likely")
         told = (likely,) if likely else ()
         if self._finder is None:
             return [Said(self._index, text, told)] if text or told else []
-        if not text and self._sign_token in delta["token_ids"]:
-            text = self._sign  # a control token has no text of its own
+        text += "".join(self._signs.get(token, "") for token in delta["token_ids"])
         return self._pieces(*self._finder.push(text), told)
 
     def ended(self, done: Json, queued_s: float) -> list[Piece]:

@@ -364,6 +364,7 @@ async def test_the_log_has_ids_and_no_text_and_no_key(
         assert re.fullmatch(r"req_[0-9a-f]{24}", answer.headers["X-Request-Id"])
     log = (Path(api.node.root) / "logs" / "node.log").read_text("utf-8")
     assert "my-own-id.7 POST /v1/chat/completions of default: 200" in log
+    assert re.search(r"my-own-id\.7: \d+ tokens after [\d.]+ s in the queue", log)
     assert secret not in log
     assert api.key not in log
 
