@@ -117,6 +117,17 @@ class Sampling:
 GREEDY = Sampling(temperature=0.0)
 
 
+class KvType(StrEnum):
+    """How keys and values are kept."""
+
+    F16 = "f16"
+    Q8_0 = "q8_0"  # a 16-bit scale for 32 signed bytes
+
+    def bytes_of(self, f16_bytes: int) -> int:
+        """Bytes of what takes so many in f16."""
+        return f16_bytes if self is KvType.F16 else -(-f16_bytes * 34 // 64)
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """How the engine must treat a run of this model's family: facts, so that no engine knows families."""
@@ -151,6 +162,7 @@ class StageConfig:
     flash_attention: bool = True  # llama.cpp's own default: faster prefill, far less memory
     apart: bool = False  # each slot has cells of its own, an equal share; else all share them
     traits: Traits = USUAL
+    kv: KvType = KvType.F16
 
 
 CELLS_STEP = 256  # llama.cpp rounds the cells of a slot that has its own up to a multiple of this

@@ -17,6 +17,7 @@ MAX_VOCABULARY = 1 << 22
 MAX_CONTEXT = 1 << 30
 MAX_HEADS = 1 << 14
 KV_VALUE_BYTES = 2  # f16
+KV_BLOCK = 32  # values of a block of q8_0
 
 EMBEDDING, HEAD, HEAD_BIAS = "token_embd.weight", "output.weight", "output.bias"
 _ARCHITECTURE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -58,6 +59,7 @@ def model_of(header: Header, name: str, model_id: str) -> Model:
         idle_bytes=facts.idle_bytes,
         last_idle_bytes=facts.last_idle_bytes,
         state_bytes=facts.state_bytes,
+        quantised_kv=_quantised_kv(header, architecture, width),
     )
 
 
@@ -143,6 +145,17 @@ def _kv_bytes_per_token(
         for part in ("key", "value")
     ]
     return tuple(n * sum(lengths) * KV_VALUE_BYTES for n in heads_kv[:n_layers])
+
+
+def _quantised_kv(header: Header, architecture: str, width: int) -> bool:
+    """Whether keys and values of a head are whole blocks. Source: llama_init_from_model."""
+    heads = header.integers(
+        f"{architecture}.attention.head_count", variants.n_blocks(header), 0, MAX_HEADS
+    )
+    default = width // max(1, *(heads or (1,)))
+    names = ("key_length", "value_length", "key_length_swa", "value_length_swa")
+    lengths = [variants.number(header, f"attention.{name}", default) for name in names]
+    return not any(length % KV_BLOCK for length in lengths)
 
 
 def _quantisation(header: Header) -> str:

@@ -19,6 +19,7 @@ from app.cli.options import (
     UsersOption,
     read_counts,
 )
+from backends.contract import KvType
 
 PANEL = "Models"
 
@@ -36,17 +37,26 @@ NumberOption = Annotated[
 ]
 
 
+KvOption = Annotated[
+    KvType,
+    typer.Option(
+        "--kv",
+        help="How the context is kept: q8_0 takes 53 % of the memory; answers may differ a little.",
+    ),
+]
+
+
 def add_to(program: typer.Typer) -> None:
     for command in (plan, load, unload):
         program.command(rich_help_panel=PANEL)(command)
 
 
 def placing(
-    model: str, context: int | None, users: int | None, split: str | None
+    model: str, context: int | None, users: int | None, split: str | None, kv: KvType
 ) -> dict[str, Any]:
     """What a plan and a load have in common."""
     runs = read_counts(split) if split else None
-    return {"model": model, "context": context, "users": users, "split": runs}
+    return {"model": model, "context": context, "users": users, "split": runs, "kv": kv.value}
 
 
 def plan(
@@ -54,6 +64,7 @@ def plan(
     context: ContextOption = None,
     users: UsersOption = None,
     split: SplitOption = None,
+    kv: KvOption = KvType.F16,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -61,7 +72,7 @@ def plan(
     from app.cli.progress import shown
 
     face = Face(as_json)
-    body = placing(model, context, users, split)
+    body = placing(model, context, users, split, kv)
     with shown(face) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/plan", body, show))
 
@@ -77,6 +88,7 @@ def load(
     context: ContextOption = None,
     users: UsersOption = None,
     number: NumberOption = NumberName.F16,
+    kv: KvOption = KvType.F16,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -84,7 +96,7 @@ def load(
     from app.cli.progress import shown
 
     face = Face(as_json)
-    body = {**placing(model, context, users, split), "number": number.value}
+    body = {**placing(model, context, users, split, kv), "number": number.value}
     with shown(face) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/load", body, show))
 

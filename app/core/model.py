@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from app.core.cuts import ANY_RUN, RunRules
 from app.core.errors import Reason
-from backends.contract import KEPT_STATES, USUAL, Layers, Role, Traits
+from backends.contract import KEPT_STATES, USUAL, KvType, Layers, Role, Traits
 
 PLACEHOLDER_ROWS = 32  # rows of the zero embedding in stages that carry no vocabulary
 PLACEHOLDER_BYTES = 2  # of one of its values, f16
@@ -42,6 +42,7 @@ class Model:
     # bytes that nothing reads, of a run before the last beside the placeholder, and of the last
     idle_bytes: int = 0
     last_idle_bytes: int = 0
+    quantised_kv: bool = True  # its heads are whole blocks of KvType.Q8_0
     state_bytes: tuple[int, ...] = ()  # of each layer for one slot, whatever its length; () = none
 
     @property
@@ -57,16 +58,18 @@ class Model:
             return run + self.head_bytes + self.last_idle_bytes
         return run + PLACEHOLDER_ROWS * PLACEHOLDER_BYTES * self.width + self.idle_bytes
 
-    def kv_bytes(self, layers: Layers, cells: int, slots: int = 1) -> int:
+    def kv_bytes(
+        self, layers: Layers, cells: int, slots: int = 1, kind: KvType = KvType.F16
+    ) -> int:
         """Bytes of KV cache for `cells` positions over all slots, and of the slots' states."""
-        return sum(self.layer_kv(cells, slots)[layers.first : layers.last])
+        return sum(self.layer_kv(cells, slots, kind)[layers.first : layers.last])
 
-    def layer_kv(self, cells: int, slots: int) -> tuple[int, ...]:
+    def layer_kv(self, cells: int, slots: int, kind: KvType = KvType.F16) -> tuple[int, ...]:
         """The same for each layer."""
         kept = slots * (1 + KEPT_STATES)
         states = self.state_bytes or (0,) * self.n_layers
         pairs = zip(self.kv_bytes_per_token, states, strict=True)
-        return tuple(cells * kv + kept * state for kv, state in pairs)
+        return tuple(kind.bytes_of(cells * kv) + kept * state for kv, state in pairs)
 
     def may_cut(self, runs: tuple[Layers, ...]) -> bool:
         """Whether these runs, in order, are the whole model cut only where it may be."""

@@ -9,7 +9,7 @@ from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.link import Link
 from app.core.speed import Speed
-from backends.contract import Layers, Role
+from backends.contract import KvType, Layers, Role
 
 
 class Shape(StrEnum):
@@ -23,6 +23,7 @@ class Shape(StrEnum):
 SERVED = frozenset(
     {Shape.ONE_MACHINE, Shape.SPLIT}
 )  # what a node can load; replicas are forecast only
+LEAST_SLOTS = 4  # conversations kept warm, even for one user
 PLENTY_BYTES = 1 << 62  # memory that is no limit
 
 
@@ -55,6 +56,12 @@ class Workload:
     prompt_tokens: int = 512
     output_tokens: int = 256
     value_bytes: int = 2  # of one hidden value on the wire
+    kv: KvType = KvType.F16
+
+    @property
+    def slots(self) -> int:
+        """Sequences whose state is kept at once."""
+        return max(self.users, LEAST_SLOTS)
 
     @property
     def prompt(self) -> int:

@@ -119,6 +119,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "Wait until it does, or load the model without it.",
     "machine_too_small": "{machine} would need {need_bytes} for its layers and lends {free_bytes}. "
     "Give it fewer layers, or choose a shorter context.",
+    "kv_odd": "The context of {model} cannot be kept as {kv}: its heads are too small for that. Load it without --kv.",
     "split_sum": "The split {split} has {sum} layers, but the model has {layers}. "
     "Choose numbers that add up to {layers}.",
     "split_lenders": "The split {split} leaves {need} runs to lenders, between the host's two; lenders here: {have}. "

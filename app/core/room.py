@@ -37,7 +37,7 @@ def stage(
         role,
         layers,
         weight_bytes=model.stage_bytes(layers, role) + header,
-        kv_bytes=model.kv_bytes(layers, cells, workload.users),
+        kv_bytes=model.kv_bytes(layers, cells, workload.slots, workload.kv),
         work_bytes=work_bytes(model.width, workload.batch_rows) + 4 * logits,
     )
 
@@ -58,7 +58,7 @@ def split_stages(
 def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
     """Weights and KV of the layers before each one; n_layers + 1 numbers."""
     cells = workload.context * workload.users
-    layers = zip(model.layer_bytes, model.layer_kv(cells, workload.users), strict=True)
+    layers = zip(model.layer_bytes, model.layer_kv(cells, workload.slots, workload.kv), strict=True)
     return (0, *accumulate(weights + kv for weights, kv in layers))
 
 
@@ -117,7 +117,8 @@ def beside_layers(role: Role, model: Model, workload: Workload) -> int:
     nobody = Candidate(MachineId(""), "", 0)
     one = stage(nobody, role, Layers(0, 1), model, workload)
     cells = workload.context * workload.users
-    return one.total_bytes - model.layer_bytes[0] - model.layer_kv(cells, workload.users)[0]
+    kv = model.layer_kv(cells, workload.slots, workload.kv)
+    return one.total_bytes - model.layer_bytes[0] - kv[0]
 
 
 def lender_starts(grid: Grid, room_bytes: int) -> list[int]:

@@ -16,6 +16,7 @@ from app.core.errors import Fact, Reason
 from app.core.model_shape import ModelShape
 from app.core.operations import MAX_OPERATION_BYTES
 from app.core.reasons import SENTENCES, said
+from backends.contract import KvType
 
 PROTOCOL = 1
 MAX_MESSAGE_BYTES = 64 << 10
@@ -132,6 +133,7 @@ class OpenStage(_Message, frozen=True, tag="open_stage"):
     context: Count
     batch_rows: Count
     engine: Text
+    kv: KvType = KvType.F16
 
 
 class StageProgress(_Message, frozen=True, tag="stage_progress"):

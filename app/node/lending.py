@@ -369,6 +369,7 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
         threads=threads,
         apart=keeps_apart(order.slots, order.kv_cells, order.context),
         traits=model.traits(Role.MIDDLE),
+        kv=order.kv,
     )
     run = Run(
         bytes.fromhex(order.pipeline), Role.MIDDLE, order.width, NUMBERS[order.number], order.epoch
@@ -378,7 +379,7 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
         order.context,
         config,
         layer_bytes=manifest.total_bytes,
-        kv_bytes=model.kv_bytes(model.layers, order.kv_cells, order.slots),
+        kv_bytes=model.kv_bytes(model.layers, order.kv_cells, order.slots, order.kv),
         work_bytes=work_bytes(order.width, order.batch_rows),
     )
 

@@ -27,7 +27,7 @@ from app.node.answers import Ready
 from app.node.ndjson import Progress
 from app.node.stoppable import in_thread
 from app.node.way_back import WayBack
-from backends.contract import Layers, Number, Role, StageConfig, keeps_apart
+from backends.contract import KvType, Layers, Number, Role, StageConfig, keeps_apart
 
 TAKEN_SECONDS = 60.0  # a lender that takes no megabyte for so long holds the load up: 16 KiB/s
 NUMBER_NAMES = {Number.F32: "f32", Number.F16: "f16", Number.Q8: "q8"}
@@ -76,6 +76,7 @@ class Sizes:
     context: int
     batch_rows: int
     threads: int  # of this machine's worker
+    kv: KvType = KvType.F16
 
 
 @dataclass(slots=True)
@@ -315,6 +316,7 @@ class Placing:
             threads=sizes.threads,
             apart=keeps_apart(sizes.slots, sizes.kv_cells, sizes.context),
             traits=self._entry.model.traits(stage.role),
+            kv=sizes.kv,
         )
 
     def _order(self, run: Run, stage: PlannedStage, manifest: str) -> messages.OpenStage:
@@ -335,6 +337,7 @@ class Placing:
             context=sizes.context,
             batch_rows=sizes.batch_rows,
             engine="llamacpp",
+            kv=sizes.kv,
         )
 
     def _tell(

@@ -9,16 +9,16 @@ from dataclasses import replace
 from app.core.errors import BadInput
 from app.core.ids import MachineId
 from app.core.model import Model
+from app.core.placement import LEAST_SLOTS
 from app.core.plan import Plan, Workload, plan
 from app.machine import devices
 from app.node import requests as asked
 from app.node.outlook import Outlook, Speeds
 from app.node.placing import Sizes
-from backends.contract import CELLS_STEP, Number
+from backends.contract import CELLS_STEP, KvType, Number
 
 CONTEXT = 4096  # positions of one answer, when nobody says
 USERS = 1
-SLOTS = 4  # conversations kept warm, even for one user
 BATCH_ROWS = 64
 NUMBERS = {"f16": Number.F16, "f32": Number.F32, "q8": Number.Q8}
 
@@ -52,9 +52,11 @@ class Planner:
         if order.context and order.context > model.context_length:
             raise BadInput("context_too_long", asked=order.context, most=model.context_length)
         users = order.users or USERS
-        if users >= SLOTS:  # each slot gets cells of its own, which come in whole steps
+        if users >= LEAST_SLOTS:  # each slot gets cells of its own, which come in whole steps
             context = min(-(-context // CELLS_STEP) * CELLS_STEP, model.context_length)
-        work = Workload(context, users, BATCH_ROWS)
+        if order.kv is not KvType.F16 and not model.quantised_kv:
+            raise BadInput("kv_odd", model=model.name, kv=order.kv)
+        work = Workload(context, users, BATCH_ROWS, kv=order.kv)
         # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
         return await asyncio.to_thread(plan, host, lenders, model, work, order.split)
 
@@ -63,11 +65,12 @@ class Planner:
         work = chosen.workload
         return Sizes(
             number=NUMBERS[order.number],
-            slots=max(work.users, SLOTS),
+            slots=work.slots,
             kv_cells=max(work.context * work.users, work.batch_rows),  # one step always fits
             context=work.context,
             batch_rows=work.batch_rows,
             threads=self._threads,
+            kv=work.kv,
         )
 
 

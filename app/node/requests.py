@@ -10,7 +10,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from app.core.errors import BadInput
-from backends.contract import Sampling
+from backends.contract import KvType, Sampling
 
 _BOUND = re.compile(r"Expected `(\w+)`( of length)? (<=|>=) (\d+) - at `\$\.([^`]+)`")
 _FIELD = re.compile(r"at `\$\.([^`]+)`")
@@ -123,6 +123,7 @@ class PlanModel(Request, frozen=True):
         None  # the machines first; None: a load does unless it was told the split
     )
     without: Annotated[list[Name], Meta(max_length=64)] = []  # ids of machines to leave out
+    kv: KvType = KvType.F16
     anyway: bool = False  # this machine may take all the memory it has, not only what it gives
 
 

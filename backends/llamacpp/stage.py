@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.contract import Hidden, Logits, Role, Segment, StageConfig, StageError, Tokens
+from backends.contract import Hidden, KvType, Logits, Role, Segment, StageConfig, StageError, Tokens
 from backends.llamacpp import binding
 from backends.llamacpp.batch import Batch
 from backends.llamacpp.boundary import Boundary
@@ -198,6 +198,8 @@ class LlamaStage:
         params.n_seq_max = config.slots
         params.n_threads = params.n_threads_batch = config.threads
         params.kv_unified = not config.apart
+        if config.kv is KvType.Q8_0:
+            params.type_k = params.type_v = self._llama.GGML_TYPE_Q8_0
         params.flash_attn_type = int(config.flash_attention)
         params.offload_kqv = params.op_offload = False
         if self._boundary is None:

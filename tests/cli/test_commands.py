@@ -154,18 +154,19 @@ def test_plan(poolhouse: Any, answering: Any) -> None:
     assert said.out.splitlines()[0] == "guide · split over 2 machines · context 2,048 · 8 at once"
     assert said.out.splitlines()[-1] == "Split as asked."
     assert node.asked[0][2] == {
-        "model": "guide", "context": 2048, "users": 8, "split": [4, 4, 4]
+        "model": "guide", "context": 2048, "users": 8, "split": [4, 4, 4], "kv": "f16"
     }  # fmt: skip
 
 
 def test_load(poolhouse: Any, answering: Any) -> None:
     steps = [progress("sending", 1, 2, "attic-pc"), progress("sending", 2, 2, "attic-pc")]
     node = answering({("POST", "/load"): Lines([*steps, {"done": {"loaded": LOADED}}])})
-    said = poolhouse("load", "guide", "--split", "4,4,4", "--number", "f32")
+    said = poolhouse("load", "guide", "--split", "4,4,4", "--number", "f32", "--kv", "q8_0")
     assert said.code == 0
     assert said.err == "Sending layers to attic-pc…\n"
     assert node.asked[0][2] == {
-        "model": "guide", "context": None, "users": None, "split": [4, 4, 4], "number": "f32"
+        "model": "guide", "context": None, "users": None, "split": [4, 4, 4],
+        "kv": "q8_0", "number": "f32",
     }  # fmt: skip
 
 

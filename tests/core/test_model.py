@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from app.core.model import PLACEHOLDER_BYTES, PLACEHOLDER_ROWS, Model
-from backends.contract import Layers, Role
+from backends.contract import KEPT_STATES, KvType, Layers, Role
 
 
 def model(tied: bool = False) -> Model:
@@ -39,6 +40,14 @@ def test_bytes_of_a_stage(layers: Layers, role: Role, tied: bool, n_bytes: int) 
 def test_bytes_of_a_kv_cache() -> None:
     assert model().kv_bytes(Layers(1, 3), cells=100) == 500
     assert model().kv_bytes(model().layers, cells=1) == 10
+    assert model().kv_bytes(model().layers, cells=640, kind=KvType.Q8_0) == 10 * 34 * 10
+
+
+def test_bytes_of_states_are_those_of_each_slot() -> None:
+    """The running one and the kept ones, whatever the length of the context."""
+    hybrid = replace(model(), kv_bytes_per_token=(0, 2, 0, 2), state_bytes=(100, 0, 100, 0))
+    assert hybrid.kv_bytes(hybrid.layers, 10, slots=3) == 40 + 2 * 3 * (1 + KEPT_STATES) * 100
+    assert hybrid.kv_bytes(Layers(1, 2), 10, slots=3) == 20
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import AppError, DoesNotFit, Refused, StageLost
+from app.core.errors import AppError, BadInput, DoesNotFit, Refused, StageLost
 from app.core.ids import MachineId
 from app.core.plan import Candidate
 from app.inference.chats import Delta, Question
@@ -25,6 +25,7 @@ from app.node.journal import Journal
 from app.node.lessons import Lessons
 from app.node.outlook import Outlook
 from app.node.running import Running
+from backends.contract import KvType
 from tests import tiny
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
@@ -313,6 +314,12 @@ async def test_each_of_several_conversations_gets_whole_steps_of_cells(
 ) -> None:
     order = asked.PlanModel(model="one", users=users, context=context)
     assert (await hosting.plan(order, lambda _: None))["context"] == granted
+
+
+async def test_a_context_is_not_quantised_where_heads_are_too_small(hosting: Hosting) -> None:
+    with pytest.raises(BadInput) as error:
+        await hosting.plan(asked.PlanModel(model="one", kv=KvType.Q8_0), lambda _: None)
+    assert error.value.reason.code == "kv_odd"
 
 
 async def test_machines_can_be_left_out_of_plans_and_loads(hosting: Hosting, scene: Scene) -> None:
