@@ -12,6 +12,7 @@ from app.cli import safe_text
 from app.cli.amounts import memory_bar, rate, seconds, size
 from app.cli.layer_strip import COLOURS, in_words, joined, strip
 from app.cli.shapes import Forecast, Plan, Stage
+from app.core.speed import is_rough
 
 
 def plan_view(plan: Plan) -> RenderableType:
@@ -24,11 +25,15 @@ def plan_view(plan: Plan) -> RenderableType:
     return Group(*rows)
 
 
+ROUGH = "Rough: with so small a model, what else the computers do weighs as much."
+
+
 def forecast_line(forecast: Forecast, users: int) -> str:
     """`Forecast: first word after 1.20 s, then 9.3 tok/s; 8 at once 31.0 tok/s in all.`"""
     alone = f"first word after {seconds(forecast.ttft_s)}, then {rate(forecast.decode_tok_s)}"
     together = f"; {users} at once {rate(forecast.together_tok_s)} in all" if users > 1 else ""
-    return f"Forecast: {alone}{together}."
+    rough = f" {ROUGH}" if is_rough(forecast.decode_tok_s) else ""
+    return f"Forecast: {alone}{together}.{rough}"
 
 
 def headline(plan: Plan) -> str:

@@ -25,3 +25,13 @@ class Speed:
         float  # the last norm, the output matrix and the sampler, one row; measured where it runs
     )
     head_row_s: float  # each further row of it
+
+
+ROUGH_TOK_S = (
+    60.0  # a token in less than 17 ms: what else the computers do weighs as much as the model
+)
+
+
+def is_rough(tok_s: float) -> bool:
+    """Whether a forecast of so many tokens a second says little, however well it was measured."""
+    return tok_s > ROUGH_TOK_S

@@ -22,6 +22,7 @@ PICTURES = SHEET.parent / "style"  # what the style sheet draws: grey, for both 
 XS, S, M, L, XL, XXL = 4, 8, 12, 16, 24, 32
 CARD_RADIUS, CONTROL_RADIUS, CONTROL_HEIGHT = 12, 8, 36
 CONTROL_INNER, ITEM, FOCUS_PADDING = 34, 28, 15  # of the style sheet: without borders
+RADIO_RADIUS, RADIO_RING = 9, 5
 CHAT_WIDTH = 760
 SIDEBAR_WIDTH = 200
 CAPTION, BODY, SECTION, TITLE, FIGURE, CODE_SIZE = 12, 14, 16, 20, 28, 13

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
+from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.core.errors import AppError
 from app.core.reasons import said
@@ -27,23 +29,26 @@ from app.gui.services import Services
 from app.gui.theme import set_role
 
 DONE = "first_run/done"
-WIDTH, HEIGHT = 560, 540
+WIDTH, HEIGHT = 560, 620
 
 
-class _OneStep(QStackedWidget):
-    """As high as the step in front, not as the highest of all."""
+class _OneStep(QWidget):
+    """As high as the step in front: a stack would be as high as its highest."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: Sequence[QWidget]) -> None:
         super().__init__()
-        self.currentChanged.connect(lambda _: self.updateGeometry())
+        set_role(self, "clear")
+        self._steps, self.index = steps, 0
+        box = column(*steps)
+        box.setContentsMargins(0, 0, sizes.M, 0)  # room for the scroll bar of large text
+        self.setLayout(box)
+        self.show_only(0)
 
-    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        step = self.currentWidget()
-        return step.sizeHint() if step else super().sizeHint()
-
-    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        step = self.currentWidget()
-        return step.minimumSizeHint() if step else super().minimumSizeHint()
+    def show_only(self, index: int) -> None:
+        """Hide the others."""
+        self.index = index
+        for number, step in enumerate(self._steps):
+            step.setVisible(number == index)
 
 
 class Welcome(QWidget):
@@ -61,11 +66,8 @@ class Welcome(QWidget):
             name, FoundStep(services), RoleStep(services), PairStep(services),
             ReadyStep(services),
         ]  # fmt: skip
-        self._stack = _OneStep()
-        set_role(self._stack, "clear")
-        self._stack.setContentsMargins(0, 0, sizes.M, 0)  # room for the scroll bar of large text
+        self._stack = _OneStep(self._steps)
         for step in self._steps:
-            self._stack.addWidget(step)
             step.leave.connect(self.end)
         self.notice = Notice(services.theme)
         self._where = label("", "caption")
@@ -149,7 +151,7 @@ class Welcome(QWidget):
 
     @property
     def _number(self) -> int:
-        return self._stack.currentIndex()
+        return self._stack.index
 
     @property
     def step(self) -> Step:
@@ -163,7 +165,7 @@ class Welcome(QWidget):
     def _show(self, number: int) -> None:
         step = self._steps[number]
         self.notice.clear()
-        self._stack.setCurrentIndex(number)
+        self._stack.show_only(number)
         last = number == len(self._steps) - 1
         self._back.setVisible(number > 0)
         self._skip.setVisible(not last)

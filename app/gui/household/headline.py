@@ -8,6 +8,7 @@ from typing import Any
 
 from PySide6.QtWidgets import QFrame, QProgressBar, QPushButton, QWidget
 
+from app.core.speed import is_rough
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.household.outlook import Expected
@@ -134,7 +135,14 @@ def _outlook(head: Headline, expected: Expected) -> str:
         return text.format(model=expected.model)
     text = head.tr("{model} would run at {speed}, with the first word after {first}.")
     first = formats.seconds(expected.ttft_s)
-    return text.format(model=expected.model, speed=formats.speed(expected.tok_s), first=first)
+    told = text.format(model=expected.model, speed=formats.speed(expected.tok_s), first=first)
+    return told + _rough(head, expected.tok_s)
+
+
+def _rough(head: Headline, tok_s: float) -> str:
+    """What a forecast of a very small model is worth."""
+    words = head.tr("Rough: with so small a model, what else the computers do weighs as much.")
+    return f" {words}" if is_rough(tok_s) else ""
 
 
 def _figures(head: Headline, loaded: Json, expected: Expected) -> str:
@@ -142,15 +150,17 @@ def _figures(head: Headline, loaded: Json, expected: Expected) -> str:
     last, forecast = loaded.get("last_answer"), loaded.get("forecast")
     if last:
         text = head.tr("Last answer {fact}, forecast {forecast}.")
-        return text.format(
+        told = text.format(
             fact=formats.speed(last["tok_s"]), forecast=formats.speed(last["forecast_tok_s"])
         )
+        return told + _rough(head, last["forecast_tok_s"])
     if forecast:
         text = head.tr("Forecast {forecast}, first word after {first}. No answer measured yet.")
-        return text.format(
+        told = text.format(
             forecast=formats.speed(forecast["decode_tok_s"]),
             first=formats.seconds(forecast["ttft_s"]),
         )
+        return told + _rough(head, forecast["decode_tok_s"])
     if expected.tok_s is not None:
         return head.tr("No forecast: it was loaded before its speed here was measured.")
     return head.tr("No forecast: its speed here is not measured yet.")

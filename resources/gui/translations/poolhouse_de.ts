@@ -2082,6 +2082,10 @@
         <translation>Bereit. {model} {where}</translation>
     </message>
     <message>
+        <source>Rough: with so small a model, what else the computers do weighs as much.</source>
+        <translation>Grob: Bei einem so kleinen Modell wiegt ebenso viel, was die Computer sonst tun.</translation>
+    </message>
+    <message>
         <source>Unload</source>
         <translation>Entladen</translation>
     </message>
