@@ -25,7 +25,7 @@ KINDS = {
 def links_view(links: Sequence[Link]) -> RenderableType:
     """A row for each link; below, why some were not measured."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for title in ("Machine", "There", "Back", "Round trip", "99 %", "Jitter", "By"):
+    for title in ("Machine", "There", "Back", "Round trip", "95 %", "Jitter", "By"):
         table.add_column(title, no_wrap=True, overflow="ellipsis")
     for link in links:
         table.add_row(

@@ -22,7 +22,7 @@ PICTURES = SHEET.parent / "style"  # what the style sheet draws: grey, for both 
 XS, S, M, L, XL, XXL = 4, 8, 12, 16, 24, 32
 CARD_RADIUS, CONTROL_RADIUS, CONTROL_HEIGHT = 12, 8, 36
 CONTROL_INNER, ITEM, FOCUS_PADDING = 34, 28, 15  # of the style sheet: without borders
-RADIO_RADIUS, RADIO_RING = 9, 5
+RADIO_RING = 5
 CHAT_WIDTH = 760
 SIDEBAR_WIDTH = 200
 CAPTION, BODY, SECTION, TITLE, FIGURE, CODE_SIZE = 12, 14, 16, 20, 28, 13
@@ -138,11 +138,13 @@ class Theme(QObject):
             for name, value in globals().items()
             if name.isupper() and isinstance(value, int)
         }
+        radius = self.px(L) // 2 + 1  # with its border; a larger one would make it square
         mark = SHEET.parent / "icons" / f"mark-{'dark' if self.is_dark else 'light'}.svg"
         filled = Template(SHEET.read_text(encoding="utf-8")).substitute(
             asdict(self.colours)
             | sizes
             | {
+                "radio_radius": f"{radius}px",
                 "code_family": self.code_font().family(),
                 "check_mark": mark.as_posix(),
                 "pictures": PICTURES.as_posix(),

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from app.machine import devices
+from app.machine import devices, senses
 from app.machine.paths import Home
 from app.node.hardware import Hardware
 
@@ -25,6 +25,7 @@ async def told(hardware: Hardware, home: Home) -> Json:
         "processor": hardware.processor,
         "cores": devices.usable_cores(),
         "threads": hardware.threads,
+        "hottest_c": await asyncio.to_thread(senses.hottest_celsius),
         "memory": {"total_bytes": memory.total_bytes, "free_bytes": memory.free_bytes},
         "disk": {"folder": str(home.models), "total_bytes": disk.total, "free_bytes": disk.free},
         "engines": [msgspec.to_builtins(engine) for engine in await hardware.engines()],

@@ -11,11 +11,14 @@ from app.core.errors import AppError
 from app.gui import pages
 from app.gui.chat.chat_page import ChatPage
 from app.gui.first_run.welcome import Welcome
+from app.gui.household.pool_page import VIEW, PoolPage
+from app.gui.household.view_choice import MAP, TABLE
 from app.gui.shelf.models_page import ModelsPage
 from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
 from tests.gui import walk
 from tests.gui.desk import Desk
+from tests.gui.household.snapshots import household
 
 SETTLE_MS, WITHIN_MS, STEPS, SOME = 200, 30_000, 5, 4
 LONG = "Choose a larger context"  # a button's words
@@ -122,4 +125,25 @@ def test_a_small_window_has_room_for_everything(qtbot: QtBot, at_lone: Desk, nam
     for part in walk.parts(window.page(name)):
         qtbot.wait(20)
         found += [f"{name} {part}: {what}" for what in walk.untidy(window)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("text", SCALES)
+@pytest.mark.parametrize("view", [MAP, TABLE])
+def test_the_details_of_a_machine_have_room(
+    qtbot: QtBot, away: Desk, text: float, view: str
+) -> None:
+    services = away.services
+    services.theme.choose(Scheme.LIGHT, text)
+    services.preferences.keep(VIEW, view)
+    services.pool.snapshot = household(5)
+    page = PoolPage(services)
+    qtbot.addWidget(page)
+    page.resize(USUAL.width() - 300, USUAL.height())
+    page.show()
+    page.choose(page.machines[2].id)
+    qtbot.waitUntil(page.inspector.isVisible, timeout=5000)
+    qtbot.wait(20)
+    found = walk.untidy(page)
+    services.theme.choose(Scheme.LIGHT, 1.0)
     assert not found, "\n".join(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QWidget
 
 from app.gui import formats
@@ -18,7 +19,7 @@ from app.gui.parts.text import Elided, label
 from app.gui.services import Services
 from app.gui.theme import set_role
 
-COLUMNS = 3
+COLUMNS, COLUMN_WIDTH = 3, 240  # at most; of a column at least, with its name
 LEAST_CHARACTERS = 32  # of name, state and reason beside the buttons
 TITLE_WIDTH = 240
 Fact = tuple[str, str]
@@ -34,6 +35,8 @@ class Inspector(QFrame):
         self._services, self._acts = services, acts
         self._facts: MachineFacts | None = None
         self._shown: object = None
+        self._told: list[Fact] = []
+        self._n_columns = COLUMNS
         self.title = label("", "section")
         self._picture, self.state = label(), label()
         self.why = Elided("", "muted")
@@ -73,7 +76,9 @@ class Inspector(QFrame):
         state = words.state(facts)
         side = self._services.theme.px(sizes.SECTION)
         colour = self._services.theme.colour(state.colour).name()
-        self.title.setText(drawn.short(facts.name, self.title.font(), TITLE_WIDTH))
+        self.title.setText(
+            drawn.short(facts.name, self.title.font(), self._services.theme.px(TITLE_WIDTH))
+        )
         self.title.setToolTip(drawn.tip(facts.name))
         self._picture.setPixmap(icon(state.icon, colour).pixmap(side, side))
         self.state.setText(state.word)
@@ -99,9 +104,17 @@ class Inspector(QFrame):
         self._pauses.clear()
         self._acts.fill_pause(self._pauses, facts)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        fit = self.width() // self._services.theme.px(COLUMN_WIDTH)
+        if self._n_columns != (many := max(1, min(COLUMNS, fit))):
+            self._n_columns = many
+            self._fill(self._told)
+
     def _fill(self, facts: list[Fact]) -> None:
+        self._told = facts
         clear(self._grid)
-        rows = -(-len(facts) // COLUMNS)
+        rows = -(-len(facts) // self._n_columns)
         for place, (name, value) in enumerate(facts):
             across, down = divmod(place, rows)
             shown = Elided(value)
@@ -109,7 +122,7 @@ class Inspector(QFrame):
             self._grid.addWidget(label(name, "muted"), down, 2 * across)
             self._grid.addWidget(shown, down, 2 * across + 1)
         for across in range(COLUMNS):
-            self._grid.setColumnStretch(2 * across + 1, 1)
+            self._grid.setColumnStretch(2 * across + 1, int(across < self._n_columns))
 
     def _toggle(self) -> None:
         self._on(self._acts.toggle)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QSizePolicy, QStackedWidget
+from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 
 from app.gui import formats, pages
 from app.gui import theme as sizes
@@ -28,10 +28,27 @@ from app.gui.household.what_if import WhatIf
 from app.gui.page import Page
 from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.empty_state import EmptyState
+from app.gui.parts.layouts import column, scrolled
 from app.gui.services import Services
+from app.gui.theme import Theme
 
 Json = dict[str, Any]
 VIEW = "pool/view"
+LEAST_HEIGHT = 160  # of map and table
+
+
+class _Views(QStackedWidget):
+    """Map or table, in all the room that is left, and never in less than a useful height."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return QSize(0, self._theme.px(LEAST_HEIGHT))
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return self.sizeHint()
 
 
 class PoolPage(Page):
@@ -104,7 +121,7 @@ class PoolPage(Page):
             self.tr("Waiting for the background service"),
             self.tr("The household is shown as soon as it answers."),
         )
-        self.stack = QStackedWidget()
+        self.stack = _Views(services.theme)
         for view in (self.map, self.table, self.away):
             self.stack.addWidget(view)
         for view in (self.map, self.table):
@@ -116,12 +133,12 @@ class PoolPage(Page):
         self.alone.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.nearby = Nearby(self._near_chosen)
         self.inspector = Inspector(services, self.acts, lambda: self.choose(""))
-        self.content.addWidget(self.headline)
-        self.content.addWidget(self.what_if)
-        self.content.addWidget(self.stack, 1)
-        for one in (self.alone, self.nearby, self.inspector):
-            self.content.addWidget(one)
-        self.content.setSpacing(sizes.M)
+        body = QWidget()
+        parts = (self.headline, self.what_if, self.stack, self.alone, self.nearby, self.inspector)
+        box = column(*parts, gap=sizes.M)
+        box.setStretch(parts.index(self.stack), 1)
+        body.setLayout(box)
+        self.content.addWidget(scrolled(body))  # large text, with a machine's details
 
     # What is shown
 

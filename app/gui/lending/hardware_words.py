@@ -22,6 +22,7 @@ def lines(machine: Json) -> list[tuple[str, str]]:
     found = [
         (tr("Hardware", "System"), str(machine.get("system") or "")),
         (tr("Hardware", "Processor"), _processor(machine)),
+        (tr("Hardware", "Temperature"), _heat(machine.get("hottest_c"))),
         (tr("Hardware", "Memory"), amounts.format(**_amounts(memory))),
         (tr("Hardware", "Graphics"), _graphics(machine)),
         (tr("Hardware", "Engine"), "\n".join(map(_engine, machine.get("engines") or []))),
@@ -46,6 +47,11 @@ def speed_words(answer: Json, ident: str) -> str | None:
         model=answer.get("model"), layer=formats.seconds(speed["layer_s"]),
         rate=formats.speed(1 / token_s), prefill=formats.speed(rows / prefill_s),
     )  # fmt: skip
+
+
+def _heat(hottest_c: float | None) -> str:
+    """Of the processor; nothing where the system does not tell."""
+    return "" if hottest_c is None else f"{formats.number(hottest_c)} °C"
 
 
 def _amounts(amounts: Json) -> dict[str, str]:

@@ -1960,6 +1960,10 @@
         <translation>System</translation>
     </message>
     <message>
+        <source>Temperature</source>
+        <translation>Temperatur</translation>
+    </message>
+    <message>
         <source>{cards}. Not lent yet: layers are held in main memory.</source>
         <translation>{cards}. Noch nicht verliehen: Schichten liegen im Arbeitsspeicher.</translation>
     </message>
