@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from PySide6.QtCore import QEvent, Qt, Signal
@@ -98,7 +98,10 @@ class MessageView(QFrame):
             self.body.show_text(shown.message.text, growing=growing)
         if self._editor is not None:
             self._editor.accept.setEnabled(not shown.is_busy)
-        if first or shown != before:
+        if not first and replace(before, is_busy=shown.is_busy) == shown:
+            if before != shown:  # of all messages of a long chat, whenever an answer begins or ends
+                self._tell_buttons()
+        else:
             self._tell()
 
     def grow(self, text: str) -> None:
@@ -141,17 +144,21 @@ class MessageView(QFrame):
         )
         beginning = " ".join(message.text[: 2 * NAME_CHARACTERS].split())[:NAME_CHARACTERS]
         self.setAccessibleName(f"{self._who.text()}: {beginning}")
+        self._tell_files()
+        self._tell_foot()
+        self._tell_buttons()
+        if self._shown.is_last:
+            self._show_tools()
+
+    def _tell_buttons(self) -> None:
+        """What can be pressed now."""
         inside = QApplication.focusWidget()
         if inside is not None and self._head.isAncestorOf(inside):
             self.setFocus()  # the button that has it goes
         self._tell_versions()
-        self._tell_files()
-        self._tell_foot()
         if self._tools_row is not None:
             clear(self._tools_row)
             self._fill_tools(self._tools_row)
-        if self._shown.is_last:
-            self._show_tools()
 
     def _tell_versions(self) -> None:
         clear(self._versions)
