@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QCoreApplication, QEvent, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app import __version__
@@ -73,6 +73,7 @@ def rest(app: QApplication, seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         app.processEvents()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # as a loop would
         time.sleep(TICK_MS / 1000)
 
 
@@ -84,6 +85,7 @@ def main(port: int, n_messages: int) -> None:
         page = ChatPage(parts)
         page.resize(*SIZE)
         page.show()
+        page.shown()
         chat, empty = filled(page, n_messages), page.history.begin()
         opens = [opened_s(app, page, chat, empty) for _ in range(OPENS)]
         rest(app, SETTLE_S)
