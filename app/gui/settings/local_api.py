@@ -5,11 +5,10 @@ from __future__ import annotations
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLayout, QLineEdit
 
-from app.gui import theme as sizes
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import row
+from app.gui.parts.flow import Flow
 from app.gui.parts.text import label
 from app.gui.services import Services
 from app.gui.settings.group import Group
@@ -18,7 +17,7 @@ from app.gui.settings.setting import Setting
 
 FIRST_KEY, USUAL_PORT = "default", 47114
 LEAST_PORT, MOST_PORT = 1024, 65535
-KEY_WIDTH, PORT_WIDTH = 280, 120
+KEY_WIDTH, PORT_WIDTH = 220, 120
 
 
 class LocalApi(Group):
@@ -58,7 +57,7 @@ class LocalApi(Group):
         self._where = Setting(
             self.tr("Address"),
             "",
-            row(self.address, copy_address),
+            Flow(self.address, copy_address),
             words="url openai anthropic ollama",
         )
         self._key = Setting(self.tr("Key"), "", self._key_row(), wide=True, words="token openai")
@@ -97,7 +96,7 @@ class LocalApi(Group):
         copy.setAccessibleName(self.tr("Copy the key"))
         new = button(self.tr("New key"), self._new_key)
         new.setAccessibleName(self.tr("Make a new key of the API"))
-        return row(self.key, self.show_key, copy, new, None, gap=sizes.S)
+        return Flow(self.key, self.show_key, copy, new)
 
     def _tell(self, told: Json) -> None:
         for name in ("on", "may_load", "ollama_open"):
