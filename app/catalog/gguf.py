@@ -69,7 +69,7 @@ def architecture_of(header: Header) -> str:
         raise BadInput("gguf_key_missing", path=header.path, key="general.architecture")
     if not _ARCHITECTURE.fullmatch(architecture):
         raise header.odd("general.architecture", shown(architecture))
-    if header.integer("split.count", 0, 1 << 16, 0) > 1:
+    if header.integer("split.count", 0, 1 << 16, 0) > header.n_parts:
         part = header.integer("split.no", 0, 1 << 16, 0) + 1
         parts = header.integer("split.count", 0, 1 << 16, 0)
         raise BadInput("gguf_part", path=header.path, part=part, parts=parts)

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +22,7 @@ MAX_STRING_BYTES = 16 << 20
 MAX_ITEMS = 16 << 20
 MAX_HEADER_BYTES = 256 << 20
 MAX_DIMENSIONS = 4
+MAX_PARTS = 1000
 MAX_ALIGNMENT = 64 << 10  # ours: padding stays small beside any tensor
 MAX_TENSOR_NAME_BYTES = 63  # GGML_MAX_NAME less its end mark
 
@@ -31,11 +32,39 @@ _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 
-def read_header(path: Path) -> Header:
-    """Read and check the header of a GGUF file. No tensor is read. Raises BadInput."""
+def part_paths(path: Path) -> tuple[Path, ...]:
+    """The files of the model that this one belongs to, in order: itself alone, or all parts."""
     part = _PART.search(path.name)
-    if part and int(part[2]) > 1:
-        raise BadInput("gguf_part", path=str(path), part=int(part[1]), parts=int(part[2]))
+    if not part or not 1 < int(part[2]) <= MAX_PARTS:
+        return (path,)
+    stem, n = path.name[: part.start()], int(part[2])
+    return tuple(
+        path.with_name(f"{stem}-{number:05}-of-{n:05}{path.suffix}") for number in range(1, n + 1)
+    )
+
+
+def read_header(path: Path) -> Header:
+    """Read and check the header of a GGUF model, of all its files. No tensor is read. Raises BadInput."""
+    paths = part_paths(path)
+    return _joined([_read_one(one) for one in paths]) if len(paths) > 1 else _read_one(path)
+
+
+def _joined(parts: list[Header]) -> Header:
+    """One header: the first part's metadata, and the tensors of all."""
+    first, tensors = parts[0], dict[str, Tensor]()
+    for number, part in enumerate(parts):
+        count = part.integer("split.count", 0, MAX_PARTS, 0)
+        if count != len(parts) or part.integer("split.no", 0, MAX_PARTS, 0) != number:
+            raise BadInput("gguf_part", path=part.path, part=number + 1, parts=len(parts))
+        for name, tensor in part.tensors.items():
+            if name in tensors:
+                raise BadInput("gguf_repeated", path=part.path, name=shown(name))
+            tensors[name] = replace(tensor, path=part.path)
+    file_bytes = sum(part.file_bytes for part in parts)
+    return replace(first, tensors=tensors, file_bytes=file_bytes, n_parts=len(parts))
+
+
+def _read_one(path: Path) -> Header:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting
             raise BadInput("file_unreadable", path=str(path), why="it is not a file")

@@ -31,6 +31,7 @@ class Tensor:
     kind: int
     offset: int  # in the file
     n_bytes: int
+    path: str = ""  # of its file, where a model has several
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,12 @@ class Header:
     entries: dict[str, Value]
     tensors: dict[str, Tensor]
     alignment: int
-    file_bytes: int
+    file_bytes: int  # of all its files
+    n_parts: int = 1
+
+    def path_of(self, tensor: Tensor) -> str:
+        """The file in which a tensor lies."""
+        return tensor.path or self.path
 
     def integer(self, key: str, least: int, most: int, default: int | None = None) -> int:
         """An exact integer within bounds; without a default it must be there."""

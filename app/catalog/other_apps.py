@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from app.catalog.gguf import model_of
-from app.catalog.gguf_check import read_header
-from app.catalog.gguf_names import is_model, parts_of
-from app.catalog.shelf import name_for
+from app.catalog.gguf_check import part_paths, read_header
+from app.catalog.gguf_names import is_model
+from app.catalog.shelf import name_for, whole_stem
 from app.core.errors import AppError, BadInput, Reason
 from app.core.model import Model
 
@@ -89,6 +89,8 @@ class OtherApps:
         for place in self.places:
             named = _ollama(place.folder) if place.app == "Ollama" else _plain(place.folder)
             for path, name in named:
+                if part_paths(path)[0] != path:
+                    continue  # it comes with the first part
                 with suppress(OSError):
                     found.setdefault(path.resolve(), self._other(place.app, path, name))
                 if len(found) >= MAX_FILES:
@@ -103,12 +105,11 @@ class OtherApps:
         known = self._seen[key]
         model = known if isinstance(known, Model) else None
         reason = known if isinstance(known, Reason) else None
-        return Other(path, app, name_for(name), about.st_size, model, reason)
+        size = model.file_bytes if model else about.st_size  # of all its files
+        return Other(path, app, name_for(whole_stem(name)), size, model, reason)
 
 
 def _read(path: Path) -> Model | Reason:
-    if parts := parts_of(path.name):
-        return Reason("hub_in_parts", {"parts": parts})
     try:
         return model_of(read_header(path), "unnamed", "")
     except AppError as error:

@@ -7,6 +7,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import msgspec
 from app.catalog.cut import Cut, cut
 from app.catalog.files import hash_range, write_whole
 from app.catalog.gguf import model_of
-from app.catalog.gguf_check import read_header
+from app.catalog.gguf_check import part_paths, read_header
 from app.catalog.gguf_header import Header
 from app.catalog.receiver import Donor
 from app.catalog.stage_store import StageStore
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 GUIDE = "guide"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 FORMAT = 2  # of the stored entries; higher when Model or the families table changes
+_PART_END = re.compile(r"-\d{5}-of-\d{5}$")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of Windows
 
 Likely = tuple[tuple[tuple[int, float], ...], ...]
@@ -101,14 +103,14 @@ class Shelf:
         """
         if name is not None and not (NAME.fullmatch(name) and name_for(name) == name):
             raise BadInput("model_name_odd", name=name[:100])
-        path = path.expanduser().absolute()
+        path = part_paths(path.expanduser().absolute())[0]
         header = read_header(path)
         model_of(header, path.stem, "")  # refused before anything is hashed
         entry = _hashed(header, path, "unnamed", progress)
         with self._lock:
             if name is None and (known := self._same(entry)):
                 return known
-            name = self._free_name(name or name_for(path.stem), str(path))
+            name = self._free_name(name or name_for(whole_stem(path.stem)), str(path))
             entry = replace(entry, model=replace(entry.model, name=name))
             self._write(entry)
             self.changes += 1
@@ -121,13 +123,13 @@ class Shelf:
         """
         path = Path(entry.path)
         try:
-            found = path.stat()
+            size, touched = _seen(path)
         except OSError:
             raise BadInput("model_gone", name=entry.name, path=entry.path) from None
-        if (found.st_size, found.st_mtime_ns) == (entry.model.file_bytes, entry.mtime_ns):
+        if (size, touched) == (entry.model.file_bytes, entry.mtime_ns):
             return entry
         changed = Damaged("model_changed", name=entry.name, path=entry.path)
-        if found.st_size != entry.model.file_bytes:
+        if size != entry.model.file_bytes:
             raise changed
         try:
             again = _hashed(read_header(path), path, entry.name, progress)
@@ -169,7 +171,7 @@ class Shelf:
                 continue  # gone or changed: said when somebody asks for that model
             for name, tensor in header.tensors.items():
                 if name in entry.tensors:
-                    found[entry.tensors[name]] = Donor(Path(entry.path), tensor.offset)
+                    found[entry.tensors[name]] = Donor(Path(header.path_of(tensor)), tensor.offset)
         return found
 
     def remove(self, name: str) -> Entry:
@@ -241,6 +243,17 @@ def _renewed(entry: Entry) -> Entry | None:
     return replace(entry, model=model, format=FORMAT)
 
 
+def _seen(path: Path) -> tuple[int, int]:
+    """Bytes of all files of a model, and when one was last touched. Raises OSError."""
+    found = [one.stat() for one in part_paths(path)]
+    return sum(one.st_size for one in found), max(one.st_mtime_ns for one in found)
+
+
+def whole_stem(stem: str) -> str:
+    """The name of a model's file without its ending, and without its number where it has several."""
+    return _PART_END.sub("", stem)
+
+
 def _hashed(header: Header, path: Path, name: str, progress: Progress) -> Entry:
     """Hash every tensor of a file. The model's id stands for all of its bytes that matter."""
     total = sum(tensor.n_bytes for tensor in header.tensors.values())
@@ -254,9 +267,14 @@ def _hashed(header: Header, path: Path, name: str, progress: Progress) -> Entry:
     identity = hashlib.sha256(hashlib.sha256(header.raw).digest())
     tensors: dict[str, str] = {}
     try:
-        mtime_ns = path.stat().st_mtime_ns  # before hashing: a later change is noticed
-        with path.open("rb", buffering=0) as file:
+        _, mtime_ns = _seen(path)  # before hashing: a later change is noticed
+        with ExitStack() as stack:
+            files = {
+                str(one): stack.enter_context(one.open("rb", buffering=0))
+                for one in part_paths(path)
+            }
             for tensor_name, tensor in header.tensors.items():
+                file = files[header.path_of(tensor)]
                 tensors[tensor_name] = hash_range(file, tensor.offset, tensor.n_bytes, tell)
                 identity.update(bytes.fromhex(tensors[tensor_name]))
     except OSError as error:

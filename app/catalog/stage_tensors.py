@@ -119,7 +119,7 @@ def _scaled(job: Job, new: str, name: str, tensor: Tensor) -> Part:
         raise BadInput("gguf_shape", path=job.header.path, name=name, shape=str(tensor.shape))
     heads = max(1, number(job.header, "attention.head_count", 1))
     factor = math.sqrt(tensor.shape[0] / max(1, job.model.width // heads))
-    with Path(job.header.path).open("rb") as file:
+    with Path(job.header.path_of(tensor)).open("rb") as file:
         file.seek(tensor.offset)
         values = struct.unpack(f"<{tensor.shape[0]}f", file.read(tensor.n_bytes))
     source = Given(struct.pack(f"<{len(values)}f", *(value * factor for value in values)))
@@ -133,7 +133,7 @@ def _as_it_is(
 
 
 def _in_file(header: Header, tensor: Tensor) -> FromFile:
-    return FromFile(header.path, tensor.offset, tensor.n_bytes)
+    return FromFile(header.path_of(tensor), tensor.offset, tensor.n_bytes)
 
 
 def _zeros(name: str, shape: tuple[int, ...], kind: int) -> Part:

@@ -20,8 +20,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "file_missing": "There is no file {path}. Check the path and try again.",
     "file_unreadable": "{path} cannot be read: {why}. Check the disk and the file's permissions.",
     "gguf_not": "{path} does not hold a GGUF model. Download it again, or choose another file.",
-    "gguf_part": "{path} is part {part} of a model in {parts} files, which cannot be read yet. "
-    "Choose a version of the model in one file.",
+    "gguf_part": "{path} should be part {part} of a model in {parts} files, and they do not belong together. "
+    "Keep all of them in one folder, with the names they came with.",
     "gguf_version": "{path} is GGUF of version {version}; 2 and 3 can be read. "
     "Get a newer copy of the model.",
     "gguf_big_endian": "{path} was made for big-endian computers. Get the ordinary copy.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from backends.llamacpp import binding
 from backends.numbers import Rows
 
 TENSOR = "token_embd.weight"
+MAX_PARTS = 1000
+_PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
 ALIGNMENT_KEY, DEFAULT_ALIGNMENT = "general.alignment", 32
 STRING, ARRAY = 8, 9
 SCALAR_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
@@ -29,9 +32,7 @@ class Embedding:
     def __init__(self, path: str, width: int) -> None:
         """Raises StageError when the file has no embedding of this width."""
         try:
-            with open(path, "rb") as file:
-                self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            place = _find(self._data)
+            self._data, place = _opened(path)
             self._type = gguf.GGMLQuantizationType(place.kind)
         except (OSError, ValueError, struct.error, KeyError) as error:
             raise StageError(f"no embedding can be read from {path}: {error}") from None
@@ -102,7 +103,21 @@ class _Place:
     start: int  # in the file
 
 
-def _find(data: mmap.mmap) -> _Place:
+def _opened(path: str) -> tuple[mmap.mmap, _Place]:
+    """The file of a model that has its embedding; a model may have several (`-00001-of-00003.gguf`)."""
+    part = _PART.search(path)
+    others = range(1, min(int(part[2]), MAX_PARTS) + 1) if part else ()
+    paths = [path, *(f"{path[: part.start()]}-{n:05}-of-{part[2]}.gguf" for n in others if part)]
+    for one in dict.fromkeys(paths):
+        with open(one, "rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        place = _find(data)
+        if place is not None:
+            return data, place
+    raise ValueError(f"it has no {TENSOR}")
+
+
+def _find(data: mmap.mmap) -> _Place | None:
     """Skim the header for the embedding's entry; gguf's reader takes seconds for a large vocabulary."""
     magic, version, n_tensors, n_entries = struct.unpack_from("<4sIQQ", data)
     if magic != b"GGUF" or version not in (2, 3):
@@ -125,7 +140,7 @@ def _find(data: mmap.mmap) -> _Place:
         if name == TENSOR:
             found = (shape, kind, start)
     if found is None:
-        raise ValueError(f"it has no {TENSOR}")
+        return None
     shape, kind, start = found
     return _Place(shape, kind, start + -(-offset // alignment) * alignment)
 

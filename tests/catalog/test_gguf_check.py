@@ -111,8 +111,8 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["big-00001-of-00003.gguf", "big-00002-of-00003.GGUF"])
-def test_one_part_of_many_says_so(tmp_path: Path, name: str) -> None:
-    assert refused(tmp_path / name, small().bytes()) == "gguf_part"
+def test_one_part_of_many_misses_the_others(tmp_path: Path, name: str) -> None:
+    assert refused(tmp_path / name, small().bytes()) == "file_missing"
 
 
 def test_a_model_in_one_part_of_one_is_read(tmp_path: Path) -> None:

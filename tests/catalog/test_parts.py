@@ -1,0 +1,89 @@
+"""A model in several files is read, cut and computed like the same model in one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.catalog import ggml
+from app.catalog.gguf_bytes import entry, header_bytes
+from app.catalog.gguf_check import aligned, read_header
+from app.core.errors import BadInput, Damaged
+from tests import tiny
+from tests.families import proof
+
+N_PARTS = 3
+
+
+def in_parts(path: Path, folder: Path, n: int = N_PARTS, first: int = 0) -> list[Path]:
+    """The same model in `n` files; the first part has `first` tensors."""
+    header, whole = read_header(path), path.read_bytes()
+    tensors = list(header.tensors.items())
+    rest = tensors[first:]
+    share = -(-len(rest) // (n - 1))
+    shares = [tensors[:first], *(rest[at : at + share] for at in range(0, len(rest), share))]
+    found = []
+    for number, some in enumerate(shares):
+        entries = [entry(f"split.{key}", 2, (value,)) for key, value in
+                   {"no": number, "count": n, "tensors.count": len(tensors)}.items()
+                   if key != "tensors.count"]  # fmt: skip
+        entries.append(entry("split.tensors.count", 5, (len(tensors),)))
+        if number == 0:
+            entries += [header.raw[one.start : one.end] for one in header.entries.values()]
+        else:
+            entries.append(entry("general.architecture", ggml.STRING, ("llama",)))
+        listed = [(name, one.shape, one.kind, one.n_bytes) for name, one in some]
+        data = bytearray(header_bytes(32, entries, listed))
+        for _, one in some:
+            data += bytes(aligned(len(data), 32) - len(data))
+            data += whole[one.offset : one.offset + one.n_bytes]
+        data += bytes(aligned(len(data), 32) - len(data))
+        found.append(folder / f"big-Q8_0-{number + 1:05}-of-{n:05}.gguf")
+        found[-1].write_bytes(data)
+    return found
+
+
+@pytest.mark.parametrize("first", [0, 1, 5])
+def test_it_is_the_same_model(tmp_path: Path, first: int) -> None:
+    single = tiny.llama(tmp_path / "one.gguf", layers=4)
+    parts = in_parts(single, tmp_path, first=first)
+    home = proof.home(tmp_path / "home")
+    one, several = home.shelf.import_file(single), home.shelf.import_file(parts[-1])
+    assert several.name == "big-Q8_0"
+    assert several.path == str(parts[0])
+    assert several.tensors == one.tensors
+    assert several.model.layer_bytes == one.model.layer_bytes
+    assert several.model.file_bytes == sum(part.stat().st_size for part in parts)
+    assert home.shelf.verify(several) == several
+    for cuts in ((), (2,), (1, 3)):
+        told = proof.said(home, one, cuts), proof.said(home, several, cuts)
+        assert np.array_equal(told[0].scores, told[1].scores), cuts
+
+
+def test_a_part_that_is_touched_or_gone_is_noticed(tmp_path: Path) -> None:
+    parts = in_parts(tiny.llama(tmp_path / "one.gguf", layers=4), tmp_path, first=2)
+    home = proof.home(tmp_path / "home")
+    entry = home.shelf.import_file(parts[0])
+    data = bytearray(parts[1].read_bytes())
+    data[-40] ^= 1
+    parts[1].write_bytes(data)
+    with pytest.raises(Damaged):
+        home.shelf.verify(entry)
+    parts[1].unlink()
+    with pytest.raises(BadInput) as error:
+        home.shelf.verify(entry)
+    assert error.value.reason.code == "model_gone"
+
+
+def test_parts_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
+    parts = in_parts(tiny.llama(tmp_path / "one.gguf", layers=4), tmp_path, first=2)
+    parts[1].write_bytes(parts[2].read_bytes())
+    with pytest.raises(BadInput) as error:
+        read_header(parts[0])
+    assert error.value.reason.code == "gguf_part"
+    parts[2].unlink()
+    with pytest.raises(BadInput) as error:
+        read_header(parts[0])
+    assert error.value.reason.code in ("gguf_part", "file_missing")
