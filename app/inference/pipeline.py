@@ -145,10 +145,14 @@ class Pipeline:
         while self.lost is None:
             loss = await self._round()
             why = StageLost(loss.why.code, **loss.why.facts)
-            if self._over.is_set() or self._rebuilder is None or not self._work.wanted:
+            if self._over.is_set() or self._rebuilder is None or not self._wanted(self._rebuilder):
                 self._end(why)
                 return
             await self._recover(loss, self._rebuilder)
+
+    def _wanted(self, rebuilder: Rebuilder) -> bool:
+        """Somebody waits for tokens, or will in a moment."""
+        return self._work.wanted or rebuilder.wanted()
 
     async def _round(self) -> Loss:
         """Serve with the present stages until one of them is lost."""
@@ -181,7 +185,7 @@ class Pipeline:
         """New stages in place of the present ones; what was said and drawn so far is replayed on them."""
         log.warning("%s is lost: %s", loss.name, loss.why)
         self._work.interrupt(loss)
-        if not self._work.wanted:  # they were recovered too often
+        if not self._wanted(rebuilder):  # they were recovered too often
             self._end(StageLost(loss.why.code, **loss.why.facts))
             return
         for stage in self._stages:

@@ -21,6 +21,10 @@ Say = Callable[[Notice], None]
 class Rebuilder(Protocol):
     """Who can place the same model anew; its errors name the machine by `blames`."""
 
+    def wanted(self) -> bool:
+        """Somebody is about to ask."""
+        ...
+
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
         """Choose a placement on the machines that are there, but these. Raises DoesNotFit or AppError."""
         ...

@@ -31,8 +31,10 @@ class Rebuilding:
         replan: Replan,
         replaced: Callable[[Plan, Json], None],
         news: asyncio.Event,
+        wanted: Callable[[], bool],
     ) -> None:
         self._placing, self._replan, self._replaced = placing, replan, replaced
+        self.wanted = wanted  # somebody asks, or is about to
         self._news = news  # set when the household changes
         self._chosen: tuple[Plan, Json] | None = None
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before

@@ -79,7 +79,8 @@ class Running:
 
     @property
     def is_ready(self) -> bool:
-        return self.answerer is not None and self._lost is None and not self._stop.is_set()
+        serves = self._pipeline is None or self._pipeline.lost is None
+        return serves and self.answerer is not None and not (self._lost or self._stop.is_set())
 
     async def ready(self) -> None:
         """Wait until it answers. Raises what kept it from that."""
@@ -216,7 +217,12 @@ class Running:
             async with AsyncExitStack() as stack:
                 placing = Placing(self.entry, shelf, stages, lenders, self._sizes, stack, tell)
                 await self._open(
-                    placing, stack, shelf, Rebuilding(placing, replan, self._replaced, self._news)
+                    placing,
+                    stack,
+                    shelf,
+                    Rebuilding(
+                        placing, replan, self._replaced, self._news, lambda: self._askers > 0
+                    ),
                 )
                 assert self._pipeline is not None
                 self._pipeline.on_news = partial(self._told, changed)

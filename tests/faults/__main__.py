@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from tests.faults.cases import Case, Result, killed, run, stopped, twice
-from tests.faults.household import N_TOKENS, household
+from tests.faults.household import N_TOKENS, together
 from tests.faults.report import written
 
 TABLE = Path(__file__).parents[2] / "docs" / "faults.md"
@@ -33,21 +33,20 @@ def chosen(n: int) -> list[Case]:
 async def all_of(cases: list[Case], seconds: float) -> list[Result]:
     results: list[Result] = []
     ends_at = time.monotonic() + seconds
-    with tempfile.TemporaryDirectory() as folder:
-        async with household(Path(folder)) as home:
-            for number, case in enumerate(cases):
-                if time.monotonic() > ends_at:
-                    break
-                found = await run(home, case)
-                results.append(found)
-                sign = "ok  " if found.passed else "FAIL"
-                print(
-                    f"{number + 1:4} {sign} {case.row} {case.name}, {case.phase}: "
-                    f"told {found.said_s:.2f} s, goes on {found.next_token_s:.2f} s {found.why}",
-                    flush=True,
-                )
-                TABLE.parent.mkdir(exist_ok=True)
-                TABLE.write_text(written(results, N_TOKENS), "utf-8")
+    with tempfile.TemporaryDirectory() as folder, together(Path(folder)) as home:
+        for number, case in enumerate(cases):
+            if time.monotonic() > ends_at:
+                break
+            found = await run(home, case)
+            results.append(found)
+            sign = "ok  " if found.passed else "FAIL"
+            print(
+                f"{number + 1:4} {sign} {case.row} {case.name}, {case.phase}: "
+                f"told {found.said_s:.2f} s, goes on {found.next_token_s:.2f} s {found.why}",
+                flush=True,
+            )
+            TABLE.parent.mkdir(exist_ok=True)
+            TABLE.write_text(written(results, N_TOKENS), "utf-8")
     return results
 
 

@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, aclosing, asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,9 @@ class Household:
                 self.expected = (await host.work("POST", "/ask", ORDER))["token_ids"]
         return machines(loaded)[1:-1]
 
-    async def ask(self, strike: Callable[[], None], when: Callable[[Heard], bool]) -> Heard:
+    async def ask(
+        self, strike: Callable[[], None], when: Callable[[Heard], bool], order: Json = ORDER
+    ) -> Heard:
         """One answer, and the fault as soon as `when` says so: asked at the start and after each line."""
         heard = Heard()
 
@@ -97,11 +99,11 @@ class Household:
                 heard.struck_at = time.monotonic()
                 strike()
 
-        return await self._answered(heard, look)
+        return await self._answered(heard, look, order)
 
-    async def _answered(self, heard: Heard, look: Callable[[], None]) -> Heard:
+    async def _answered(self, heard: Heard, look: Callable[[], None], order: Json = ORDER) -> Heard:
         try:
-            async with self.client() as host, aclosing(host.stream("POST", "/ask", ORDER)) as lines:
+            async with self.client() as host, aclosing(host.stream("POST", "/ask", order)) as lines:
                 early = asyncio.create_task(_beside(look))  # noqa: TID251  ended below
                 try:
                     async for line in lines:
@@ -190,12 +192,13 @@ def _go_on(process: psutil.Process) -> None:
         process.send_signal(signal.SIGCONT)
 
 
-@asynccontextmanager
-async def household(folder: Path) -> AsyncIterator[Household]:
+@contextmanager
+def together(folder: Path) -> Iterator[Household]:
+    """A household until the end of the block."""
     os.environ["POOLHOUSE_KEYSTORE"] = "file"
     with ExitStack() as stack:
         made = Household(folder, stack)
-        await asyncio.to_thread(made.begin)
+        made.begin()
         try:
             yield made
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import platform
 import subprocess
 from collections.abc import Sequence
@@ -67,4 +68,5 @@ def _commit() -> str:
 
 def _machine() -> str:
     cores = psutil.cpu_count() or 1
-    return f"{platform.system()} {platform.machine()}, {cores} cores, Python {platform.python_version()}"
+    busy = f", load average {os.getloadavg()[2]:.0f}" if hasattr(os, "getloadavg") else ""
+    return f"{platform.system()} {platform.machine()}, {cores} cores, Python {platform.python_version()}{busy}"

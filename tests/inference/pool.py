@@ -162,10 +162,14 @@ class Rebuild:
 
     making: Making
     built: Pool
+    asked: bool = False  # somebody is about to ask
     misfits: int = 0  # so often nothing fits
     failing: int = 0  # so often a stage is lost while it opens
     planned: list[frozenset[str]] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def wanted(self) -> bool:
+        return self.asked
 
     async def plan(self, without: frozenset[str]) -> Planned:
         self.planned.append(without)

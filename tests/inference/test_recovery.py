@@ -323,3 +323,20 @@ async def test_what_stands_still_for_ever_is_replaced(whose: str) -> None:
         assert ids == expected
         assert finish.figures.recoveries[0].detected_after_s < 2
         assert worker.died is not None
+
+
+@posix
+async def test_a_question_on_its_way_finds_the_stages_again() -> None:
+    """It was accepted, but its prompt is not in the pipeline yet when a stage is lost."""
+    [expected] = await undisturbed(request("x", 5))
+    async with pool(2, 4, 2, rebuilds=True) as built:
+        built.rebuild.asked = True
+        kill(built, "lender")()
+        told = asyncio.Event()
+        built.pipeline.on_news = told.set
+        async with asyncio.timeout(30):
+            await told.wait()
+        assert (await answer(built.pipeline, request("x", 5)))[0] == expected
+        built.rebuild.asked = False
+        kill(built, "lender")()  # nobody asks: it ends, and the next question loads
+        assert (await built.pipeline.wait_lost()).reason.code == "worker_died"

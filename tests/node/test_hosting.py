@@ -16,6 +16,7 @@ from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, BadInput, DoesNotFit, Refused, StageLost
 from app.core.ids import MachineId
 from app.core.plan import Candidate
+from app.core.recovery import MAX_RECOVERIES
 from app.inference.chats import Delta, Question
 from app.node import hosting as hosting_module
 from app.node import requests as asked
@@ -225,7 +226,11 @@ async def test_a_lost_model_that_cannot_return_is_not_replaced(
 ) -> None:
     await load(hosting, "one")
     scene.placed[0].lose()
-    scene.errors.append(StageLost("stage_unreachable", machine="attic"))
+    lost = StageLost("stage_unreachable", machine="attic")
+    scene.errors.append(lost)
+    assert await ask(hosting) == "one!"  # what was lost while it loaded is loaded again
+    scene.placed[-1].lose()
+    scene.errors += [lost] * (MAX_RECOVERIES + 1)
     assert await ask(hosting) == "stage_unreachable"
     assert await ask(hosting) == "one!"
 

@@ -9,11 +9,12 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from app.catalog.cut import Cut
-from app.core.errors import DoesNotFit, Refused
+from app.core.errors import DoesNotFit, Reason, Refused
 from app.core.operations import Role as HouseholdRole
 from app.core.reasons import said
 from app.inference.lend import Lender
@@ -317,3 +318,36 @@ async def until(holds: Callable[[], bool], within_s: float = 15) -> None:
     async with asyncio.timeout(within_s):
         while not holds():  # noqa: ASYNC110  seen from outside
             await asyncio.sleep(0.1)
+
+
+async def test_a_run_begins_anew_for_its_own_host_and_a_newer_epoch_only(bench: Bench) -> None:
+    """Its layers stay loaded; nothing is offered or sent again."""
+    async with Lender(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
+        home = bench.home
+        bench.lending = Lending(lender, home.shelf, home.stages, OPEN, 3, group, bench.changed)
+        pipeline = new()
+        await bench.bring(pipeline)
+        await bench.open(pipeline)
+        await bench.answered(1)
+        worker = lender._open[pipeline].carried()
+        odd: list[dict[str, Any]] = [
+            {"epoch": 1},
+            {"epoch": 2, "slots": 3},
+            {"epoch": 2, "first": 3},
+        ]
+        for changes in odd:
+            await bench.open(pipeline, **changes)
+        await bench.open(pipeline, member("b"), epoch=2)
+        await bench.answered(5)
+        assert bench.codes() == ["ready", *["lend_twice"] * 4]
+        await bench.open(pipeline, epoch=2)
+        again = (await bench.answered(6))[-1]
+        assert isinstance(again, messages.StageReady)
+        assert (again.epoch, again.fetched_bytes) == (2, 0)
+        assert lender._open[pipeline].carried() is worker
+        assert lender.runs[0].run.epoch == 2
+        worker.kill(Reason("worker_closed", {"worker": "it"}))
+        await worker.wait_dead()
+        await bench.open(pipeline, epoch=3)
+        assert (await bench.answered(7))[-1].code != "ready"  # type: ignore[union-attr]
+        bench.lending.end()
