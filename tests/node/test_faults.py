@@ -20,7 +20,6 @@ pytestmark = [
 ]
 
 CASES = [
-    Case("F1", "host's worker", "first token"),
     Case("F1", "1st lender's worker", "prefill"),
     Case("F2", "1st lender's node", "middle", 2),
     Case("F2", "1st lender's worker", "middle", math.inf),
