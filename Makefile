@@ -14,8 +14,8 @@ unexport HOME
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check faults families-proof fuzz-api bench guide format translations screenshots lock setup
-.PHONY: clean
+.PHONY: help run demo test check faults families families-proof fuzz-api bench guide format translations
+.PHONY: screenshots lock setup clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' \
@@ -92,6 +92,18 @@ guide: setup $(GUIDE)/ready ## train the built-in model anew (hours on two cores
 	@$(GUIDE)/bin/python -m guide.export
 	@$(BIN)/python -m guide.score
 
+# So have the tiny models of tests/families: transformers makes them, llama.cpp's own converter writes them.
+FAMILIES := .venv-families
+families: $(FAMILIES)/ready ## make the tiny models of tests/families anew (ARGS="llama gemma2" makes these)
+	@$(FAMILIES)/bin/python -m scripts.families $(ARGS)
+
+$(FAMILIES)/ready: Makefile requirements/build.txt requirements/families.txt
+	$(PYTHON) -m venv $(FAMILIES)
+	$(FAMILIES)/bin/python -m pip install --no-deps --require-hashes \
+	  -r requirements/build.txt -r requirements/families.txt
+	$(FAMILIES)/bin/python -m pip install $(TORCH)
+	@touch $@
+
 $(GUIDE)/ready: Makefile requirements/run.txt requirements/guide.txt
 	$(PYTHON) -m venv $(GUIDE)
 	$(GUIDE)/bin/python -m pip install --no-deps --require-hashes \
@@ -112,6 +124,7 @@ lock: ## write requirements/ anew from pyproject.toml (needs uv)
 	$(LOCK) -c requirements/run.txt --group dev -o requirements/dev.txt
 	$(LOCK) --no-deps --no-emit-package torch --group guide -o requirements/guide.txt
 	$(LOCK) --group fuzz -o requirements/fuzz.txt
+	$(LOCK) -c requirements/build.txt --no-emit-package packaging --group families -o requirements/families.txt
 
 # What fuzzes the Chat API has an environment of its own: it pulls in much, and nothing else needs it.
 FUZZ := .venv-fuzz
@@ -124,6 +137,6 @@ $(FUZZ)/ready: requirements/fuzz.txt
 	@touch $@
 
 clean: ## remove what was built; models, chats and the Guide's training stay
-	rm -rf $(VENV) $(GUIDE) $(FUZZ) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(GUIDE) $(FUZZ) $(FAMILIES) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

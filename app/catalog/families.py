@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import lcm
 
 from app.catalog.gguf_header import Header
 from app.catalog.rules import Rule
 from app.catalog.variants import (
+    all_full,
+    dense_lead,
+    full_indexer,
     has_window,
     image_planes,
     moe_step,
@@ -53,6 +57,7 @@ class Family:
     window: Window | None = None
     recurrent: Recurrent | None = None
     step: Callable[[Header], int] = lambda _: 1  # cuts are at multiples of it
+    starts: Callable[[Header, int], bool] = lambda _, __: True  # whether a run may begin there
     not_long: tuple[
         int, ...
     ] = ()  # numbers of layers by which the engine would take it for another
@@ -88,28 +93,38 @@ FAMILIES: dict[str, Family] = {
         _family("qwen3"),
         _family("qwen3moe"),
         _family("phi3"),  # Phi-3.5, Phi-4
+        _family("mistral3"),
+        _family("mistral4", unproved=dense_lead),
         _family("seed_oss"),
         _family("exaone4", not_long=(64,), unproved=n_layers_are(64)),
         _family("ernie4_5"),
         _family("hunyuan-dense"),
+        _family("hunyuan-moe"),
         _family("command-r"),
         _family("starcoder2"),
         _family("arcee"),
         _family("olmo"),
         _family("hy_v3"),
+        _family("minimax-m2", "F1"),
         _family("apertus", "F1"),
         _family("qwen2moe", "F1"),
         _family("olmoe", "F1"),
+        _family("phimoe", "F1"),
         _family("stablelm", "F1"),
         _family("nemotron", "F1"),
         _family("gptneox", "F1"),
+        _family("dots1", "F1 F2"),
         _family("deepseek2", "F2 F6 F11", not_long=(26, 27)),
+        _family("deepseek32", "F1 F2"),
+        _family("glm-dsa", "F1 F2", starts=full_indexer),
         _family("granite", "F12"),
         _family("granitemoe", "F12"),
         _family("gemma", "F7", exact=False),
         # cut at whole periods
         _family("smollm3", step=_every(4)),
         _family("ernie4_5-moe", "F2", step=moe_step),
+        _family("llama4", "F3", window=Window(4, by_default=True),
+                step=lambda header: lcm(4, moe_step(header)), unproved=all_full),
         _family("afmoe", "F2 F3 F7", window=Window(4), step=_every(4), unproved=no_window, exact=False),
         _family("laguna", "F2 F3", window=Window(4, full_first=True), step=_every(4),
                 unproved=no_window),
@@ -124,6 +139,7 @@ FAMILIES: dict[str, Family] = {
         _family("cohere2", "F3", window=Window(4)),
         _family("cohere2moe", "F1 F2 F3", window=Window(4, full_first=True)),
         _family("exaone-moe", "F1 F2 F3", window=Window(4)),
+        _family("mimo2", "F1 F3", window=Window()),
         _family("granite_swa", "F3 F12", window=Window()),
         _family("mellum", "F1 F3", window=Window(4)),
         # positions in planes

@@ -29,7 +29,7 @@ def boundaries(
         return (), RunRules(), why
     family = FAMILIES[architecture]
     step = family.step(header)
-    edges = [at for at in range(1, n) if at % step == 0]
+    edges = [at for at in range(1, n) if at % step == 0 and family.starts(header, at)]
     rules = RunRules(_groups(header, family), _not_long(header, family, n_vocab))
     legal = reachable(edges, n, rules)
     return legal, rules, None if legal else Reason("whole_small")

@@ -8,6 +8,7 @@ from app.catalog.gguf_header import Header
 
 MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
 MAX_VALUE = (1 << 31) - 1
+LONG_CONTEXT = 1 << 20  # GLM-5.2's; before it every layer had an indexer of its own
 
 
 def named(header: Header, name: str) -> str:
@@ -40,12 +41,22 @@ def n_layers_are(n: int) -> Callable[[Header], bool]:
     return lambda header: n_layers(header) == n
 
 
+def dense_lead(header: Header) -> bool:
+    return number(header, "leading_dense_block_count") > 0
+
+
 def has_window(header: Header) -> bool:
     return number(header, "attention.sliding_window") > 0
 
 
 def no_window(header: Header) -> bool:
     return not has_window(header)
+
+
+def all_full(header: Header) -> bool:
+    """No layer has a window, where those that were proved have both kinds."""
+    value = header.entries.get(named(header, "attention.sliding_window"))
+    return value is not None and not has_window(header)
 
 
 def image_planes(header: Header) -> bool:
@@ -64,3 +75,21 @@ def per_layer_embeddings(header: Header) -> bool:
 def moe_step(header: Header) -> int:
     """Every so many layers one has experts."""
     return max(1, min(MAX_LAYERS, number(header, "interleave_moe_layer_step", 1)))
+
+
+def indexers(header: Header) -> tuple[bool, ...]:
+    """Which layers choose by themselves what attention looks at; the others use an earlier one's choice."""
+    n, key = n_layers(header), named(header, "attention.indexer.types")
+    value = header.entries.get(key)
+    if value is not None and value.is_array:
+        found = tuple(bool(one) for one in header.items(key))
+        if len(found) not in (n, n_blocks(header)):
+            raise header.odd(key, f"{len(found)} values for {n} layers")
+        return found[:n]
+    if value is None and number(header, "context_length") >= LONG_CONTEXT:
+        return tuple(layer < 2 or layer % 4 == 2 for layer in range(n))
+    return (True,) * n if value is None else (bool(header.integer(key, 0, 1)),) * n
+
+
+def full_indexer(header: Header, layer: int) -> bool:
+    return indexers(header)[layer]

@@ -74,6 +74,9 @@ def convert(folder: Path, target: Path, told: Mapping[str, Any], *, mtp: bool) -
     known = conversion.get_model_class(name)
     # The vocabulary is not what is proved: every model gets the same small one.
     changes = {"model_arch": known.model_arch, "set_vocab": set_vocab, "no_mtp": not mtp}
+    for inner in vars(known).values():  # some choose a class of their own by the configuration
+        if isinstance(inner, type):
+            inner.set_vocab = set_vocab  # type: ignore[attr-defined]
     kind = type("Tiny", (known,), changes)
     words = {
         f"<{index}>": index for index in range(VOCABULARY)
@@ -83,4 +86,4 @@ def convert(folder: Path, target: Path, told: Mapping[str, Any], *, mtp: bool) -
         half = gguf.LlamaFileType.MOSTLY_F16
         writer = kind(folder, half, target, hparams=settings, model_name="tiny")
         writer.write()
-    return str(gguf.MODEL_ARCH_NAMES[writer.model_arch])
+    return str(gguf.MODEL_ARCH_NAMES[getattr(writer, "impl", writer).model_arch])

@@ -14,7 +14,7 @@ PROMPT_TOKENS, NEW_TOKENS = 24, 16
 SIZES: Mapping[str, Any] = {
     "vocab_size": VOCABULARY,
     "hidden_size": WIDTH,
-    "intermediate_size": 64,
+    "intermediate_size": 32,
     "num_hidden_layers": 4,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,

@@ -87,7 +87,7 @@ def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
         ("llama", [], 1, "whole_one_layer"),
         ("llama", [array("llama.strange", 4, 2, bytes(8))], 2, "whole_variant"),
         ("llama", [number("llama.nextn_predict_layers", 1)], 2, "whole_variant"),
-        ("mistral4", [], 2, "whole_family"),
+        ("mistral4", [number("mistral4.leading_dense_block_count", 1)], 2, "whole_variant"),
         ("glm4", [array("glm4.rope.dimension_sections", 4, 4, bytes(16))], 2, "whole_variant"),
         ("gemma4", [number("gemma4.attention.shared_kv_layers", 1)], 2, "whole_variant"),
         ("lfm2", [number("lfm2.attention.sliding_window", 9)], 2, "whole_variant"),

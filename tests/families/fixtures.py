@@ -26,6 +26,7 @@ class Family:
     layers: int  # without those for multi-token prediction
     mtp_layers: int  # after the others, in the file
     width: int
+    seed: int
     n_bytes: int
     sha256: str
     note: str  # where llama.cpp says something else than transformers, and why
@@ -54,6 +55,7 @@ def _family(name: str, entry: dict[str, Any]) -> Family:
         layers=entry["layers"],
         mtp_layers=entry["mtp_layers"],
         width=entry["width"],
+        seed=entry["seed"],
         n_bytes=entry["n_bytes"],
         sha256=entry["sha256"],
         note=entry["note"],

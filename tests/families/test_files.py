@@ -7,6 +7,7 @@ import hashlib
 import pytest
 
 from app.catalog.gguf_check import read_header
+from scripts.families import dense, experts, hybrids, windows
 from tests.families.fixtures import FOLDER, Family, families
 
 MOST_BYTES = 12_000_000
@@ -27,3 +28,10 @@ def test_nothing_else_lies_here_and_all_of_it_is_small() -> None:
     files = {path.stem: path.stat().st_size for path in FOLDER.glob("*.gguf")}
     assert files.keys() == families().keys()
     assert sum(files.values()) <= MOST_BYTES
+
+
+def test_each_recipe_has_its_file() -> None:
+    recipes = (*dense.RECIPES, *windows.RECIPES, *experts.RECIPES, *hybrids.RECIPES)
+    made = {recipe.name: (recipe.model, recipe.seed, recipe.note) for recipe in recipes}
+    table = families().values()
+    assert {each.name: (each.transformers, each.seed, each.note) for each in table} == made
