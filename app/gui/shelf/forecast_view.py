@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QProgressBar, QSizePolicy, QWidget
 
 from app.gui import formats
@@ -29,7 +30,14 @@ class Figure(QWidget):
     def say(self, figure: str, caption: str) -> None:
         self._figure.setText(figure)
         self._caption.say(caption)
+        self.updateGeometry()
         self._figure.setAccessibleName(f"{caption}: {figure}")
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        """So wide that the caption is whole, where there is room."""
+        words = self._caption.fontMetrics().horizontalAdvance(self._caption.whole())
+        hint = super().sizeHint()
+        return QSize(max(hint.width(), words + 1), hint.height())
 
     @property
     def text(self) -> str:

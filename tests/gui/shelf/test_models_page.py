@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui import pages
+from app.gui import formats, pages
 from app.gui.shelf.actions import Do
 from app.gui.shelf.context_slider import ContextSlider
 from app.gui.shelf.item import offer_item
@@ -68,6 +68,9 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
         assert page.planning.measuring
     until(qtbot, lambda: "tok/s" in details.forecast.rate.text, 30_000)
     assert not page.planning.measuring
+    caption = f"first token (prompt of {formats.number(1000)})"
+    shown = [one.text() for one in details.forecast.first.findChildren(QLabel)]
+    assert caption in shown  # whole, not elided
     details.bar.buttons[Do.LOAD].click()
     until(qtbot, lambda: details.steps.isVisibleTo(page) or Do.CHAT in details.bar.buttons)
     until(qtbot, lambda: Do.CHAT in details.bar.buttons, 30_000)
