@@ -14,8 +14,8 @@ unexport HOME
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check faults families families-proof fuzz-api bench guide format translations
-.PHONY: screenshots lock setup clean
+.PHONY: help run demo test check faults soak sim families families-proof fuzz-api bench guide format
+.PHONY: translations screenshots lock setup clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' \
@@ -64,6 +64,12 @@ faults: dev ## kill, stop and lose machines under running answers; the table goe
 
 bench: setup ## measure: Poolhouse, one machine, and llama.cpp's RPC side by side (ARGS="…")
 	@$(BIN)/python -m bench $(ARGS)
+
+soak: dev ## the simulation of faults over 10,000 seeds (SEEDS=…), some minutes
+	@POOLHOUSE_SEEDS=$(or $(SEEDS),10000) $(BIN)/python -m pytest -q tests/simulation
+
+sim: dev ## play one seed of that simulation and tell its story (SEED=…)
+	@$(BIN)/python -m tests.simulation $(SEED)
 
 format: dev ## put all code into its one format
 	@$(BIN)/ruff check --fix $(CODE)

@@ -93,6 +93,9 @@ class ChannelLink:
             self._group.create_task(self._inquire(), name=f"ask after {stage.name}")
         return self._peer.computes()
 
+    def stands_still_s(self, now: float) -> float:
+        return 0.0  # its own node sees to that
+
     def silence(self, machine: str, seconds: float) -> StageLost:
         return StageLost("stage_silent", machine=machine, seconds=seconds)
 

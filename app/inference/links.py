@@ -41,6 +41,9 @@ class PipeLink:
     def overdue(self, stage: StageClient, seconds: float) -> bool:
         return False  # a pipe does not break: it is the worker, and its time is running
 
+    def stands_still_s(self, now: float) -> float:
+        return self.worker.stands_still_s(now)
+
     def silence(self, machine: str, seconds: float) -> StageLost:
         return StageLost("worker_hung", worker=self.worker.name, seconds=seconds)
 

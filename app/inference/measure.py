@@ -75,6 +75,9 @@ class StageMeter:
         )
 
 
+STILL_S = 4.25  # a worker that the system has stopped for so long is given up
+
+
 @dataclass(frozen=True, slots=True)
 class Deadlines:
     """How long a stage may take (SAFETY.md 5)."""
@@ -83,7 +86,7 @@ class Deadlines:
     decode_most_s: float = 10.0
     prefill_least_s: float = 10.0
     first_s: float = 60.0  # the first step may read all weights from a slow disk
-    still_s: float = 4.25  # of a worker that the system has stopped
+    still_s: float = STILL_S
     dead_s: float = 4.75  # nothing is given up before: what stood still for 4 s goes on
 
     def of_step(self, meter: StageMeter, n_rows: int, prefill: bool) -> float:

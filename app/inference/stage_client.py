@@ -66,6 +66,10 @@ class Link(Protocol):
         True when whatever computes there says that it does: then it is slow, not gone."""
         ...
 
+    def stands_still_s(self, now: float) -> float:
+        """For how long the system has stopped whatever computes there, as far as this machine can see."""
+        ...
+
     def silence(self, machine: str, seconds: float) -> StageLost:
         """What it means that nothing came for so long."""
         ...
@@ -249,6 +253,9 @@ class StageClient:
             return
         sent = self._sent[0]
         waited = now - self._waits_from(sent)
+        if self._link.stands_still_s(now) > self._deadlines.still_s:
+            self.give_up(self._link.silence(self.machine, round(waited, 1)))
+            return
         limit = self._deadlines.of_step(self._meter, sent.n_rows, sent.prefill)
         if waited <= limit or (self._link.overdue(self, waited) and waited < PATIENCE * limit):
             return

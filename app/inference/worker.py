@@ -23,6 +23,7 @@ from app.core.errors import Reason, StageLost
 from app.inference.explain import ended, refused
 from app.inference.frame_cutter import FrameCutter
 from app.inference.job_object import Job
+from app.inference.measure import STILL_S
 from backends import orders
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode
 
@@ -67,6 +68,7 @@ class Worker(asyncio.SubprocessProtocol):
         self.busy_since: float | None = None  # since when it computes its present step
         self.slowest_s = 0.0  # the longest step so far; 0 before the first answer
         self._still_since: float | None = None
+        self._asked_at: list[float] = []  # when orders were given that have no answer yet
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._job: Job | None = None
@@ -138,18 +140,34 @@ class Worker(asyncio.SubprocessProtocol):
         queue: asyncio.Queue[orders.Answer | StageLost] = asyncio.Queue()
         self._answers[request] = queue.put_nowait
         got: list[A] = []
+        asked_at = time.monotonic()
+        self._asked_at.append(asked_at)
         try:
             async with asyncio.timeout(within_s):
                 self.send(encode(_text(msgspec.structs.replace(order, request=request))))
                 while len(got) < len(answers) or not getattr(got[-1], "last", True):
                     kind = answers[min(len(got), len(answers) - 1)]
-                    got.append(self.expected(await queue.get(), kind))
+                    got.append(self.expected(await self._told(queue), kind))
         except TimeoutError:
-            self.kill(Reason("worker_hung", {"worker": self.name, "seconds": round(within_s, 1)}))
+            seconds = round(time.monotonic() - asked_at, 1)
+            self.kill(Reason("worker_hung", {"worker": self.name, "seconds": seconds}))
             raise await self.wait_dead() from None
         finally:
+            self._asked_at.remove(asked_at)
             self._answers.pop(request, None)
         return got
+
+    async def _told(
+        self, queue: asyncio.Queue[orders.Answer | StageLost]
+    ) -> orders.Answer | StageLost:
+        """The next answer to an order. Raises TimeoutError when the system has stopped the process."""
+        while True:
+            try:
+                async with asyncio.timeout(STILL_LOOK_S):
+                    return await queue.get()
+            except TimeoutError:
+                if self.stands_still_s(time.monotonic()) > STILL_S:
+                    raise
 
     def tell(self, order: orders.Asked, then: Callable[[orders.Answer | StageLost], None]) -> None:
         """As `ask`, without waiting: `then` is called with the answer, or with the reason for none."""
@@ -183,7 +201,9 @@ class Worker(asyncio.SubprocessProtocol):
 
     def stands_still_s(self, now: float) -> float:
         """For how long it computes nothing because the system stopped it; 0 while it runs or has nothing to do."""
-        if self.busy_since is None or now - self.busy_since < STILL_LOOK_S:
+        begun = min(self._asked_at, default=now) if self.busy_since is None else self.busy_since
+        if now - begun < STILL_LOOK_S:
+            self._still_since = None
             return 0.0
         try:
             is_still = psutil.Process(self.pid).status() in STILL

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 
 import psutil
 import pytest
@@ -148,3 +149,18 @@ def test_frames_are_cut_at_every_border() -> None:
     assert FrameCutter().feed(frames[2]) == [frames[2]]
     with pytest.raises(BadFrame):
         FrameCutter().feed(b"x" * 40)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+async def test_an_order_to_a_worker_that_the_system_stopped_ends_in_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found by the simulation, seed 66: until the five minutes that a load may take were over."""
+    monkeypatch.setattr("app.inference.worker.STILL_S", 1.0)
+    async with await Worker.start("a worker") as worker:
+        os.kill(worker.pid, signal.SIGSTOP)
+        began = time.monotonic()
+        with pytest.raises(StageLost) as told:
+            await worker.ask(orders.Tokenize(request=0, text="x"), orders.Tokenized, 60.0)
+        assert told.value.reason.code == "worker_hung"
+        assert 1.0 <= time.monotonic() - began < 20.0

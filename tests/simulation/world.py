@@ -1,0 +1,243 @@
+"""One seed's story: a household answers several people at once while things go wrong, on a clock of its own.
+
+The pipeline, its recovery, the lenders and the workers' service are the real ones; only the clock, the processes
+and the connections are pretended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+import numpy as np
+import psutil
+import pytest
+
+from app.core.errors import AppError, Reason
+from app.core.reasons import said
+from app.core.recovery import Notice
+from app.inference.sequences import Finish, Request, Token
+from app.inference.work import Shape
+from backends.contract import GREEDY, Layers, Role, Sampling, Segment, Tokens
+from backends.fake import FakeStage
+from backends.sampling import sampler_for
+from tests.inference.pool import N_VOCAB, WIDTH, Pool, fake, pool, request, shape
+from tests.simulation.network import Network
+from tests.simulation.process import Process
+from tests.simulation.virtual_loop import VirtualLoop, run, running
+
+NOBODYS = 1 << 30  # ids of processes that no system gives
+SPLITS = ((2, 4, 2), (1, 3, 3, 1), (3, 2, 2, 1))
+PATHS = ("fake:seconds_per_layer=0.002", "fake:seconds_per_layer=0.01,seconds_per_row=0.0002")
+CREATIVE = Sampling(temperature=50.0, top_k=0, top_p=1.0, min_p=0.0, seed=11, repeat_penalty=1.2)
+LATEST_S = 1500.0  # no answer may take longer, whatever happens: 3 recoveries, each may wait 600 s for memory
+ORPHAN_S = 10.0  # work for a host that has given up (SAFETY.md 6), beside the step under way
+
+
+@dataclass
+class Heard:
+    """What one person got."""
+
+    asked: Request
+    gives_up_at: int  # tokens after which the person stops it; 0: never
+    ids: list[int] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    finish: Finish | None = None
+    error: AppError | None = None
+
+
+@dataclass
+class Story:
+    """How it went."""
+
+    seed: int
+    heard: list[Heard]
+    deeds: list[str]
+    took_s: float
+
+    def __str__(self) -> str:
+        lines = [f"seed {self.seed}, {self.took_s:.1f} s: {', '.join(self.deeds) or 'nothing'}"]
+        lines += [
+            f"  {len(one.ids)} of {one.asked.max_tokens} tokens, {one.error or (one.finish and one.finish.reason)}, "
+            f"{[notice.state for notice in one.notices]}"
+            for one in self.heard
+        ]
+        return "\n".join(lines)
+
+
+def told(seed: int) -> Story:
+    """Play a seed through. Raises Stuck when somebody would wait for ever."""
+    chance = random.Random(seed)
+    world: list[World] = []
+
+    def spawn(loop: VirtualLoop, protocol: object) -> Process:
+        return world[0].spawn(loop, protocol)
+
+    loop = VirtualLoop(spawn)
+    with running(loop) as slept, pytest.MonkeyPatch.context() as patch:
+        world.append(World(seed, chance, loop, slept))
+        patch.setattr(psutil, "Process", world[0].process)
+        return run(loop, world[0].play())
+
+
+class World:
+    """The household of one story."""
+
+    def __init__(
+        self, seed: int, chance: random.Random, loop: VirtualLoop, slept: list[float]
+    ) -> None:
+        self._seed, self._chance, self._loop, self._slept = seed, chance, loop, slept
+        self._network = Network(loop, chance, chance.choice((0.0002, 0.002, 0.05)))
+        self._disk_s = chance.choice((0.0, 0.05, 2.0))
+        self._processes: list[Process] = []
+        self._deeds: list[str] = []
+        self._asked = asyncio.Event()  # somebody has: what breaks before is nobody's answer
+
+    def spawn(self, loop: VirtualLoop, protocol: object) -> Process:
+        """A worker is started."""
+        pid = NOBODYS + len(self._processes)
+        process = Process(
+            loop, protocol, pid, self._slept, lambda: self._disk_s * self._chance.random()
+        )
+        self._processes.append(process)
+        return process
+
+    def process(self, pid: int) -> Process:
+        """As psutil finds it."""
+        process = self._processes[pid - NOBODYS]
+        if process.is_gone:
+            raise psutil.NoSuchProcess(pid)
+        return process
+
+    async def play(self) -> Story:
+        form = shape(slots=self._chance.choice((2, 4)), chunk_rows=self._chance.choice((16, 64)))
+        sizes = self._chance.choice(SPLITS)
+        began = self._loop.now
+        async with pool(
+            *sizes, paths=[self._chance.choice(PATHS)], form=form, wrap=self._network.wire,
+            peers=True, rebuilds=True,
+        ) as built:  # fmt: skip
+            heard = [self._person() for _ in range(self._chance.randint(1, 4))]
+            async with asyncio.TaskGroup() as group:
+                trouble = group.create_task(self._trouble(built), name="trouble")
+                listening = [
+                    group.create_task(self._listen(built, one), name="listen") for one in heard
+                ]
+                await asyncio.wait(listening, timeout=LATEST_S)
+                story = Story(self._seed, heard, self._deeds, self._loop.now - began)
+                assert all(task.done() for task in listening), f"no end in time: {story}"
+                trouble.cancel()
+        await self._no_orphans()
+        return story
+
+    def _person(self) -> Heard:
+        chance = self._chance
+        text = "".join(chance.choices("abc ", k=chance.choice((1, 20, 150))))
+        n_tokens = chance.choice((1, 15, 40))
+        asked = request(text, n_tokens, sampling=chance.choice((GREEDY, GREEDY, CREATIVE)))
+        stops = n_tokens > 1 and chance.random() < 0.15
+        return Heard(asked, chance.randint(1, n_tokens - 1) if stops else 0)
+
+    async def _listen(self, built: Pool, one: Heard) -> None:
+        await asyncio.sleep(self._chance.random() * 0.5)
+        self._asked.set()
+        try:
+            async with aclosing(built.pipeline.generate(one.asked)) as stream:
+                async for item in stream:
+                    match item:
+                        case Token(token):
+                            one.ids.append(token)
+                        case Notice():
+                            assert said(item.reason)
+                            one.notices.append(item)
+                        case Finish():
+                            one.finish = item
+                    if one.gives_up_at and len(one.ids) >= one.gives_up_at:
+                        return
+        except AppError as error:
+            one.error = error
+
+    # what goes wrong
+
+    async def _trouble(self, built: Pool) -> None:
+        kinds = (
+            self._kill, self._kill, self._freeze, self._freeze_long, self._partition, self._cut,
+            self._stand_still, self._leave, self._shortage, self._failing,
+        )  # fmt: skip
+        await self._asked.wait()
+        for _ in range(self._chance.choice((0, 1, 1, 2, 3))):
+            await asyncio.sleep(self._chance.choice((0.01, 0.1, 0.7, 3.0)) * self._chance.random())
+            deed = self._chance.choice(kinds)
+            self._deeds.append(f"{deed.__name__[1:]} at {self._loop.now - 1000:.3f}")
+            await deed(built)
+
+    def _some(self) -> Process | None:
+        alive = [process for process in self._processes if not process.is_gone]
+        return self._chance.choice(alive) if alive else None
+
+    async def _kill(self, _: Pool) -> None:
+        if (process := self._some()) is not None:
+            process.kill()
+
+    async def _freeze(self, _: Pool) -> None:
+        if (process := self._some()) is not None:
+            process.freeze(self._chance.uniform(0.1, 4.0))
+
+    async def _freeze_long(self, _: Pool) -> None:
+        if (process := self._some()) is not None:
+            process.freeze(3600.0)
+
+    async def _partition(self, _: Pool) -> None:
+        self._network.partition(self._chance.choice((0.5, 4.0, 60.0)) * self._chance.random())
+
+    async def _cut(self, _: Pool) -> None:
+        for _time in range(3):  # often enough for an answer to be lost on its way
+            self._network.cut()
+            await asyncio.sleep(0.3 * self._chance.random())
+
+    async def _stand_still(self, _: Pool) -> None:
+        """The host's computer slept: its clock went on, and nobody else noticed."""
+        self._loop.now += self._chance.choice((1.0, 30.0)) * self._chance.random()
+
+    async def _leave(self, built: Pool) -> None:
+        """A lender's owner takes everything back at once."""
+        lender = self._chance.choice(built.lenders) if built.lenders else None
+        if lender is not None:
+            await lender.stop_now(Reason("lend_stopped", {"machine": lender.machine}))
+
+    async def _shortage(self, built: Pool) -> None:
+        """The next time, nothing fits; a machine comes back a while later."""
+        built.rebuild.misfits = 1
+        await self._kill(built)
+        await asyncio.sleep(20.0 * self._chance.random())
+        built.rebuild.news.set()
+
+    async def _failing(self, built: Pool) -> None:
+        """While the layers are placed anew, something is lost again."""
+        built.rebuild.failing = self._chance.randint(1, 2)
+        await self._kill(built)
+
+    async def _no_orphans(self) -> None:
+        """When all is closed, nobody computes any more."""
+        closed_at = self._loop.now
+        await asyncio.sleep(ORPHAN_S + 2.0)
+        late = [at for p in self._processes for at in p.computed_at if at > closed_at + ORPHAN_S]
+        assert not late, f"seed {self._seed}: computed {late} after the end at {closed_at}"
+        for process in self._processes:
+            assert process.is_gone, f"seed {self._seed}: a worker outlives its pool"
+
+
+def undisturbed(asked: Request, form: Shape) -> list[int]:
+    """What a single stage says that holds everything and is never disturbed."""
+    stage = FakeStage(fake(Role.WHOLE, Layers(0, 8), form, "fake:", WIDTH))
+    sampler = sampler_for(asked.sampling, N_VOCAB, None, asked.ids, 0)
+    new, pos, ids = list(asked.ids), 0, []
+    for _ in range(asked.max_tokens):
+        segment = Segment(0, len(new), pos)
+        out = stage.forward(Tokens((segment,), new), [0])
+        pos += len(new)
+        new = [sampler.pick(np.frombuffer(out.rows, np.float32))]
+        ids += new
+    return ids
