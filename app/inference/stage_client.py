@@ -341,17 +341,9 @@ class StageClient:
         return frame
 
     def _head(self, kind: Kind, seq: int, n_segments: int, number: Number, n_payload: int) -> bytes:
+        run = self.run
         return HEADER.pack(
-            MAGIC,
-            VERSION,
-            kind,
-            self.run.pipeline,
-            self.run.epoch,
-            seq,
-            n_segments,
-            number,
-            0,
-            n_payload,
+            MAGIC, VERSION, kind, run.pipeline, run.epoch, seq, n_segments, number, 0, n_payload
         )
 
     def _next_seq(self) -> int:

@@ -35,7 +35,9 @@ class TestNode:
         return NodeClient(Home.at(self.root))
 
     def workers(self) -> list[psutil.Process]:
-        return psutil.Process(self.process.pid).children(recursive=True)
+        """Its workers; what else it starts (a tool that keeps the computer awake) is none."""
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        return [child for child in children if _is_worker(child)]
 
     def run(self, *words: str, within_s: float = 60) -> subprocess.CompletedProcess[str]:
         """One command line against this node."""
@@ -43,6 +45,13 @@ class TestNode:
             [sys.executable, "-m", "app", *words, "--home", str(self.root)],
             capture_output=True, text=True, timeout=within_s, check=False,
         )  # fmt: skip
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return "backends" in process.cmdline()
+    except psutil.Error:  # it is gone
+        return False
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from app.client import NodeClient
-from app.core.errors import AppError, BadInput, Reason, Refused, StageLost
+from app.core.errors import AppError, BadInput, Reason, Refused
 from app.core.ids import MachineId
 from app.core.lending import Working
 from app.core.policy import Battery, Rules, Senses
@@ -128,7 +128,7 @@ async def test_a_pause_lets_a_running_answer_end(
     assert pool[1].workers() == []
 
 
-async def test_an_answer_that_takes_too_long_is_ended_with_a_sentence(
+async def test_an_answer_that_takes_too_long_goes_on_without_the_lender(
     pool: list[TestNode], den: NodeClient, attic: NodeClient
 ) -> None:
     await loaded(den)
@@ -141,8 +141,7 @@ async def test_an_answer_that_takes_too_long_is_ended_with_a_sentence(
         return time.monotonic()
 
     ended, paused_at = await asyncio.gather(answer(den, begun), pause(), return_exceptions=True)
-    assert isinstance(ended, StageLost), ended
-    assert said(ended) == "attic takes its memory back. Paused by its owner."
+    assert ended == TOKENS
     assert isinstance(paused_at, float)
     assert time.monotonic() - paused_at < 2.5
     shown = (await attic.get("/lending"))["lending"]
@@ -165,8 +164,7 @@ async def test_stop_ends_everything_within_two_seconds(
         return time.monotonic() - began, shown["lending"]
 
     ended, stopped = await asyncio.gather(answer(den, begun), stop(), return_exceptions=True)
-    assert isinstance(ended, StageLost), ended
-    assert said(ended) == "attic takes its memory back. Stopped by its owner."
+    assert ended == TOKENS  # what attic held was placed anew
     assert isinstance(stopped, tuple), stopped
     assert stopped[0] < 2
     assert (stopped[1]["state"], stopped[1]["used_bytes"]) == ("paused", 0)
