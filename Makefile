@@ -17,9 +17,15 @@ endif
 .PHONY: help run demo test check faults soak sim families families-proof fuzz-api bench guide format
 .PHONY: translations screenshots lock setup clean
 
+# One line of the help: a target's name, and what stands behind its two hashes.
+told = printf '  make %-14s %s\n' "$1" "$$(sed -nE "s/^$1:.*\#\# //p" $(MAKEFILE_LIST))"
+
 help: ## what can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' \
-	  | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
+	@echo "To use Poolhouse, and to see that it is whole:"
+	@for name in run demo test; do $(call told,$$name); done
+	@echo "For those who change it:"
+	@for name in $$(grep -hoE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | cut -d: -f1); do \
+	  case $$name in run|demo|test) ;; *) $(call told,$$name);; esac; done
 
 run: setup ## set up, then open Poolhouse (without a screen: the demo)
 	@if $(BIN)/python -c 'import sys; from app.cli.screen import has_screen; sys.exit(not has_screen())'; \

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from app.cli import safe_text
+from app.cli import hints, safe_text
 from app.cli.asking import ask_node
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from app.client import NodeClient
 
 Json = dict[str, Any]
@@ -119,7 +121,12 @@ def key(
 
 
 def _show(told: Json, as_json: bool) -> None:
-    Face(as_json).result(told, lambda: "\n".join(_lines(told)))
+    def view() -> RenderableType:
+        from rich.console import Group
+
+        return Group(*map(hints.text, _lines(told)))
+
+    Face(as_json).result(told, view)
 
 
 def _lines(told: Json) -> list[str]:
@@ -130,9 +137,8 @@ def _lines(told: Json) -> list[str]:
         lines.append(
             f"Port {told['port']} is used by another program, so it is {told['listens_at']} this time."
         )
-    lines.append(
-        f"Keys: {', '.join(map(safe_text.name, told['keys']))}. `poolhouse api key` shows one."
-    )
+    keys = ", ".join(map(safe_text.name, told["keys"]))
+    lines.append(f"Keys: {keys}. `poolhouse api key` shows one.")
     if told["may_load"]:
         lines.append("They may change the model that is loaded.")
     if told["ollama_open"]:

@@ -24,11 +24,15 @@ MAX_SEED = (1 << 32) - 2  # the last value means "by chance" in llama.cpp
 
 
 def add_to(program: typer.Typer) -> None:
-    program.command(rich_help_panel="Every day")(ask)
+    example = 'For example: poolhouse ask "Why is the sky blue?"'
+    program.command(rich_help_panel="Every day", epilog=example)(ask)
 
 
 def ask(  # noqa: PLR0913  one for each option
-    prompt: Annotated[str, typer.Argument(help="What to ask; `-` reads it from standard input.")],
+    prompt: Annotated[
+        str,
+        typer.Argument(metavar="PROMPT", help="What to ask; `-` reads it from standard input."),
+    ],
     model: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(

@@ -31,7 +31,8 @@ MAX_CHOSEN_SEED = 1 << 31
 
 
 def add_to(program: typer.Typer) -> None:
-    program.command(rich_help_panel="Checks and figures")(bench)
+    example = "For example: poolhouse bench llama-3.2-3b"
+    program.command(rich_help_panel="Checks and figures", epilog=example)(bench)
 
 
 def bench(  # noqa: PLR0913  one for each option

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from app.cli import safe_text
+from app.cli import hints, safe_text
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption
 
@@ -46,8 +46,8 @@ def _view(checks: list[Check]) -> RenderableType:
     table.add_column(overflow="fold")
     for check in checks:
         word, style = WORDS[check.ok]
-        told = Text(safe_text.line(check.cause))
+        told = Text(safe_text.line(hints.own(check.cause)))
         if check.cure and check.ok is not True:
-            told.append(f" {safe_text.line(check.cure)}", style="bold")
+            told.append(f" {safe_text.line(hints.own(check.cure))}", style="bold")
         table.add_row(Text(word, style=style), safe_text.name(check.name), told)
     return table

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from app.cli import safe_text
+from app.cli import hints, safe_text
 from app.core.errors import AppError
 from app.core.reasons import said
 
@@ -60,10 +60,10 @@ class Face:
     def show(self, view: RenderableType) -> None:
         """A view on stdout; without a terminal, its lines end where their text ends."""
         if self.out.is_terminal:
-            self.out.print(view)
+            self.out.print(view, crop=False)
             return
         with self.out.capture() as drawn:
-            self.out.print(view)
+            self.out.print(view, crop=False)
         sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
         sys.stdout.flush()
 
@@ -90,7 +90,7 @@ class Face:
 
     def fail(self, error: AppError) -> None:
         """Say in one sentence what went wrong."""
-        sentence = safe_text.line(said(error))
+        sentence = safe_text.line(hints.own(said(error)))
         if self.as_json:
             kind = type(error).__name__
             reason = {"code": error.reason.code, "facts": error.reason.facts}

@@ -19,7 +19,14 @@ from app.core.errors import BadInput
 
 PANEL = "Household"
 HEAR_SECONDS, LOOK_SECONDS = 4.0, 0.2  # for an announcement; twice what discovery takes
-MachineArgument = Annotated[str, typer.Argument(help="Its name, or the beginning of its id.")]
+MachineArgument = Annotated[
+    str, typer.Argument(metavar="MACHINE", help="Its name, or the beginning of its id.")
+]
+EXAMPLES = {
+    "rename": "For example: poolhouse rename attic-pc loft",
+    "roles": "For example: poolhouse roles attic-pc --host --lender",
+    "remove": "For example: poolhouse remove attic-pc",
+}
 TRUST = (
     "Machines of a household can in principle work out what is typed "
     "from the numbers they process: pair only machines you trust."
@@ -36,7 +43,7 @@ class RoleName(StrEnum):
 
 def add_to(program: typer.Typer) -> None:
     for command in (pair, machines, rename, roles, remove, reset):
-        program.command(rich_help_panel=PANEL)(command)
+        program.command(rich_help_panel=PANEL, epilog=EXAMPLES.get(command.__name__))(command)
 
 
 def pair(
@@ -157,7 +164,7 @@ def machines(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 def rename(
     machine: MachineArgument,
-    name: Annotated[str, typer.Argument(help="What everybody shall call it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What everybody shall call it.")],
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:

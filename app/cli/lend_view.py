@@ -8,10 +8,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.cli import safe_text
+from app.cli import hints, safe_text
 from app.cli.amounts import duration, size
 from app.cli.shapes import Lending, LendState, PowerReading
 from app.cli.status_view import COLOUR_OF_STATE
+
+SECONDS_MATTER = 600  # of a pause: below this its end is told to the second
 
 
 def lend_view(shown: LendState) -> RenderableType:
@@ -23,7 +25,7 @@ def lend_view(shown: LendState) -> RenderableType:
         table.add_row(name, words)
     lending = shown.lending
     colour = COLOUR_OF_STATE.get(lending.state, "default")
-    return Group(Text(headline(shown), style=f"bold {colour}"), Text(), table)
+    return Group(hints.text(headline(shown), f"bold {colour}"), Text(), table)
 
 
 def headline(shown: LendState, now: dt.datetime | None = None) -> str:
@@ -51,7 +53,8 @@ def _until(why: str, lending: Lending, now: dt.datetime | None) -> str:
         return why or "Lends nothing."
     local = now or dt.datetime.now().astimezone()
     until = local + dt.timedelta(seconds=lending.resumes_in_s)
-    return f"{why.rstrip('.')} until {until:%H:%M}."
+    clock = "%H:%M:%S" if lending.resumes_in_s < SECONDS_MATTER else "%H:%M"
+    return f"{why.rstrip('.')} until {until:{clock}}."
 
 
 def _rows(shown: LendState) -> list[tuple[str, str]]:

@@ -6,9 +6,14 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from app.cli import hints
 from app.cli.face import Face
 from app.core.errors import AppError, BadInput
+
+if TYPE_CHECKING:
+    from typer import TyperException
 
 EARLY = ("--home", "--json")
 FAILED, WRONG_USAGE, STOPPED = 1, 2, 130  # 130: what shells report after Ctrl-C
@@ -16,6 +21,7 @@ FAILED, WRONG_USAGE, STOPPED = 1, 2, 130  # 130: what shells report after Ctrl-C
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the process's exit code comes back."""
+    hints.remember(None)
     given = list(sys.argv[1:] if arguments is None else arguments)
     face = Face(as_json="--json" in given)
     try:
@@ -54,9 +60,7 @@ def _run(given: list[str], face: Face) -> int:
         face.fail(AppError("stopped"))
         return STOPPED
     except typer.TyperException as error:  # what was typed; it names the option and the cure
-        face.fail(
-            BadInput("usage", sentence=str(getattr(error, "format_message", error.__str__)()))
-        )
+        face.fail(BadInput("usage", sentence=_what_to_type(error)))
         return WRONG_USAGE
     except OSError as error:
         if error.errno == errno.EPIPE:
@@ -66,6 +70,17 @@ def _run(given: list[str], face: Face) -> int:
     if code == STOPPED:  # typer turns Ctrl-C into this code
         face.fail(AppError("stopped"))
     return code if isinstance(code, int) else 0
+
+
+def _what_to_type(error: TyperException) -> str:
+    """What was wrong; where something is missing, also how the command is written."""
+    sentence = str(getattr(error, "format_message", error.__str__)())
+    context = getattr(error, "ctx", None)
+    if context is None or not sentence.startswith("Missing "):
+        return sentence
+    usage = " ".join(context.get_usage().split())
+    example = context.command.epilog
+    return f"{sentence} {usage}." + (f" {example}" if example else "")
 
 
 def _told(error: OSError) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from app.cli import safe_text
+from app.cli import hints, safe_text
 from app.cli.shapes import Snapshot, Stranger
 from app.core.errors import BadInput
 
@@ -25,14 +25,19 @@ def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
     table.add_column("Nearby", overflow="ellipsis", no_wrap=True, max_width=24)
     table.add_column("Address", overflow="ellipsis", no_wrap=True)
     table.add_column("", overflow="ellipsis", no_wrap=True)
+    fits, typed = not hints.home_option(), list[str]()  # a command that is cut off helps nobody
     for one in ranked[:MOST_SHOWN]:
         what = "not of this household"
         if one.pairing_address:
-            what = f"lets a machine in: poolhouse pair {shlex.quote(_typed(one))}"
+            typed.append(f"poolhouse pair {shlex.quote(_typed(one))}{hints.home_option()}")
+            what = f"lets a machine in: {typed[-1]}" if fits else "lets a machine in"
         address = one.addresses[0] if one.addresses else ""
         table.add_row(_shown(one), safe_text.line(address), Text(what, style="dim"))
     rest = len(ranked) - MOST_SHOWN
-    return [Text(), table, *([Text(f"and {rest} more", style="dim")] if rest > 0 else [])]
+    below = [f"and {rest} more"] if rest > 0 else []
+    below += [] if fits else [f"Join by: {command}" for command in typed]
+    lines = (Text(line, "dim", no_wrap=True, overflow="ignore") for line in below)
+    return [Text(), table, *lines]
 
 
 def only_open(snapshot: Snapshot) -> Stranger:

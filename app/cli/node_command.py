@@ -10,7 +10,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from app.cli import safe_text
+from app.cli import hints, safe_text
 from app.cli.options import HomeOption, JsonOption, read_size
 
 NameOption = Annotated[
@@ -97,10 +97,11 @@ def node(  # noqa: PLR0913  one for each option
 
 
 def _tell_ready(facts: dict[str, Any]) -> None:
-    sys.stdout.write(
-        f"{safe_text.line(facts['name'])} is ready. In another terminal: `poolhouse status` shows it, "
-        "`poolhouse pair --open` adds a machine. Ctrl-C stops it.\n"
+    how = (
+        "In another terminal: `poolhouse status` shows it, `poolhouse pair --open` adds a machine."
     )
+    name = safe_text.line(facts["name"])
+    sys.stdout.write(f"{name} is ready. {hints.own(how)} Ctrl-C stops it.\n")
     sys.stdout.flush()
 
 

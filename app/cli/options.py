@@ -8,6 +8,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from app.cli import hints
+
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
          "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # fmt: skip
 
@@ -58,7 +60,11 @@ def read_code(typed: str) -> str:
 HomeOption = Annotated[
     Optional[Path],  # noqa: UP045  typer reads it at run time
     typer.Option(
-        "--home", metavar="DIR", help="Where the node keeps everything.", show_default=False
+        "--home",
+        metavar="DIR",
+        help="Where the node keeps everything.",
+        show_default=False,
+        callback=hints.remember,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
@@ -75,7 +81,12 @@ ContextOption = Annotated[
 UsersOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
-        "--users", min=1, max=64, metavar="N", help="Conversations at once.", show_default=False
+        "--users",
+        min=1,
+        max=64,
+        metavar="N",
+        help="People at once: each has a conversation of their own.",
+        show_default=False,
     ),
 ]
 SplitOption = Annotated[

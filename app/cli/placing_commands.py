@@ -48,7 +48,9 @@ KvOption = Annotated[
 
 def add_to(program: typer.Typer) -> None:
     for command in (plan, load, unload):
-        program.command(rich_help_panel=PANEL)(command)
+        name = command.__name__
+        example = None if command is unload else f"For example: poolhouse {name} llama-3.2-3b"
+        program.command(rich_help_panel=PANEL, epilog=example)(command)
 
 
 def placing(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from app.cli import safe_text
+from app.cli import hints, safe_text
 from app.cli.asking import ask_node
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption
@@ -92,7 +92,7 @@ async def _pull(node: NodeClient, model: str, name: str | None, show: Show, face
         done = await _followed(node, begun["id"], show)
     except asyncio.CancelledError:
         await node.post(f"/downloads/{segment(begun['id'])}/pause")
-        face.note(f"Paused; what is here is kept. `poolhouse pull {model}` goes on.")
+        face.note(hints.own(f"Paused; what is here is kept. `poolhouse pull {model}` goes on."))
         raise
     listed = (await node.get("/models"))["models"]
     found = [one for one in listed if one["name"] == done["model"]]
@@ -179,7 +179,6 @@ def _list(face: Face) -> None:
 def _table(offers: Any) -> Any:
     from rich.console import Group
     from rich.table import Table
-    from rich.text import Text
 
     from app.cli.amounts import size
 
@@ -192,4 +191,4 @@ def _table(offers: Any) -> Any:
         best = next(one for one in offer.files if one.recommended)
         n_bytes = size(best.size_bytes) if best.size_bytes else "not known"
         table.add_row(offer.id, n_bytes, safe_text.name(offer.licence), ", ".join(offer.good_at))
-    return Group(table, Text("`poolhouse pull NAME` gets one.", style="dim"))
+    return Group(table, hints.text("`poolhouse pull NAME` gets one.", "dim"))

@@ -19,8 +19,9 @@ PANEL = "Models"
 
 def add_to(program: typer.Typer) -> None:
     program.command(rich_help_panel=PANEL)(models)
-    program.command("import", rich_help_panel=PANEL)(import_file)
-    program.command(rich_help_panel=PANEL)(rm)
+    importing = "For example: poolhouse import ~/models/some-model.Q4_K_M.gguf"
+    program.command("import", rich_help_panel=PANEL, epilog=importing)(import_file)
+    program.command(rich_help_panel=PANEL, epilog="For example: poolhouse rm some-model")(rm)
 
 
 def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -34,7 +35,7 @@ def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 
 def import_file(
-    file: Annotated[Path, typer.Argument(help="A GGUF file. It is used in place.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A GGUF file. It is used in place.")],
     name: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option("--name", help="Its name on the shelf.", show_default=False),

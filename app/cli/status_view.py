@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.cli import safe_text
+from app.cli import hints, safe_text
 from app.cli.amounts import memory_bar, seconds
 from app.cli.forecasts_view import forecasts_view
 from app.cli.links_view import in_short
@@ -52,9 +52,9 @@ def _head(snapshot: Snapshot) -> RenderableType:
     parts = [safe_text.name(node.name), f"Poolhouse {safe_text.line(node.version)}"]
     if node.peer_address:
         parts.append(safe_text.line(node.peer_address))
-    sentence = Text(pool_sentence(snapshot.loaded), style="bold")
+    sentence = hints.text(pool_sentence(snapshot.loaded), "bold")
     if node.reason:
-        sentence = Text(safe_text.line(node.reason), style="bold red")
+        sentence = hints.text(safe_text.line(node.reason), "bold red")
     answers = snapshot.answers
     if answers.running or answers.waiting:
         sentence.append(
@@ -97,7 +97,7 @@ def machines_view(snapshot: Snapshot) -> Table:
 def _reasons(snapshot: Snapshot) -> list[Text]:
     """Why a machine is as it is, where there is something to say."""
     return [
-        Text(f"{safe_text.name(machine.name)}: {safe_text.line(machine.reason)}", style="dim")
+        hints.text(f"{safe_text.name(machine.name)}: {safe_text.line(machine.reason)}", "dim")
         for machine in snapshot.machines.values()
         if machine.reason
     ]

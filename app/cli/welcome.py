@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from app import __version__
+from app.cli import hints
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption
 from app.cli.screen import has_screen, require_libraries
@@ -52,8 +53,14 @@ def welcome(
         _open_window(home, hidden)
     face = Face(as_json)
     steps = [{"command": command, "does": does} for command, does in FIRST_STEPS]
-    known = {"version": __version__, "note": SENTENCE, "commands": steps}
+    known = {"version": __version__, "note": _note(), "commands": steps}
     face.result(known, lambda: f"Poolhouse {__version__}" if version else _screen())
+
+
+def _note() -> str:
+    """With a home of its own, each step but the demo wants it."""
+    option = hints.home_option()
+    return f"{SENTENCE} (with{option} behind each but the demo)" if option else SENTENCE
 
 
 def _open_window(home: Path | None, hidden: bool) -> NoReturn:
@@ -78,4 +85,4 @@ def _screen() -> RenderableType:
         table.add_row(command, does)
     title = Text(f"Poolhouse {__version__}", style="bold")
     title.append(": your computers run one language model together.", style="not bold")
-    return Group(title, Text(), Text(SENTENCE), Text(), table)
+    return Group(title, Text(), Text(_note()), Text(), table)

@@ -180,11 +180,13 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "Pair with another machine of it.",
     "pairing_nobody_near": "No machine nearby lets another one in. Run `poolhouse pair --open` on a machine "
     "of the household, or give the address that it shows.",
+    "pairing_member": "{name} is in this household already; there is nothing to pair. "
+    "`poolhouse machines` lists who is.",
     "pairing_several_near": "Several machines nearby let another one in: {there}. Give the name or address of one.",
     "pairing_unreachable": "Nothing answers at {address}. Use the address shown beside the code, "
     "and check that both machines are on the same network.",
     "household_already": "This machine belongs to a household already. "
-    "Stop its node, run `poolhouse reset` there, then pair it again.",
+    "Stop its node, run `poolhouse reset` here, then pair it again.",
     "household_damaged": "What was kept about the household in {path} is damaged. "
     "Put a copy back, or reset the household and pair again.",
     "household_unsaved": "The household could not be saved in {path}: {why}. "
@@ -192,7 +194,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "removed_from_household": "This machine was removed from the household.",
     "machine_removed": "{name} was removed from the household. Load the model again without it.",
     "removed_needs_reset": "This machine was removed from the household. "
-    "Stop its node, run `poolhouse reset` there, then pair it again.",
+    "Stop its node, run `poolhouse reset` here, then pair it again.",
     "reset_while_running": "The node of {home} runs. Stop it first, then reset.",
     "not_admin": "This machine may not change the household. Do it on a machine that may.",
     "admin_stays": "{name} may change the household, and only a removal takes that right away. "

@@ -213,8 +213,9 @@ class Node:
         return await pairings.wait(self.network, report)
 
     async def join(self, address: str, code: str) -> Json:
-        near = self._household.strangers.values()
-        return await pairings.join(self.network, address, code, near)
+        known = self._household
+        near = known.strangers.values()
+        return await pairings.join(self.network, address, code, near, known.machines)
 
     def machine(self, ref: str) -> Machine:
         """The machine a person means. Raises BadInput."""

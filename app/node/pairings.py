@@ -70,9 +70,18 @@ async def _settled(window: PairingWindow) -> MachineId | Refused:
         return error
 
 
-async def join(network: Network, ref: str, code: str, near: Iterable[Seen]) -> Json:
-    """Join the household whose member shows `code`: at an address, or `near` under a name."""
-    *others, last = _places(ref, near)
+async def join(
+    network: Network,
+    ref: str,
+    code: str,
+    near: Iterable[Seen],
+    machines: Mapping[MachineId, Machine],
+) -> Json:
+    """Join the household whose member shows `code`: at an address, or `near` under a name.
+
+    `machines` are those of this household: nobody joins them again.
+    """
+    *others, last = _places(ref, near, machines, network.id)
     for place in others:  # several ways to one machine: the first that answers
         try:
             return _joined(await network.join(place, code))
@@ -86,21 +95,34 @@ def _joined(member: Member) -> Json:
     return {"machine": {"id": member.id, "name": member.name}}
 
 
-def _places(ref: str, near: Iterable[Seen]) -> list[Address]:
+def _places(
+    ref: str, near: Iterable[Seen], machines: Mapping[MachineId, Machine], me: MachineId
+) -> list[Address]:
     """Where to knock: at the machine nearby that is called `ref` or "", else at the address `ref`.
 
-    Raises BadInput.
+    Raises BadInput, and Refused for a machine of this household.
     """
     is_open = [seen for seen in near if seen.name and seen.pairing_port]
     found = [seen for seen in is_open if not ref or _is_called(seen, ref)]
     if not found and ref:
-        return [Address.parse(ref)]
+        try:
+            return [Address.parse(ref)]
+        except BadInput:
+            _refuse_member(ref, machines, me)
+            raise
     if not found:
         raise BadInput("pairing_nobody_near")
     if len(found) > 1:
         there = ", ".join(f"{seen.name} ({_door(seen)[0]})" for seen in found)
         raise BadInput("pairing_several_near", there=there)
     return _door(found[0])
+
+
+def _refuse_member(ref: str, machines: Mapping[MachineId, Machine], me: MachineId) -> None:
+    """Raises Refused where `ref` is a machine that was paired before, or this one itself."""
+    with suppress(BadInput):  # no machine of this household is called so
+        machine = named(ref, machines)
+        raise Refused("peer_is_this" if machine.id == me else "pairing_member", name=machine.name)
 
 
 def _is_called(seen: Seen, ref: str) -> bool:

@@ -82,8 +82,9 @@ def test_status_json_is_what_the_node_said(poolhouse: Any, answering: Any) -> No
     ],
 )
 def test_status_says_what_the_pool_can_do(
-    poolhouse: Any, answering: Any, loaded: Any, sentence: str
+    poolhouse: Any, answering: Any, home: Path, loaded: Any, sentence: str
 ) -> None:
+    sentence = sentence.replace("NAME", f"NAME --home {home}")
     answers = {"running": 0, "waiting": 0}
     answering({("GET", "/status"): {**SNAPSHOT, "loaded": loaded, "answers": answers}})
     assert poolhouse("status").out.splitlines()[0] == sentence
@@ -120,10 +121,10 @@ guide (built in)  llama   Q8_0      12    2,048  11.0 MiB
 """
 
 
-def test_an_empty_shelf_says_what_to_do(poolhouse: Any, answering: Any) -> None:
+def test_an_empty_shelf_says_what_to_do(poolhouse: Any, answering: Any, home: Path) -> None:
     answering({("GET", "/models"): {"models": []}})
     assert poolhouse("models").out == (
-        "The shelf is empty. Get a model with `poolhouse pull NAME`.\n"
+        f"The shelf is empty. Get a model with `poolhouse pull NAME --home {home}`.\n"
     )
 
 

@@ -107,12 +107,15 @@ def test_an_error_in_the_middle_of_an_answer_keeps_what_was_said(
 
 
 @pytest.mark.parametrize("then", ["end", "drop"])
-def test_a_node_that_goes_away_in_the_middle(poolhouse: Any, answering: Any, then: str) -> None:
+def test_a_node_that_goes_away_in_the_middle(
+    poolhouse: Any, answering: Any, home: Path, then: str
+) -> None:
     answering({("POST", "/ask"): Lines([{"delta": {"text": "Open", "token_ids": [1]}}], then)})
     said = poolhouse("ask", "How?")
     assert (said.code, said.out) == (1, "Open\n")
     assert said.err == (
-        "The node stopped before it had answered. Start it again with `poolhouse node`.\n"
+        "The node stopped before it had answered. "
+        f"Start it again with `poolhouse node --home {home}`.\n"
     )
 
 
@@ -137,7 +140,18 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (("load",), "Missing argument 'MODEL'."),
+        (
+            ("load",),
+            "Missing argument 'MODEL'. Usage: poolhouse load [OPTIONS] MODEL. For example: ",
+        ),
+        (
+            ("rename", "attic-pc"),
+            "Missing argument 'NAME'. Usage: poolhouse rename [OPTIONS] MACHINE NAME. For example: ",
+        ),
+        *[
+            ((command,), f"For example: poolhouse {command} ")
+            for command in ("rename", "roles", "remove", "plan", "import", "rm", "bench", "ask")
+        ],
         (
             ("load", "m", "--split", "5,x"),
             "'5,x' is no list of numbers above zero. Write it like 5,6,5.",

@@ -90,6 +90,14 @@ def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
             "Paused by its owner until 18:30.",
         ),
         (
+            {"state": "paused", "reason": "Paused by its owner.", "resumes_in_s": 599.2},
+            "Paused by its owner until 17:39:59.",
+        ),
+        (
+            {"state": "paused", "reason": "Paused by its owner.", "resumes_in_s": 600},
+            "Paused by its owner until 17:40.",
+        ),
+        (
             {
                 "state": "draining",
                 "reason": "Paused by its owner.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,12 +30,15 @@ def snapshot(*strangers: Json, reason: str | None = None) -> Json:
     }
 
 
-def test_status_shows_who_is_near_and_what_to_type(poolhouse: Any, answering: Any) -> None:
+def test_status_shows_who_is_near_and_what_to_type(
+    poolhouse: Any, answering: Any, home: Path
+) -> None:
     answering({("GET", "/status"): snapshot(OTHER, ATTIC)})
     lines = poolhouse("status").out.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("Nearby"))
-    assert lines[at + 1].startswith("attic[31m pc  192.168.1.21  lets a machine in: poolhouse pair")
+    assert lines[at + 1].startswith("attic[31m pc  192.168.1.21  lets a machine in")
     assert lines[at + 2].split() == ["bbbbbbbb", "192.168.1.30", "not", "of", "this", "household"]
+    assert f"Join by: poolhouse pair 'attic[31m pc' --home {home}" in lines
     assert not any(sign in "".join(lines) for sign in "\x1b\u202e")
 
 

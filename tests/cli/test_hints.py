@@ -1,0 +1,87 @@
+"""A command that is named to be typed here carries the home; one for another machine does not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import hints
+from app.cli.node_command import _tell_ready
+from app.core.reasons import SENTENCES
+
+
+@pytest.fixture
+def given() -> Iterator[None]:
+    hints.remember(Path("/homes/a b"))
+    yield
+    hints.remember(None)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [
+        ("Try `poolhouse status`.", "Try `poolhouse status --home X`."),
+        (
+            "`poolhouse pair --open` here, and `poolhouse pair ADDRESS` on the other machine.",
+            "`poolhouse pair --home X --open` here, and `poolhouse pair ADDRESS` on the other machine.",
+        ),
+        ("Use `poolhouse api on --port`.", "Use `poolhouse api on --home X --port`."),
+        ("Run `poolhouse reset` there, then pair.", "Run `poolhouse reset` there, then pair."),
+        ("Run `poolhouse node --home /y`.", "Run `poolhouse node --home /y`."),
+        ("Run `poolhouse demo`.", "Run `poolhouse demo`."),
+        ("`make setup` and --json", "`make setup` and --json"),
+    ],
+)
+def test_a_command_for_this_machine_gets_the_home(given: None, sentence: str, told: str) -> None:
+    option = hints.home_option()
+    assert hints.own(sentence) == told.replace(" --home X", option)
+    hints.remember(None)
+    assert hints.own(sentence) == sentence
+
+
+def test_a_home_is_told_whole_and_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hints.remember(Path("a b"))
+    quote = '"' if os.name == "nt" else "'"
+    assert hints.home_option() == f" --home {quote}{tmp_path.resolve() / 'a b'}{quote}"
+
+
+def test_which_sentences_send_to_another_machine(given: None) -> None:
+    named = {code for code, words in SENTENCES.items() if "`poolhouse " in words}
+    plain = {code for code in named if hints.own(SENTENCES[code]) == SENTENCES[code]}
+    assert plain == {
+        "admin_stays", "discovery_identity_copied", "node_not_running", "pairing_nobody_near",
+        "role_missing",
+    }  # fmt: skip
+
+
+def test_a_node_that_is_ready_says_its_home(
+    given: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _tell_ready({"name": "den-pc"})
+    option = hints.home_option()
+    assert capsys.readouterr().out == (
+        f"den-pc is ready. In another terminal: `poolhouse status{option}` shows it, "
+        f"`poolhouse pair{option} --open` adds a machine. Ctrl-C stops it.\n"
+    )
+
+
+def test_the_next_command_has_its_own_home(poolhouse: Any, home: Path) -> None:
+    poolhouse("status")
+    assert str(home) in hints.home_option()
+    poolhouse("--version", at_home=False)
+    assert hints.home_option() == ""
+
+
+def test_without_a_screen_the_steps_name_the_home(
+    poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    assert f"--home {home} behind each but the demo" in poolhouse("--json").json["note"]
