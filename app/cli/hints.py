@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _HOME: ContextVar[Path | None] = ContextVar("home", default=None)
 # What is to be typed on another machine has that machine's home, and the demo has homes of its own.
 _COMMAND = re.compile(
-    r"`(poolhouse (?!demo)(?:(?!--home)[^`])+?)( --[^`]*)?`"
+    r"`(poolhouse (?!demo|[^`]*--home)[^`]+?)( --[^`]*)?`"
     r"(?![^`.]*\b(?:there|on (?:a|another|the other) machine)\b)"
 )
 

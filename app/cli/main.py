@@ -78,7 +78,7 @@ def _what_to_type(error: TyperException) -> str:
     context = getattr(error, "ctx", None)
     if context is None or not sentence.startswith("Missing "):
         return sentence
-    usage = " ".join(context.get_usage().split())
+    usage = " ".join(context.get_usage().translate({ord(sign): "" for sign in "{}"}).split())
     example = context.command.epilog
     return f"{sentence} {usage}." + (f" {example}" if example else "")
 

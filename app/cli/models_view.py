@@ -16,7 +16,7 @@ from app.cli.shapes import Model
 def models_view(models: Sequence[Model]) -> RenderableType:
     """A row for each model; why one cannot be split stands below the table."""
     if not models:
-        return hints.text("The shelf is empty. Get a model with `poolhouse pull NAME`.")
+        return Group(hints.text("The shelf is empty. Get a model with `poolhouse pull NAME`."))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("Model", overflow="ellipsis", no_wrap=True, max_width=28)
     table.add_column("Family", no_wrap=True)
