@@ -12,6 +12,7 @@ import psutil
 from app.core.policy import MAX_PROGRAM_CHARACTERS, executable
 
 MOST = 60
+IN_MEMORY = "memfd:"  # what Linux calls a program that was never a file
 SYSTEM = ("/usr/lib/systemd", "/usr/libexec", "/usr/sbin", "/sbin", "/System/", "C:\\Windows\\")
 
 
@@ -35,7 +36,7 @@ def names(processes: Iterable[Process], ours: frozenset[int]) -> list[str]:
     for one in processes:
         name = executable(one.path)
         fits = 0 < len(name) <= MAX_PROGRAM_CHARACTERS and name.isprintable()
-        there = "(deleted)" not in one.path  # a name that no program has any more
+        there = "(deleted)" not in one.path and not name.startswith(IN_MEMORY)  # else nobody's name
         if fits and there and one.pid not in ours and not one.path.startswith(SYSTEM):
             held[name] = held.get(name, 0) + one.bytes
     return sorted(held, key=lambda name: (-held[name], name))[:MOST]

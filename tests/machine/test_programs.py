@@ -16,6 +16,7 @@ def test_names() -> None:
         Process(7, "C:\\Games\\Chess.EXE", 1),
         Process(8, "", 99),
         Process(10, "/memfd:sealed (deleted)", 99),
+        Process(11, "/memfd:sealed-3f2a", 99),
         Process(9, "/tmp/bad\nname", 99),
     ]
     assert names(processes, frozenset({5})) == ["steam", "blender", "chess"]

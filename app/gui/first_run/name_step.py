@@ -21,8 +21,9 @@ class NameStep(Step):
             services,
             self.tr("Welcome to Poolhouse"),
             self.tr(
-                "The computers of your home run one language model together. Nothing you write "
-                "leaves them."
+                "The computers of your home run one language model together. What you write and "
+                "the answer stay on this computer; between computers travel only the numbers "
+                "inside the model."
             ),
         )
         self.field = QLineEdit()

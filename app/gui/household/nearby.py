@@ -7,14 +7,16 @@ from functools import partial
 
 from PySide6.QtWidgets import QWidget
 
+from app.gui import theme as sizes
 from app.gui.household.facts import Stranger
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import clear
+from app.gui.parts.layouts import clear, held, row
 from app.gui.parts.text import label
 
 MOST_SHOWN = 4
 MOST_LETTERS = 24
+ID_SHOWN = 8  # as the command line shows it
 
 
 class Nearby(QWidget):
@@ -37,15 +39,23 @@ class Nearby(QWidget):
         self.setVisible(bool(found))
         self._row.addWidget(label(self.tr("Nearby, not of this household"), "caption"))
         for one in self._shown[:MOST_SHOWN]:
-            made = button(self._words(one), partial(self._chosen, one), "link")
-            self._row.addWidget(made)
+            self._row.addWidget(self._made(one))
         if len(found) > MOST_SHOWN:
             self._row.addWidget(
                 label(self.tr("and %n more", "", len(found) - MOST_SHOWN), "caption")
             )
 
+    def _made(self, one: Stranger) -> QWidget:
+        """What to press; one without a name shows beside its address which machine it is."""
+        made = button(self._words(one), partial(self._chosen, one), "link")
+        if one.name and one.pairing_address:
+            return made
+        short = one.id[:ID_SHOWN]
+        made.setAccessibleDescription(short)
+        return held(row(made, label(short, "caption"), gap=sizes.XS)) if one.address else made
+
     def _words(self, one: Stranger) -> str:
         if one.name and one.pairing_address:
             name = one.name[:MOST_LETTERS].replace("&", "&&")
             return self.tr("{name} lets a machine in").format(name=name)
-        return self.tr("A machine at {address}").format(address=one.address or one.id[:8])
+        return self.tr("A machine at {address}").format(address=one.address or one.id[:ID_SHOWN])

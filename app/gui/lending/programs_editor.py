@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
 
 from app.core.errors import AppError
@@ -121,6 +122,10 @@ class _Entry(QComboBox):
     def showPopup(self) -> None:  # noqa: N802  Qt's name
         self._opened()
         super().showPopup()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
+        """Scrolling the page must not pick a program under the pointer."""
+        event.ignore()
 
     def offer(self, names: list[str]) -> None:
         """In the list; what is typed stays."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
     QHBoxLayout,
     QLayout,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
 from app.gui import theme as sizes
+from app.gui.parts.scroll_area import ScrollArea
 from app.gui.theme import set_role
 
 Item = QWidget | QLayout | None  # None: what takes up the room
@@ -62,16 +61,9 @@ def line() -> QFrame:
     return frame
 
 
-def scrolled(content: QWidget) -> QScrollArea:
+def scrolled(content: QWidget) -> ScrollArea:
     """`content` in a view that scrolls up and down."""
-    area = QScrollArea()
-    area.setWidgetResizable(True)
-    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    set_role(area, "page")
-    set_role(content, "body")
-    area.setWidget(content)
-    return area
+    return ScrollArea(content)
 
 
 def held(layout: QLayout) -> QWidget:

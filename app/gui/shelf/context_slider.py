@@ -9,6 +9,7 @@ from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import label
+from app.gui.parts.wheel import wheel_scrolls_page
 
 LEAST, USUAL = 512, 4096
 FACTORS = (2, 3)  # between two powers of two stands one and a half times the lower
@@ -35,6 +36,7 @@ class ContextSlider(QWidget):
         self._value = label("", "muted")
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName(self.tr("Context, in tokens"))
+        wheel_scrolls_page(self.slider)
         self.slider.valueChanged.connect(self._moved)
         self.setLayout(column(row(self._title, None, self._value), self.slider, gap=sizes.XS))
 

@@ -12,6 +12,7 @@ from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label, tooltip
+from app.gui.parts.wheel import wheel_scrolls_page
 from app.gui.shelf.item import Item
 
 Json = dict[str, Any]
@@ -27,6 +28,7 @@ class FileChoice(QWidget):
         super().__init__()
         self.combo = QComboBox()
         self.combo.setAccessibleName(self.tr("Quantisation"))
+        wheel_scrolls_page(self.combo)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.combo.setSizeAdjustPolicy(policy)
         self.combo.setMinimumContentsLength(LEAST_CHARACTERS)

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QSpinBox, QWidget
 from app.gui import theme as sizes
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import label
+from app.gui.parts.wheel import wheel_scrolls_page
 from app.gui.pool import Pool
 from app.gui.shelf.context_slider import ContextSlider
 from app.gui.shelf.item import Item
@@ -29,6 +30,7 @@ class SetupForm(QWidget):
         self.context = ContextSlider()
         self.people = QSpinBox()
         self.people.setRange(1, MOST_PEOPLE)
+        wheel_scrolls_page(self.people)
         self.people.setAccessibleName(self.tr("People at once"))
         self.machines = MachineTicks(pool)
         self.people.setAlignment(Qt.AlignmentFlag.AlignHCenter)

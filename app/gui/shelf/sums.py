@@ -63,7 +63,7 @@ def whole_sum(plan: Json) -> str:
     words = translate(
         "Models",
         "Weights {weights} + KV cache {kv} for {tokens} tokens + work memory {work} = {needs} "
-        "of {lends} lent now.",
+        "of {lends} free for models now.",
     )
     return words.format(
         weights=formats.size(sum(part.weights for part in parts)),
@@ -79,7 +79,8 @@ def short_sum(parts: Parts) -> str:
     """The same for a model that does not fit."""
     words = translate(
         "Models",
-        "Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} are lent now.",
+        "Weights {weights} + KV cache {kv} + work memory {work} = {needs}; "
+        "{lends} are free for models now.",
     )
     return words.format(
         weights=formats.size(parts.weight_bytes),

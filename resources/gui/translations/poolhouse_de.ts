@@ -3582,12 +3582,12 @@
         <translation>Wartet, bis es an der Reihe ist</translation>
     </message>
     <message>
-        <source>Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} are lent now.</source>
-        <translation>Gewichte {weights} + KV-Cache {kv} + Speicher zum Rechnen {work} = {needs}; zurzeit sind {lends} verliehen.</translation>
+        <source>Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} are free for models now.</source>
+        <translation>Gewichte {weights} + KV-Cache {kv} + Speicher zum Rechnen {work} = {needs}; zurzeit sind {lends} für Modelle frei.</translation>
     </message>
     <message>
-        <source>Weights {weights} + KV cache {kv} for {tokens} tokens + work memory {work} = {needs} of {lends} lent now.</source>
-        <translation>Gewichte {weights} + KV-Cache {kv} für {tokens} Token + Speicher zum Rechnen {work} = {needs} von {lends}, die zurzeit verliehen sind.</translation>
+        <source>Weights {weights} + KV cache {kv} for {tokens} tokens + work memory {work} = {needs} of {lends} free for models now.</source>
+        <translation>Gewichte {weights} + KV-Cache {kv} für {tokens} Token + Speicher zum Rechnen {work} = {needs} von {lends}, die zurzeit für Modelle frei sind.</translation>
     </message>
     <message>
         <source>Working</source>
@@ -3711,8 +3711,8 @@
         <translation>Einen Moment…</translation>
     </message>
     <message>
-        <source>The computers of your home run one language model together. Nothing you write leaves them.</source>
-        <translation>Die Computer in Ihrem Zuhause führen gemeinsam ein Sprachmodell aus. Nichts, was Sie schreiben, verlässt sie.</translation>
+        <source>The computers of your home run one language model together. What you write and the answer stay on this computer; between computers travel only the numbers inside the model.</source>
+        <translation>Die Computer in Ihrem Zuhause führen gemeinsam ein Sprachmodell aus. Was Sie schreiben und die Antwort darauf bleiben auf diesem Computer; zwischen den Computern reisen nur die Zahlen im Inneren des Modells.</translation>
     </message>
     <message>
         <source>Welcome to Poolhouse</source>

@@ -16,8 +16,12 @@ from app.gui.first_run.name_step import NameStep
 from app.gui.first_run.pair_step import PairStep
 from app.gui.first_run.role_step import RoleStep
 from app.gui.first_run.welcome import DONE, Welcome
+from app.gui.parts.scroll_area import ScrollArea
 from tests.gui.desk import Desk, follow
 from tests.node.pool import node
+
+MOST_PAST_IT = 20
+LOW = 260
 
 
 @pytest.fixture
@@ -77,6 +81,24 @@ def test_it_names_the_machine_and_ends_with_the_guide(
     ident = at_lone.services.pool.node["id"]
     at_lone.services.client.post(f"/machines/{ident}/name", {"name": "den"}, lambda _: None)
     qtbot.waitUntil(lambda: at_lone.services.pool.node["name"] == "den", timeout=5000)
+
+
+def test_a_step_keeps_no_height_below_its_last_card(
+    qtbot: QtBot, at_lone: Desk, window: QMainWindow
+) -> None:
+    window.resize(1200, LOW)
+    welcome = begun(at_lone, window)
+    view = welcome.findChild(ScrollArea)
+    assert view is not None
+    body = view.widget()
+    assert body is not None
+    while True:
+        qtbot.wait(50)
+        end = welcome.step.content.geometry().bottom()
+        assert body.height() <= max(view.viewport().height(), end + MOST_PAST_IT)
+        if welcome.is_last:
+            break
+        welcome.skip()
 
 
 def test_a_name_that_cannot_be_is_said_and_stays(

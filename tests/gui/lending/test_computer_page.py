@@ -13,12 +13,15 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.lending.computer_page import ComputerPage
 from app.gui.lending.week import ALL
+from app.gui.parts.scroll_area import ScrollArea
 from app.gui.theme import Scheme
 from tests.gui.desk import Desk
+from tests.gui.wheel import turn
 
 Json = dict[str, Any]
 GIB = 1 << 30
 WITHIN_MS = 5000
+MOST_PAST_IT = 48
 
 
 @pytest.fixture
@@ -132,6 +135,33 @@ def test_programs(qtbot: QtBot, page: ComputerPage) -> None:
     saved(qtbot, page, "programs", ["<b>&x"])
     page.lending.undo()
     saved(qtbot, page, "programs", ["Steam.exe", "<b>&x"])
+
+
+def test_the_wheel_over_the_programs_scrolls_the_page(qtbot: QtBot, page: ComputerPage) -> None:
+    entry, view = page.rules.programs.entry, page.findChild(ScrollArea)
+    assert view is not None
+    entry.offer(["chess", "steam"])
+    view.ensureWidgetVisible(entry)
+    before, typed = view.verticalScrollBar().value(), entry.currentText()
+    turn(entry)
+    assert entry.currentText() == typed
+    assert view.verticalScrollBar().value() > before
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_the_page_ends_with_its_last_card(qtbot: QtBot, page: ComputerPage, limited: bool) -> None:
+    if limited:
+        page.hours.switch.click()
+        qtbot.waitUntil(page.hours.grid.isVisible, timeout=WITHIN_MS)
+    view, last = page.findChild(ScrollArea), page.autostart.parentWidget()
+    assert view is not None
+    assert last is not None
+    body = view.widget()
+    assert body is not None
+    qtbot.wait(50)
+    past = body.height() - last.mapTo(body, last.rect().bottomLeft()).y()
+    assert 0 < past <= MOST_PAST_IT
+    assert view.verticalScrollBar().maximum() == body.height() - view.viewport().height() > 0
 
 
 def test_hours_by_mouse(qtbot: QtBot, page: ComputerPage) -> None:

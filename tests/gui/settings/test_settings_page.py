@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractScrollArea, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.gui.parts.scroll_area import ScrollArea
 from app.gui.settings.about import About
 from app.gui.settings.advanced import Advanced, last_lines
 from app.gui.settings.chat import Chat
@@ -31,6 +32,8 @@ from app.gui.settings.settings_page import SettingsPage
 from app.gui.theme import Scheme
 from tests.gui.desk import Desk
 
+MOST_PAST_IT = 48
+
 
 @pytest.fixture
 def page(qtbot: QtBot, at_lone: Desk) -> SettingsPage:
@@ -44,6 +47,22 @@ def page(qtbot: QtBot, at_lone: Desk) -> SettingsPage:
 
 def visible(page: SettingsPage) -> list[str]:
     return [one.title.text() for one in page.findChildren(Setting) if one.isVisible()]
+
+
+def test_a_page_ends_with_its_last_card(qtbot: QtBot, page: SettingsPage) -> None:
+    view = page.findChild(ScrollArea)
+    assert view is not None
+    body, group = view.widget(), page.group
+    assert body is not None
+    cards = [one for one in group.findChildren(QFrame) if one.property("role") == "card"]
+    end = max(one.mapTo(body, one.rect().bottomLeft()).y() for one in cards)
+    page.resize(page.width(), page.height() - view.height() + end + MOST_PAST_IT)
+    qtbot.wait(50)
+    assert isinstance(group, General)
+    assert view.verticalScrollBar().maximum() == 0
+    page.resize(page.width(), page.height() // 2)
+    qtbot.wait(50)
+    assert 0 < body.height() - end <= MOST_PAST_IT
 
 
 def test_a_search_finds_settings_of_all_pages(page: SettingsPage) -> None:

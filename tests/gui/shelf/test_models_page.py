@@ -41,7 +41,7 @@ def tiny_model(tmp_path: Path) -> Path:
 def test_the_guide_is_shown_with_its_verdict_and_sum(page: ModelsPage) -> None:
     assert page.list.chosen_key == "shelf:guide"
     assert page.details.verdict.title.text() == "Fits"
-    assert "lent now." in page.details.verdict.sum.text()
+    assert "free for models now." in page.details.verdict.sum.text()
     assert page.details.about.better.isVisibleTo(page)
     assert any(line.startswith("guide") and "Fits" in line for line in lines(page))
     assert set(page.details.bar.buttons) == {Do.LOAD}

@@ -54,7 +54,7 @@ def test_the_sum_of_a_plan() -> None:
     assert (b.needs, b.left) == (3 * GIB, GIB)
     assert whole_sum(plan) == (
         "Weights 4.0 GiB + KV cache 1.0 GiB for 8,192 tokens + work memory 1.0 GiB = 6.0 GiB "
-        "of 12.0 GiB lent now."
+        "of 12.0 GiB free for models now."
     )
     assert of_machine(b) == "weights 2.0 GiB + KV 1.0 GiB + work 0 KiB, 1.0 GiB left"
 

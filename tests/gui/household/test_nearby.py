@@ -1,0 +1,31 @@
+"""The line of strangers nearby: two without a name can be told apart."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QLabel, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.gui.household.facts import Stranger
+from app.gui.household.nearby import Nearby
+
+
+def test_strangers_without_a_name_show_their_short_id(qtbot: QtBot) -> None:
+    chosen: list[Stranger] = []
+    nearby = Nearby(chosen.append)
+    qtbot.addWidget(nearby)
+    found = (
+        Stranger("1234567890abcdef", None, "10.0.0.8", None),
+        Stranger("fedcba0987654321", None, "10.0.0.8", None),
+        Stranger("00000000aaaaaaaa", "attic", "10.0.0.9", "10.0.0.9:4000"),
+        Stranger("99999999aaaaaaaa", None, "", None),
+    )
+    nearby.show_strangers(found)
+    words = [one.text() for one in nearby.findChildren(QPushButton)]
+    said = {one.text() for one in nearby.findChildren(QLabel)}
+    assert words == [
+        "A machine at 10.0.0.8", "A machine at 10.0.0.8", "attic lets a machine in",
+        "A machine at 99999999",
+    ]  # fmt: skip
+    assert said == {"Nearby, not of this household", "12345678", "fedcba09"}
+    nearby.findChildren(QPushButton)[1].click()
+    assert chosen == [found[1]]
