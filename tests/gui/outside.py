@@ -23,6 +23,7 @@ SCREEN = "1280x860x24"
 TRAY = ("--edge", "bottom", "--align", "right", "--widthtype", "pixel", "--width", "64",
         "--height", "32")  # fmt: skip
 TRAY_PLACE = (1268, 844)  # of the first icon on that screen, about
+TRAY_TRIES = 3
 
 
 class Outside:
@@ -68,8 +69,17 @@ class Outside:
         subprocess.run(["xdotool", "type", text], check=True, env=self._environment)
 
     def tray(self, *names: str) -> None:
-        """Open the menu of the icon in the tray, and choose this there."""
-        self._click(TRAY_PLACE, 3)
+        """Open the menu of the icon in the tray, and choose this there.
+
+        A notice that is still up takes the click for itself, and a menu that is open closes by it: then once more.
+        """
+        for _ in range(TRAY_TRIES):
+            self._click(TRAY_PLACE, 3)
+            first = (
+                {"do": "where", "name": names[0], "role": "menu item", "within": 4} if names else {}
+            )
+            if not names or "error" not in self._sent(first):
+                break
         for name in names:
             self._click(self._ask(do="where", name=name, role="menu item"), 1)
 
