@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 # what is ours and is there: the folders grow with the project
 CODE := $(wildcard app backends bench guide scripts tests)
 SETUP := $(PYTHON) -m scripts.setup
+WORKERS ?= 2
 
 # An empty HOME would make tools write below /: it counts as none.
 ifeq ($(strip $(HOME)),)
@@ -37,8 +38,10 @@ demo: setup ## several nodes on this computer share one model and answer one que
 	@$(BIN)/poolhouse demo
 
 test: check ## everything: format, lint, types, import contracts, tests
-	@echo "== tests"
-	@$(BIN)/python -m pytest
+	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not alone"
+	@echo "== tests that measure time, one at a time"
+	@$(BIN)/python -m pytest -m alone
 
 check: dev ## everything but the tests
 	@echo "== format"

@@ -19,6 +19,7 @@ import pytest
 
 from tests.fault_link import Faults, Lane, cable, relay
 
+pytestmark = pytest.mark.alone
 PROJECT = Path(__file__).resolve().parent.parent
 
 

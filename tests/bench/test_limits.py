@@ -16,6 +16,7 @@ from bench.quota import NoQuota, quotas
 from bench.wire import HERE, NoLink, busy_rate, limited_link, sampled
 
 pytestmark = [
+    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root"),
 ]

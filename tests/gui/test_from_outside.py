@@ -17,6 +17,7 @@ from tests.lan.namespaces import Lan, lan
 from tests.node.computers import Computer, started
 
 pytestmark = [
+    pytest.mark.alone,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Xvfb and AT-SPI"),
     pytest.mark.root,
     pytest.mark.timeout(240),

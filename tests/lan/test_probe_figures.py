@@ -29,6 +29,7 @@ from app.lan.sockets import Address, listening_socket
 from tests.fault_link import Faults, relay
 from tests.lan.nodes import Node, Nodes, an_identity, measured, pair
 
+pytestmark = pytest.mark.alone
 MEGABIT = 1e6 / 8
 
 
