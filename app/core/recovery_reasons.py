@@ -9,6 +9,7 @@ RECOVERY_SENTENCES: dict[str, str] = {
     "recovery_reloading": "{machine} lost its layers. Loading them again, about {seconds} s.",
     "recovery_replaying": "{machine} stopped responding. Starting again from the text so far, "
     "about {seconds} s.",
+    "recovery_moved": "{machine} is gone. The answer goes on with {to}.",
     "recovery_continued": "Continued after {seconds} s.",
     "recovery_too_often": "{machine} was lost, and this answer was rebuilt {times} times already. "
     "The text so far is kept. Ask again when the machines stay.",

@@ -125,13 +125,18 @@ class Idle:
     kept: Kept | None = None  # None: it can be cut back to any position
 
 
-class Waiting(Protocol):
-    """A request that has no slot yet."""
+class Asked(Protocol):
+    """What a request continues."""
 
     @property
     def conversation(self) -> str | None: ...
     @property
     def ids(self) -> Sequence[int]: ...
+
+
+class Waiting(Asked, Protocol):
+    """A request that has no slot yet."""
+
     @property
     def cells(self) -> int:
         """Positions it may come to hold: its prompt and its longest answer."""
@@ -186,7 +191,12 @@ def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     return low
 
 
-def _best_slot(request: Waiting, idle: Sequence[Idle]) -> tuple[Idle, int]:
+def reusable(request: Asked, idle: Sequence[Idle]) -> int:
+    """How many positions of a request the slots hold already."""
+    return _best_slot(request, idle)[1] if idle else 0
+
+
+def _best_slot(request: Asked, idle: Sequence[Idle]) -> tuple[Idle, int]:
     """The idle slot to take and the positions to keep: longest shared prefix, else an empty, else the oldest."""
     best, keep = min(idle, key=lambda slot: (len(slot.ids) > 0, slot.used_at)), 0
     if request.conversation is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.recovery import Recovered
+from app.core.routing import Pace, learned
 
 FORGET_SLOW = (
     0.995  # a slow step counts this much less with each later one: about the 99th percentile
@@ -45,6 +46,7 @@ class RequestFigures:
     decode_tok_s: float  # after the first token; 0 for answers of one token
     stages: tuple[StageFigures, ...]  # since it was last recovered, if it was
     recoveries: tuple[Recovered, ...] = ()
+    place: int = 0  # of several pipelines of the model, which one ended it
 
 
 @dataclass(slots=True)
@@ -59,11 +61,13 @@ class StageMeter:
     bytes_in: int = 0
     slow_decode_s: float = 0.0
     slow_row_s: float = 0.0  # a row of a prefill chunk
+    pace: Pace | None = None  # not measured yet
 
     def add(self, busy_s: float, wait_s: float, n_rows: int, prefill: bool) -> None:
         self.steps += 1
         self.busy_s += busy_s
         self.wait_s += wait_s
+        self.pace = learned(self.pace, busy_s, n_rows, prefill)
         if prefill:
             self.slow_row_s = max(busy_s / n_rows, self.slow_row_s * FORGET_SLOW)
         else:

@@ -6,16 +6,19 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 from app.core.errors import StageLost
 from app.core.recovery import Loss, Notice, doubted, eased
+from app.core.routing import Standing, pace_of
 from app.core.schedule import Limits
 from app.inference.measure import StageFigures
 from app.inference.recovering import Rebuilder, recovered
-from app.inference.sequences import Finish, Request, Token
+from app.inference.sequences import Finish, Request, Token, heard
+from app.inference.sequences import Sequence as Asking
 from app.inference.stage_client import StageClient
 from app.inference.step import Step
 from app.inference.turns import Turns
@@ -57,10 +60,14 @@ class Pipeline:
     """
 
     def __init__(
-        self, stages: Sequence[StageClient], shape: Shape, rebuilder: Rebuilder | None = None
+        self,
+        stages: Sequence[StageClient],
+        shape: Shape,
+        rebuilder: Rebuilder | None = None,
     ) -> None:
         self._stages, self._shape, self._rebuilder = tuple(stages), shape, rebuilder
         self._work = Work(shape, self._limits(), self.figures)
+        self._heir: Callable[[Asking, Loss], bool] = lambda *_: False
         self._group = asyncio.TaskGroup()
         self._rounds: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
@@ -95,28 +102,43 @@ class Pipeline:
         Between them come Notices, when a stage was lost and what is done about it. Raises BadInput,
         Busy, or StageLost with what was yielded so far being right.
         """
+        async with aclosing(heard(self.submit(request))) as stream:
+            async for item in stream:
+                yield item
+
+    def submit(self, request: Request) -> Asking:
+        """As `generate`, for a reader of its own (sequences.heard). Raises at once."""
         if self.lost is not None:
             raise self.lost
-        sequence = self._work.submit(request)
+        asking = self._work.submit(request)
         if self.news is not None:
-            sequence.put(self.news)
-        try:
-            while True:
-                was_full = sequence.full
-                item = await sequence.take()
-                if was_full:
-                    self._work.wake()
-                yield item
-                if isinstance(item, Finish):
-                    return
-        finally:
-            self._work.leave(sequence)
+            asking.put(self.news)
+        return asking
+
+    def join(self, place: int, heir: Callable[[Asking, Loss], bool]) -> None:
+        """It is one of several of the same model. `heir` takes over what a lost one began, if it can."""
+        self._work.place, self._heir = place, heir
+
+    def adopt(self, asking: Asking) -> None:
+        """Go on with what another pipeline of the same model began."""
+        self._work.adopt(asking)
+        if self.news is not None:
+            asking.put(self.news)
 
     async def wait_lost(self) -> StageLost:
         """Wait until the pipeline has ended, and return why."""
         await self._over.wait()
         assert self.lost is not None
         return self.lost
+
+    def standing(self, request: Request) -> Standing:
+        """How it stands with a new request here."""
+        work, (ahead, held) = self._work, self._work.standing(request)
+        serves = self.lost is None and self.news is None
+        return Standing(
+            pace_of([stage.pace for stage in self._stages]), serves, work.n_running,
+            work.n_waiting, self._shape.slots, ahead, held, work.usual_s,
+        )  # fmt: skip
 
     @property
     def n_running(self) -> int:
@@ -144,11 +166,15 @@ class Pipeline:
         """One round for each set of stages, until one is lost that cannot be replaced."""
         while self.lost is None:
             loss = await self._round()
+            self._work.hand_over(loss, partial(self._inherited, loss))
             why = StageLost(loss.why.code, **loss.why.facts)
             if self._over.is_set() or self._rebuilder is None or not self._wanted(self._rebuilder):
                 self._end(why)
                 return
             await self._recover(loss, self._rebuilder)
+
+    def _inherited(self, loss: Loss, asking: Asking) -> bool:
+        return not self._over.is_set() and self._heir(asking, loss)
 
     def _wanted(self, rebuilder: Rebuilder) -> bool:
         """Somebody waits for tokens, or will in a moment."""
@@ -194,6 +220,7 @@ class Pipeline:
         try:
             self._stages = tuple(await recovered(loss, rebuilder, self._say))
         except StageLost as error:
+            self._work.hand_over(loss, partial(self._inherited, loss))
             self._end(error)
             return
         self._work.go_on(self._limits())

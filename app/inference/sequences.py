@@ -7,12 +7,13 @@ import math
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from app.core.errors import AppError, BadInput
-from app.core.recovery import Interruption, Notice
+from app.core.recovery import Interruption, Notice, continued
 from app.inference.measure import RequestFigures, StageFigures
 from backends.contract import Sampling
 from backends.kept import Kept
@@ -79,12 +80,22 @@ class Finish:
     figures: RequestFigures
 
 
+class Home(Protocol):
+    """Where a sequence is computed."""
+
+    place: int
+
+    def wake(self) -> None: ...
+    def leave(self, sequence: Sequence) -> None: ...
+
+
 @dataclass(slots=True)
 class Sequence:
     """A request that waits, runs or has ended. Changed by the pipeline's tasks only."""
 
     request: Request
     cells: int  # positions promised to it
+    home: Home  # another one's, when that takes it over
     asked_at: float = field(default_factory=time.monotonic)
     tokens: array[int] = field(
         init=False
@@ -156,6 +167,27 @@ class Sequence:
         self.due_from = len(self.tokens)
         self.begun, self.kept = False, Kept()
 
+    def sampled(
+        self, token: int, now: float, figures: Callable[[], tuple[StageFigures, ...]]
+    ) -> None:
+        """Its next token is there."""
+        if self.leaving:
+            return
+        request = self.request
+        self.last_at = now
+        if self.interruption.loss is not None and (done := self.interruption.went_on(now)):
+            self.put(continued(done))
+        self.first_at = self.first_at or now
+        if token in request.end_tokens:
+            self.end(Finish("stop", self.figures(figures())))
+            return
+        self.tokens.append(token)
+        self.put(Token(token, self.likely))
+        if request.ends_with is not None and request.ends_with(token):
+            self.end(Finish("stop", self.figures(figures())))
+        elif self.answer_tokens >= request.max_tokens or self.known >= self.cells:
+            self.end(Finish("length", self.figures(figures())))
+
     # between pipeline and reader
 
     def put(self, item: Token | Notice | Finish | AppError) -> None:
@@ -207,4 +239,20 @@ class Sequence:
                 now.since(before) for now, before in zip(stages, self.stages_before, strict=True)
             ),
             recoveries=tuple(self.interruption.recovered),
+            place=self.home.place,
         )
+
+
+async def heard(sequence: Sequence) -> AsyncGenerator[Token | Notice | Finish, None]:
+    """What its reader gets, up to its Finish. Closing it at any moment cancels: use contextlib.aclosing."""
+    try:
+        while True:
+            was_full = sequence.full
+            item = await sequence.take()
+            if was_full:
+                sequence.home.wake()
+            yield item
+            if isinstance(item, Finish):
+                return
+    finally:
+        sequence.home.leave(sequence)

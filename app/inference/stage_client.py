@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from app.core.errors import AppError, StageLost
+from app.core.routing import Pace
 from app.inference.explain import lost_of
 from app.inference.measure import Deadlines, StageFigures, StageMeter
 from app.inference.step import Run, Step
@@ -304,6 +305,10 @@ class StageClient:
 
     def figures(self) -> StageFigures:
         return self._meter.figures()
+
+    @property
+    def pace(self) -> Pace | None:
+        return self._meter.pace
 
     async def close(self) -> None:
         """Stop using the run. Its owner gives the memory back."""

@@ -13,10 +13,10 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
 from app.core.errors import AppError, BadInput, Busy, StageLost
-from app.core.recovery import Loss, Notice, continued, gave_up
-from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch
+from app.core.recovery import Loss, Notice, gave_up, may_recover
+from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable
 from app.inference.measure import StageFigures
-from app.inference.sequences import UNREAD_S, Finish, Request, Sequence, Token, check_sampling
+from app.inference.sequences import UNREAD_S, Request, Sequence, check_sampling
 from app.inference.stage_client import StageClient
 from app.inference.step import Step
 from backends.contract import Segment
@@ -66,6 +66,7 @@ class Work:
         self, shape: Shape, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]
     ) -> None:
         self._shape, self._limits, self._figures = shape, limits, figures
+        self.place = 0  # of several pipelines of the model, which one this is
         self._waiting: list[Sequence] = []
         self._running: dict[int, Sequence] = {}  # by slot
         self._idle = {slot: Idle(slot, 0) for slot in range(limits.slots)}
@@ -74,7 +75,7 @@ class Work:
         self._door = asyncio.Event()  # somebody came or went
         self._number = 0  # of the last micro-batch
         self._under_way = 0  # micro-batches that have not come back
-        self._usual_s = 1.0  # how long a request takes
+        self.usual_s = 1.0  # how long a request takes
         self._held = False  # nothing enters
         self._quiet = asyncio.Event()  # nothing is under way, while held
 
@@ -101,9 +102,9 @@ class Work:
             raise BadInput("max_tokens_low", tokens=request.max_tokens)
         check_sampling(request.sampling)
         if len(self._waiting) >= self._shape.max_waiting:
-            seconds = math.ceil(self._usual_s * (len(self._waiting) + 1) / self._limits.slots)
+            seconds = math.ceil(self.usual_s * (len(self._waiting) + 1) / self._limits.slots)
             raise Busy("queue_full", waiting=len(self._waiting), seconds=max(1, seconds))
-        sequence = Sequence(request, min(len(request.ids) + request.max_tokens, room))
+        sequence = Sequence(request, min(len(request.ids) + request.max_tokens, room), self)
         self._waiting.append(sequence)
         self._door.set()
         return sequence
@@ -151,6 +152,33 @@ class Work:
         self._lanes.clear()
         self._under_way, self._held = 0, False
 
+    def hand_over(self, loss: Loss, take: Callable[[Sequence], bool]) -> None:
+        """The stages are lost: what runs and waits here may go on elsewhere, from where it is."""
+        mine = (*self._running.values(), *self._waiting)
+        for sequence in sorted(mine, key=lambda one: one.asked_at, reverse=True):
+            if sequence.over or not may_recover(sequence.interruption.times):
+                continue
+            slot, has_begun = sequence.slot, sequence in self._running.values()
+            sequence.rewind()
+            if not take(sequence):
+                continue
+            if has_begun:
+                sequence.interruption.lose(loss)
+                del self._running[slot]
+            else:
+                self._waiting.remove(sequence)
+
+    def adopt(self, sequence: Sequence) -> None:
+        """One that another pipeline began: it is next, and its next token is the one after its last."""
+        sequence.home = self
+        self._waiting.insert(0, sequence)
+        self._door.set()
+
+    def standing(self, request: Request) -> tuple[int, int]:
+        """Rows that are to be computed before a new request, and of its own those that are not."""
+        ahead = sum(s.known - s.entered for s in (*self._running.values(), *self._waiting))
+        return ahead, reusable(request, list(self._idle.values()))
+
     def go_on(self, limits: Limits) -> None:
         """New stages are there: `attend` begins what is running on them."""
         self._limits, before = limits, self._figures()
@@ -196,7 +224,7 @@ class Work:
             sequence = part.sequence
             sequence.under_way -= 1
             if part.due:
-                self._sampled(sequence, next(sampled), now)
+                sequence.sampled(next(sampled), now, self._figures)
             if sequence.leaving and not sequence.under_way:
                 self._release(sequence)
         self.wake()
@@ -280,24 +308,6 @@ class Work:
         step = Step.of(batch.segments, due, struct.pack(f"<{len(ids)}i", *ids))
         return Carried(step, tuple(parts))
 
-    def _sampled(self, sequence: Sequence, token: int, now: float) -> None:
-        if sequence.leaving:
-            return
-        request = sequence.request
-        sequence.last_at = now
-        if sequence.interruption.loss is not None and (done := sequence.interruption.went_on(now)):
-            sequence.put(continued(done))
-        sequence.first_at = sequence.first_at or now
-        if token in request.end_tokens:
-            sequence.end(Finish("stop", sequence.figures(self._figures())))
-            return
-        sequence.tokens.append(token)
-        sequence.put(Token(token, sequence.likely))
-        if request.ends_with is not None and request.ends_with(token):
-            sequence.end(Finish("stop", sequence.figures(self._figures())))
-        elif sequence.answer_tokens >= request.max_tokens or sequence.known >= sequence.cells:
-            sequence.end(Finish("length", sequence.figures(self._figures())))
-
     # slots
 
     async def attend(self, stages: SequenceOf[StageClient]) -> None:
@@ -335,7 +345,7 @@ class Work:
             admission.keep,
         )
         sequence.since, sequence.stages_before = self._number, self._figures()
-        sequence.begun_at = time.monotonic()
+        sequence.begun_at = sequence.begun_at or time.monotonic()
         sequence.under_way = 1  # so that nobody releases its slot meanwhile
         self._running[sequence.slot] = sequence
         for slot in admission.evicted:
@@ -363,7 +373,7 @@ class Work:
             return
         del self._running[sequence.slot]
         now = time.monotonic()
-        self._usual_s += 0.2 * (now - sequence.begun_at - self._usual_s)
+        self.usual_s += 0.2 * (now - sequence.begun_at - self.usual_s)
         if sequence.conversation is None:
             self._to_empty.append(sequence)
         else:

@@ -1,0 +1,93 @@
+"""Which of several replicas of a model gets a request: the one that will have answered it first. Pure.
+
+A replica computes prompts row by row, and a step for all its answers at once that is longer the more there are.
+What a replica holds of a chat it need not read again: so a chat returns to where it was, unless the wait there
+costs more than reading it elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+TYPICAL_OUTPUT = (
+    256  # tokens of an answer, as far as its request allows: how long it gets nobody knows
+)
+CROWD = 0.25  # each further answer makes a step so much longer, where that was not measured
+FEWEST_ROWS = 16  # of a prompt's chunk that says something of the time a row takes
+LEARNED = 0.2  # of what was known, each new measure replaces so much
+MOST_CHANGE = 20.0  # a step that took longer than so many times what was known was a hiccup
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a replica computes."""
+
+    row_s: float  # a row of a prompt
+    step_s: float  # a token of one answer alone
+    crowd: float = CROWD  # how much of that each further answer adds
+
+    def round_s(self, answers: float) -> float:
+        """A token of each of so many answers."""
+        return self.step_s * (1 + self.crowd * max(0.0, answers - 1))
+
+
+UNKNOWN = Pace(0.005, 0.05)  # until the first measure; as long as all are unknown, all are alike
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A replica at this moment, as one request sees it."""
+
+    pace: Pace | None
+    is_open: bool  # it serves: not lost, not being given back, not being made again
+    running: int  # answers that have a slot
+    waiting: int
+    slots: int
+    rows_ahead: int  # of other prompts, that are not computed yet
+    held: int = 0  # positions of this request that it holds already
+    usual_s: float = 1.0  # a request takes there
+
+
+def learned(pace: Pace | None, busy_s: float, rows: int, prefill: bool) -> Pace | None:
+    """The pace after one more step of so many rows."""
+    known = pace or UNKNOWN
+    if prefill and rows < FEWEST_ROWS:
+        return pace
+    expected_s = known.row_s * rows if prefill else known.round_s(rows)
+    change = busy_s / expected_s
+    if pace is None:  # the one is in proportion to the other, until both were measured
+        return replace(known, row_s=known.row_s * change, step_s=known.step_s * change)
+    factor = 1 + LEARNED * (min(change, MOST_CHANGE) - 1)
+    if prefill:
+        return replace(known, row_s=known.row_s * factor)
+    return replace(known, step_s=known.step_s * factor)
+
+
+def pace_of(stages: Sequence[Pace | None]) -> Pace | None:
+    """Of a pipeline: a token passes all its stages, and the slowest sets the pace of prompts."""
+    known = [stage for stage in stages if stage is not None]
+    if not known or len(known) < len(stages):
+        return None
+    row_s, step_s = max(one.row_s for one in known), sum(one.step_s for one in known)
+    return Pace(row_s, step_s, known[0].crowd)
+
+
+def wait_s(standing: Standing, prompt: int, output: int) -> float:
+    """Until a request of so many tokens is answered there, as far as can be foreseen."""
+    pace, ahead = standing.pace or UNKNOWN, standing.running + standing.waiting
+    excess = ahead + 1 - standing.slots
+    queue_s = max(0, excess) * standing.usual_s / max(1, standing.slots)
+    rows = standing.rows_ahead + max(1, prompt - standing.held)
+    answers = min(ahead + 1, standing.slots)
+    return queue_s + rows * pace.row_s + min(output, TYPICAL_OUTPUT) * pace.round_s(answers)
+
+
+def route(standings: Sequence[Standing], prompt: int, output: int) -> int | None:
+    """Which replica gets it: the least wait; of equal ones the first. None: none of them serves."""
+    waits = [
+        (wait_s(standing, prompt, output), place)
+        for place, standing in enumerate(standings)
+        if standing.is_open
+    ]
+    return min(waits)[1] if waits else None
