@@ -64,6 +64,7 @@ class Planning:
     tries: int = 1
     without: frozenset[str] = frozenset()
     blamed: frozenset[str] = frozenset()  # were lost once in this recovery
+    told: Reason | None = None  # what is missing, as it was said last
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """The household is another than when nothing fitted."""
+    """The household may be another than when nothing fitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,17 +181,18 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
         case Planning(), Planned():
             return Rebuilding(state), (Say(_rebuilding(state.loss, event)), Build())
         case Planning(), Misfit(why):
-            until_s = state.loss.at_s + WAIT_S
-            return Short(state, why, until_s), (Say(_short(state.loss, why)), Wait(until_s))
+            wait = Wait(state.loss.at_s + WAIT_S)
+            short = Short(state, why, wait.until_s)
+            return short, ((wait,) if why == state.told else (Say(_short(state.loss, why)), wait))
         case Planning(), Loss():
             return _again(state, event)
         case Rebuilding(planned), Loss():
             return _again(planned, event)
         case Rebuilding(), Built():
             return Steady(), (Resume(),)
-        case Short(planned), Came():
+        case Short(planned, why), Came():
             # who was lost before may be the one that came back
-            planning = replace(planned, without=frozenset())
+            planning = replace(planned, without=frozenset(), told=why)
             return planning, (Plan(),)
         case Short(_, why), Waited():
             return Over(why), (GiveUp(why),)

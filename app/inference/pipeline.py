@@ -159,8 +159,12 @@ class Pipeline:
 
     async def leave(self, loss: Loss) -> None:
         """As `break_off`, on purpose: at a boundary between two tokens."""
+        present = self._broken
+        if present is None or present.done():
+            return  # these stages are gone already: a hold would last into the next ones
         await self._work.hold(HOLD_S)
-        self.break_off(loss)
+        if not present.done():
+            present.set_result(loss)
 
     async def _go_round(self) -> None:
         """One round for each set of stages, until one is lost that cannot be replaced."""
@@ -224,6 +228,7 @@ class Pipeline:
             self._end(error)
             return
         self._work.go_on(self._limits())
+        log.info("%d answers go on without what was lost", self._work.n_running)
         self._settled()
 
     def _say(self, notice: Notice) -> None:

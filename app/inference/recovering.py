@@ -34,7 +34,7 @@ class Rebuilder(Protocol):
         ...
 
     async def changed(self) -> None:
-        """Wait until the household is another."""
+        """Wait until the household is another, or until it is time to look again all the same."""
         ...
 
     def blames(self, error: AppError) -> tuple[str, str, bool]:
@@ -62,16 +62,20 @@ async def recovered(
                 case recovery.Say(notice):
                     say(notice)
                 case recovery.Plan(without):
+                    log.info("planning anew, without %s", sorted(without) or "nobody")
                     event = await _planned(loss, rebuilder, without, clock)
                 case recovery.Build():
+                    log.info("building what was planned")
                     try:
                         stages = await rebuilder.build()
                         event = recovery.Built()
                     except AppError as error:
                         event = _failed(rebuilder, error, clock)
                 case recovery.Wait(until_s):
+                    log.info("waiting for a machine, %.0f s at most", until_s - clock())
                     event = await _came(rebuilder, until_s - clock())
                 case recovery.Resume():
+                    log.info("all of it is there again")
                     return stages
                 case recovery.GiveUp(why):
                     raise StageLost(why.code, **why.facts)

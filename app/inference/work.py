@@ -151,6 +151,7 @@ class Work:
         self._to_empty.clear()
         self._lanes.clear()
         self._under_way, self._held = 0, False
+        self._quiet.set()
 
     def hand_over(self, loss: Loss, take: Callable[[Sequence], bool]) -> None:
         """The stages are lost: what runs and waits here may go on elsewhere, from where it is."""

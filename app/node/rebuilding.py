@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from app.core import recovery
@@ -19,6 +20,9 @@ Json = dict[str, Any]
 Replan = Callable[[frozenset[MachineId]], Awaitable[tuple[Plan, Json]]]
 
 LEAST_PAUSE_SECONDS = 0.5  # between two plans while nothing fits
+LONGEST_PAUSE_SECONDS = (
+    5.0  # not all that frees memory is news of the household: also this machine's own
+)
 USUAL_BYTES_PER_SECOND = 200e6  # from a disk, before anything was loaded here
 
 
@@ -54,7 +58,9 @@ class Rebuilding:
 
     async def changed(self) -> None:
         await asyncio.sleep(LEAST_PAUSE_SECONDS)
-        await self._news.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_PAUSE_SECONDS):
+                await self._news.wait()
 
     def blames(self, error: AppError) -> tuple[str, str, bool]:
         stage = self._placing.failed

@@ -116,6 +116,14 @@ def test_what_does_not_fit_waits_for_a_machine() -> None:
     assert run(GONE, Misfit(SHORT), Waited()) == (Over(SHORT), [GiveUp(SHORT)])
 
 
+def test_what_is_still_missing_is_not_said_again() -> None:
+    state, commands = run(GONE, Misfit(SHORT), Came(), Misfit(SHORT))
+    assert commands == [Wait(100 + WAIT_S)]
+    assert isinstance(state, Short)
+    less = Reason("recovery_short", {"machine": "attic", "what": "2 GiB are missing."})
+    assert "2 GiB" in spoken(run(GONE, Misfit(SHORT), Came(), Misfit(less))[1])[0]
+
+
 @pytest.mark.parametrize("event", [Built(), Came(), Waited(), Planned((), 1), Misfit(SHORT)])
 def test_news_that_does_not_fit_changes_nothing(event: Event) -> None:
     for state in (Steady(), Over(SHORT)):

@@ -167,12 +167,15 @@ class Rebuild:
     failing: int = 0  # so often a stage is lost while it opens
     planned: list[frozenset[str]] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
+    planning: asyncio.Event | None = None  # a plan takes until then
 
     def wanted(self) -> bool:
         return self.asked
 
     async def plan(self, without: frozenset[str]) -> Planned:
         self.planned.append(without)
+        if self.planning is not None:
+            await self.planning.wait()
         if self.misfits:
             self.misfits -= 1
             raise DoesNotFit("memory_short", worker="all", cause="a test")

@@ -190,6 +190,46 @@ async def test_a_machine_that_leaves_on_purpose_is_left_between_two_tokens() -> 
         assert built.rebuild.planned == [frozenset({"id-1"})]
 
 
+@posix
+async def test_a_machine_that_leaves_and_is_lost_meanwhile_is_left_once() -> None:
+    """What it says while it is replaced already must not hold up the answers that go on."""
+    [expected] = await undisturbed(request("x", 60))
+    async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
+        built.rebuild.planning = asyncio.Event()
+        hearing = asyncio.gather(hear(built.pipeline, request("x", 60), {9: kill(built, "lender")}))
+        async with asyncio.timeout(10):
+            while not built.rebuild.planned:  # noqa: ASYNC110  seen from outside
+                await asyncio.sleep(0.01)
+        why = Reason("lend_taken_back", {"machine": "lender-1", "why": ""})
+        loss = Loss("id-1", "lender-1", why, time.monotonic(), is_gone=True)
+        await built.pipeline.leave(loss)
+        built.rebuild.planning.set()
+        async with asyncio.timeout(20):
+            [(ids, _, finish)] = await hearing
+        assert ids == expected
+        assert len(finish.figures.recoveries) == len(built.rebuild.planned) == 1
+
+
+@posix
+async def test_a_loss_at_the_moment_of_leaving_is_one_recovery() -> None:
+    [expected] = await undisturbed(request("x", 60))
+    async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
+        begun = asyncio.Event()
+        hearing = asyncio.gather(hear(built.pipeline, request("x", 60), {9: begun.set}))
+        await begun.wait()
+        os.kill(built.lent_worker().pid, signal.SIGSTOP)
+        await asyncio.sleep(0.3)  # by now a step is there, and never comes back
+        why = Reason("lend_taken_back", {"machine": "lender-1", "why": ""})
+        loss = Loss("id-1", "lender-1", why, time.monotonic(), is_gone=True)
+        leaving = asyncio.gather(built.pipeline.leave(loss))
+        await asyncio.sleep(0.1)
+        kill(built, "lender")()
+        await leaving
+        [(ids, _, finish)] = await hearing
+        assert ids == expected
+        assert len(finish.figures.recoveries) == len(built.rebuild.planned) == 1
+
+
 class Breaking:
     """A channel that breaks: after so many frames there, and so many back."""
 

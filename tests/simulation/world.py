@@ -17,7 +17,7 @@ import pytest
 
 from app.core.errors import AppError, Reason
 from app.core.reasons import said
-from app.core.recovery import Notice
+from app.core.recovery import Loss, Notice
 from app.inference.sequences import Finish, Request, Token
 from app.inference.work import Shape
 from backends.contract import GREEDY, Layers, Role, Sampling, Segment, Tokens
@@ -202,10 +202,21 @@ class World:
         self._loop.now += self._chance.choice((1.0, 30.0)) * self._chance.random()
 
     async def _leave(self, built: Pool) -> None:
-        """A lender's owner takes everything back at once."""
+        """A lender's owner takes everything back at once; its host may be told so before, or hear it late."""
         lender = self._chance.choice(built.lenders) if built.lenders else None
-        if lender is not None:
-            await lender.stop_now(Reason("lend_stopped", {"machine": lender.machine}))
+        if lender is None:
+            return
+        why = Reason("lend_stopped", {"machine": lender.machine})
+        stopped_s, told_s = 0.3 * self._chance.random(), 0.3 * self._chance.random()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._told(built, lender.machine, why, told_s), name="say it")
+            await asyncio.sleep(stopped_s)
+            await lender.stop_now(why)
+
+    async def _told(self, built: Pool, machine: str, why: Reason, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        loss = Loss(machine, machine, why, self._loop.now, is_gone=True)
+        await built.pipeline.leave(loss)
 
     async def _shortage(self, built: Pool) -> None:
         """The next time, nothing fits; a machine comes back a while later."""
