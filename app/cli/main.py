@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from app.cli import hints
@@ -34,8 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return STOPPED
 
 
-def behind_the_command(given: list[str]) -> list[str]:
-    """`--home DIR` and `--json` may stand before the command too: there they mean the same."""
+def behind_the_command(given: list[str], groups: Collection[str] = ()) -> list[str]:
+    """`--home DIR` and `--json` may stand before the command too: there they mean the same.
+
+    groups: words that only begin a command's name, as `api` does that of `api on`.
+    """
     at, early = 0, []
     while at < len(given) and given[at].partition("=")[0] in EARLY:
         many = 2 if given[at] == "--home" else 1
@@ -43,7 +46,10 @@ def behind_the_command(given: list[str]) -> list[str]:
         at += many
     if not early or at >= len(given) or given[at].startswith("-"):
         return given  # for the window itself, or something that typer will refuse
-    return [given[at], *early, *given[at + 1 :]]
+    end = at + 1
+    if given[at] in groups and end < len(given) and not given[end].startswith("-"):
+        end += 1
+    return [*given[at:end], *early, *given[end:]]
 
 
 def _run(given: list[str], face: Face) -> int:
@@ -51,8 +57,15 @@ def _run(given: list[str], face: Face) -> int:
 
     from app.cli.program import build
 
+    program = build()
+    groups = {
+        str(group.typer_instance.info.name)
+        for group in program.registered_groups
+        if group.typer_instance
+    }
     try:
-        code = build()(behind_the_command(given), prog_name="poolhouse", standalone_mode=False)
+        typed = behind_the_command(given, groups)
+        code = program(typed, prog_name="poolhouse", standalone_mode=False)
     except AppError as error:
         face.fail(error)
         return FAILED

@@ -1,7 +1,7 @@
 """How models call tools: found in what they write, and made to by a grammar. Pure.
 
 Styles are those of chat templates: "hermes" (also Qwen) writes <tool_call>{…}</tool_call>, "mistral" [TOOL_CALLS][…],
-"llama3" nothing but {"name": …, "parameters": {…}}.
+"llama3" nothing but {"name": …, "parameters": {…}}, several of them after "; ".
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ MISTRAL, PYTHON = "[TOOL_CALLS]", "<|python_tag|>"
 ARGUMENTS = {"hermes": "arguments", "mistral": "arguments", "llama3": "parameters"}
 SIGNS = {"hermes": OPEN, "mistral": MISTRAL, "llama3": PYTHON}
 MAY_BE_CONTROL = {"hermes": (OPEN, CLOSE), "mistral": (MISTRAL,), "llama3": (PYTHON,)}
+BETWEEN = " \t\r\n;"
 MAX_CALLS = 8  # of one answer, where a grammar makes them
+
+Message = Mapping[str, Any]  # as chat templates read it
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ def calls_grammar(style: str, tools: Mapping[str, Any], many: bool) -> str:
         case "mistral":
             return rules.grammar(f'{literal(MISTRAL + "[")} {call} (", " {call}){more} "]"')
         case _:
-            return rules.grammar(call)
+            return rules.grammar(f'{call} ("; " {call}){more}')
 
 
 class CallFinder:
@@ -117,16 +120,56 @@ class CallFinder:
     def _read(self, text: str) -> list[Call]:
         """All calls of a text, or none when any of it is something else."""
         try:
-            given = json.loads(text)
+            given = _values(text)
         except (ValueError, RecursionError):
             return []
         calls = []
-        for one in given if isinstance(given, list) else [given]:
+        for one in given:
             call = _call(one)
             if call is None or call.name not in self._names:
                 return []
             calls.append(call)
         return calls
+
+
+def _values(text: str) -> list[Any]:
+    """A list's values, or all values that stand one after another, parted by blanks or semicolons.
+    Raises ValueError for anything else."""
+    text = text.lstrip()
+    found, at, decoder = list[Any](), 0, json.JSONDecoder()
+    while at < len(text):
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+        while at < len(text) and text[at] in BETWEEN:
+            at += 1
+    return found[0] if len(found) == 1 and isinstance(found[0], list) else found
+
+
+def one_by_one(messages: Sequence[Message]) -> list[Message]:
+    """Llama 3's templates refuse a message with several calls: each call as a message of its own, and what
+    came of it behind it."""
+    told: list[Message] = []
+    left: list[Message] = []  # calls whose results have not come
+    for message in messages:
+        calls = message.get("tool_calls", ())
+        if len(calls) > 1:
+            told += left
+            left = [{**message, "tool_calls": [call]} | ({"content": ""} if at else {})
+                    for at, call in enumerate(calls)]  # fmt: skip
+            continue
+        if left and message["role"] == "tool":
+            told.append(left.pop(_answered(left, message)))
+        else:
+            told, left = told + left, []
+        told.append(message)
+    return told + left
+
+
+def _answered(left: Sequence[Message], result: Message) -> int:
+    """Which of these calls the result belongs to: the one of its id, else the first."""
+    ids = [message["tool_calls"][0].get("id") for message in left]
+    given = result.get("tool_call_id")
+    return ids.index(given) if given and given in ids else 0
 
 
 def _call(one: object) -> Call | None:

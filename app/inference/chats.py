@@ -35,6 +35,7 @@ class Question:
     stop: tuple[str, ...] = ()
     conversation: str | None = None  # a later question of it reuses what it shares with this one
     ignore_end: bool = False  # go on past end tokens, for benchmarks
+    request: str = ""  # its id, for logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,7 @@ class Answerer:
             () if question.ignore_end else self._text.vocabulary.end_tokens,
             question.conversation,
             reader.push,
+            question.request,
         )
 
 

@@ -213,7 +213,7 @@ class Pipeline:
 
     async def _recover(self, loss: Loss, rebuilder: Rebuilder) -> None:
         """New stages in place of the present ones; what was said and drawn so far is replayed on them."""
-        log.warning("%s is lost: %s", loss.name, loss.why)
+        log.warning("%s is lost: %s; under way: %s", loss.name, loss.why, self._work.names)
         self._work.interrupt(loss)
         if not self._wanted(rebuilder):  # they were recovered too often
             self._end(StageLost(loss.why.code, **loss.why.facts))

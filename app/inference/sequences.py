@@ -38,6 +38,7 @@ class Request:
     ends_with: Callable[[int], bool] | None = (
         None  # asked of each token as it is sampled; must be quick
     )
+    name: str = ""  # its id, for logs
 
 
 RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing or nonsense

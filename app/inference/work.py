@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 import struct
 import time
@@ -22,6 +23,8 @@ from app.inference.step import Step
 from backends.contract import Segment
 from backends.frames import Frame
 from backends.kept import Kept
+
+log = logging.getLogger(__name__)
 
 MAX_WAITING = 64
 LIKELY = struct.Struct("<if")  # token id, natural log of its probability
@@ -135,6 +138,11 @@ class Work:
         for sequence in (*self._waiting, *self._running.values()):
             if not sequence.over:
                 sequence.put(notice)
+
+    @property
+    def names(self) -> list[str]:
+        """The requests that have a slot, by their ids; those of the window have none."""
+        return [s.request.name for s in self._running.values() if s.request.name]
 
     def interrupt(self, loss: Loss) -> None:
         """The stages are lost with all they held. Answers that had that too often end now."""
@@ -349,6 +357,8 @@ class Work:
         sequence.begun_at = sequence.begun_at or time.monotonic()
         sequence.under_way = 1  # so that nobody releases its slot meanwhile
         self._running[sequence.slot] = sequence
+        if name := sequence.request.name:
+            log.info("%s has slot %d", name, sequence.slot)
         for slot in admission.evicted:
             self._idle[slot] = Idle(slot, 0)
             await _forget(stages, slot, 0)

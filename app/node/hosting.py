@@ -181,7 +181,10 @@ class Hosting:
     async def _answer(self, question: Question, running: Running) -> AsyncGenerator[Json, None]:
         if running.answerer is None:
             raise BadInput("nothing_loaded")
-        with self._company.joined() as guest, self._journal.answering(running.entry.name) as noted:
+        with (
+            self._company.joined() as guest,
+            self._journal.answering(running.entry.name, question.request) as noted,
+        ):
             self._changed()
             async with aclosing(running.answerer.answer(question)) as answer:
                 async for part in answer:

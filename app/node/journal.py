@@ -58,6 +58,7 @@ class Answered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     end: str  # stop, length, stopped by its asker, or failed
     tokens: int
     alone: bool = False  # it had the pool to itself
+    request: str = ""  # the id of a program's request, as its answer's header tells it
     prompt_tokens: int | None = None  # the rest is known of answers that came to their end
     reused_tokens: int = 0
     queued_s: Amount = 0.0
@@ -97,8 +98,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UnderWay:
     """An answer that is being made."""
 
-    def __init__(self, number: int, model: str) -> None:
-        self.number, self.model = number, model
+    def __init__(self, number: int, model: str, request: str) -> None:
+        self.number, self.model, self.request = number, model, request
         self.began = time.monotonic()
         self.first: float | None = None
         self.tokens = 0
@@ -121,6 +122,7 @@ class UnderWay:
         return {
             "number": self.number,
             "model": self.model,
+            "request": self.request,
             "seconds": round(now - self.began, 3),
             "tokens": self.tokens,
             "tok_s": (self.tokens - 1) / writes_s if self.tokens > 1 and writes_s > 0 else None,
@@ -175,9 +177,9 @@ class Journal:
         self._grown()
 
     @contextmanager
-    def answering(self, model: str) -> Iterator[UnderWay]:
+    def answering(self, model: str, request: str = "") -> Iterator[UnderWay]:
         """An answer is made inside; it is written down however it ends."""
-        one = UnderWay(self._next(), model)
+        one = UnderWay(self._next(), model, request)
         self._under_way[one.number] = one
         end = "stopped"
         try:
@@ -253,7 +255,7 @@ class Journal:
         if one.ended is None:
             return Answered(
                 number=number, at=self._stamp(), seconds=seconds, model=one.model, end=end,
-                tokens=one.tokens,
+                tokens=one.tokens, request=one.request,
             )  # fmt: skip
         told = one.ended
         forecast = told["predicted"] or {}
@@ -265,6 +267,7 @@ class Journal:
             end=told["finish_reason"],
             tokens=len(told["token_ids"]),
             alone=one.alone,
+            request=one.request,
             prompt_tokens=told["prompt_tokens"],
             reused_tokens=told["reused_tokens"],
             queued_s=told["queued_s"],

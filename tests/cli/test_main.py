@@ -22,12 +22,20 @@ from app.cli.main import behind_the_command
         (["--home", "X", "--hidden"], ["--home", "X", "--hidden"]),
         (["--json", "--version"], ["--json", "--version"]),
         ([], []),
+        (["--home", "X", "api", "on", "--json"], ["api", "on", "--home", "X", "--json"]),
+        (["--home", "X", "api", "--help"], ["api", "--home", "X", "--help"]),
+        (["--home", "X", "api"], ["api", "--home", "X"]),
     ],
 )
 def test_options_before_the_command(given: list[str], read: list[str]) -> None:
-    assert behind_the_command(given) == read
+    assert behind_the_command(given, {"api"}) == read
 
 
 def test_json_before_the_command(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/machines"): {"machines": []}})
     assert poolhouse("--json", "machines").json == {"machines": []}
+
+
+def test_home_before_a_command_of_two_words(poolhouse: Any, answering: Any) -> None:
+    answering({("POST", "/api"): {"on": False, "listening": False}})
+    assert poolhouse("--json", "api", "off").json == {"on": False, "listening": False}

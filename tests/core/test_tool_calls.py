@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.tool_calls import Call, CallFinder, calls_grammar
+from app.core.tool_calls import Call, CallFinder, calls_grammar, one_by_one
 
 CLOCK = '{"name": "clock", "arguments": {"zone": "UTC"}}'
+LLAMA = CLOCK.replace("arguments", "parameters")
 CALLED = Call("clock", '{"zone": "UTC"}')
 
 
@@ -35,6 +36,9 @@ CASES = [
     ("mistral", "[a list]", "[a list]", []),
     ("llama3", '{"name": "clock", "parameters": {"zone": "UTC"}}', "", [CALLED]),
     ("llama3", '<|python_tag|>{"name": "clock", "parameters": {"zone": "UTC"}}', "", [CALLED]),
+    ("llama3", f"{LLAMA}; {LLAMA}", "", [CALLED] * 2),
+    ("llama3", f"<|python_tag|>{LLAMA};\n{LLAMA}\n", "", [CALLED] * 2),
+    ("llama3", f"{LLAMA} and {LLAMA}", f"{LLAMA} and {LLAMA}", []),
     ("llama3", '{"name": "other", "parameters": {}}', '{"name": "other", "parameters": {}}', []),
     ("llama3", 'Write {"name": 1}', 'Write {"name": 1}', []),
     ("llama3", '{"name": "clock", "parameters": "x"}', '{"name": "clock", "parameters": "x"}', []),
@@ -64,3 +68,37 @@ def test_a_forced_call_has_a_grammar(style: str) -> None:
     assert '\\"name\\": \\"clock\\"' in text
     assert ("parameters" in text) == (style == "llama3")
     assert text.count("root ::= ") == 1
+
+
+def said(*names: str) -> dict[str, object]:
+    calls = [{"id": name, "function": {"name": name, "arguments": {}}} for name in names]
+    return {"role": "assistant", "content": "Let me look.", "tool_calls": calls}
+
+
+def came(name: str) -> dict[str, object]:
+    return {"role": "tool", "tool_call_id": name, "content": name.upper()}
+
+
+def test_several_calls_are_told_one_after_another_with_what_came_of_each() -> None:
+    user = {"role": "user", "content": "x"}
+    told = one_by_one([user, said("a", "b"), came("b"), came("a"), user])
+    assert told == [user, {**said("b"), "content": ""}, came("b"), said("a"), came("a"), user]
+    unnamed = {"role": "tool", "content": "x"}
+    assert one_by_one([said("a", "b"), unnamed, unnamed])[2:] == [
+        {**said("b"), "content": ""}, unnamed,
+    ]  # fmt: skip
+
+
+def test_calls_without_results_and_single_ones_stay() -> None:
+    plain = [said("a"), came("a"), {"role": "user", "content": "x"}]
+    assert one_by_one(plain) == plain
+    assert one_by_one([said("a", "b"), came("a")]) == [
+        said("a"), came("a"), {**said("b"), "content": ""},
+    ]  # fmt: skip
+
+
+def test_only_a_grammar_for_many_lets_llama_call_twice() -> None:
+    many, one = (calls_grammar("llama3", {"clock": {}}, many=many) for many in (True, False))
+    assert '("; " ' in many
+    assert "{0,7}" in many
+    assert "{0,0}" in one

@@ -53,6 +53,7 @@ class Answer:
     forecast_ttft_s: float | None
     forecast_tok_s: float | None
     stages: tuple[StageDid, ...]
+    request: str = ""  # of a program
 
     @property
     def decode_s(self) -> float:
@@ -107,6 +108,7 @@ class Running:
     seconds: float
     tokens: int
     tok_s: float | None
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True)

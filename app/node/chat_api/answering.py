@@ -7,7 +7,7 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +16,7 @@ import msgspec
 
 from app.core.errors import AppError, BadInput
 from app.core.json_grammar import check_size, json_grammar
-from app.core.tool_calls import MAY_BE_CONTROL, Call, CallFinder, calls_grammar
+from app.core.tool_calls import MAY_BE_CONTROL, Call, CallFinder, calls_grammar, one_by_one
 from app.inference.chats import Answerer, Question
 from app.node.chat_api.fair_queue import FairQueue
 from app.node.chat_api.figures import Figures
@@ -104,7 +104,9 @@ class Answering:
         if running is None or running.answerer is None:
             raise BadInput("nothing_loaded")
         _check_tools(wish, running)
-        return await running.answerer.prompt_tokens(await self._question(wish, "", 0, running))
+        return await running.answerer.prompt_tokens(
+            await self._question(wish, Asker("", ""), 0, running)
+        )
 
     async def _into(
         self, news: asyncio.Queue[Piece | AppError | None], wish: Wish, asker: Asker, index: int
@@ -126,7 +128,7 @@ class Answering:
 
             async def ask(running: Running) -> Question:
                 await talk.hear(running)
-                return await self._question(wish, asker.key, index, running)
+                return await self._question(wish, asker, index, running)
 
             async with aclosing(self._hosting().answered(wanted, ask)) as lines:
                 last = 0.0
@@ -147,21 +149,22 @@ class Answering:
                         for piece in talk.ended(done, queued_s):
                             yield piece
 
-    async def _question(self, wish: Wish, key: str, index: int, running: Running) -> Question:
+    async def _question(self, wish: Wish, asker: Asker, index: int, running: Running) -> Question:
         _check_tools(wish, running)
         most = running.context
         max_tokens = wish.max_tokens or max(LEAST_ROOM, most // 4)
         seed = (wish.sampling.seed + index) % (MAX_SEED + 1)
         sampling = replace(wish.sampling, seed=seed, grammar=_grammar(wish, running.answerer))
         return Question(
-            messages=wish.messages,
+            messages=_messages(wish, running.answerer),
             tools=tuple(tool.told() for tool in wish.tools),
             prompt=wish.prompt if isinstance(wish.prompt, str) else None,
             prompt_ids=wish.prompt if isinstance(wish.prompt, tuple) else None,
             sampling=sampling,
             max_tokens=min(max_tokens, most),
             stop=wish.stop,
-            conversation=_conversation(wish, key),
+            conversation=_conversation(wish, asker.key),
+            request=asker.request,
         )
 
     def _room(self) -> int:
@@ -243,6 +246,13 @@ def _check_tools(wish: Wish, running: Running) -> None:
             check_size(call["function"]["arguments"])
     if wish.tools and not (running.answerer and running.answerer.tool_style):
         raise BadInput("api_tools_unknown", model=running.entry.name)
+
+
+def _messages(wish: Wish, answerer: Answerer | None) -> Sequence[Json] | None:
+    """As the model's chat template takes them."""
+    if wish.messages is None or answerer is None or answerer.tool_style != "llama3":
+        return wish.messages
+    return one_by_one(wish.messages)
 
 
 def _grammar(wish: Wish, answerer: Answerer | None) -> str:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.errors import BadInput
+from app.node.chat_api.choices import FREE, schema_asked, tool_choice
 from app.node.chat_api.wish import (
     MAX_SEED,
     MOST_ANSWERS,
@@ -128,7 +129,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
             Tool(one.function.name, one.function.description or "", one.function.parameters or {})
             for one in self.tools or ()
         )
-        choice = _choice(self.tool_choice)
+        choice = tool_choice(self.tool_choice, lambda one: one.get("function"))
         likely = (self.top_logprobs or 0) if self.logprobs else None
         return Wish(
             model=self.model,
@@ -137,9 +138,14 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
             max_tokens=self.max_completion_tokens or self.max_tokens,
             stop=stops(self.stop),
             n=self.n or 1,
-            schema=_schema(self.response_format),
+            schema=schema_asked(
+                self.response_format,
+                lambda one: one.get("json_schema"),
+                "response_format",
+                "response_format",
+            ),
             tools=() if choice == "none" else tools,
-            must_call=choice if choice not in ("none", "auto") else None,
+            must_call=choice if choice not in FREE else None,
             many_calls=self.parallel_tool_calls is not False,
             user=self.user or "",
         )
@@ -235,30 +241,3 @@ def assistant(text: str, calls: list[tuple[str, str, str]]) -> Json:
         function = {"name": name, "arguments": values}
         told.append({"id": name_of_call, "type": "function", "function": function})
     return {"role": "assistant", "content": text, "tool_calls": told}
-
-
-def _choice(given: str | Json | None) -> str:
-    """auto, none, "" for any tool, or the name of one."""
-    match given:
-        case None | "auto":
-            return "auto"
-        case "none":
-            return "none"
-        case "required":
-            return ""
-        case {"type": "function", "function": {"name": str(name)}} if name:
-            return str(name)
-    raise BadInput("bad_request", why="tool_choice is auto, none, required or names a function",
-                   field="tool_choice")  # fmt: skip
-
-
-def _schema(given: Json | None) -> object:
-    match given:
-        case None | {"type": "text"}:
-            return None
-        case {"type": "json_object"}:
-            return {"type": "object"}
-        case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
-            return schema
-    raise BadInput("bad_request", why="response_format is text, json_object, or json_schema with its schema",
-                   field="response_format")  # fmt: skip

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.errors import BadInput
+from app.node.chat_api.choices import FREE, schema_asked, tool_choice
 from app.node.chat_api.openai_shapes import Count, Fraction, Name, Temperature, assistant, given
 from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Tool, Wish, text_of
 
@@ -48,16 +49,17 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("previous_response_id", "conversation", "background"):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name)
-        choice = _choice(self.tool_choice)
+        choice = tool_choice(self.tool_choice, lambda one: one)
+        form = self.text.format if self.text else None
         sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p)
         return Wish(
             model=self.model,
             messages=self._messages(),
             sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
             max_tokens=self.max_output_tokens,
-            schema=_schema(self.text.format if self.text else None),
+            schema=schema_asked(form, lambda one: one, "text.format", "text"),
             tools=() if choice == "none" else tuple(map(_tool, self.tools or ())),
-            must_call=choice if choice not in ("none", "auto") else None,
+            must_call=choice if choice not in FREE else None,
             many_calls=self.parallel_tool_calls is not False,
             user=self.user or "",
         )
@@ -96,30 +98,3 @@ def _tool(one: ToolGiven) -> Tool:
     if one.type != "function" or not one.name:
         raise BadInput("api_unsupported", what=f"the tool {one.type[:40]}")
     return Tool(one.name, one.description or "", one.parameters or {})
-
-
-def _choice(given: str | Json | None) -> str:
-    """auto, none, "" for any tool, or the name of one."""
-    match given:
-        case None | "auto":
-            return "auto"
-        case "none":
-            return "none"
-        case "required":
-            return ""
-        case {"type": "function", "name": str(name)} if name:
-            return str(name)
-    raise BadInput("bad_request", why="tool_choice is auto, none, required or names a function",
-                   field="tool_choice")  # fmt: skip
-
-
-def _schema(given: Json | None) -> object:
-    match given:
-        case None | {"type": "text"}:
-            return None
-        case {"type": "json_object"}:
-            return {"type": "object"}
-        case {"type": "json_schema", "schema": dict(schema)}:
-            return schema
-    raise BadInput("bad_request", why="text.format is text, json_object, or json_schema with its schema",
-                   field="text")  # fmt: skip

@@ -21,7 +21,10 @@ HERMES = (
     "{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant {% endif %}"
 )
-LLAMA3 = HERMES.replace("<tool_call>", "<|python_tag|>").replace("</tool_call>", "")
+LLAMA3 = HERMES.replace("<tool_call>", "<|python_tag|>").replace("</tool_call>", "").replace(
+    "{% for c in", "{% if m.tool_calls and m.tool_calls|length > 1 %}{{ raise_exception('one at once') }}{% endif %}"
+    "{% for c in",
+)  # fmt: skip
 MISTRAL = HERMES.replace("<tool_call>", "[TOOL_CALLS]").replace("</tool_call>", "")
 SCHEMA = {
     "type": "object",
@@ -114,6 +117,25 @@ def test_any_tool_may_be_called_and_several_at_once(tooled: Open) -> None:
     assert 1 <= len(choice.message.tool_calls) <= 8
     assert {call.function.name for call in choice.message.tool_calls} <= {"clock", "other"}
     assert len({call.id for call in choice.message.tool_calls}) == len(choice.message.tool_calls)
+
+
+def test_what_came_of_several_calls_is_told_to_a_model_whose_template_takes_one(
+    tooled: Open,
+) -> None:
+    calls = [
+        {"id": name, "type": "function", "function": {"name": "clock", "arguments": "{}"}}
+        for name in ("a", "b")
+    ]
+    came = [{"role": "tool", "tool_call_id": call["id"], "content": "noon"} for call in calls]
+    said = {"role": "assistant", "content": None, "tool_calls": calls}
+    with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
+        after = client.chat.completions.create(
+            model=tooled.model,
+            messages=[USER, said, *came],  # type: ignore[list-item]
+            tools=[tool("clock")],  # type: ignore[list-item]
+            max_tokens=2,
+        )
+    assert after.choices[0].finish_reason in ("stop", "length", "tool_calls")
 
 
 def test_a_tool_that_is_not_there_cannot_be_forced(tooled: Open) -> None:

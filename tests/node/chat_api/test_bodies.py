@@ -1,0 +1,153 @@
+"""What the Chat API makes of bodies: huge ones, odd ones, fields out of bounds, schemas, names (SAFETY.md 7)."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import time
+from collections.abc import AsyncGenerator
+
+import aiohttp
+import pytest
+
+from app.node.guard import MAX_BODY_BYTES
+from tests.node.chat_api.conftest import Open
+from tests.node.chat_api.gate_calls import ASK, CHAT, head, status_of
+from tests.node.pool import Json
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data", ""]
+)
+async def test_only_json_is_read(api: Open, kind: str) -> None:
+    headers = {"Authorization": f"Bearer {api.key}", "Content-Type": kind}
+    got, body = await status_of(api.base, "POST", CHAT, headers, json.dumps(ASK).encode())
+    assert got == 415
+    assert "application/json" in body["error"]["message"]
+
+
+async def test_a_huge_body_is_refused_before_and_while_it_is_read(
+    api: Open, http: aiohttp.ClientSession
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    data = io.BytesIO(b" " * (MAX_BODY_BYTES + 1))
+    async with http.post(CHAT, data=data, headers=headers) as answer:
+        assert answer.status == 413
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(
+        head(api, "Content-Length: 10737418240")
+    )  # ten GiB are announced, and none is sent
+    assert b" 413 " in await asyncio.wait_for(reader.readline(), 5)
+    writer.close()
+
+    async def endless() -> AsyncGenerator[bytes, None]:
+        for _ in range(10):
+            yield b" " * (1 << 20)
+
+    async with http.post(CHAT, data=endless(), headers=headers) as answer:  # no length is announced
+        assert answer.status == 413
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"messages": 1}',
+        b"\xff\xfe",
+        b'{"messages": [' + b"[" * 100_000,
+    ],
+)
+async def test_a_body_that_is_no_request_is_one_sentence(api: Open, data: bytes) -> None:
+    headers = {"Authorization": f"Bearer {api.key}", "Content-Type": "application/json"}
+    got, body = await status_of(api.base, "POST", CHAT, headers, data)
+    assert got == 400
+    assert body["error"]["message"].endswith(".")
+    assert body["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"n": 5}, "n"),
+        ({"n": 10**18}, "n"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"stop": ["x"] * 9}, "stop"),
+        ({"stop": "x" * 257}, "stop"),
+        ({"stop": ["x" * 257]}, "stop[0]"),
+        ({"logit_bias": {str(n): 1 for n in range(1025)}}, "logit_bias"),
+        ({"logit_bias": {"../x": 1}}, "logit_bias"),
+        ({"logit_bias": {"1": 1000}}, "logit_bias"),
+        ({"top_logprobs": 21}, "top_logprobs"),
+        ({"temperature": -1}, "temperature"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"top_p": 2}, "top_p"),
+        ({"seed": 1.5}, "seed"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "wizard", "content": "x"}]}, "messages"),
+        ({"response_format": {"type": "regex", "pattern": "(a+)+"}}, "response_format"),
+        ({"tool_choice": "always"}, "tool_choice"),
+    ],
+)
+async def test_a_field_out_of_bounds_is_named(
+    http: aiohttp.ClientSession, change: Json, field: str
+) -> None:
+    async with http.post(CHAT, json=ASK | change) as answer:
+        error = (await answer.json())["error"]
+        assert (answer.status, error["param"]) == (400, field), error
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": "(a+)+$"},
+        {"enum": ["x" * (64 << 10)]},
+        {"type": "string", "maxLength": 10**9},
+        {"$ref": "file:///etc/passwd"},
+        json.loads('{"items":' * 40 + "{}" + "}" * 40),
+        {"type": "array", "minItems": 2000, "items": {"type": "array", "minItems": 2000,
+         "items": {"type": "array", "minItems": 2000, "items": {"type": "string", "maxLength": 2000}}}},
+    ],
+)  # fmt: skip
+async def test_a_pathological_schema_is_refused_soon(
+    http: aiohttp.ClientSession, schema: Json
+) -> None:
+    begun = time.monotonic()
+    wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    async with http.post(CHAT, json=ASK | {"response_format": wanted}) as answer:
+        assert answer.status in (200, 400), await answer.text()  # a grammar that compiles is obeyed
+    assert time.monotonic() - begun < 10
+    async with http.post(CHAT, json=ASK) as answer:
+        assert answer.status == 200  # nobody else suffered
+
+
+async def test_no_client_sends_a_template(http: aiohttp.ClientSession) -> None:
+    async with http.post(CHAT, json=ASK) as plain:
+        told = await plain.json()
+    evil = ASK | {"chat_template": "{{ 9 ** 9 ** 9 }}", "grammar": "root ::= root"}
+    async with http.post(CHAT, json=evil) as answer:
+        assert (await answer.json())["choices"][0]["message"] == told["choices"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "..\\..\\x", "C:\\x", "CON", "a" * 5000, "\x00", "guide/../x"]
+)
+async def test_a_name_that_walks_is_no_model(http: aiohttp.ClientSession, name: str) -> None:
+    async with http.post(CHAT, json=ASK | {"model": name}) as answer:
+        error = (await answer.json())["error"]
+        assert (answer.status, error["code"]) == (404, "model_not_found")
+        assert len(error["message"]) < 400
+
+
+async def test_tools_and_calls_that_are_very_deep_are_refused(http: aiohttp.ClientSession) -> None:
+    deep = json.loads('{"a":' * 300 + "1" + "}" * 300)
+    tool = {"type": "function", "function": {"name": "f", "parameters": deep}}
+    call = {"id": "c", "function": {"name": "f", "arguments": json.dumps(deep)}}
+    said = {"role": "assistant", "content": "x", "tool_calls": [call]}
+    for change in ({"tools": [tool]}, {"messages": [*ASK["messages"], said]}):
+        async with http.post(CHAT, json=ASK | change) as answer:
+            assert answer.status == 400
+            assert "deeper than 32" in (await answer.json())["error"]["message"]

@@ -1,0 +1,66 @@
+"""Connections to the Chat API that are silent, half said, half closed or wordy (SAFETY.md 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import suppress
+
+import aiohttp
+
+from app.node.chat_api.first_words import MOST_SILENT
+from tests.node.chat_api.conftest import Open
+from tests.node.chat_api.gate_calls import ASK, CHAT, head, rests
+
+
+async def test_silent_and_half_said_connections_are_closed(api: Open) -> None:
+    """A silent one, half a header, and a body that never comes: each ends within its deadline."""
+    begun = time.monotonic()
+
+    async def ends_after(data: bytes) -> float:
+        reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+        writer.write(data)
+        with suppress(ConnectionError):  # as good an end
+            await asyncio.wait_for(reader.read(), 30)
+        writer.close()
+        return time.monotonic() - begun
+
+    half = f"POST {CHAT} HTTP/1.1\r\nHost: 127".encode()
+    silent, cut, bodiless = await asyncio.gather(
+        ends_after(b""), ends_after(half), ends_after(head(api, "Content-Length: 100") + b"{")
+    )
+    assert all(9 < seconds < 15 for seconds in (silent, cut, bodiless)), (silent, cut, bodiless)
+
+
+async def test_many_silent_connections_keep_nobody_out(
+    api: Open, http: aiohttp.ClientSession
+) -> None:
+    many = await asyncio.gather(
+        *(asyncio.open_connection("127.0.0.1", api.port) for _ in range(MOST_SILENT + 20))
+    )
+    async with http.get("/v1/models") as answer:
+        assert answer.status == 200
+    with suppress(ConnectionError):
+        assert await asyncio.wait_for(many[0][0].read(), 5) == b""  # the oldest made room
+    for _, writer in many:
+        writer.close()
+
+
+async def test_half_closed_connections_leave_nothing_behind(api: Open) -> None:
+    body = json.dumps(ASK | {"max_tokens": 2000, "logit_bias": {"2": -100}}).encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(head(api, f"Content-Length: {len(body)}") + body)
+    writer.write_eof()
+    with suppress(ConnectionError, TimeoutError):
+        await asyncio.wait_for(reader.read(), 2)
+    writer.close()
+    await rests(api)
+
+
+async def test_headers_have_limits(api: Open, http: aiohttp.ClientSession) -> None:
+    async with http.get("/v1/models", headers={"X-Long": "x" * 9000}) as answer:
+        assert answer.status == 400
+    many = {f"X-{n}": "1" for n in range(80)}
+    async with http.get("/v1/models", headers=many) as answer:
+        assert answer.status == 400

@@ -1,0 +1,82 @@
+"""The Chat API's listener: off at first, moved, closed; changes at once; keys that are rotated."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import aiohttp
+
+from tests.node.chat_api.conftest import Open, free_port
+
+
+def test_it_is_off_at_first_and_moves_and_closes(api: Open) -> None:
+    was = api.control("GET", "/api")
+    assert was["keys"] == ["default"]
+    moved = api.control("POST", "/api", {"port": free_port()})
+    try:
+        assert moved["listens_at"] == moved["port"] != was["port"]
+        assert _status(moved["address"], api.key) == 200
+        assert _status(was["address"], api.key) is None  # nobody listens there any more
+        off = api.control("POST", "/api", {"on": False})
+        assert (off["listening"], off["address"]) == (False, None)
+        assert _status(moved["address"], api.key) is None
+    finally:
+        api.control("POST", "/api", {"on": True, "port": was["port"]})
+    assert _status(was["address"], api.key) == 200
+
+
+def test_a_taken_port_gives_way_to_the_next_and_says_so(api: Open) -> None:
+    was = api.control("GET", "/api")
+    taken = int(was["listens_at"])
+    with api_on(taken + 1):
+        moved = api.control("POST", "/api", {"port": taken + 1})
+        try:
+            assert moved["port"] == taken + 1
+            assert moved["listens_at"] > taken + 1
+        finally:
+            api.control("POST", "/api", {"port": was["port"]})
+
+
+def test_a_rotated_key_opens_nothing_more(api: Open) -> None:
+    old = api.control("POST", "/api/keys", {"name": "program"})["key"]
+    new = api.control("POST", "/api/keys", {"name": "program"})["key"]
+    assert (_status(f"{api.base}/v1", old), _status(f"{api.base}/v1", new)) == (401, 200)
+    api.control("DELETE", "/api/keys/program")
+    assert _status(f"{api.base}/v1", new) == 401
+
+
+@contextmanager
+def api_on(port: int) -> Iterator[None]:
+    """Another program has that port."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", port))
+        sock.listen()
+        yield
+
+
+def _status(address: str, key: str) -> int | None:
+    async def get() -> int | None:
+        headers = {"Authorization": f"Bearer {key}"}
+        try:
+            async with (
+                aiohttp.ClientSession(headers=headers) as session,
+                session.get(f"{address}/models") as answer,
+            ):
+                return answer.status
+        except aiohttp.ClientConnectorError:
+            return None
+
+    return asyncio.run(get())
+
+
+async def test_two_changes_at_once_are_both_kept(api: Open) -> None:
+    async with api.node.client() as client:
+        await asyncio.gather(
+            *(client.post("/api", {name: True}) for name in ("may_load", "ollama_open"))
+        )
+        told = await client.get("/api")
+        assert (told["may_load"], told["ollama_open"], told["listening"]) == (True, True, True)
+        await client.post("/api", {"may_load": False, "ollama_open": False})
