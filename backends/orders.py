@@ -81,6 +81,38 @@ class Render(Order, frozen=True, tag="render"):
     now: float = 0.0
 
 
+class OpenEmbedder(Order, frozen=True, tag="embedder"):
+    """Load a whole embedding model in place of the one before. Answer: EmbedderOpened or Failed."""
+
+    path: str
+    context: int  # most tokens of a text
+    threads: int
+    memory_limit_bytes: int  # 0: none
+
+
+class Embed(Order, frozen=True, tag="embed"):
+    """The vector of a text, or of its token ids. Answer: Embedded or Failed.
+
+    cut: read only the first tokens of what is too long.
+    """
+
+    text: str = ""
+    ids: tuple[int, ...] = ()
+    cut: bool = False
+
+
+class EmbedderOpened(Order, frozen=True, tag="embedder_opened"):
+    width: int  # values of a vector
+    memory_bytes: int
+
+
+class Embedded(Order, frozen=True, tag="embedded"):
+    """`vector` are float32, not normalised; empty: the text has more than `context` tokens."""
+
+    vector: bytes
+    n_tokens: int
+
+
 class Opened(Order, frozen=True, tag="opened"):
     memory_bytes: int  # resident bytes of the worker after loading
     seconds: float
@@ -126,8 +158,19 @@ class Failed(Order, frozen=True, tag="failed"):
     text: str
 
 
-Asked = OpenStage | CloseStage | Begin | OpenVocabulary | Tokenize | Render
-Answer = Opened | Closed | Begun | Vocabulary | Pieces | Tokenized | Rendered | Failed
+Asked = OpenStage | CloseStage | Begin | OpenVocabulary | Tokenize | Render | OpenEmbedder | Embed
+Answer = (
+    Opened
+    | Closed
+    | Begun
+    | Vocabulary
+    | Pieces
+    | Tokenized
+    | Rendered
+    | EmbedderOpened
+    | Embedded
+    | Failed
+)
 
 __all__ = ["Answer", "Asked", "Layers", "Role", "decode_answer", "decode_order", "encode"]
 

@@ -18,6 +18,7 @@ from backends.runs import Run
 from backends.sampling import GrammarRefused
 from backends.template import TemplateFailed, render, tool_style
 from backends.text import Text, open_text, pieces
+from backends.vectors import Vectors
 
 SIGNS_OF_NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words
 REHEARSED_BYTES = 64 << 10  # steps of a few answers; a prompt's chunk takes long anyway
@@ -30,6 +31,7 @@ class Service:
     def __init__(self) -> None:
         self._runs: dict[bytes, Run] = {}
         self._text: Text | None = None
+        self._vectors = Vectors()
         self._last: Frame | None = None  # the last step that went well, to be rehearsed
 
     def answer(self, frame: Frame) -> Iterator[Frame]:
@@ -58,6 +60,7 @@ class Service:
             self._runs.pop(pipeline).close()
         if self._text is not None:
             self._text.close()
+        self._vectors.close()
 
     def _move(self, frame: Frame) -> tuple[Frame, ...]:
         self._last = None
@@ -139,6 +142,10 @@ class Service:
                 yield orders.Tokenized(request=order.request, ids=tuple(ids))
             case orders.Render():
                 yield orders.Rendered(request=order.request, text=self._render(order))
+            case orders.OpenEmbedder():
+                yield self._vectors.open(order)
+            case orders.Embed():
+                yield self._vectors.embed(order)
             case _:
                 assert_never(order)
 
@@ -239,7 +246,7 @@ def _code(order: orders.Asked, error: Exception) -> str:
         return "grammar_refused"
     if isinstance(error, TemplateFailed):
         return "template_failed"
-    if isinstance(order, orders.OpenStage | orders.OpenVocabulary):
+    if isinstance(order, orders.OpenStage | orders.OpenVocabulary | orders.OpenEmbedder):
         return "model_not_loaded"
     return "worker_refused"
 

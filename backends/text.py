@@ -56,6 +56,21 @@ def pieces(text: Text) -> Iterator[tuple[int, tuple[bytes, ...]]]:
         yield first, tuple(text.piece(token) for token in range(first, last))
 
 
+def tokenized(llama: Any, vocab: Any, text: str, *, special: bool, bos: bool) -> list[int]:
+    """The ids of a text in a vocabulary of llama.cpp."""
+    data = text.encode("utf-8", "replace")  # half a character would end the process
+    room = len(data) + 16
+    while True:
+        ids = np.empty(room, dtype=np.int32)
+        count = llama.llama_tokenize(
+            vocab, data, len(data),
+            ctypes.cast(ids.ctypes.data, ctypes.POINTER(ctypes.c_int32)), room, bos, special,
+        )  # fmt: skip
+        if count >= 0:
+            return [int(token) for token in ids[:count]]
+        room = -count
+
+
 class LlamaText:
     """The vocabulary of a GGUF."""
 
@@ -98,17 +113,7 @@ class LlamaText:
         )
 
     def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]:
-        data = text.encode("utf-8", "replace")  # half a character would end the process
-        room = len(data) + 16
-        while True:
-            ids = np.empty(room, dtype=np.int32)
-            count = self._llama.llama_tokenize(
-                self._vocab, data, len(data),
-                ctypes.cast(ids.ctypes.data, ctypes.POINTER(ctypes.c_int32)), room, bos, special,
-            )  # fmt: skip
-            if count >= 0:
-                return [int(token) for token in ids[:count]]
-            room = -count
+        return tokenized(self._llama, self._vocab, text, special=special, bos=bos)
 
     def close(self) -> None:
         if self._model:

@@ -39,6 +39,7 @@ class Shape:
     tied: bool = False
     seed: int = 0
     template: str = TEMPLATE
+    pooling: gguf.PoolingType | None = None  # how it makes one vector of a text
     architecture: str = "llama"  # or one with the same tensors, such as qwen2
 
     @property
@@ -79,6 +80,8 @@ def _describe(writer: gguf.GGUFWriter, shape: Shape) -> None:
     writer.add_rope_freq_base(10000.0)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(shape.vocab)
+    if shape.pooling is not None:
+        writer.add_pooling_type(shape.pooling)
     if shape.quant in MIXES:
         writer.add_file_type(MIXES[shape.quant])
 

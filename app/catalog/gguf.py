@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from app.catalog import ggml, legal, variants
+from app.catalog import ggml, legal, pooling, variants
 from app.catalog.family_facts import family_facts
 from app.catalog.gguf_header import Header, Tensor, shown
 from app.core.errors import BadInput
@@ -60,6 +60,8 @@ def model_of(header: Header, name: str, model_id: str) -> Model:
         last_idle_bytes=facts.last_idle_bytes,
         state_bytes=facts.state_bytes,
         quantised_kv=_quantised_kv(header, architecture, width),
+        embeds=pooling.embeds(header, architecture),
+        writes=pooling.writes(architecture),
     )
 
 

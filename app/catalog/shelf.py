@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 GUIDE = "guide"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-FORMAT = 2  # of the stored entries; higher when Model or the families table changes
+FORMAT = 3  # of the stored entries; higher when Model or the families table changes
 _PART_END = re.compile(r"-\d{5}-of-\d{5}$")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of Windows
 

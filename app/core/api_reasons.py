@@ -17,6 +17,15 @@ API_SENTENCES: dict[str, str] = {
     "api_key_unknown": "There is no key called {name}. There are: {there}.",
     "api_key_last": "{name} is the only key. Make another one first, or turn the API off.",
     "api_keys_locked": "The place for the API's keys cannot be opened. Unlock the system keyring, then try again.",
+    "model_embeds_not": "{name} cannot turn texts into vectors. Choose an embedding model, or import one: "
+    "its file says how it pools.",
+    "model_only_embeds": "{name} turns texts into vectors and writes none. Choose a model that was made to write.",
+    "embedding_model_unnamed": "Name the embedding model. There are: {there}.",
+    "embedding_too_long": "A text of {tokens} tokens is longer than the model reads, which is {most}. "
+    "Cut it into several.",
+    "embedding_size": "The vectors of this model have {most} values. Ask for fewer dimensions.",
+    "embedding_no_room": "{model} needs {need_bytes} for embeddings, and {free_bytes} are free on this machine. "
+    "Unload the other model, or choose a smaller one.",
     "api_port_taken": "Port {port} and the ones after it are used by other programs. Choose another port "
     "(`poolhouse api on --port`).",
 }

@@ -44,6 +44,8 @@ class Model:
     last_idle_bytes: int = 0
     quantised_kv: bool = True  # its heads are whole blocks of KvType.Q8_0
     state_bytes: tuple[int, ...] = ()  # of each layer for one slot, whatever its length; () = none
+    embeds: bool = False  # it gives one vector for a whole text
+    writes: bool = True  # it gives scores for the next token; encoders do not
 
     @property
     def layers(self) -> Layers:

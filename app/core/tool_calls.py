@@ -145,11 +145,11 @@ def _values(text: str) -> list[Any]:
     return found[0] if len(found) == 1 and isinstance(found[0], list) else found
 
 
-def one_by_one(messages: Sequence[Message]) -> list[Message]:
+def one_by_one(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Llama 3's templates refuse a message with several calls: each call as a message of its own, and what
     came of it behind it."""
-    told: list[Message] = []
-    left: list[Message] = []  # calls whose results have not come
+    told: list[dict[str, Any]] = []
+    left: list[dict[str, Any]] = []  # calls whose results have not come
     for message in messages:
         calls = message.get("tool_calls", ())
         if len(calls) > 1:

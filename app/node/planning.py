@@ -38,6 +38,8 @@ class Planner:
         limits: Mapping[MachineId, int] | None = None,
     ) -> Plan:
         """The placement. `limits`: what a lender said it has. Raises DoesNotFit or BadInput."""
+        if not model.writes:
+            raise BadInput("model_only_embeds", name=model.name)
         host, lenders = self._outlook.machines(released, speeds)
         if host.id in order.without:
             raise BadInput("host_not_left_out", machine=host.name)

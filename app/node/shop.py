@@ -40,7 +40,7 @@ class Shop:
         in_use: Callable[[], str | None],
         changed: Callable[[], None],
     ) -> None:
-        self._shelf, self._apps, self._tokens = shelf, OtherApps(), TokenStore(home)
+        self.shelf, self._apps, self._tokens = shelf, OtherApps(), TokenStore(home)
         self._contact: float | None = None  # when the hub was asked last, since the start
         self.models = Models(shelf, stages, in_use, self, changed)
         around = Around(Hub.of, shipped, self._tokens.get, changed, self._contacted)
@@ -50,7 +50,7 @@ class Shop:
         """Its part of the snapshot."""
         return {
             "downloads": self.downloads.json(),
-            "shelf": {"changes": self._shelf.changes},
+            "shelf": {"changes": self.shelf.changes},
             "hub": {"last_contact": self._contact},
         }
 
@@ -95,7 +95,7 @@ class Shop:
 
     def _found(self) -> Json:
         files = self._apps.files()
-        taken = {Path(entry.path).resolve(): entry.name for entry in self._shelf.entries()}
+        taken = {Path(entry.path).resolve(): entry.name for entry in self.shelf.entries()}
         places = [
             {"app": one.app, "folder": str(one.folder), "there": one.folder.is_dir()}
             for one in self._apps.places
@@ -134,7 +134,7 @@ class Shop:
         """Delete the file of a model that left the shelf if it is ours; the bytes freed, or None."""
         if not self.downloads.owns(path):
             return None
-        entries = await asyncio.to_thread(self._shelf.entries)
+        entries = await asyncio.to_thread(self.shelf.entries)
         if any(Path(entry.path) == path for entry in entries):
             return None  # another name for the same file
         return await self.downloads.forget(path)
@@ -146,7 +146,7 @@ class Shop:
 
     def _by_hash(self) -> dict[str, str]:
         """The downloaded models of the shelf: SHA-256 of the file -> name."""
-        found = ((self.downloads.owns(Path(e.path)), e.name) for e in self._shelf.entries())
+        found = ((self.downloads.owns(Path(e.path)), e.name) for e in self.shelf.entries())
         return {sha256: name for sha256, name in found if sha256}
 
     def _offer_json(self, offer: Offer, on_shelf: dict[str, str]) -> Json:

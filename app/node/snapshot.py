@@ -180,4 +180,6 @@ def model_json(model: Model, path: str, builtin: bool) -> Json:
         "splits": bool(model.boundaries),
         "whole_reason": sentence(model.whole_reason),
         "builtin": builtin,
+        "embeds": model.embeds,
+        "writes": model.writes,
     }

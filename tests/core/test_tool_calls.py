@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from app.core.tool_calls import Call, CallFinder, calls_grammar, one_by_one
@@ -70,20 +72,20 @@ def test_a_forced_call_has_a_grammar(style: str) -> None:
     assert text.count("root ::= ") == 1
 
 
-def said(*names: str) -> dict[str, object]:
+def said(*names: str) -> dict[str, Any]:
     calls = [{"id": name, "function": {"name": name, "arguments": {}}} for name in names]
     return {"role": "assistant", "content": "Let me look.", "tool_calls": calls}
 
 
-def came(name: str) -> dict[str, object]:
+def came(name: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": name, "content": name.upper()}
 
 
 def test_several_calls_are_told_one_after_another_with_what_came_of_each() -> None:
-    user = {"role": "user", "content": "x"}
+    user: dict[str, Any] = {"role": "user", "content": "x"}
     told = one_by_one([user, said("a", "b"), came("b"), came("a"), user])
     assert told == [user, {**said("b"), "content": ""}, came("b"), said("a"), came("a"), user]
-    unnamed = {"role": "tool", "content": "x"}
+    unnamed: dict[str, Any] = {"role": "tool", "content": "x"}
     assert one_by_one([said("a", "b"), unnamed, unnamed])[2:] == [
         {**said("b"), "content": ""}, unnamed,
     ]  # fmt: skip

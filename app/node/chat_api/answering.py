@@ -61,7 +61,10 @@ class Answering:
         name = name.removesuffix(":latest")
         if running is not None and name in (*ANY_NAMES, running.entry.name):
             return running.entry.name
-        wanted = (await self._models().named("guide" if name in ANY_NAMES else name)).name
+        entry = await self._models().named("guide" if name in ANY_NAMES else name)
+        wanted = entry.name
+        if not entry.model.writes:
+            raise BadInput("model_only_embeds", name=wanted)
         if running is not None and running.entry.name != wanted and not self._may_load():
             raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
         return wanted

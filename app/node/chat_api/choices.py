@@ -19,8 +19,8 @@ def tool_choice(given: str | Json | None, function_of: Callable[[Json], object])
             return "none"
         case "required":
             return ""
-        case {"type": "function"}:
-            match function_of(given):
+        case dict() as chosen if chosen.get("type") == "function":
+            match function_of(chosen):
                 case {"name": str(name)} if name:
                     return name
     raise BadInput("bad_request", why="tool_choice is auto, none, required or names a function",

@@ -8,7 +8,13 @@ from typing import Any
 import msgspec
 
 from app import __version__
-from app.node.chat_api import anthropic_shapes, ollama_shapes, openai_shapes, responses_shapes
+from app.node.chat_api import (
+    anthropic_shapes,
+    embedding_shapes,
+    ollama_shapes,
+    openai_shapes,
+    responses_shapes,
+)
 
 Json = dict[str, Any]
 
@@ -18,6 +24,13 @@ POSTS: dict[str, tuple[str, type, bool]] = {  # path: what it does, its body, wh
     "/v1/responses": ("An answer in a chat, as responses", responses_shapes.Asked, True),
     "/v1/messages": ("An answer in a chat, as Anthropic's", anthropic_shapes.Asked, True),
     "/v1/messages/count_tokens": ("How many tokens a chat is", anthropic_shapes.Asked, False),
+    "/v1/embeddings": ("Vectors of texts", embedding_shapes.Asked, False),
+    "/api/embed": ("Vectors of texts, as Ollama's", embedding_shapes.OllamaAsked, False),
+    "/api/embeddings": (
+        "The vector of a text, as Ollama's older one",
+        embedding_shapes.OllamaOneAsked,
+        False,
+    ),
     "/api/chat": ("An answer in a chat, as Ollama's", ollama_shapes.ChatAsked, True),
     "/api/generate": ("An answer to a prompt, as Ollama's", ollama_shapes.GenerateAsked, True),
 }

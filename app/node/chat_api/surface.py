@@ -10,11 +10,13 @@ import msgspec
 from aiohttp import web
 
 from app.core.errors import AppError
+from app.machine import devices
 from app.machine.api_keys import ApiKeys
 from app.machine.settings import ApiChoice
 from app.node import requests as asked
 from app.node.chat_api.answering import Answering
 from app.node.chat_api.anthropic_routes import AnthropicRoutes
+from app.node.chat_api.embedding_routes import EmbeddingRoutes
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.first_words import FirstWords
 from app.node.chat_api.gate import Gate
@@ -22,6 +24,7 @@ from app.node.chat_api.ollama_routes import OllamaRoutes
 from app.node.chat_api.openai_routes import OpenAiRoutes
 from app.node.chat_api.own_routes import OwnRoutes
 from app.node.chat_api.responses_routes import ResponsesRoutes
+from app.node.embeddings import Embeddings
 from app.node.guard import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
@@ -49,6 +52,11 @@ class ChatApi:
             lambda: self.choice.may_load,
             self.figures,
         )
+        self.embeddings = Embeddings(
+            lambda: node.shop.shelf,
+            lambda: own_room(node),
+            lambda: node.options.threads or devices.usable_cores(),
+        )
         self.port = 0  # where it listens; 0: it does not
         self._runner: web.AppRunner | None = None
         self._words = FirstWords()
@@ -70,6 +78,7 @@ class ChatApi:
     async def stop(self) -> None:
         async with self._turn:
             await self._close()
+            await self.embeddings.close()
 
     async def told(self) -> Json:
         """How it stands; no key is in it."""
@@ -155,7 +164,15 @@ class ChatApi:
             ResponsesRoutes(answering),
             AnthropicRoutes(answering),
             OllamaRoutes(answering, listed),
+            EmbeddingRoutes(self.embeddings),
             OwnRoutes(self._node, answering, self.figures),
         ):
             app.add_routes(part.routes())
         return app
+
+
+def own_room(node: Node) -> int:
+    """Bytes that this machine has for its own user beside the model that is loaded."""
+    running = node.hosting.running
+    held = running.releases().get(node.network.id, 0) if running else 0
+    return max(0, node.candidates_now()[0].lends_bytes - held)

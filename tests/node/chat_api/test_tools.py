@@ -131,8 +131,8 @@ def test_what_came_of_several_calls_is_told_to_a_model_whose_template_takes_one(
     with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
         after = client.chat.completions.create(
             model=tooled.model,
-            messages=[USER, said, *came],  # type: ignore[list-item]
-            tools=[tool("clock")],  # type: ignore[list-item]
+            messages=[USER, said, *came],
+            tools=[tool("clock")],
             max_tokens=2,
         )
     assert after.choices[0].finish_reason in ("stop", "length", "tool_calls")

@@ -1,0 +1,66 @@
+"""The routes that give vectors: OpenAI's, and Ollama's two."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from app.inference.embedder import Text
+from app.node.chat_api.embedding_shapes import (
+    Asked,
+    OllamaAsked,
+    OllamaOneAsked,
+    ollama_list,
+    openai_list,
+)
+from app.node.chat_api.fair_queue import FairQueue
+from app.node.chat_api.gate import ASKER
+from app.node.chat_api.sending import read
+from app.node.embeddings import Embedded, Embeddings
+
+
+class EmbeddingRoutes:
+    """Programs take turns here as they do with answers."""
+
+    def __init__(self, embeddings: Embeddings) -> None:
+        self._embeddings = embeddings
+        self._queue = FairQueue(lambda: 1)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/embeddings", self.openai),
+            web.post("/api/embed", self.ollama),
+            web.post("/api/embeddings", self.ollama_one),
+        ]
+
+    async def openai(self, request: web.Request) -> web.Response:
+        asked = read(request, Asked)
+        made = await self._made(request, asked.model, asked.texts(), asked.dimensions, cut=False)
+        return web.json_response(openai_list(made, asked.encoding_format))
+
+    async def ollama(self, request: web.Request) -> web.Response:
+        begun, asked = time.monotonic(), read(request, OllamaAsked)
+        cut = asked.truncate is not False
+        made = await self._made(request, asked.model, asked.texts(), asked.dimensions, cut=cut)
+        return web.json_response(ollama_list(made, time.monotonic() - begun))
+
+    async def ollama_one(self, request: web.Request) -> web.Response:
+        asked = read(request, OllamaOneAsked)
+        texts = (asked.prompt,) if asked.prompt else ()
+        made = await self._made(request, asked.model, texts, None, cut=True)
+        return web.json_response({"embedding": [*made.vectors[0].values] if texts else []})
+
+    async def _made(
+        self,
+        request: web.Request,
+        model: str,
+        texts: Sequence[Text],
+        size: int | None,
+        *,
+        cut: bool,
+    ) -> Embedded:
+        entry = await self._embeddings.model(model)
+        async with self._queue.turn(request[ASKER].key):
+            return await self._embeddings.embed(entry, texts, size, cut=cut)

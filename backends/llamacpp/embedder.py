@@ -1,0 +1,91 @@
+"""A whole embedding model on llama.cpp: token ids in, one pooled vector out."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from backends.contract import Segment, StageError
+from backends.llamacpp import binding
+from backends.llamacpp.batch import Batch
+from backends.numbers import VALUE, Rows
+from backends.text import tokenized
+
+FOR_ONE = 0  # the only sequence
+
+
+class LlamaEmbedder:
+    """How it pools stands in the model's file."""
+
+    def __init__(self, path: str, context: int, threads: int) -> None:
+        """Load; texts have at most `context` tokens. Raises StageError with llama.cpp's words."""
+        llama = self._llama = binding.load()
+        self._context: Any = None
+        self._model: Any = binding.load_model(path)
+        try:
+            self._context = self._new_context(context, threads)
+        except StageError:
+            self.close()
+            raise
+        self.width = int(llama.llama_model_n_embd_out(self._model))
+        self._vocab = llama.llama_model_get_vocab(self._model)
+        self._n_vocab = int(llama.llama_vocab_n_tokens(self._vocab))
+        self._most = context
+        self._batch = Batch(llama, context, 1)
+
+    def tokenize(self, text: str) -> list[int]:
+        """With the tokens that this model wants before and after a text."""
+        return tokenized(self._llama, self._vocab, text, special=False, bos=True)
+
+    def embed(self, ids: Sequence[int]) -> Rows:
+        """The vector of a text, as the model gives it: `[width]`, not normalised. Raises StageError."""
+        if not 0 < len(ids) <= self._most or not 0 <= min(ids) <= max(ids) < self._n_vocab:
+            raise StageError(f"{len(ids)} tokens of a vocabulary of {self._n_vocab} cannot be read")
+        n_rows = self._batch.place((Segment(FOR_ONE, len(ids), 0),))
+        self._batch.tokens(np.asarray(ids, dtype=np.int32))
+        self._batch.flag_all(n_rows)
+        memory = self._llama.llama_get_memory(self._context)
+        if memory:
+            self._llama.llama_memory_clear(memory, False)
+        compute = self._llama.llama_decode if memory else self._llama.llama_encode
+        binding.last_words()
+        if code := compute(self._context, self._batch.struct):
+            raise StageError(f"llama.cpp failed with {code}: {binding.last_words()}")
+        start = self._llama.llama_get_embeddings_seq(self._context, FOR_ONE)
+        if not start:
+            raise StageError("this model pools nothing")
+        address = ctypes.addressof(start.contents)
+        data = ctypes.string_at(address, self.width * VALUE.itemsize)
+        return np.frombuffer(data, VALUE).copy()
+
+    def close(self) -> None:
+        """Give the memory back."""
+        if self._context:
+            self._llama.llama_free(self._context)
+        if self._model:
+            self._llama.llama_model_free(self._model)
+        self._context = self._model = None
+
+    def _new_context(self, context: int, threads: int) -> Any:
+        params = self._llama.llama_context_default_params()
+        # an encoder looks both ways: it must see the whole text in one pass
+        params.n_ctx = params.n_batch = params.n_ubatch = context
+        params.n_seq_max = 1
+        params.n_threads = params.n_threads_batch = threads
+        params.embeddings = True
+        params.pooling_type = self._llama.LLAMA_POOLING_TYPE_UNSPECIFIED  # as the file says
+        params.offload_kqv = params.op_offload = False
+        binding.last_words()
+        made = self._llama.llama_init_from_model(self._model, params)
+        if not made:
+            raise StageError(f"llama.cpp has no room for {context} tokens: {binding.last_words()}")
+        if self._llama.llama_pooling_type(made) in (
+            self._llama.LLAMA_POOLING_TYPE_NONE,
+            self._llama.LLAMA_POOLING_TYPE_RANK,
+        ):
+            self._llama.llama_free(made)
+            raise StageError("this model gives no vector for a whole text")
+        return made

@@ -1,0 +1,74 @@
+"""A tiny BERT gives the vectors that its weights mean; what gives none is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+
+from backends import orders
+from backends.contract import StageError
+from backends.llamacpp.embedder import LlamaEmbedder
+from backends.vectors import Vectors
+from tests import tiny, tiny_bert
+
+
+@pytest.mark.parametrize("pooling", [gguf.PoolingType.MEAN, gguf.PoolingType.CLS])
+def test_the_vector_is_what_the_weights_mean(tmp_path: Path, pooling: gguf.PoolingType) -> None:
+    embedder = LlamaEmbedder(
+        str(tiny_bert.bert(tmp_path / "b.gguf", pooling)), tiny_bert.CONTEXT, 1
+    )
+    try:
+        for text in ("Hello", "a longer text of some words"):
+            ids = embedder.tokenize(text)
+            vector = embedder.embed(ids)
+            vector /= np.linalg.norm(vector)
+            should = tiny_bert.expected(ids, first_only=pooling is gguf.PoolingType.CLS)
+            assert np.abs(vector - should).max() < 1e-3
+        for wrong in ([], [tiny_bert.VOCAB], [-1], [5] * (tiny_bert.CONTEXT + 1)):
+            with pytest.raises(StageError, match="cannot be read"):
+                embedder.embed(wrong)
+    finally:
+        embedder.close()
+
+
+def test_a_causal_model_that_pools_its_last_token_keeps_nothing_between_texts(
+    tmp_path: Path,
+) -> None:
+    path = tiny.llama(tmp_path / "l.gguf", layers=2, pooling=gguf.PoolingType.LAST)
+    embedder = LlamaEmbedder(str(path), 64, 1)
+    try:
+        first, other, again = (embedder.embed(ids) for ids in ([5, 6, 7], [9, 9], [5, 6, 7]))
+        assert np.array_equal(first, again)
+        assert not np.allclose(first, other)
+    finally:
+        embedder.close()
+
+
+def test_a_model_that_pools_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StageError, match="no vector"):
+        LlamaEmbedder(str(tiny.llama(tmp_path / "l.gguf", layers=2)), 64, 1)
+
+
+def test_orders_are_carried_out(tmp_path: Path) -> None:
+    vectors = Vectors()
+    with pytest.raises(StageError, match="no embedding model"):
+        vectors.embed(orders.Embed(request=1, text="x"))
+    path = str(tiny_bert.bert(tmp_path / "b.gguf"))
+    try:
+        order = orders.OpenEmbedder(
+            request=2, path=path, context=16, threads=1, memory_limit_bytes=1 << 30
+        )
+        opened = vectors.open(order)
+        assert (opened.request, opened.width) == (2, tiny_bert.WIDTH)
+        whole = vectors.embed(orders.Embed(request=3, ids=(4, 5)))
+        assert (len(whole.vector), whole.n_tokens) == (4 * tiny_bert.WIDTH, 2)
+        long = tuple(range(3, 30))
+        assert vectors.embed(orders.Embed(request=4, ids=long)).vector == b""
+        cut = vectors.embed(orders.Embed(request=5, ids=long, cut=True))
+        asked = vectors.embed(orders.Embed(request=6, ids=(*long[:15], long[-1])))
+        assert (cut.vector, cut.n_tokens) == (asked.vector, 16)
+    finally:
+        vectors.close()

@@ -1,0 +1,156 @@
+"""Vectors, by the official clients of OpenAI and Ollama, from a tiny BERT whose answers numpy knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+
+import aiohttp
+import gguf
+import numpy as np
+import ollama
+import openai
+import pytest
+
+from app.inference.embedder import normalised
+from tests import tiny, tiny_bert
+from tests.node.chat_api.conftest import Open
+from tests.node.pool import Json
+
+IDS = [5, 6, 7, 8]
+LONG = "word " * 100  # more than the model reads
+
+
+@pytest.fixture(scope="module")
+def bert(api: Open, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    path = tiny_bert.bert(tmp_path_factory.mktemp("bert") / "bert.gguf")
+    assert api.node.run("import", str(path), "--name", "bert").returncode == 0
+    yield "bert"
+    api.control("DELETE", "/models/bert")
+
+
+@pytest.fixture
+async def client(api: Open) -> AsyncGenerator[openai.AsyncOpenAI, None]:
+    async with openai.AsyncOpenAI(
+        api_key=api.key, base_url=f"{api.base}/v1", max_retries=0
+    ) as made:
+        yield made
+
+
+async def test_the_vector_is_right_and_of_length_one(client: openai.AsyncOpenAI, bert: str) -> None:
+    made = await client.embeddings.create(model=bert, input=IDS)  # the client asks for base64
+    (one,) = made.data
+    assert np.abs(np.array(one.embedding) - tiny_bert.expected(IDS)).max() < 1e-3
+    assert abs(np.linalg.norm(one.embedding) - 1) < 1e-5
+    assert (made.model, made.usage.prompt_tokens, made.usage.total_tokens) == ("bert", 4, 4)
+
+
+async def test_several_at_once_are_what_each_is(client: openai.AsyncOpenAI, bert: str) -> None:
+    words = ["one text", "another, longer text", "one text"]
+    plain = await client.embeddings.create(model=bert, input=words, encoding_format="float")
+    assert [one.index for one in plain.data] == [0, 1, 2]
+    assert plain.data[0].embedding == plain.data[2].embedding != plain.data[1].embedding
+    alone = await client.embeddings.create(model=bert, input=words[1], encoding_format="float")
+    assert alone.data[0].embedding == plain.data[1].embedding
+    coded = await client.embeddings.create(model=bert, input=words[1], encoding_format="base64")
+    assert isinstance(coded.data[0].embedding, str)
+    ids = await client.embeddings.create(model=bert, input=[IDS, IDS[:2]])
+    assert ids.usage.prompt_tokens == 6
+
+
+async def test_fewer_dimensions_are_the_first_ones_at_length_one(
+    client: openai.AsyncOpenAI, bert: str
+) -> None:
+    whole = (await client.embeddings.create(model=bert, input=IDS)).data[0].embedding
+    less = (await client.embeddings.create(model=bert, input=IDS, dimensions=8)).data[0].embedding
+    assert np.allclose(less, normalised(whole[:8]), atol=1e-6)
+    with pytest.raises(openai.BadRequestError, match="have 32 values"):
+        await client.embeddings.create(model=bert, input=IDS, dimensions=33)
+
+
+@pytest.mark.parametrize(
+    "given", [[], "", [""], [[]], ["a", 1], [-1], [[1 << 31]], ["x"] * 2049, 7, None]
+)
+async def test_an_odd_input_is_refused(
+    http: aiohttp.ClientSession, bert: str, given: object
+) -> None:
+    async with http.post("/v1/embeddings", json={"model": bert, "input": given}) as answer:
+        error = (await answer.json())["error"]
+        assert (answer.status, error["type"]) == (400, "invalid_request_error"), error
+
+
+async def test_ids_that_the_vocabulary_lacks_and_long_texts_are_refused(
+    client: openai.AsyncOpenAI, bert: str
+) -> None:
+    with pytest.raises(openai.BadRequestError, match="cannot be read"):
+        await client.embeddings.create(model=bert, input=[tiny_bert.VOCAB])
+    with pytest.raises(openai.BadRequestError, match="which is 64"):
+        await client.embeddings.create(model=bert, input=LONG)
+
+
+async def test_a_model_that_cannot_says_so(client: openai.AsyncOpenAI, bert: str) -> None:
+    with pytest.raises(openai.BadRequestError, match="guide cannot turn texts into vectors"):
+        await client.embeddings.create(model="guide", input="x")
+    with pytest.raises(openai.NotFoundError, match="no model called nothing"):
+        await client.embeddings.create(model="nothing", input="x")
+    with pytest.raises(openai.BadRequestError, match="writes none"):
+        await client.chat.completions.create(
+            model=bert, messages=[{"role": "user", "content": "x"}]
+        )
+
+
+async def test_a_model_that_only_embeds_is_not_loaded_to_write(api: Open, bert: str) -> None:
+    done = await asyncio.to_thread(api.node.run, "load", bert)
+    assert done.returncode == 1
+    assert "writes none" in done.stderr
+
+
+def test_ollama_s_client_gets_the_same(api: Open, bert: str) -> None:
+    with (
+        ollama.Client(api.base, headers={"Authorization": f"Bearer {api.key}"}) as theirs,
+        openai.OpenAI(api_key=api.key, base_url=f"{api.base}/v1", max_retries=0) as client,
+    ):
+        made = theirs.embed(model=bert, input=["one text", LONG])
+        same = client.embeddings.create(model=bert, input="one text")
+        assert np.allclose(made.embeddings[0], same.data[0].embedding, atol=1e-6)
+        assert (made.model, len(made.embeddings)) == ("bert", 2)
+        assert (made.prompt_eval_count or 0) > tiny_bert.CONTEXT  # cut, and read
+        with pytest.raises(ollama.ResponseError, match="which is 64"):
+            theirs.embed(model=bert, input=LONG, truncate=False)
+        old = theirs.embeddings(model=bert, prompt="one text")
+        assert np.allclose(old.embedding, same.data[0].embedding, atol=1e-6)
+        assert theirs.embed(model=bert, input=[]).embeddings == []
+
+
+async def test_many_at_once_are_all_answered_and_each_gets_its_own(
+    client: openai.AsyncOpenAI, bert: str
+) -> None:
+    texts = [[3 + number, 4 + number] for number in range(16)]
+    made = await asyncio.gather(*(client.embeddings.create(model=bert, input=t) for t in texts))
+    for ids, one in zip(texts, made, strict=True):
+        assert np.abs(np.array(one.data[0].embedding) - tiny_bert.expected(ids)).max() < 1e-3
+
+
+async def test_another_model_takes_the_place_and_no_name_means_the_only_one(
+    api: Open, client: openai.AsyncOpenAI, bert: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert (await client.embeddings.create(model="default", input="x")).model == bert
+    path = tiny.llama(
+        tmp_path_factory.mktemp("last") / "l.gguf", layers=2, pooling=gguf.PoolingType.LAST
+    )
+    await asyncio.to_thread(api.node.run, "import", str(path), "--name", "causal")
+    try:
+        made = await client.embeddings.create(model="causal", input="x")
+        assert (made.model, len(made.data[0].embedding)) == ("causal", 64)
+        with pytest.raises(openai.BadRequestError, match="There are: bert, causal"):
+            await client.embeddings.create(model="default", input="x")
+        asked: Json = {"model": bert, "input": IDS}
+        again = (await client.embeddings.create(**asked)).data[0].embedding
+        assert np.abs(np.array(again) - tiny_bert.expected(IDS)).max() < 1e-3
+    finally:
+        await asyncio.to_thread(api.control, "DELETE", "/models/causal")
+
+
+def test_zeros_stay_zeros() -> None:
+    assert list(normalised([0.0, 0.0])) == [0.0, 0.0]
+    assert list(normalised([3.0, 4.0])) == pytest.approx([0.6, 0.8])
