@@ -357,8 +357,7 @@ class Work:
         sequence.begun_at = sequence.begun_at or time.monotonic()
         sequence.under_way = 1  # so that nobody releases its slot meanwhile
         self._running[sequence.slot] = sequence
-        if name := sequence.request.name:
-            log.info("%s has slot %d", name, sequence.slot)
+        log.info("%s has slot %d", sequence.request.name or "an answer", sequence.slot)
         for slot in admission.evicted:
             self._idle[slot] = Idle(slot, 0)
             await _forget(stages, slot, 0)
