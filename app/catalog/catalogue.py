@@ -10,7 +10,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from app.catalog.download_book import joint_hash
 from app.catalog.families import FAMILIES
+from app.catalog.gguf_names import MAX_PARTS, part_names
 from app.catalog.hub_address import checked
 from app.core.errors import BadInput
 
@@ -23,14 +25,30 @@ Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 GoodAt = Annotated[str, Meta(pattern="^(chat|code|reasoning|languages|small|long texts)$")]
 
 
+class OfferedPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file of a version that has several."""
+
+    size_bytes: Size
+    sha256: Hash
+
+
 class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One version of a model. What nobody could look up is null; the hub says it when it is fetched."""
+    """One version of a model; `file` is the first of several.
+
+    What nobody could look up is null; the hub says it when it is fetched.
+    """
 
     file: Short
     quantisation: Short
     size_bytes: Size | None
     sha256: Hash | None
     recommended: bool = False
+    parts: Annotated[tuple[OfferedPart, ...], Meta(max_length=MAX_PARTS)] = ()  # () = not known
+
+    @property
+    def whole_hash(self) -> str | None:
+        """What a downloaded version is known by, in one file or several."""
+        return joint_hash(part.sha256 for part in self.parts) if self.parts else self.sha256
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,7 +120,7 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def has(self, sha256: str) -> bool:
         """Whether a whole file is one the catalogue knows."""
-        return any(one.sha256 == sha256 for offer in self.models for one in offer.files)
+        return any(one.whole_hash == sha256 for offer in self.models for one in offer.files)
 
 
 @cache
@@ -115,4 +133,6 @@ def shipped(path: Path = FILE) -> Catalogue:
     for offer in found.models:
         for one in offer.files:
             checked(offer.repository, one.file, offer.revision)
+            if one.parts and len(one.parts) != len(part_names(one.file)):
+                raise BadInput("catalogue_damaged")
     return found

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 from msgspec import structs
 
-from app.catalog.files import disk_error, write_whole
+from app.catalog.files import disk_error, sync_folder, write_whole
+from app.catalog.gguf_check import part_paths
+from app.catalog.gguf_names import part_names
 from app.catalog.hub_address import checked
 from app.catalog.part import part_bytes
 from app.core.errors import BadInput, Fact, Reason
@@ -22,7 +25,15 @@ log = logging.getLogger(__name__)
 
 Standing = Literal["going", "paused", "done", "failed"]
 _ID = re.compile(r"[0-9a-f]{16}")
+_STEM = "model"  # of the files of a model in several
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class PartFacts(msgspec.Struct, frozen=True):
+    """What is known of one file of several."""
+
+    total_bytes: int | None = None
+    sha256: str | None = None
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,15 +41,16 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     repository: str
-    file: str
+    file: str  # of several the first
     revision: str
     name: str  # on the shelf, once it is whole
     source: str  # the hub's host
     started: float
     standing: Standing = "going"
     total_bytes: int | None = None
-    sha256: str | None = None
+    sha256: str | None = None  # of the file; of several see `joint_hash`
     hash_from: Literal["catalogue", "server"] | None = None
+    parts: tuple[PartFacts, ...] = ()  # each file, where the model has several
     code: str | None = None  # of the sentence why it failed
     facts: dict[str, Fact] = {}
     model: str | None = None  # its name on the shelf
@@ -48,8 +60,19 @@ def id_of(repository: str, file: str) -> str:
     return hashlib.sha256(f"{repository}/{file}".encode()).hexdigest()[:16]
 
 
+def joint_hash(hashes: Iterable[str | None]) -> str | None:
+    """What names a model in several files: the SHA-256 of all their hashes; None while one is not known."""
+    known = list(hashes)
+    if not known or None in known:
+        return None
+    return hashlib.sha256("\n".join(str(one) for one in known).encode()).hexdigest()
+
+
 class Book:
-    """The folder of downloads: a small JSON file and a part for each, and the whole files by hash."""
+    """The folder of downloads: a small JSON file and a part for each, and the whole files by hash.
+
+    A model in several files has a folder: by its id while they come, then by its hash.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -73,31 +96,62 @@ class Book:
 
     def remove(self, download_id: str) -> int:
         """Delete a record and its part; how many bytes that freed."""
-        part = self.part(download_id)
-        try:
-            freed = part.stat().st_size
-            part.unlink()
-        except OSError:
-            freed = 0
+        part, several = self.part(download_id), self._coming(download_id)
+        freed = part_bytes(part) + _folder_bytes(several)
+        part.unlink(missing_ok=True)
+        shutil.rmtree(several, ignore_errors=True)
         self._path(download_id).unlink(missing_ok=True)
         return freed
 
     def part(self, download_id: str) -> Path:
         return self.folder / f"{download_id}.part"
 
+    def piece(self, record: Record, number: int) -> Path:
+        """Where one whole file of several waits for the others."""
+        return self._coming(record.id) / _names(len(record.parts))[number]
+
+    def gather(self, record: Record) -> Path:
+        """Every file of several is here: they become the model. The first one's path; raises AppError."""
+        final = self.whole_of(record)
+        coming = self._coming(record.id)
+        try:
+            if whole_bytes(final):  # the same bytes came under another name
+                shutil.rmtree(coming)
+            else:
+                shutil.rmtree(final.parent, ignore_errors=True)
+                coming.replace(final.parent)
+                sync_folder(self.folder)
+        except OSError as error:
+            raise disk_error(self.folder, error, 0) from error
+        return final
+
     def whole(self, sha256: str) -> Path:
         """Where a whole file belongs: names from outside never become names here."""
         return self.folder / f"{sha256}.gguf"
 
+    def whole_of(self, record: Record) -> Path:
+        """The same for a download; of several files the first."""
+        sha256 = record.sha256 or ""
+        if not record.parts:
+            return self.whole(sha256)
+        return self.folder / sha256 / _names(len(record.parts))[0]
+
     def done_bytes(self, record: Record) -> int:
         """How much of a download is really on the disk."""
-        whole = part_bytes(self.whole(record.sha256)) if record.sha256 else 0
-        return whole or part_bytes(self.part(record.id))
+        whole = whole_bytes(self.whole_of(record)) if record.sha256 else 0
+        if whole or not record.parts:
+            return whole or part_bytes(self.part(record.id))
+        return _folder_bytes(self._coming(record.id))
 
     def sha256_of(self, path: Path) -> str | None:
-        """The hash of a whole file of this folder; None for any other file."""
+        """The hash of a whole model of this folder; None for any other file."""
+        if path.parent.parent == self.folder and path.name.startswith(f"{_STEM}-"):
+            return path.parent.name if _SHA256.fullmatch(path.parent.name) else None
         ours = path.parent == self.folder and path.suffix == ".gguf"
         return path.stem if ours and _SHA256.fullmatch(path.stem) else None
+
+    def _coming(self, download_id: str) -> Path:
+        return self.folder / f"{download_id}.parts"
 
     def _path(self, download_id: str) -> Path:
         return self.folder / f"{download_id}.json"
@@ -109,11 +163,45 @@ class Book:
         except (OSError, msgspec.DecodeError, BadInput):
             log.warning("the download %s cannot be read", path)
             return None
-        odd = record.sha256 is not None and not _SHA256.fullmatch(record.sha256)
+        hashes = (record.sha256, *(part.sha256 for part in record.parts))
+        odd = any(one is not None and not _SHA256.fullmatch(one) for one in hashes)
+        odd = odd or len(record.parts or (None,)) != len(part_names(record.file))
         if odd or record.id != path.stem or not _ID.fullmatch(record.id):
             log.warning("the download %s is odd", path)
             return None
         return record if _can_be_said(record) else structs.replace(record, code=None, facts={})
+
+
+def whole_bytes(path: Path) -> int:
+    """Bytes of a model that is all here, in one file or several; 0 when some of it is missing."""
+    found = [part_bytes(one) for one in part_paths(path)]
+    return sum(found) if all(found) else 0
+
+
+def deleted(path: Path) -> int:
+    """Delete a model of this folder, all its files; how many bytes that freed."""
+    freed, paths = 0, part_paths(path)
+    for one in paths:
+        n_bytes = part_bytes(one)
+        try:
+            one.unlink()
+        except OSError:
+            continue
+        freed += n_bytes
+    if len(paths) > 1:
+        shutil.rmtree(path.parent, ignore_errors=True)
+    return freed
+
+
+def _names(n: int) -> tuple[str, ...]:
+    return part_names(f"{_STEM}-00001-of-{n:05}.gguf")
+
+
+def _folder_bytes(folder: Path) -> int:
+    try:
+        return sum(part_bytes(one) for one in folder.iterdir())
+    except OSError:
+        return 0
 
 
 def _can_be_said(record: Record) -> bool:

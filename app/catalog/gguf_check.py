@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import struct
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import BinaryIO
 
 from app.catalog import ggml
 from app.catalog.gguf_header import Header, Tensor, Value, shown
+from app.catalog.gguf_names import MAX_PARTS, part_names
 from app.core.errors import BadInput, Fact
 
 # SAFETY.md 7
@@ -22,25 +22,17 @@ MAX_STRING_BYTES = 16 << 20
 MAX_ITEMS = 16 << 20
 MAX_HEADER_BYTES = 256 << 20
 MAX_DIMENSIONS = 4
-MAX_PARTS = 1000
 MAX_ALIGNMENT = 64 << 10  # ours: padding stays small beside any tensor
 MAX_TENSOR_NAME_BYTES = 63  # GGML_MAX_NAME less its end mark
 
 FIRST_READ_BYTES = 64 << 10
 DEFAULT_ALIGNMENT = 32
-_PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 
 def part_paths(path: Path) -> tuple[Path, ...]:
     """The files of the model that this one belongs to, in order: itself alone, or all parts."""
-    part = _PART.search(path.name)
-    if not part or not 1 < int(part[2]) <= MAX_PARTS:
-        return (path,)
-    stem, n = path.name[: part.start()], int(part[2])
-    return tuple(
-        path.with_name(f"{stem}-{number:05}-of-{n:05}{path.suffix}") for number in range(1, n + 1)
-    )
+    return tuple(path.with_name(name) for name in part_names(path.name))
 
 
 def read_header(path: Path) -> Header:

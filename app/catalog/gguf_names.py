@@ -10,6 +10,7 @@ _QUANT = re.compile(
     r"|TQ[12]_0|MXFP4(?:_MOE)?|BF16|FP?16|FP?32))(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
+MAX_PARTS = 1000  # as many as are read
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
 # The best first: good answers for the room they take, and made for every processor.
 _LIKED = (
@@ -37,7 +38,16 @@ def quantisation_of(file: str) -> str | None:
 def parts_of(file: str) -> int | None:
     """How many files the model is cut into, when this is one of several."""
     found = _PART.search(file)
-    return int(found[2]) if found and int(found[2]) > 1 else None
+    return int(found[2]) if found and 1 < int(found[2]) <= MAX_PARTS else None
+
+
+def part_names(file: str) -> tuple[str, ...]:
+    """All files of the model that this one belongs to, in order: itself alone, or its parts."""
+    found, n = _PART.search(file), parts_of(file)
+    if found is None or n is None:
+        return (file,)
+    stem, ending = file[: found.start()], file[-len(".gguf") :]
+    return tuple(f"{stem}-{number:05}-of-{n:05}{ending}" for number in range(1, n + 1))
 
 
 def is_model(file: str) -> bool:
@@ -47,6 +57,7 @@ def is_model(file: str) -> bool:
 
 
 def recommended(files: Sequence[str]) -> str | None:
-    """The one to begin with, of those that come in one file."""
-    whole = {quantisation_of(file): file for file in reversed(files) if not parts_of(file)}
+    """The one to begin with; of the same quantisation rather in one file than in several."""
+    ranked = sorted(files, key=lambda file: parts_of(file) is not None)
+    whole = {quantisation_of(file): file for file in reversed(ranked)}
     return next((whole[quant] for quant in _LIKED if quant in whole), None)

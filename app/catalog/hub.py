@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
 
+from app.catalog.download_book import joint_hash
 from app.catalog.families import FAMILIES
-from app.catalog.gguf_names import is_model, parts_of, quantisation_of, recommended
+from app.catalog.gguf_names import is_model, part_names, quantisation_of, recommended
 from app.catalog.hub_address import Hub, checked, checked_repository
 from app.catalog.hub_client import Limits, spoken_to
 from app.core.errors import AppError, BadInput, Reason, Refused, Unreachable
@@ -48,14 +49,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """One GGUF file of a repository; `reason` says why it cannot be used."""
+    """One model of a repository, in one file or several; `reason` says why it cannot be used."""
 
-    file: str
+    file: str  # of several the first
     quantisation: str | None
     size_bytes: int | None
     sha256: str | None
     recommended: bool = False
     reason: Reason | None = None
+    n_parts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,26 +153,45 @@ def _files(siblings: list[RepoSibling]) -> tuple[HubFile, ...]:
         known = isinstance(promised, str) and _SHA256.fullmatch(promised)
         sha256 = known[0] if known else None
         found.append(HubFile(name, quantisation_of(name), size, sha256))
+    found = _joined(found)
     found.sort(key=lambda file: (file.size_bytes or MAX_BYTES, file.file))
     return marked(found[:MAX_FILES])
 
 
+def _joined(files: list[HubFile]) -> list[HubFile]:
+    """The parts of one model are one line; where some are missing, it says so."""
+    by_name = {one.file: one for one in files}
+    found: list[HubFile] = []
+    for first in dict.fromkeys(part_names(one.file)[0] for one in files):
+        names = part_names(first)
+        there = [by_name[name] for name in names if name in by_name]
+        if len(names) == 1:
+            found += there
+            continue
+        sizes = [one.size_bytes for one in there]
+        whole = len(there) == len(names)
+        facts = {"parts": len(names), "here": len(there)}
+        found.append(HubFile(
+            first,
+            quantisation_of(first),
+            sum(size or 0 for size in sizes) if whole and None not in sizes else None,
+            joint_hash(one.sha256 for one in there) if whole else None,
+            reason=None if whole else Reason("hub_parts_missing", facts),
+            n_parts=len(names),
+        ))  # fmt: skip
+    return found
+
+
 def marked(files: list[HubFile]) -> tuple[HubFile, ...]:
     """The same files; the one to begin with is marked, and those that cannot be used say why."""
-    best = recommended([file.file for file in files])
+    best = recommended([file.file for file in files if file.reason is None])
     return tuple(
-        HubFile(
-            one.file, one.quantisation, one.size_bytes, one.sha256,
-            recommended=one.file == best, reason=_reason(one.file),
-        )
+        replace(one, recommended=one.file == best, reason=one.reason or _reason(one.file))
         for one in files
-    )  # fmt: skip
+    )
 
 
 def _reason(file: str) -> Reason | None:
-    parts = parts_of(file)
-    if parts:
-        return Reason("hub_in_parts", {"parts": parts})
     try:
         checked("a/b", file, None)
     except BadInput as error:

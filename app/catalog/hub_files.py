@@ -20,6 +20,7 @@ CONNECT_SECONDS = 15.0
 SILENCE_SECONDS = 30.0
 HOLD_SECONDS = 0.5  # a slow line shows that it moves
 MAX_REDIRECTS = 5
+REDIRECTS = (301, 302, 303, 307, 308)
 _RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 _SHA256 = re.compile(r'"?([0-9a-f]{64})"?')
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -111,13 +112,38 @@ class HubFiles:
             ) as answer:
                 if self.hub.is_own(url):
                     told = _told(told, answer.headers)
-                if answer.status in (301, 302, 303, 307, 308):
+                if answer.status in REDIRECTS:
                     url = self.hub.next(url, answer.headers.get("Location", ""))
                     continue
                 if answer.status not in (200, 206):
                     raise self._refusal(asked, answer, bool(token))
                 yield self._body(answer, told, start)
                 return
+        raise Unreachable("hub_odd", source=self.hub.host)
+
+    async def told(self, asked: Asked, token: str | None) -> Told:
+        """What the hub says of a file, without its bytes.
+
+        Raises AppError, and aiohttp's errors where the line breaks.
+        """
+        url, told = self.hub.file(asked.repository, asked.revision, asked.file), Told()
+        for _ in range(MAX_REDIRECTS):
+            headers = {}
+            if token and self.hub.is_own(url):
+                headers["Authorization"] = f"Bearer {token}"
+            async with self._session.head(
+                URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy_of(url)
+            ) as answer:
+                if self.hub.is_own(url):
+                    told = _told(told, answer.headers)
+                if answer.status in REDIRECTS:
+                    if told.total_bytes:
+                        return told
+                    url = self.hub.next(url, answer.headers.get("Location", ""))
+                    continue
+                if answer.status != 200:
+                    raise self._refusal(asked, answer, bool(token))
+                return Told(told.commit, told.total_bytes or answer.content_length, told.sha256)
         raise Unreachable("hub_odd", source=self.hub.host)
 
     def _body(self, answer: aiohttp.ClientResponse, told: Told, start: int) -> Body:

@@ -20,7 +20,7 @@ DOWNLOAD_SENTENCES: dict[str, str] = {
     "hub_token_needed": "{repository} is given only to people who agreed to its terms. "
     "Agree on its page, and put an access token into Settings.",
     "hub_token_wrong": "{source} did not accept the access token. Put a new one into Settings, then try again.",
-    "hub_in_parts": "It comes in {parts} files, which cannot be downloaded here yet. Choose a version in one file.",
+    "hub_parts_missing": "It should come in {parts} files, and only {here} of them are there. Choose another version.",
     # downloads
     "download_unknown": "There is no such download any more.",
     "download_no_room": "Not enough space in {folder}: {needed_bytes} are needed with the 5 GiB that stay free, "

@@ -93,6 +93,7 @@ def download_json(record: Record, live: Live) -> Json:
         "name": record.name,
         "repository": record.repository,
         "file": record.file,
+        "parts": len(record.parts) or 1,
         "revision": record.revision,
         "source": record.source,
         "state": (live.doing if live.doing != "nothing" else "waiting") if going else record.standing,

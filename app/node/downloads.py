@@ -13,14 +13,22 @@ from typing import Any
 from aiohttp import ClientSession
 
 from app.catalog.catalogue import Catalogue
-from app.catalog.download_book import Record, id_of
+from app.catalog.download_book import (
+    PartFacts,
+    Record,
+    deleted,
+    id_of,
+    joint_hash,
+    whole_bytes,
+)
 from app.catalog.files import Disk
+from app.catalog.gguf_names import part_names
 from app.catalog.hub_address import MAIN, Hub, checked
-from app.catalog.hub_files import Asked, HubFiles, new_session
-from app.catalog.part import Part
-from app.catalog.shelf import NAME, Shelf, name_for
-from app.catalog.transfer import WAITS, Hooks, Transfer, Wanted
+from app.catalog.hub_files import HubFiles, new_session
+from app.catalog.shelf import NAME, Shelf, name_for, whole_stem
+from app.catalog.transfer import WAITS
 from app.core.errors import AppError, BadInput
+from app.node.download_fetch import Fetch, Fetching, new_parts
 from app.node.download_ledger import Ledger
 from app.node.stoppable import in_thread
 
@@ -87,15 +95,19 @@ class Downloads:
 
     def of(self, repository: str, file: str) -> str | None:
         """The id of the download of this file, if there is one."""
-        key = id_of(repository, file)
+        key = id_of(repository, part_names(file)[0])
         return key if key in self._list else None
 
     async def start(
         self, repository: str, file: str, revision: str | None, name: str | None
     ) -> Json:
-        """Begin a download, or go on with the one there is. Raises AppError."""
+        """Begin a download, or go on with the one there is; of a model in several files any names it.
+
+        Raises AppError.
+        """
         checked(repository, file, revision)
-        name = name or name_for(file.rsplit("/", 1)[-1].rsplit(".", 1)[0])
+        file = part_names(file)[0]
+        name = name or name_for(whole_stem(file.rsplit("/", 1)[-1].rsplit(".", 1)[0]))
         if not NAME.fullmatch(name) or name_for(name) != name:
             raise BadInput("model_name_odd", name=name[:100])
         await self._ready.wait()
@@ -146,7 +158,7 @@ class Downloads:
         for record in self._list:
             if record.sha256 == sha256 and record.standing == "done":
                 await self.remove(record.id)
-        return await asyncio.to_thread(_deleted, path) if sha256 else 0
+        return await asyncio.to_thread(deleted, path) if sha256 else 0
 
     # inside
 
@@ -155,7 +167,11 @@ class Downloads:
         known = self._around.catalogue().find(repository, file)
         if known and revision not in (None, MAIN, known[0].revision):
             known = None  # somebody wants another one
-        sha256 = known[1].sha256 if known else None
+        promised = known[1].parts if known else ()
+        parts = new_parts(file, tuple(PartFacts(one.size_bytes, one.sha256) for one in promised))
+        sha256 = joint_hash(part.sha256 for part in parts)
+        if known and not parts:
+            sha256 = known[1].sha256
         return Record(
             id=id_of(repository, file),
             repository=repository,
@@ -167,6 +183,7 @@ class Downloads:
             total_bytes=known[1].size_bytes if known and known[0].is_pinned else None,
             sha256=sha256,
             hash_from="catalogue" if sha256 else None,
+            parts=parts,
         )
 
     async def _resume(self, download_id: str) -> Json:
@@ -223,11 +240,11 @@ class Downloads:
 
     async def _fetch_and_shelve(self, download_id: str) -> None:
         record, live = self._list[download_id], self._list.live(download_id)
-        path = self._list.book.whole(record.sha256 or "")
-        there = await asyncio.to_thread(path.is_file)
-        if not (record.sha256 and there):
-            path = await self._fetch(record)
-        live.checking(path.stat().st_size)
+        path = self._list.book.whole_of(record)
+        if not (record.sha256 and await asyncio.to_thread(whole_bytes, path)):
+            self._around.contacted()
+            path = await Fetch(self._fetching(), download_id).run()
+        live.checking(await asyncio.to_thread(whole_bytes, path))
         self._changed()
 
         def tell(done: int, total: int) -> None:
@@ -240,37 +257,16 @@ class Downloads:
             )
         except BadInput as error:
             if error.reason.code.startswith("gguf"):  # whole, and no model: of no use to anybody
-                await asyncio.to_thread(_deleted, path)
+                await asyncio.to_thread(deleted, path)
             raise
         await self._list.change(download_id, standing="done", model=entry.name)
         live.finished(entry.model.file_bytes)
 
-    async def _fetch(self, record: Record) -> Path:
-        key, live = record.id, self._list.live(record.id)
-        part = Part(self._list.book.part(key), self._disk)
-
-        def moved() -> None:
-            if live.moved(part.n_bytes, transfer.is_flowing):
-                self._changed()
-
-        async def learnt(found: Wanted) -> None:
-            await self._list.change(
-                key, revision=found.asked.revision, total_bytes=found.total_bytes,
-                sha256=found.sha256,
-                hash_from=record.hash_from or ("server" if found.sha256 else None),
-            )  # fmt: skip
-
+    def _fetching(self) -> Fetching:
         files = HubFiles(self._around.hub(), self._session)
-        asked = Asked(record.repository, record.file, record.revision)
-        wanted = Wanted(asked, record.total_bytes, record.sha256)
-        hooks = Hooks(self._around.token, learnt, moved, lambda: self._list.room_bytes(key))
-        transfer = Transfer(files, wanted, part, hooks, self._waits)
-        self._around.contacted()
-        live.starting()
-        self._changed()
-        path = await transfer.run(self._list.book.whole)
-        await self._list.change(key, sha256=transfer.wanted.sha256)
-        return path
+        return Fetching(
+            self._list, files, self._disk, self._around.token, self._changed, self._waits
+        )
 
     async def _fail(self, download_id: str, error: AppError) -> None:
         failed: Json = {
@@ -284,14 +280,16 @@ class Downloads:
         self._list.stopped(download_id)
 
     def _on_shelf(self, record: Record) -> bool:
-        path = self._list.book.whole(record.sha256 or "").absolute()
-        return path.is_file() and any(Path(one.path) == path for one in self._shelf.entries())
+        path = self._list.book.whole_of(record).absolute()
+        return whole_bytes(path) > 0 and any(
+            Path(one.path) == path for one in self._shelf.entries()
+        )
 
     def _without_use(self, record: Record) -> int:
         """Delete a whole file that never came on the shelf and that no other download means; its bytes."""
         if record.sha256 is None or any(one.sha256 == record.sha256 for one in self._list):
             return 0
-        return 0 if self._on_shelf(record) else _deleted(self._list.book.whole(record.sha256))
+        return 0 if self._on_shelf(record) else deleted(self._list.book.whole_of(record))
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
@@ -305,13 +303,3 @@ async def _ended(task: asyncio.Task[None]) -> None:
             except asyncio.CancelledError:
                 continue
         raise
-
-
-def _deleted(path: Path) -> int:
-    """Delete a file; how many bytes that freed."""
-    try:
-        n_bytes = path.stat().st_size
-        path.unlink()
-    except OSError:
-        return 0
-    return n_bytes

@@ -11,6 +11,8 @@ from typing import Any
 
 from app.catalog import hub as online
 from app.catalog.catalogue import Offer, shipped
+from app.catalog.gguf_check import part_paths
+from app.catalog.gguf_names import part_names
 from app.catalog.hub import Found, HubFile
 from app.catalog.hub_address import HUB, Hub
 from app.catalog.hub_client import Limits
@@ -151,7 +153,14 @@ class Shop:
 
     def _offer_json(self, offer: Offer, on_shelf: dict[str, str]) -> Json:
         files = [
-            HubFile(one.file, one.quantisation, one.size_bytes, one.sha256, one.recommended)
+            HubFile(
+                one.file,
+                one.quantisation,
+                one.size_bytes,
+                one.whole_hash,
+                one.recommended,
+                n_parts=len(part_names(one.file)),
+            )
             for one in offer.files
         ]
         return {
@@ -182,6 +191,7 @@ class Shop:
             name = on_shelf.get(self.downloads.one(download)["sha256"] or "")
         return {
             "file": file.file,
+            "parts": file.n_parts,
             "quantisation": file.quantisation,
             "size_bytes": file.size_bytes,
             "sha256": file.sha256,
@@ -195,7 +205,8 @@ class Shop:
 
 def _missing(entry: Entry, path: Path, app: str | None) -> Reason | None:
     try:
-        same = path.stat().st_size == entry.model.file_bytes
+        found = sum(one.stat().st_size for one in part_paths(path))
+        same = found == entry.model.file_bytes
     except OSError:
         if app and app != "Poolhouse":
             return Reason("found_not_here", {"path": entry.path, "app": app})

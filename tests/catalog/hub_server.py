@@ -48,6 +48,7 @@ class HubServer:
 
     data: bytes = b""
     file: str = FILE
+    others: dict[str, bytes] = field(default_factory=dict)  # more files of the repository
     faults: Faults = field(default_factory=Faults)
     requests: list[web.BaseRequest] = field(default_factory=list)
     ranges: list[str] = field(default_factory=list)  # as the store was asked
@@ -67,20 +68,24 @@ class HubServer:
         name = f"{request.match_info['owner']}/{request.match_info['name']}"
         if name != REPOSITORY:
             return web.Response(status=401, headers={"X-Error-Code": "RepoNotFound"})
-        if request.match_info["file"] != self.file:
+        data = self._of(request.match_info["file"])
+        if data is None:
             return web.Response(status=404, headers={"X-Error-Code": "EntryNotFound"})
         if refusal := self._gate(request):
             return refusal
         headers = {
             "X-Repo-Commit": COMMIT,
-            "X-Linked-Etag": f'"{self.faults.sha256 or self.sha256}"',
-            "X-Linked-Size": str(self.faults.total or len(self.data)),
+            "X-Linked-Etag": f'"{self.faults.sha256 or hashlib.sha256(data).hexdigest()}"',
+            "X-Linked-Size": str(self.faults.total or len(data)),
             "Location": self.faults.redirect
-            or f"http://localhost:{self.store_port}/blob?sig=%2Fa%3D",
+            or f"http://localhost:{self.store_port}/blob?sig=%2Fa%3D&of={request.match_info['file']}",
         }
         if self.faults.no_size:
             del headers["X-Linked-Size"]
         return web.Response(status=302, headers=headers)
+
+    def _of(self, file: str) -> bytes | None:
+        return self.data if file == self.file else self.others.get(file)
 
     def _gate(self, request: web.Request) -> web.Response | None:
         given = request.headers.get("Authorization")
@@ -100,7 +105,8 @@ class HubServer:
         self.ranges.append(asked)
         if self.faults.statuses:
             return web.Response(status=self.faults.statuses.pop(0))
-        data = self.data if self.faults.sends is None else self.faults.sends
+        named = self._of(request.query.get("of", self.file)) or self.data
+        data = named if self.faults.sends is None else self.faults.sends
         start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
         if self.faults.ignore_ranges or not asked:
             start, answer = 0, web.StreamResponse()
@@ -118,7 +124,7 @@ class HubServer:
     async def _pour(self, request: web.Request, answer: web.StreamResponse, data: bytes) -> None:
         faults = self.faults
         limit = faults.break_after.pop(0) if faults.break_after else len(data)
-        if faults.hold is not None:
+        if faults.hold is not None and len(data) > faults.bytes_at_once:
             await answer.write(data[: faults.bytes_at_once])
             await faults.hold.wait()
             data, limit = data[faults.bytes_at_once :], limit - faults.bytes_at_once

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.catalog.gguf_names import is_model, parts_of, quantisation_of, recommended
+from app.catalog.gguf_names import is_model, part_names, parts_of, quantisation_of, recommended
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,11 @@ def test_parts_and_companions_are_told_apart() -> None:
     assert parts_of("x-00001-of-00003.gguf") == 3
     assert parts_of("x-00001-of-00001.gguf") is None
     assert parts_of("x.gguf") is None
+    assert part_names("a/x-00002-of-00002.GGUF") == (
+        "a/x-00001-of-00002.GGUF",
+        "a/x-00002-of-00002.GGUF",
+    )
+    assert part_names("x.gguf") == ("x.gguf",)
     assert is_model("a/x.GGUF")
     assert not is_model("mmproj-x-f16.gguf")
     assert not is_model("README.md")
@@ -37,6 +42,6 @@ def test_parts_and_companions_are_told_apart() -> None:
 
 def test_the_one_to_begin_with() -> None:
     files = ["x-Q2_K.gguf", "x-Q8_0.gguf", "x-Q4_K_M-00001-of-00002.gguf", "x-Q5_K_M.gguf"]
-    assert recommended(files) == "x-Q5_K_M.gguf"
+    assert recommended(files) == "x-Q4_K_M-00001-of-00002.gguf"
     assert recommended([*files, "x-Q4_K_M.gguf"]) == "x-Q4_K_M.gguf"
     assert recommended(["x-Q2_K.gguf"]) is None

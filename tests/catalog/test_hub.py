@@ -9,6 +9,7 @@ import pytest
 
 from app.catalog import hub as online
 from app.catalog import hub_client
+from app.catalog.download_book import joint_hash
 from app.catalog.hub import Found, Listing
 from app.catalog.hub_address import Hub
 from app.catalog.hub_client import Limits
@@ -59,7 +60,10 @@ async def test_the_files_of_a_repository_the_smallest_first(server: HubServer) -
     assert (small.file, small.size_bytes, small.sha256) == (FILE, len(DATA), server.sha256)
     assert (small.quantisation, small.recommended, small.reason) == ("Q4_K_M", True, None)
     assert (large.quantisation, large.recommended) == ("Q8_0", False)
-    assert [part.reason and part.reason.code for part in parts] == ["hub_in_parts"] * 2
+    (several,) = parts
+    assert (several.file, several.n_parts) == ("Tiny-F16-00001-of-00002.gguf", 2)
+    assert (several.size_bytes, several.reason) == (8 << 30, None)
+    assert several.sha256 == joint_hash(["ab" * 32] * 2)
 
 
 async def test_what_is_not_on_the_hub_is_named(server: HubServer) -> None:

@@ -30,7 +30,7 @@ OFFER = {
     "revision", "page", "files",
 }  # fmt: skip
 FILE_KEYS = {
-    "file", "quantisation", "size_bytes", "sha256", "recommended", "usable", "reason", "on_shelf",
+    "file", "parts", "quantisation", "size_bytes", "sha256", "recommended", "usable", "reason", "on_shelf",
     "download",
 }  # fmt: skip
 

@@ -66,7 +66,9 @@ class FileChoice(QWidget):
     def _words(self, file: Json) -> str:
         name = str(file.get("quantisation") or file["file"])
         size = formats.size(file["size_bytes"]) if file.get("size_bytes") else ""
-        words = " · ".join(part for part in (name, size) if part)
+        several = int(file.get("parts") or 1)
+        parts = self.tr("{count} files").format(count=several) if several > 1 else ""
+        words = " · ".join(part for part in (name, size, parts) if part)
         if file.get("on_shelf"):
             return self.tr("{words} (on this computer)").format(words=words)
         if file.get("recommended"):
