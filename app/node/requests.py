@@ -146,6 +146,7 @@ class Judge(Request, frozen=True):
     context: Count | None = None
     users: Annotated[int, Meta(ge=1, le=64)] | None = None
     without: Annotated[list[Name], Meta(max_length=64)] = []
+    kv: KvType = KvType.F16
     place: bool = False
 
 

@@ -14,7 +14,7 @@ from app.core.model import Model
 from app.core.placement import Forecast, Plan, PlannedStage
 from app.core.reasons import said
 from app.node.lessons import predicted
-from backends.contract import Layers
+from backends.contract import KvType, Layers
 
 Json = dict[str, Any]
 
@@ -81,6 +81,8 @@ def plan_json(
         "shape": plan.shape,
         "context": plan.workload.context,
         "users": plan.workload.users,
+        "kv": plan.workload.kv.value,
+        "kv_bytes": _kv_bytes(plan, model),
         "stages": [stage_json(stage) for stage in plan.stages],
         "machines": [
             {"machine": names[key], "id": key, "needs_bytes": need, "lends_bytes": lends[key]}
@@ -97,6 +99,17 @@ def plan_json(
         "why": [reason_json(reason) for reason in plan.reasons],
         "advice": [reason_json(reason) for reason in advice],
         "from": facts_json(plan, model),
+    }
+
+
+def _kv_bytes(plan: Plan, model: Model) -> Json:
+    """What the context takes on all machines together, by how it is kept."""
+    work = plan.workload
+    cells = work.context * work.users
+    return {
+        kind.value: model.kv_bytes(model.layers, cells, work.slots, kind)
+        for kind in KvType
+        if kind is KvType.F16 or model.quantised_kv
     }
 
 
@@ -175,6 +188,7 @@ def model_json(model: Model, path: str, builtin: bool) -> Json:
         "n_vocab": model.n_vocab,
         "context_length": model.context_length,
         "file_bytes": model.file_bytes,
+        "quantised_kv": model.quantised_kv,
         "licence": model.licence,
         "path": path,
         "splits": bool(model.boundaries),

@@ -30,7 +30,7 @@ async def verdicts(order: asked.Judge, host: Candidate, lenders: Sequence[Candid
             sketch.kv_bytes_per_token, sketch.context_length, splits=sketch.splits,
         )  # fmt: skip
         context = min(order.context or CONTEXT, model.context_length)
-        work = Workload(context, order.users or USERS, BATCH_ROWS)
+        work = Workload(context, order.users or USERS, BATCH_ROWS, kv=order.kv)
         # some milliseconds each, and there may be many: not on the loop
         verdict = asdict(await asyncio.to_thread(judge, host, there, model, work))
         plan = await asyncio.to_thread(_placed, host, there, model, work) if order.place else None

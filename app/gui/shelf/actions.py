@@ -94,6 +94,7 @@ def _differs(setup: Setup, loaded: Json) -> bool:
     """Whether the loaded model was set up for something else."""
     used = {str(stage["id"]) for stage in loaded.get("stages") or []}
     same = (setup.context, setup.users) == (loaded.get("context"), loaded.get("users"))
+    same = same and setup.kv == loaded.get("kv", setup.kv)
     return not same or bool(used & set(setup.without))
 
 

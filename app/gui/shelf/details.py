@@ -20,6 +20,7 @@ from app.gui.shelf.file_choice import FileChoice
 from app.gui.shelf.forecast_view import ForecastView
 from app.gui.shelf.item import Item, Kind
 from app.gui.shelf.judging import Judging
+from app.gui.shelf.kv_choice import EXACT
 from app.gui.shelf.load_steps import LoadSteps
 from app.gui.shelf.loading import Loading
 from app.gui.shelf.planning import Planning, Setup
@@ -165,7 +166,8 @@ class Details(QFrame):
         """Nothing is known of it yet."""
         loaded = self._services.pool.loaded or {}
         mine = loaded.get("model") == item.name and item.is_here
-        self.form.show_item(item, loaded.get("context") if mine else None)
+        context, kv = (loaded.get("context"), loaded.get("kv")) if mine else (None, None)
+        self.form.show_item(item, context, kv)
         known = self._judging.of(item)
         asks = item.kind is Kind.FOUND and not item.files
         words = self.tr("Asking which files there are…") if asks else ""
@@ -187,6 +189,7 @@ class Details(QFrame):
 
     def _planned(self, plan: Json) -> None:
         judgement = self.verdict.show_plan(plan)
+        self.form.kv.show_bytes(plan.get("kv_bytes"))
         self.forecast.show_plan(plan)
         self._need_bytes = 0
         if self.item is not None and self._is_usual():
@@ -195,6 +198,7 @@ class Details(QFrame):
 
     def _refused(self, error: AppError) -> None:
         judgement = self.verdict.show_error(error)
+        self.form.kv.show_bytes(None)
         self.forecast.clear()
         self._need_bytes = int(error.reason.facts.get("need_bytes") or 0)
         if judgement is not None and self.item is not None and self._is_usual():
@@ -208,6 +212,7 @@ class Details(QFrame):
         smaller = known.quantisation if known and self.files.file == best.get("file") else ""
         splits = self.item.facts.get("splits") is not False
         self.verdict.show_estimate(found, smaller, splits=splits)
+        self.form.kv.show_bytes((found["plan"] or {}).get("kv_bytes"))
         if found["plan"] is not None:
             self.forecast.show_shape(found["plan"])
         else:
@@ -223,7 +228,11 @@ class Details(QFrame):
         """Whether the list would judge it with the same setup."""
         setup = self.setup
         return (
-            setup is not None and setup.users == 1 and not setup.without and self._usual_context()
+            setup is not None
+            and setup.users == 1
+            and not setup.without
+            and setup.kv == EXACT
+            and self._usual_context()
         )
 
     def _usual_context(self) -> bool:

@@ -28,6 +28,7 @@ class Setup:
     context: int | None = None
     users: int = 1
     without: tuple[str, ...] = ()
+    kv: str = "f16"  # how the context is kept
 
     def order(self) -> Json:
         """The body of a plan or a load."""
@@ -36,6 +37,7 @@ class Setup:
             "context": self.context,
             "users": self.users,
             "without": list(self.without),
+            "kv": self.kv,
         }
 
 

@@ -12,6 +12,7 @@ from app.gui.parts.wheel import wheel_scrolls_page
 from app.gui.pool import Pool
 from app.gui.shelf.context_slider import ContextSlider
 from app.gui.shelf.item import Item
+from app.gui.shelf.kv_choice import KvChoice
 from app.gui.shelf.machine_ticks import MachineTicks
 from app.gui.shelf.planning import Setup
 from app.gui.shelf.sketches import MOST_CONTEXT
@@ -27,7 +28,7 @@ class SetupForm(QWidget):
 
     def __init__(self, pool: Pool) -> None:
         super().__init__()
-        self.context = ContextSlider()
+        self.context, self.kv = ContextSlider(), KvChoice()
         self.people = QSpinBox()
         self.people.setRange(1, MOST_PEOPLE)
         wheel_scrolls_page(self.people)
@@ -36,18 +37,24 @@ class SetupForm(QWidget):
         self.people.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         title = label(self.tr("People at once"))
         title.setBuddy(self.people)
-        box = column(self.context, row(title, None, self.people), self.machines, gap=sizes.M)
+        box = column(self.context, self.kv, row(title, None, self.people), self.machines)
+        box.setSpacing(sizes.M)
         self.setLayout(box)
         self.context.moved.connect(lambda _: self.changed.emit())
+        self.kv.changed.connect(self.changed)
         self.people.valueChanged.connect(lambda _: self.changed.emit())
         self.machines.changed.connect(self.changed)
 
-    def show_item(self, item: Item, context: int | None) -> None:
-        """Contexts of another model. context: what it is loaded with; None: the usual one."""
+    def show_item(self, item: Item, context: int | None, kv: str | None = None) -> None:
+        """Contexts of another model. context, kv: what it is loaded with; None: the usual ones."""
         most = int(item.facts.get("context_length") or LONG)
         self.context.offer(min(most, MOST_CONTEXT), context)
+        self.kv.offer(kv, possible=item.facts.get("quantised_kv") is not False)
         self.machines.offer(splits=item.facts.get("splits") is not False)
 
     def setup(self, item: Item, file: str | None) -> Setup:
         """As it stands now."""
-        return Setup(item, file, self.context.context, self.people.value(), self.machines.without)
+        return Setup(
+            item, file, self.context.context, self.people.value(), self.machines.without,
+            self.kv.kind,
+        )  # fmt: skip

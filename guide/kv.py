@@ -1,0 +1,83 @@
+"""Asks the Guide its 200 questions with the context kept as f16 and as q8_0; counts answers that stay the same."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from guide.dataset import HERE
+from guide.score import MODEL
+
+PROMPTS = HERE / "prompts.txt"
+MAX_TOKENS = 96
+
+Answer = list[int]
+
+
+def questions(path: Path = PROMPTS) -> list[str]:
+    """One on each line, in quotation marks."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+
+
+def same_tokens(first: Answer, second: Answer) -> int:
+    """How many tokens two answers have in common before they part."""
+    for place, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return place
+    return min(len(first), len(second))
+
+
+def totals(exact: Sequence[Answer], near: Sequence[Answer]) -> dict[str, Any]:
+    """Whole answers that are the same, and tokens before the first that is another."""
+    pairs = list(zip(exact, near, strict=True))
+    return {
+        "answers": len(pairs),
+        "same": sum(one == other for one, other in pairs),
+        "tokens": sum(map(len, exact)),
+        "tokens_before_parting": sum(same_tokens(one, other) for one, other in pairs),
+    }
+
+
+def ask(path: Path, asked: Sequence[str], threads: int, kind: str) -> list[Answer]:
+    """Greedy answers, each with a context of its own; `kind`: ggml's name of the KV cache's numbers."""
+    from backends.llamacpp import binding
+    from backends.template import render
+
+    llama_cpp = binding.load()
+    number = getattr(llama_cpp, f"GGML_TYPE_{kind}")
+    llama = llama_cpp.Llama(
+        str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, n_batch=64, n_ubatch=64,
+        flash_attn=True, type_k=number, type_v=number, verbose=False,
+    )  # fmt: skip
+    template, found = llama.metadata["tokenizer.chat_template"], []
+    for question in asked:
+        llama.reset()
+        text = render(template, [{"role": "user", "content": question}])
+        prompt = llama.tokenize(text.encode(), add_bos=False, special=True)
+        answer: Answer = []
+        for token in llama.generate(prompt, temp=0.0):
+            if token == llama.token_eos() or len(answer) == MAX_TOKENS:
+                break
+            answer.append(token)
+        found.append(answer)
+    llama.close()
+    return found
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", type=Path, nargs="?", default=MODEL)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--most", type=int, default=200)
+    given = parser.parse_args()
+    asked = questions()[: given.most]
+    exact, near = (ask(given.model, asked, given.threads, kind) for kind in ("F16", "Q8_0"))
+    print(json.dumps(totals(exact, near)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
