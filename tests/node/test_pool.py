@@ -22,6 +22,7 @@ from app.core.errors import AppError, BadInput
 from app.core.schedule import prompt_chunks
 from backends.llamacpp import binding
 from tests import tiny
+from tests.catalog.test_parts import in_parts
 from tests.node.pool import TestNode, node, pair, paired
 
 Json = dict[str, Any]
@@ -101,6 +102,28 @@ async def test_a_second_load_moves_nothing_and_a_moved_boundary_only_its_layers(
     assert 0 < fetched[2] < layer
     await host.post("/unload")
     await host.delete("/models/random")
+
+
+async def test_layers_of_a_model_in_several_files_go_to_lenders_like_those_of_one(
+    host: NodeClient, tmp_path: Path
+) -> None:
+    single = tiny.llama(tmp_path / "single.gguf", layers=8, width=256, ffn=512)
+    several = in_parts(single, tmp_path, first=3)
+    said, fetched = [], []
+    for path in (several[1], single):  # the parts first: then their layers are nowhere yet
+        order = {"path": str(path), "name": path.stem[:6]}
+        name = (await host.work("POST", "/models", order))["model"]["name"]
+        loaded = await host.work("POST", "/load", {"model": name, "split": [2, 3, 2, 1]})
+        fetched.append(loaded["loaded"]["fetched_bytes"])
+        answer = await ask(host, prompt_ids=list(range(3, 90)), ignore_end=True)
+        said.append(answer["token_ids"])
+        await host.post("/unload")
+    assert fetched[0] > 5 * 256 * 512
+    assert fetched[1] == 0  # the same tensors, by their hashes
+    assert said[0] == said[1]
+    assert len(said[0]) == 24
+    for name in ("big-Q8", "single"):
+        await host.delete(f"/models/{name}")
 
 
 async def test_several_answers_at_once_are_the_answers_alone(host: NodeClient) -> None:
