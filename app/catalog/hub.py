@@ -170,16 +170,19 @@ def _joined(files: list[HubFile]) -> list[HubFile]:
             continue
         sizes = [one.size_bytes for one in there]
         whole = len(there) == len(names)
-        facts = {"parts": len(names), "here": len(there)}
         found.append(HubFile(
             first,
             quantisation_of(first),
             sum(size or 0 for size in sizes) if whole and None not in sizes else None,
             joint_hash(one.sha256 for one in there) if whole else None,
-            reason=None if whole else Reason("hub_parts_missing", facts),
+            reason=None if whole else _missing(len(names), len(there)),
             n_parts=len(names),
         ))  # fmt: skip
     return found
+
+
+def _missing(parts: int, here: int) -> Reason:
+    return Reason("hub_parts_missing", {"parts": parts, "here": here})
 
 
 def marked(files: list[HubFile]) -> tuple[HubFile, ...]:

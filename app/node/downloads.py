@@ -241,7 +241,8 @@ class Downloads:
     async def _fetch_and_shelve(self, download_id: str) -> None:
         record, live = self._list[download_id], self._list.live(download_id)
         path = self._list.book.whole_of(record)
-        if not (record.sha256 and await asyncio.to_thread(whole_bytes, path)):
+        there = await asyncio.to_thread(whole_bytes, path)
+        if not (record.sha256 and there):
             self._around.contacted()
             path = await Fetch(self._fetching(), download_id).run()
         live.checking(await asyncio.to_thread(whole_bytes, path))

@@ -10,12 +10,13 @@ from PySide6.QtWidgets import QComboBox, QWidget
 from app.core.kv_effect import ASKED, SAME
 from app.gui import formats
 from app.gui import theme as sizes
-from app.gui.parts.layouts import column, row
+from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
 from app.gui.parts.wheel import wheel_scrolls_page
 
 Json = dict[str, Any]
 EXACT, SMALL = "f16", "q8_0"
+LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
 
 
 class KvChoice(QWidget):
@@ -31,10 +32,13 @@ class KvChoice(QWidget):
         self.combo.addItem(self.tr("q8_0, about half"), SMALL)
         self.combo.setAccessibleName(self.tr("How the context is kept"))
         wheel_scrolls_page(self.combo)
+        policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        self.combo.setSizeAdjustPolicy(policy)
+        self.combo.setMinimumContentsLength(LEAST_CHARACTERS)
         title = label(self.tr("Context in memory"))
         title.setBuddy(self.combo)
         self.hint = paragraph("", "caption")
-        self.setLayout(column(row(title, None, self.combo), self.hint, gap=sizes.XS))
+        self.setLayout(column(title, self.combo, self.hint, gap=sizes.XS))
         self.combo.currentIndexChanged.connect(self._chosen)
         self._tell()
 

@@ -1695,6 +1695,10 @@
         <translation>Quantisierung</translation>
     </message>
     <message>
+        <source>{count} files</source>
+        <translation>{count} Dateien</translation>
+    </message>
+    <message>
         <source>{words} (on this computer)</source>
         <translation>{words} (auf diesem Computer)</translation>
     </message>
@@ -2761,6 +2765,41 @@
     <message>
         <source>Paired with {name}</source>
         <translation>Mit {name} gekoppelt</translation>
+    </message>
+</context>
+<context>
+    <name>KvChoice</name>
+    <message>
+        <source>Answers may differ a little: of {asked} short answers of the Guide {same} stayed the same, word for word. Longer ones of other models were not measured.</source>
+        <translation>Antworten können ein wenig anders ausfallen: Von {asked} kurzen Antworten des Guide blieben {same} Wort für Wort gleich. Längere anderer Modelle wurden nicht gemessen.</translation>
+    </message>
+    <message>
+        <source>Context in memory</source>
+        <translation>Kontext im Speicher</translation>
+    </message>
+    <message>
+        <source>How the context is kept</source>
+        <translation>Wie der Kontext gehalten wird</translation>
+    </message>
+    <message>
+        <source>The context takes {exact}; as q8_0 it would take {small}.</source>
+        <translation>Der Kontext braucht {exact}; als q8_0 wären es {small}.</translation>
+    </message>
+    <message>
+        <source>The context takes {small} instead of {exact}.</source>
+        <translation>Der Kontext braucht {small} statt {exact}.</translation>
+    </message>
+    <message>
+        <source>This model&apos;s heads are too small for q8_0, so its context stays in f16.</source>
+        <translation>Die Köpfe dieses Modells sind zu klein für q8_0, deshalb bleibt sein Kontext in f16.</translation>
+    </message>
+    <message>
+        <source>f16, exactly</source>
+        <translation>f16, genau</translation>
+    </message>
+    <message>
+        <source>q8_0, about half</source>
+        <translation>q8_0, etwa die Hälfte</translation>
     </message>
 </context>
 <context>
