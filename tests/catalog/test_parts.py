@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from app.catalog import ggml
@@ -13,6 +12,7 @@ from app.catalog.gguf_check import aligned, read_header
 from app.core.errors import BadInput, Damaged
 from tests import tiny
 from tests.families import proof
+from tests.families.driven import Workers
 
 N_PARTS = 3
 
@@ -46,7 +46,7 @@ def in_parts(path: Path, folder: Path, n: int = N_PARTS, first: int = 0) -> list
 
 
 @pytest.mark.parametrize("first", [0, 1, 5])
-def test_it_is_the_same_model(tmp_path: Path, first: int) -> None:
+async def test_it_is_the_same_model(tmp_path: Path, first: int) -> None:
     single = tiny.llama(tmp_path / "one.gguf", layers=4)
     parts = in_parts(single, tmp_path, first=first)
     home = proof.home(tmp_path / "home")
@@ -57,9 +57,10 @@ def test_it_is_the_same_model(tmp_path: Path, first: int) -> None:
     assert several.model.layer_bytes == one.model.layer_bytes
     assert several.model.file_bytes == sum(part.stat().st_size for part in parts)
     assert home.shelf.verify(several) == several
-    for cuts in ((), (2,), (1, 3)):
-        told = proof.said(home, one, cuts), proof.said(home, several, cuts)
-        assert np.array_equal(told[0].scores, told[1].scores), cuts
+    async with Workers() as workers:
+        found = await proof.prove(workers, home, several, [(), (2,), (1, 3)], anchor=one)
+    assert found.tokens_equal
+    assert found.largest == 0
 
 
 def test_a_part_that_is_touched_or_gone_is_noticed(tmp_path: Path) -> None:

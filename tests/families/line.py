@@ -9,38 +9,18 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from app.catalog.shelf import Entry, Shelf
-from app.catalog.stage_store import StageStore
 from backends import orders
-from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
+from backends.contract import GREEDY, Number, Segment, StageConfig
 from backends.frames import Frame, Kind
 from backends.numbers import ids_to_wire
 from backends.service import Service, told
+from tests.families.home import CONTEXT
 
-SLOTS, CELLS, CONTEXT, ROWS = 2, 512, 256, 64
 Scores = NDArray[np.float32]
 
 
 class StageRefused(Exception):
     """The worker did not open the stage, or gave it up; with its words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Home:
-    """Models and the stages cut from them."""
-
-    shelf: Shelf
-    stages: StageStore
-
-    def config(self, entry: Entry, layers: Layers, role: Role, *, apart: bool) -> StageConfig:
-        """As a placement opens this run (node/placing.py)."""
-        path = entry.path
-        if role is not Role.WHOLE:
-            path = str(self.stages.fill(self.shelf.cut(entry, layers, role)))
-        return StageConfig(
-            "llamacpp", path, entry.path, role, layers, entry.model.width, SLOTS, CELLS, ROWS,
-            threads=1, apart=apart, traits=entry.model.traits(role),
-        )  # fmt: skip
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,14 +16,15 @@ from app.catalog.rules import Rule
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.model import Model
-from backends.contract import Layers, Role, Segment
-from tests.families.line import Home, Line, Scores
+from backends.contract import Layers, Role
+from tests.families.driven import Scores, Segments, Workers, driven, whole
+from tests.families.home import SLOTS, Home
+from tests.inference.pool import answer, request
 
 FIRST, SECOND = 40, 28  # tokens of the two sequences' prompts: longer than any sliding window here
-CHUNK_A, CHUNK_B = 24, 17  # of which so many enter first
 N_DECODED = 16
 NOISE = 0.02  # the largest difference that chunk sizes alone make (docs/families.md)
-N_THREES = 3
+N_THREES, SEED = 3, 7  # cuts into three, and what chooses them
 LIMIT_BYTES = 1 << 30
 
 Cuts = tuple[int, ...]
@@ -34,18 +36,6 @@ def home(folder: Path) -> Home:
     return Home(Shelf(folder / "models", folder / "none.gguf", stages), stages)
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What two sequences that run together were told: scores of each step, [steps, 2, n_vocab]."""
-
-    scores: Scores
-
-    @property
-    def tokens(self) -> list[list[int]]:
-        found: list[list[int]] = self.scores.argmax(-1).tolist()
-        return found
-
-
 def runs(n_layers: int, cuts: Cuts) -> list[tuple[Layers, Role]]:
     """The runs between the cuts with their roles; no cut: the whole model."""
     found = [Layers(first, last) for first, last in pairwise((0, *cuts, n_layers))]
@@ -55,24 +45,57 @@ def runs(n_layers: int, cuts: Cuts) -> list[tuple[Layers, Role]]:
     return list(zip(found, roles, strict=True))
 
 
-def said(home: Home, entry: Entry, cuts: Cuts, *, apart: bool = False) -> Said:
-    """Both prompts in two chunks each, the second ones in one step; then greedy steps of both."""
-    configs = [
-        home.config(entry, layers, role, apart=apart)
-        for layers, role in runs(entry.model.n_layers, cuts)
-    ]
-    one, two = prompts(entry.model.n_vocab)
-    with Line(configs) as line:
-        line.begin(0, FIRST)
-        line.begin(1, SECOND)
-        line.step([Segment(0, CHUNK_A, 0)], one[:CHUNK_A])
-        line.step([Segment(1, CHUNK_B, 0)], two[:CHUNK_B])
-        rest = [Segment(0, FIRST - CHUNK_A, CHUNK_A), Segment(1, SECOND - CHUNK_B, CHUNK_B)]
-        seen = [line.step(rest, one[CHUNK_A:] + two[CHUNK_B:])]
-        for step in range(N_DECODED):
-            ids = [int(seen[-1][slot].argmax()) for slot in (0, 1)]
-            seen.append(line.step([Segment(0, 1, FIRST + step), Segment(1, 1, SECOND + step)], ids))
-    return Said(np.stack([[scores[0], scores[1]] for scores in seen]))
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What two answers at once were made of."""
+
+    steps: tuple[Segments, ...]  # that entered the last run
+    ids: tuple[tuple[int, ...], ...]  # of each slot: prompt and answer
+    due_from: tuple[int, ...]  # of each slot: the length of its prompt
+    scores: dict[tuple[int, int], Scores]  # of each token, by slot and position
+
+    def same(self, scores: dict[tuple[int, int], Scores]) -> bool:
+        """Whether the highest of these scores are the tokens that were said."""
+        return all(self.ids[slot][at] == int(row.argmax()) for (slot, at), row in scores.items())
+
+
+async def said(workers: Workers, home: Home, entry: Entry, cuts: Cuts) -> Said:
+    """Two answers at once, by the driver: both prompts in chunks, then greedy steps."""
+    both = prompts(entry.model.n_vocab)
+    layers = runs(entry.model.n_layers, cuts)
+    async with driven(workers, home, entry, layers, apart=keeps_apart(cuts)) as (pipeline, heard):
+        asked = [  # as chats: a slot keeps what it holds when its answer ends, so no cell changes meanwhile
+            answer(pipeline, request(prompt, 1 + N_DECODED, conversation=name))
+            for name, prompt in zip("ab", both, strict=True)
+        ]
+        answers = [ids for ids, _ in await asyncio.gather(*asked)]
+    ids: list[tuple[int, ...]] = [()] * SLOTS
+    for prompt, tokens in zip(both, answers, strict=True):
+        ids[heard.slots[len(prompt)]] = (*prompt, *tokens)
+    found = Said(
+        tuple(heard.steps), tuple(ids), tuple(len(each) - 1 - N_DECODED for each in ids),
+        heard.scores,
+    )  # fmt: skip
+    _check(found)
+    return found
+
+
+def keeps_apart(cuts: Cuts) -> bool:
+    """Two stages share their cells, in three each slot has its own."""
+    return len(cuts) > 1
+
+
+def _check(told: Said) -> None:
+    """The proof is one: both entered in chunks and took turns, and the scores of every token are known."""
+    for slot, first in enumerate(told.due_from):
+        chunks = [s for step in told.steps for s in step if s.slot == slot and s.pos < first]
+        assert len(chunks) > 1, chunks
+    firsts = [min(n for n, step in enumerate(told.steps) if any(s.slot == slot for s in step))
+              for slot in range(SLOTS)]  # fmt: skip
+    lasts = [max(n for n, step in enumerate(told.steps) if any(s.slot == slot for s in step))
+             for slot in range(SLOTS)]  # fmt: skip
+    assert max(firsts) < min(lasts), told.steps
+    assert len(told.scores) == SLOTS * (1 + N_DECODED)
 
 
 def prompts(n_vocab: int) -> tuple[list[int], list[int]]:
@@ -86,7 +109,7 @@ def twos(model: Model) -> list[Cuts]:
     return [(cut,) for cut in model.boundaries if model.may_cut(_runs(model, (cut,)))]
 
 
-def threes(model: Model, seed: int = 0) -> list[Cuts]:
+def threes(model: Model, seed: int = SEED) -> list[Cuts]:
     """Some legal cuts into three, by chance."""
     edges = model.boundaries
     found = [(a, b) for a in edges for b in edges if a < b and model.may_cut(_runs(model, (a, b)))]
@@ -119,22 +142,34 @@ class Verdict:
         return self.tokens_equal and self.largest <= (0.0 if self.exact else NOISE)
 
 
-def prove(home: Home, entry: Entry, cuts: Sequence[Cuts]) -> Verdict:
-    """Compare these cuts with the whole; two stages share cells, in three each slot has its own."""
+async def prove(
+    workers: Workers, home: Home, entry: Entry, cuts: Sequence[Cuts], anchor: Entry | None = None
+) -> Verdict:
+    """Compare these cuts with the whole model, or with the whole of `anchor`: it computes the same steps."""
     largest, equal = 0.0, True
-    whole: dict[bool, Said] = {}
-    for cut in cuts:
-        apart = len(cut) > 1
-        if apart not in whole:
-            whole[apart] = said(home, entry, (), apart=apart)
-        known = whole[apart]
-        found = said(home, entry, cut, apart=apart)
-        largest = max(largest, float(np.abs(known.scores - found.scores).max()))
-        equal = equal and known.tokens == found.tokens
+    for apart in (False, True):
+        some = [cut for cut in cuts if keeps_apart(cut) is apart]
+        if not some:
+            continue
+        found = [await said(workers, home, entry, cut) for cut in some]
+        async with whole(workers, home, anchor or entry, apart=apart) as computed:
+            known: dict[object, dict[tuple[int, int], Scores]] = {}
+            for told in found:
+                key = (told.steps, told.ids)
+                if key not in known:
+                    known[key] = await computed.replay(*key, told.due_from)
+                largest = max(largest, difference(known[key], told.scores))
+                equal = equal and told.same(known[key])
     model = entry.model
     return Verdict(
         model.name, model.architecture, tuple(cuts), largest, equal, must_be_exact(model)
     )
+
+
+def difference(one: dict[tuple[int, int], Scores], two: dict[tuple[int, int], Scores]) -> float:
+    """The largest of a score."""
+    assert one.keys() == two.keys()
+    return max(float(np.abs(one[key] - two[key]).max()) for key in one)
 
 
 def must_be_exact(model: Model) -> bool:

@@ -1,17 +1,20 @@
 """`make families-proof`: the whole proof, family by family, written to docs/families.md.
 
 `--with PYTHON` runs it with another version of the engine too, in that interpreter, and prints what differs.
-Each family is proved in a process of its own: what an engine does not survive is a finding, not the end.
+Stages compute in worker processes: what an engine does not survive is a finding, not the end.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -19,20 +22,25 @@ from pathlib import Path
 from app.catalog.families import FAMILIES, Family
 from app.catalog.gguf_check import read_header
 from app.catalog.variants import has_window
+from app.core.errors import AppError
 from app.core.reasons import said
 from tests.families import proof
+from tests.families.driven import Workers
 from tests.families.fixtures import families
-from tests.families.line import StageRefused
 
 DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "families.md"
+ENGINES = DOCUMENT.with_name("families-engines.md")
 PROJECT = DOCUMENT.parent.parent
-ONE_S = 300
+ONE_S = 120
+MOST_WORDS = 160
 HEAD = """# Which model families split
 
 Written by `make families-proof`, which cuts a tiny random model of each family at every legal place into two stages
-and at some random ones into three, and compares every score with the whole model's: two prompts in two chunks each,
-then 16 greedy tokens of both together. A family that is not listed runs whole on one computer, and so does a model
-whose metadata is outside what was proved of its family (`app/catalog/families.py` has the facts).
+and at some random ones into three (seed {seed}). The stages compute in worker processes, and the app's own driver
+carries two answers at once through them, each from a prompt in several chunks and 16 greedy tokens beyond its first; a
+worker with the whole model computes the same steps, and every score is compared. A family that is not listed runs whole
+on one computer, and so does a model whose metadata is outside what was proved of its family
+(`app/catalog/families.py` has the facts).
 
 *Exact*: bit for bit the whole model. *Within noise*: the cut scales what the engine scales in the whole, which rounds
 once more; scores differ by no more than they do when a prompt comes in other chunks, and the tokens are the same.
@@ -41,6 +49,19 @@ Engine: llama-cpp-python {version}, on the processor. {exact} exact, {noise} wit
 
 | model | GGUF architecture | verdict | legal cuts | cuts compared | largest difference | tokens equal |
 |---|---|---|---|---|---|---|
+"""
+
+
+OTHER = """# What another engine changes
+
+Written by `make families-proof ENGINE=VERSION`, which runs the proof of [families.md](families.md) with the engine in
+use and with another version of it, and lists what is not the same.
+
+{counts}
+
+## {old} → {new}
+
+{changed}
 """
 
 
@@ -65,8 +86,8 @@ class Row:
         return f"| {' | '.join((self.name, self.architecture, self.verdict, self.legal, *shown))} |"
 
 
-def row_of(name: str) -> Row:
-    """Prove one family, in this process."""
+async def row_of(workers: Workers, name: str, seed: int) -> Row:
+    """Prove one family, with the engine of this interpreter."""
     path = families()[name].path
     with tempfile.TemporaryDirectory() as folder:
         home = proof.home(Path(folder))
@@ -74,18 +95,29 @@ def row_of(name: str) -> Row:
         model = entry.model
         if model.whole_reason:
             return Row(name, model.architecture, "whole", said(model.whole_reason))
-        cuts = [*proof.twos(model), *proof.threes(model)]
+        cuts = [*proof.twos(model), *proof.threes(model, seed)]
         legal = legal_cuts(FAMILIES[model.architecture], path)
         try:
-            found = proof.prove(home, entry, cuts)
-        except StageRefused as error:
-            return Row(name, model.architecture, "**fails**", f"refused: {str(error)[:80]}")
+            async with asyncio.timeout(ONE_S):
+                found = await proof.prove(workers, home, entry, cuts)
+        except (AppError, TimeoutError) as error:
+            return Row(name, model.architecture, "**fails**", failure(error))
     verdict = "exact" if found.largest == 0 else "within noise"
     if not found.holds:
         verdict = "**fails**"
     return Row(
         name, model.architecture, verdict, legal, len(cuts), found.largest, found.tokens_equal
     )
+
+
+def failure(error: AppError | TimeoutError) -> str:
+    """Why a model was not proved, in a line that names no folder."""
+    if not isinstance(error, AppError):
+        return f"no end within {ONE_S} s"
+    words = said(error.reason)
+    for fact in ("cause", "text", "words"):
+        words = str(error.reason.facts.get(fact) or words)
+    return " ".join(re.sub(r"\S*[/\\]", "", words).replace("|", "/").split())[:MOST_WORDS]
 
 
 def legal_cuts(family: Family, path: Path) -> str:
@@ -102,22 +134,24 @@ def legal_cuts(family: Family, path: Path) -> str:
     return "; ".join(said_so) or "any"
 
 
-def rows(python: str) -> list[Row]:
-    """The whole proof, with the engine of this interpreter."""
-    return [_in_its_process(python, name) for name in families()]
+async def rows(seed: int, tell: Callable[[Row], None]) -> list[Row]:
+    """The whole proof, with the engine of this interpreter. Workers that an engine took with it start anew."""
+    found = []
+    async with Workers() as workers:
+        for name in families():
+            found.append(await row_of(workers, name, seed))
+            tell(found[-1])
+    return found
 
 
-def _in_its_process(python: str, name: str) -> Row:
-    command = [python, "-m", "tests.families.report", "--one", name]
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "GGML_NO_BACKTRACE": "1"}
+def rows_with(python: str, seed: int) -> list[Row]:
+    """The same in another interpreter, which has another engine."""
+    command = [python, "-m", "tests.families.report", "--json", "--seed", str(seed)]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     done = subprocess.run(
-        command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False,
-        timeout=ONE_S,
-    )  # fmt: skip
-    if done.returncode:
-        architecture = families()[name].architecture
-        return Row(name, architecture, "**fails**", f"the engine ended with {done.returncode}")
-    return Row(**json.loads(done.stdout))
+        command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return [Row(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
 def engine_of(python: str) -> str:
@@ -125,11 +159,11 @@ def engine_of(python: str) -> str:
     return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def document(found: list[Row]) -> str:
+def document(found: list[Row], seed: int) -> str:
     verdicts = [row.verdict for row in found]
     head = HEAD.format(
         version=version("llama-cpp-python"), exact=verdicts.count("exact"),
-        noise=verdicts.count("within noise"), whole=verdicts.count("whole"),
+        noise=verdicts.count("within noise"), whole=verdicts.count("whole"), seed=seed,
     )  # fmt: skip
     return head + "\n".join(row.markdown() for row in found) + "\n"
 
@@ -144,21 +178,42 @@ def differences(before: list[Row], after: list[Row]) -> list[str]:
     ]
 
 
+def comparison(names: tuple[str, str], before: list[Row], after: list[Row]) -> str:
+    """What another engine changes, as a document."""
+    counts = [
+        f"{name}: {sum(row.verdict == 'exact' for row in found)} exact, "
+        f"{sum(row.verdict == 'within noise' for row in found)} within noise, "
+        f"{sum(row.verdict == '**fails**' for row in found)} failed"
+        for name, found in zip(names, (before, after), strict=True)
+    ]
+    changed = [f"- {line}" for line in differences(before, after)] or ["No difference."]
+    return OTHER.format(old=names[0], new=names[1], counts="\n".join(f"- {c}" for c in counts),
+                        changed="\n".join(changed))  # fmt: skip
+
+
+def compare(python: str, seed: int, found: list[Row]) -> None:
+    """The proof once more with another engine: what differs, printed and kept."""
+    names = f"llama-cpp-python {engine_of(sys.executable)}", f"llama-cpp-python {engine_of(python)}"
+    told = comparison(names, found, rows_with(python, seed))
+    print(told)
+    ENGINES.write_text(told, "utf-8", newline="\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.families.report", description=__doc__)
-    parser.add_argument("--one", help="one family, as JSON")
+    parser.add_argument("--json", action="store_true", help="rows as JSON, and no document")
     parser.add_argument("--with", dest="other", help="an interpreter that has another engine")
+    parser.add_argument("--seed", type=int, default=proof.SEED, help="chooses cuts into three")
     asked = parser.parse_args()
-    if asked.one:
-        print(json.dumps(asdict(row_of(asked.one))))
+    if asked.json:
+        asyncio.run(rows(asked.seed, lambda row: print(json.dumps(asdict(row)), flush=True)))
         return 0
-    found = rows(sys.executable)
+    print(f"cuts into three by seed {asked.seed}")
+    found = asyncio.run(rows(asked.seed, lambda row: print(row.markdown(), flush=True)))
     if asked.other:
-        changed = differences(found, rows(asked.other))
-        print(f"llama-cpp-python {engine_of(sys.executable)} -> {engine_of(asked.other)}:")
-        print("\n".join(changed) or "no difference")
+        compare(asked.other, asked.seed, found)
         return 0
-    DOCUMENT.write_text(document(found), "utf-8", newline="\n")
+    DOCUMENT.write_text(document(found, asked.seed), "utf-8", newline="\n")
     failed = [row.name for row in found if row.verdict == "**fails**"]
     print(f"{len(found)} models proved, {len(failed)} failed: {', '.join(failed) or 'none'}")
     return bool(failed)

@@ -19,7 +19,7 @@ from backends.contract import Role
 from tests.families import proof
 from tests.families.changed import rewritten
 from tests.families.fixtures import families
-from tests.families.line import CONTEXT
+from tests.families.home import CONTEXT
 
 QWEN, LFM, GEMMA, GPT = "qwen35", "lfm2", "gemma3", "gpt-oss"
 

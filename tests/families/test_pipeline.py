@@ -21,7 +21,7 @@ from app.lan.channel import MemoryChannel
 from backends.contract import Number, Role
 from tests.families import proof
 from tests.families.fixtures import families
-from tests.families.line import CELLS, CONTEXT, ROWS, SLOTS, Home
+from tests.families.home import CELLS, CONTEXT, ROWS, SLOTS, Home
 from tests.inference.pool import answer, request
 
 KINDS = ("llama", "gemma2", "gemma3", "glm4", "glm4-moe-mtp", "qwen3-5", "nemotron-h", "granite")

@@ -17,20 +17,27 @@ from app.core.reasons import said
 from backends.contract import Layers, Role
 from tests.core.households import MIB, machine, some_link, some_speed
 from tests.families import proof
+from tests.families.driven import Workers
 from tests.families.fixtures import families
 
 PLENTY_MIB = 1 << 20
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", families())
-def test_every_legal_cut_says_what_the_whole_says(name: str, tmp_path: Path) -> None:
+async def test_every_legal_cut_says_what_the_whole_says(
+    name: str, workers: Workers, tmp_path: Path
+) -> None:
+    """In worker processes, by the driver: two answers at once."""
     home = proof.home(tmp_path)
     entry = home.shelf.import_file(families()[name].path)
     model = entry.model
     if not model.boundaries:
         assert model.whole_reason, "it has no cut, and nobody says why"
         return
-    verdict = proof.prove(home, entry, [*proof.twos(model), *proof.threes(model)])
+    cuts = [*proof.twos(model), *proof.threes(model)]
+    verdict = await proof.prove(workers, home, entry, cuts)
+    print(f"cuts into three by seed {proof.SEED}; {verdict}")
     assert verdict.holds, verdict
 
 

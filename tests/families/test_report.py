@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from app.catalog.families import FAMILIES
-from tests.families import report
+from app.core.errors import StageLost
+from tests.families import proof, report
+from tests.families.driven import Workers
 from tests.families.fixtures import families
 
 
@@ -31,7 +35,25 @@ def test_what_another_engine_changes_is_named() -> None:
     ]
 
 
-def test_a_proof_is_a_row() -> None:
-    row = report.row_of("llama")
+def test_the_comparison_counts_and_lists() -> None:
+    row = report.Row("a", "llama", "exact", "any", 3)
+    worse = replace(row, verdict="**fails**", tokens_equal=False)
+    told = report.comparison(("engine 1", "engine 2"), [row], [worse])
+    assert "- engine 1: 1 exact, 0 within noise, 0 failed" in told
+    assert "- engine 2: 0 exact, 0 within noise, 1 failed" in told
+    assert "- a: verdict exact -> **fails**\n- a: tokens_equal True -> False\n" in told
+    assert "No difference." in report.comparison(("engine 1", "engine 2"), [row], [row])
+
+
+def test_a_failure_is_a_line_without_folders() -> None:
+    error = StageLost("worker_died", worker="w", how="h", words="/home/me/x.cpp:5: it | broke\nso")
+    assert report.failure(error) == "x.cpp:5: it / broke so"
+    assert report.failure(TimeoutError()).startswith("no end within")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_proof_is_a_row(workers: Workers) -> None:
+    row = await report.row_of(workers, "llama", proof.SEED)
     assert (row.verdict, row.compared, row.largest, row.tokens_equal) == ("exact", 6, 0.0, True)
-    assert report.row_of("qwen3-5").legal == "an attention and a recurrent layer in each run"
+    row = await report.row_of(workers, "qwen3-5", proof.SEED)
+    assert row.legal == "an attention and a recurrent layer in each run"

@@ -1,0 +1,29 @@
+"""Models and the stage files cut from them, as a node keeps both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.catalog.shelf import Entry, Shelf
+from app.catalog.stage_store import StageStore
+from backends.contract import Layers, Role, StageConfig
+
+SLOTS, CELLS, CONTEXT, ROWS = 2, 512, 256, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A shelf, and the store of what was cut."""
+
+    shelf: Shelf
+    stages: StageStore
+
+    def config(self, entry: Entry, layers: Layers, role: Role, *, apart: bool) -> StageConfig:
+        """As a placement opens this run (node/placing.py)."""
+        path = entry.path
+        if role is not Role.WHOLE:
+            path = str(self.stages.fill(self.shelf.cut(entry, layers, role)))
+        return StageConfig(
+            "llamacpp", path, entry.path, role, layers, entry.model.width, SLOTS, CELLS, ROWS,
+            threads=1, apart=apart, traits=entry.model.traits(role),
+        )  # fmt: skip
