@@ -79,6 +79,29 @@ HeatOption = Annotated[
         help="Whether to pause while the processor is too hot.",
     ),
 ]
+HotOption = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--hot", min=50, max=105, metavar="90", show_default=False,
+        help="From how many °C on the processor is too hot.",
+    ),
+]  # fmt: skip
+ScreenOption = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--pause-for-full-screen/--despite-full-screen",
+        show_default=False,
+        help="Whether to pause while a program fills the screen.",
+    ),
+]
+NetworkOption = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--pause-on-metered/--despite-metered",
+        show_default=False,
+        help="Whether to pause on a VPN or a metered network.",
+    ),
+]
 DrainOption = Annotated[
     Text, _option("--drain", "30s", "How long a running answer may take to end.")
 ]
@@ -104,6 +127,9 @@ def lend(  # noqa: PLR0913  one for each option
     drain: DrainOption = None,
     threads: ThreadsOption = None,
     heat: HeatOption = None,
+    hot: HotOption = None,
+    full_screen: ScreenOption = None,
+    metered: NetworkOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -120,6 +146,9 @@ def lend(  # noqa: PLR0913  one for each option
         "drain_s": UNCHANGED if drain is None else read_duration(drain),
         "threads": UNCHANGED if threads is None else threads,
         "hot": UNCHANGED if heat is None else heat,
+        "hot_celsius": UNCHANGED if hot is None else hot,
+        "screen": UNCHANGED if full_screen is None else full_screen,
+        "network": UNCHANGED if metered is None else metered,
     }
     rules = {name: value for name, value in given.items() if value is not UNCHANGED}
     step = _step(pause, resume, stop, read_duration(time) if time else None)

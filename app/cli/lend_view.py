@@ -10,7 +10,7 @@ from rich.text import Text
 
 from app.cli import hints, safe_text
 from app.cli.amounts import duration, size
-from app.cli.shapes import Lending, LendState, PowerReading
+from app.cli.shapes import Lending, LendReadings, LendRules, LendState, PowerReading
 from app.cli.status_view import COLOUR_OF_STATE
 
 SECONDS_MATTER = 600  # of a pause: below this its end is told to the second
@@ -87,12 +87,26 @@ def _rows(shown: LendState) -> list[tuple[str, str]]:
     heat = "lends at any heat"
     if rules.hot:
         warm = "not told" if reads.hottest_c is None else f"{reads.hottest_c:.0f} °C"
-        heat = f"pauses while the processor is too hot (now: {warm})"
-    rows += [("Heat", heat)]
+        heat = f"pauses while the processor is above {rules.hot_celsius} °C (now: {warm})"
+    rows += [("Heat", heat), ("Screen", _screen(rules, reads)), ("Network", _network(rules, reads))]
     if rules.threads:
         rows += [("Threads", f"at most {rules.threads} of the processor")]
     rows += [("Answers", f"may take {duration(rules.drain_s)} to end when it pauses")]
     return [(name, safe_text.line(words)) for name, words in rows]
+
+
+def _screen(rules: LendRules, reads: LendReadings) -> str:
+    if not rules.screen:
+        return "lends beside full-screen programs"
+    now = {True: "filled", False: "not filled", None: "not told"}[reads.full_screen]
+    return f"pauses while a program fills it (now: {now})"
+
+
+def _network(rules: LendRules, reads: LendReadings) -> str:
+    if not rules.network:
+        return "lends on any"
+    words = {"free": "neither", "metered": "metered", "vpn": "VPN"}
+    return f"pauses on a VPN or a metered one (now: {words.get(reads.network or '', 'not told')})"
 
 
 def _battery(percent: int, reading: PowerReading | None) -> str:

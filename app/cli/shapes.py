@@ -169,6 +169,9 @@ class LendRules(msgspec.Struct, frozen=True):
     drain_s: float = 0.0
     threads: int = 0
     hot: bool = False
+    hot_celsius: int = 95
+    screen: bool = False
+    network: bool = False
 
 
 class PowerReading(msgspec.Struct, frozen=True):
@@ -186,6 +189,8 @@ class LendReadings(msgspec.Struct, frozen=True):
     programs: list[str] = []
     gpu_percent: float | None = None
     hottest_c: float | None = None
+    full_screen: bool | None = None
+    network: str | None = None
 
 
 class LendState(msgspec.Struct, frozen=True):

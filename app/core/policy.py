@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from app.core.errors import Reason
 from app.core.hours import Span, within
@@ -14,7 +15,9 @@ CRITICAL_SHARE = 0.125  # of the reserve: then no answer is waited for
 BATTERY_GAP_PERCENT = 10  # resumes so much above the level at which it paused (UX.md TC3)
 BATTERY_CRITICAL_PERCENT = 5
 GPU_BUSY_PERCENT = 30  # with another program; half of it ends the pause
-HOT_CELSIUS, COOL_CELSIUS = 95.0, 80.0  # most processors slow themselves down at 95 to 105
+HOT_CELSIUS = 95  # most processors slow themselves down at 95 to 105
+HOT_LEAST, HOT_MOST = 50, 105  # what an owner may choose for it
+COOLER_CELSIUS = 15.0  # than where it paused: then it goes on
 MAX_THREADS = 1024
 MAX_PROGRAMS = 64
 MAX_PROGRAM_CHARACTERS = 100
@@ -22,7 +25,8 @@ MAX_PROGRAM_CHARACTERS = 100
 # How long nothing must object before lending goes on: what comes and goes within seconds would
 # have layers loaded and thrown away again.
 CALM_SECONDS = {"pause_program": 15.0, "pause_gpu": 60.0, "pause_memory": 60.0,
-                "pause_hot": 60.0}  # fmt: skip
+                "pause_hot": 60.0, "pause_screen": 15.0, "pause_vpn": 15.0,
+                "pause_metered": 15.0}  # fmt: skip
 
 PROCESSOR = "cpu"  # the device of main memory
 
@@ -41,7 +45,9 @@ class Rules:
     gpu: pause while another program keeps a graphics card busy.
     drain_s: how long a running answer may take to end when a pause begins.
     threads: of the processor, for each run of layers that others load from now on; 0: all.
-    hot: pause while the processor is hotter than is good for it.
+    hot: pause while the processor is hotter than hot_celsius.
+    screen: pause while a program fills the screen: a game, a film, slides.
+    network: pause while this computer is on a VPN, or on a network that counts what is transferred.
     """
 
     on: bool = True
@@ -55,6 +61,9 @@ class Rules:
     drain_s: float = 30.0
     threads: int = 0
     hot: bool = True
+    hot_celsius: int = HOT_CELSIUS
+    screen: bool = True
+    network: bool = False
 
     def __post_init__(self) -> None:
         sound = (
@@ -63,6 +72,7 @@ class Rules:
             and 0 <= self.battery_percent <= 100
             and 0 <= self.drain_s <= 600
             and 0 <= self.threads <= MAX_THREADS
+            and HOT_LEAST <= self.hot_celsius <= HOT_MOST
             and len(self.programs) <= MAX_PROGRAMS
             and all(0 < len(name) <= MAX_PROGRAM_CHARACTERS for name in self.programs)
         )
@@ -78,6 +88,9 @@ class Battery:
     plugged: bool
 
 
+Network = Literal["free", "metered", "vpn"]
+
+
 @dataclass(frozen=True, slots=True)
 class Senses:
     """What the machine senses at one moment.
@@ -85,7 +98,8 @@ class Senses:
     now_s: of a clock that only goes forward; weekday (0 is Monday) and minute: local time.
     idle_s: since the owner's last key or pointer; None: nobody sits here, or nothing tells.
     programs: of those that the rules name, which run; gpu_percent: how busy other programs keep
-    the busiest graphics card, hottest_c: the processor's hottest part; None where nothing tells.
+    the busiest graphics card, hottest_c: the processor's hottest part; full_screen: whether a program
+    fills the screen; network: its way out; None where nothing tells.
     """
 
     now_s: float
@@ -96,6 +110,8 @@ class Senses:
     programs: frozenset[str] = frozenset()
     gpu_percent: float | None = None
     hottest_c: float | None = None
+    full_screen: bool | None = None
+    network: Network | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +205,11 @@ def _objection(rules: Rules, senses: Senses, room: Room, paused_for: str) -> str
     busy = GPU_BUSY_PERCENT / 2 if paused_for == "pause_gpu" else GPU_BUSY_PERCENT
     if rules.gpu and senses.gpu_percent is not None and senses.gpu_percent >= busy:
         return "pause_gpu"
-    most_c = COOL_CELSIUS if paused_for == "pause_hot" else HOT_CELSIUS
+    if rules.screen and senses.full_screen:
+        return "pause_screen"
+    if rules.network and senses.network in ("metered", "vpn"):
+        return f"pause_{senses.network}"
+    most_c = rules.hot_celsius - (COOLER_CELSIUS if paused_for == "pause_hot" else 0)
     if rules.hot and senses.hottest_c is not None and senses.hottest_c >= most_c:
         return "pause_hot"
     share = 1.0 if paused_for == "pause_memory" else SHORT_SHARE

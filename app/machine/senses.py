@@ -13,12 +13,14 @@ from typing import Any, Generic, TypeVar
 import psutil
 
 from app.core.policy import Battery, Rules, Senses, executable
-from app.machine import senses_gpu, senses_linux, senses_macos, senses_windows
+from app.machine import senses_gpu, senses_linux, senses_macos, senses_network, senses_windows
 
 PROGRAMS_SECONDS = 10.0  # a walk through all processes costs about 10 ms
 GPU_SECONDS = 30.0  # a start of the driver's own tool costs up to 100 ms
 IDLE_SECONDS = 5.0
 HEAT_SECONDS = 10.0
+SCREEN_SECONDS = 10.0
+NETWORK_SECONDS = 30.0  # on Windows a start of PowerShell
 PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal")  # of Linux
 POSSIBLE_CELSIUS = (1.0, 150.0)  # beyond, a sensor is broken
 TOOL_SECONDS = 2.0  # some of these wait for ever when their service hangs (UX.md TC4)
@@ -40,6 +42,8 @@ class Senser:
         self._idle = _Slow(IDLE_SECONDS, lambda: idle_seconds(self._run))
         self._gpu = _Slow(GPU_SECONDS, lambda: senses_gpu.percent_of_others(self._run, own_pids()))
         self._heat = _Slow(HEAT_SECONDS, hottest_celsius)
+        self._screen = _Slow(SCREEN_SECONDS, lambda: full_screen(self._run))
+        self._network = _Slow(NETWORK_SECONDS, lambda: senses_network.network(self._run))
         self._programs: _Slow[frozenset[str]] = _Slow(PROGRAMS_SECONDS, frozenset)
         self._asked: frozenset[str] = frozenset()
 
@@ -59,6 +63,8 @@ class Senser:
             programs=self._programs.at(now_s) if asked else frozenset(),
             gpu_percent=self._gpu.at(now_s) if rules.gpu else None,
             hottest_c=self._heat.at(now_s) if rules.hot else None,
+            full_screen=self._screen.at(now_s) if rules.screen else None,
+            network=self._network.at(now_s) if rules.network else None,
         )
 
 
@@ -123,6 +129,15 @@ def idle_seconds(run: Run) -> float | None:
     if sys.platform == "darwin":
         return senses_macos.idle_seconds(run)
     return senses_linux.idle_seconds(run, os.environ)
+
+
+def full_screen(run: Run) -> bool | None:
+    """Whether the window in front fills its screen; None where nothing tells."""
+    if sys.platform == "win32":
+        return senses_windows.full_screen()
+    if sys.platform == "darwin":
+        return senses_macos.full_screen(run)
+    return senses_linux.full_screen(run, os.environ)
 
 
 def own_pids() -> frozenset[int]:

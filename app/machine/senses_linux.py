@@ -1,4 +1,4 @@
-"""Linux: how long nobody touched this computer, from whichever part of the desktop tells it."""
+"""Linux: how long nobody touched this computer, and what fills its screen, as the desktop tells it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from app.machine import senses_x11
+from app.machine import senses_x11, senses_x11_screen
 
 Run = Callable[[Sequence[str]], str | None]
 
@@ -18,6 +18,7 @@ MUTTER = (
     "--method", "org.gnome.Mutter.IdleMonitor.GetIdletime",
 )  # fmt: skip
 X11 = (sys.executable, "-I", "-S", str(Path(senses_x11.__file__ or "")))
+X11_SCREEN = (sys.executable, "-I", "-S", str(Path(senses_x11_screen.__file__ or "")))
 SEAT = (
     "loginctl", "show-seat", "seat0", "--property=ActiveSession",
     "--property=IdleHint", "--property=IdleSinceHintMonotonic",
@@ -39,6 +40,13 @@ def idle_seconds(run: Run, environment: Mapping[str, str]) -> float | None:
         if seconds is not None:
             return seconds
     return seat_seconds(run(SEAT) or "", time.monotonic())
+
+
+def full_screen(run: Run, environment: Mapping[str, str]) -> bool | None:
+    """Whether the window in front fills the screen. Wayland tells programs nothing of others: None."""
+    if not environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"):
+        return None
+    return {"1": True, "0": False}.get((run(X11_SCREEN) or "").strip())
 
 
 def mutter_seconds(text: str) -> float | None:

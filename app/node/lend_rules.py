@@ -228,6 +228,8 @@ class LendRules:
                 "programs": sorted(senses.programs),
                 "gpu_percent": senses.gpu_percent,
                 "hottest_c": senses.hottest_c,
+                "full_screen": senses.full_screen,
+                "network": senses.network,
             },
         }
 

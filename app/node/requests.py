@@ -47,6 +47,9 @@ class ChangeLending(Request, frozen=True):
     drain_s: Annotated[float, Meta(ge=0, le=600)] | msgspec.UnsetType = msgspec.UNSET
     threads: Annotated[int, Meta(ge=0, le=1024)] | msgspec.UnsetType = msgspec.UNSET
     hot: bool | msgspec.UnsetType = msgspec.UNSET
+    hot_celsius: Annotated[int, Meta(ge=50, le=105)] | msgspec.UnsetType = msgspec.UNSET
+    screen: bool | msgspec.UnsetType = msgspec.UNSET
+    network: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class PauseLending(Request, frozen=True):

@@ -30,8 +30,17 @@ SHOWN: Json = {
 
 def test_lend_shows_each_rule_with_its_reading(poolhouse: Any, answering: Any) -> None:
     readings = {"idle_s": 12.0, "battery": {"percent": 48.3, "plugged": False},
-                "programs": ["game"], "gpu_percent": 3.0, "hottest_c": 61.2}  # fmt: skip
-    rules = {**RULES, "idle_s": 300.0, "hours": "mon-fri 18:00-08:00", "threads": 4, "hot": True}
+                "programs": ["game"], "gpu_percent": 3.0, "hottest_c": 61.2,
+                "full_screen": False, "network": "vpn"}  # fmt: skip
+    rules = {
+        **RULES,
+        "idle_s": 300.0,
+        "hours": "mon-fri 18:00-08:00",
+        "threads": 4,
+        "hot": True,
+        "screen": True,
+        "network": True,
+    }
     answering({("GET", "/lending"): {**SHOWN, "rules": rules, "readings": readings}})
     assert poolhouse("lend").out == TABLE
 
@@ -46,7 +55,9 @@ Hours     mon-fri 18:00-08:00
 Battery   on battery only above 50 % (now: 48 %, on battery)
 Not with  game.exe (running: game)
 Graphics  pauses while another program keeps it busy (now: 3 %)
-Heat      pauses while the processor is too hot (now: 61 °C)
+Heat      pauses while the processor is above 95 °C (now: 61 °C)
+Screen    pauses while a program fills it (now: not filled)
+Network   pauses on a VPN or a metered one (now: VPN)
 Threads   at most 4 of the processor
 Answers   may take 30 s to end when it pauses
 """
@@ -134,6 +145,8 @@ def test_the_headline(changes: Json, sentence: str) -> None:
         (("--device", "all"), {"devices": []}),
         (("--despite-gpu",), {"gpu": False}),
         (("--threads", "4", "--despite-heat"), {"threads": 4, "hot": False}),
+        (("--hot", "80", "--despite-full-screen"), {"hot_celsius": 80, "screen": False}),
+        (("--pause-on-metered",), {"network": True}),
         (("--pause-for-gpu",), {"gpu": True}),
     ],
 )

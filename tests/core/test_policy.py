@@ -71,6 +71,15 @@ CASES: list[tuple[Rules, Senses, str]] = [
     (Rules(), replace(NOW, hottest_c=95.0), "pause_hot"),
     (Rules(), replace(NOW, hottest_c=94.9), "Allowed"),
     (Rules(hot=False), replace(NOW, hottest_c=110.0), "Allowed"),
+    (Rules(hot_celsius=70), replace(NOW, hottest_c=70.0), "pause_hot"),
+    (Rules(), replace(NOW, full_screen=True), "pause_screen"),
+    (Rules(), replace(NOW, full_screen=False), "Allowed"),
+    (Rules(screen=False), replace(NOW, full_screen=True), "Allowed"),
+    (Rules(), replace(NOW, network="vpn"), "Allowed"),
+    (Rules(network=True), replace(NOW, network="vpn"), "pause_vpn"),
+    (Rules(network=True), replace(NOW, network="metered"), "pause_metered"),
+    (Rules(network=True), replace(NOW, network="free"), "Allowed"),
+    (Rules(network=True), replace(NOW, network=None), "Allowed"),
     (Rules(), replace(NOW, gpu_percent=29.0), "Allowed"),
     (Rules(gpu=False), replace(NOW, gpu_percent=99.0), "Allowed"),
 ]
@@ -146,6 +155,15 @@ def test_a_processor_must_have_cooled_down() -> None:
     heat = [(0.0, 96.0), (10.0, 85.0), (20.0, 80.0), (30.0, 79.0), (79.0, 70.0), (81.0, 70.0)]
     moments = [{"now_s": now, "hottest_c": degrees} for now, degrees in heat]
     assert replayed(Rules(), ROOM, moments) == [*["pause_hot"] * 5, "Allowed"]
+
+
+def test_an_owner_chooses_what_is_too_hot() -> None:
+    heat = [(0.0, 71.0), (10.0, 56.0), (20.0, 54.0), (80.0, 54.0)]
+    moments = [{"now_s": now, "hottest_c": degrees} for now, degrees in heat]
+    assert replayed(Rules(hot_celsius=70), ROOM, moments) == [*["pause_hot"] * 3, "Allowed"]
+    for degrees in (49, 106):
+        with pytest.raises(ValueError, match="cannot be"):
+            Rules(hot_celsius=degrees)
 
 
 def test_memory_that_returns_must_be_enough_and_stay() -> None:

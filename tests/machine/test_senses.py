@@ -14,14 +14,17 @@ from typing import Any
 import psutil
 import pytest
 
+from app.core.link import LinkKind
 from app.core.policy import Battery, Rules
 from app.machine import (
     senses,
     senses_gpu,
     senses_linux,
     senses_macos,
+    senses_network,
     senses_windows,
     senses_x11,
+    senses_x11_screen,
 )
 from app.machine.senses import Senser
 
@@ -81,7 +84,8 @@ class Tools:
         self.printed, self.asked = printed, list[str]()
 
     def __call__(self, command: Sequence[str]) -> str | None:
-        name = "x11" if command == senses_linux.X11 else os.path.basename(command[0])
+        own = {senses_linux.X11: "x11", senses_linux.X11_SCREEN: "screen"}
+        name = own.get(tuple(command)) or os.path.basename(command[0])
         self.asked.append(name)
         return self.printed.get(name)
 
@@ -196,20 +200,101 @@ def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(
     monkeypatch.setattr(senses, "running", says("programs", frozenset({"game"})))
     monkeypatch.setattr(senses, "idle_seconds", says("idle", 1.0))
     monkeypatch.setattr(senses_gpu, "percent_of_others", says("gpu", 5.0))
+    monkeypatch.setattr(senses, "full_screen", says("screen", False))
+    monkeypatch.setattr(senses_network, "network", says("network", "vpn"))
     now = [100.0]
     senser = Senser(clock=lambda: now[0])
-    assert senser.look(Rules(gpu=False)).gpu_percent is None
+    assert senser.look(Rules(gpu=False, screen=False)).gpu_percent is None
     assert asked == []
-    rules = Rules(idle_s=60, programs=("Game.exe",))
+    rules = Rules(idle_s=60, programs=("Game.exe",), network=True)
     for now[0] in (100.0, 101.0, 104.9):
         seen = senser.look(rules)
         assert (seen.idle_s, seen.programs, seen.gpu_percent) == (1.0, frozenset({"game"}), 5.0)
-    assert sorted(asked) == ["gpu", "idle", "programs"]
+        assert (seen.full_screen, seen.network) == (False, "vpn")
+    assert sorted(asked) == ["gpu", "idle", "network", "programs", "screen"]
     for now[0] in (105.0, 110.0, 129.9):
         senser.look(rules)
     assert (asked.count("idle"), asked.count("programs"), asked.count("gpu")) == (4, 3, 1)
     senser.look(Rules(programs=("other",)))  # changed: asked at once
     assert asked.count("programs") == 4
+
+
+@pytest.mark.parametrize(
+    ("environment", "printed", "filled", "asked"),
+    [
+        (X11, {"screen": "1\n"}, True, ["screen"]),
+        (X11, {"screen": "0\n"}, False, ["screen"]),
+        (X11, {"screen": ""}, None, ["screen"]),
+        (GNOME, {"screen": "1\n"}, None, []),  # Wayland hides other programs' windows
+        ({}, {}, None, []),
+    ],
+)
+def test_a_filled_screen_of_linux(
+    environment: dict[str, str], printed: dict[str, str], filled: bool | None, asked: list[str]
+) -> None:
+    tools = Tools(**printed)
+    assert senses_linux.full_screen(tools, environment) is filled
+    assert tools.asked == asked
+
+
+def test_without_a_display_nothing_tells_of_the_screen() -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "DISPLAY"}
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", senses_x11_screen.__file__],
+        capture_output=True, text=True, env=environment, timeout=20, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr
+
+
+PMSET = """\
+Assertion status system-wide:
+   PreventUserIdleDisplaySleep    {}
+   PreventUserIdleSystemSleep     1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"), [(PMSET.format(1), True), (PMSET.format(0), False), ("", None)]
+)
+def test_a_kept_display_of_macos(text: str, filled: bool | None) -> None:
+    assert senses_macos.full_screen(lambda command: text) is filled
+    assert senses_macos.full_screen(lambda command: None) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "metered"),
+    [("(<uint32 1>,)\n", True), ("(<uint32 3>,)", True), ("(<uint32 2>,)", False),
+     ("(<uint32 4>,)", False), ("(<uint32 0>,)", None), ("Error: no such name", None), ("", None)],
+)  # fmt: skip
+def test_what_network_manager_says(text: str, metered: bool | None) -> None:
+    assert senses_network.network_manager_says(text) is metered
+
+
+@pytest.mark.parametrize(
+    ("text", "metered"),
+    [("Unrestricted\r\n", False), ("Fixed", True), ("Variable", True), ("Unknown", None)],
+)
+def test_what_windows_says_of_the_network(text: str, metered: bool | None) -> None:
+    assert senses_network.windows_says(text) is metered
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks NetworkManager")
+@pytest.mark.parametrize(
+    ("way", "manager", "told"),
+    [
+        (LinkKind.VPN, "(<uint32 2>,)", "vpn"),
+        (LinkKind.WIFI, "(<uint32 1>,)", "metered"),
+        (LinkKind.WIFI, "(<uint32 4>,)", "free"),
+        (LinkKind.ETHERNET, "", "free"),
+        (None, "", None),
+    ],
+)
+def test_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, way: LinkKind | None, manager: str, told: str | None
+) -> None:
+    monkeypatch.setattr(senses_network, "_way_out", lambda: way)
+    assert senses_network.network(lambda command: manager) == told
 
 
 class Heat:

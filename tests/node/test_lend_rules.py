@@ -222,12 +222,14 @@ async def test_nonsense_is_refused_and_changes_nothing(attic: NodeClient) -> Non
 def test_the_command_shows_and_changes_and_a_pause_outlives_a_restart(tmp_path: Path) -> None:
     with node(tmp_path, "attic") as one:
         words = ("--idle", "5m", "--schedule", "mon-fri 18:00-08:00, sat", "--battery", "30",
-                 "--not-with", "game.exe", "--memory", "512MiB", "--threads", "1", "--despite-heat")  # fmt: skip
+                 "--not-with", "game.exe", "--memory", "512MiB", "--threads", "1", "--despite-heat",
+                 "--hot", "80", "--despite-full-screen", "--pause-on-metered")  # fmt: skip
         rules = json.loads(one.run("lend", *words, "--json").stdout)["rules"]
         assert rules == {
             "on": True, "memory_bytes": 512 << 20, "devices": [], "idle_s": 300.0,
             "hours": "mon-fri 18:00-08:00, sat", "battery_percent": 30, "programs": ["game.exe"],
             "gpu": True, "drain_s": 30.0, "threads": 1, "hot": False,
+            "hot_celsius": 80, "screen": False, "network": True,
         }  # fmt: skip
         assert one.run("lend", "--schedule", "always", "--pause", "1h").returncode == 0
     with node(tmp_path, "attic", "2GiB") as one:

@@ -21,6 +21,7 @@ MINUTE_S = 60
 USUAL_IDLE_S, MOST_IDLE_MINUTES = 5 * MINUTE_S, 24 * 60
 USUAL_BATTERY_PERCENT, BATTERY_GAP_PERCENT = 50, 10  # the gap is that of core/policy.py
 MOST_DRAIN_S = 600
+USUAL_HOT, HOT_BOUNDS = 95, (50, 105)  # those of core/policy.py
 
 
 class RulesCard(QFrame):
@@ -32,8 +33,8 @@ class RulesCard(QFrame):
         self._lending, self._theme = lending, services.theme
         rows: list[QWidget] = [
             label(self.tr("Pause lending"), "section"), self._idle_row(), line(),
-            self._battery_row(), line(), self._gpu_row(), line(), self._hot_row(), line(),
-            self._memory_row(), line(),
+            self._battery_row(), line(), self._screen_row(), line(), self._gpu_row(), line(),
+            self._hot_row(), line(), self._network_row(), line(), self._memory_row(), line(),
         ]  # fmt: skip
         self.programs = ProgramsEditor(services, lending)
         rows += [self.programs, line(), self._drain_row()]
@@ -69,11 +70,29 @@ class RulesCard(QFrame):
         self._gpu = RuleRow(title, self.gpu)
         return self._gpu
 
+    def _screen_row(self) -> QWidget:
+        title = self.tr("While a program fills the screen")
+        self.screen_rule = Switch(
+            self._theme, title, lambda on: self._lending.change({"screen": on})
+        )
+        self._screen = RuleRow(title, self.screen_rule)
+        return self._screen
+
     def _hot_row(self) -> QWidget:
         title = self.tr("While this computer is too hot")
+        self.hot_celsius = Number(
+            self.tr("Pause from this temperature on"), "°C", HOT_BOUNDS,
+            lambda degrees: self._lending.change({"hot_celsius": degrees}),
+        )  # fmt: skip
         self.hot = Switch(self._theme, title, lambda on: self._lending.change({"hot": on}))
-        self._hot = RuleRow(title, self.hot)
+        self._hot = RuleRow(title, self.hot_celsius, self.hot)
         return self._hot
+
+    def _network_row(self) -> QWidget:
+        title = self.tr("On a VPN or a metered network")
+        self.network = Switch(self._theme, title, lambda on: self._lending.change({"network": on}))
+        self._network = RuleRow(title, self.network)
+        return self._network
 
     def _memory_row(self) -> QWidget:
         always = label(self.tr("Always on"), "muted")
@@ -94,12 +113,15 @@ class RulesCard(QFrame):
         """As the node has it now."""
         lending = self._lending
         rules, readings = lending.rules, lending.readings
-        for control in (self.idle, self.battery, self.gpu, self.hot, self.drain):
+        switches = (self.idle, self.battery, self.screen_rule, self.gpu, self.hot, self.network)
+        for control in (*switches, self.hot_celsius, self.drain):
             control.setEnabled(lending.is_known)
         self._show_idle(float(rules.get("idle_s") or 0), readings)
         self._show_battery(int(rules.get("battery_percent") or 0), readings)
         self._show_gpu(bool(rules.get("gpu")), readings)
-        self._show_hot(bool(rules.get("hot")), readings)
+        self._show_screen(bool(rules.get("screen")), readings.get("full_screen"))
+        self._show_hot(rules, readings)
+        self._show_network(bool(rules.get("network")), readings.get("network"))
         free = int(lending.state.get("free_bytes") or 0)
         self._memory.say(self.tr("{size} is free now.").format(size=formats.size(free)))
         self.drain.show_value(round(rules.get("drain_s") or 0))
@@ -152,8 +174,30 @@ class RulesCard(QFrame):
             words = self.tr("Now: {percent} % busy.").format(percent=round(busy))
         self._gpu.say(words)
 
-    def _show_hot(self, on: bool, readings: Json) -> None:
+    def _show_screen(self, on: bool, filled: bool | None) -> None:
+        self.screen_rule.show_on(on)
+        if not on:
+            words = self.tr("Lends beside games, films and slides, too.")
+        elif filled is None:
+            words = self.tr("Now: this system does not tell what fills the screen.")
+        else:
+            words = self.tr("Now: a program does.") if filled else self.tr("Now: none does.")
+        self._screen.say(words)
+
+    def _show_network(self, on: bool, seen: str | None) -> None:
+        self.network.show_on(on)
+        words = {
+            "free": self.tr("Now: neither."),
+            "metered": self.tr("Now: a metered network."),
+            "vpn": self.tr("Now: a VPN."),
+        }.get(seen or "", self.tr("Now: this system does not tell."))
+        self._network.say(words if on else self.tr("Lends on any network."))
+
+    def _show_hot(self, rules: Json, readings: Json) -> None:
+        on = bool(rules.get("hot"))
         self.hot.show_on(on)
+        self.hot_celsius.setVisible(on)
+        self.hot_celsius.show_value(int(rules.get("hot_celsius") or USUAL_HOT))
         hottest = readings.get("hottest_c")
         if not on:
             words = self.tr("Lends at any heat.")

@@ -4604,12 +4604,20 @@
         <translation>Verleiht bei jeder Temperatur.</translation>
     </message>
     <message>
+        <source>Lends beside games, films and slides, too.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Lends beside other programs.</source>
         <translation>Verleiht neben anderen Programmen.</translation>
     </message>
     <message>
         <source>Lends beside your work, at low priority.</source>
         <translation>Verleiht neben Ihrer Arbeit, mit niedriger Priorität.</translation>
+    </message>
+    <message>
+        <source>Lends on any network.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Lends only while plugged in.</source>
@@ -4620,12 +4628,32 @@
         <translation>So viele Minuten unbenutzt, bevor er verleiht</translation>
     </message>
     <message>
+        <source>Now: a VPN.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Now: a metered network.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Now: a program does.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Now: last used {time} ago.</source>
         <translation>Jetzt: zuletzt vor {time} benutzt.</translation>
     </message>
     <message>
+        <source>Now: neither.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Now: no battery.</source>
         <translation>Jetzt: kein Akku.</translation>
+    </message>
+    <message>
+        <source>Now: none does.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Now: the processor has {degrees} °C.</source>
@@ -4640,6 +4668,14 @@
         <translation>Jetzt: Dieses System sagt nicht, wie heiß es ist.</translation>
     </message>
     <message>
+        <source>Now: this system does not tell what fills the screen.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Now: this system does not tell.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Now: {percent} % busy.</source>
         <translation>Jetzt: zu {percent} % ausgelastet.</translation>
     </message>
@@ -4652,12 +4688,20 @@
         <translation>Jetzt: {percent} %, am Netzteil.</translation>
     </message>
     <message>
+        <source>On a VPN or a metered network</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>On battery</source>
         <translation>Im Akkubetrieb</translation>
     </message>
     <message>
         <source>Pause below this charge</source>
         <translation>Unter diesem Ladestand pausieren</translation>
+    </message>
+    <message>
+        <source>Pause from this temperature on</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Pause lending</source>
@@ -4686,6 +4730,10 @@
     <message>
         <source>While I use this computer</source>
         <translation>Während ich diesen Computer benutze</translation>
+    </message>
+    <message>
+        <source>While a program fills the screen</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>While another program keeps the graphics card busy</source>

@@ -35,7 +35,8 @@ def page(qtbot: QtBot, at_lone: Desk) -> Iterator[ComputerPage]:
     yield made
     done: list[object] = []
     rules = {"on": True, "memory_bytes": GIB, "hours": "always", "programs": [], "idle_s": 0,
-             "battery_percent": 50, "gpu": True, "drain_s": 30, "threads": 0, "hot": True}  # fmt: skip
+             "battery_percent": 50, "gpu": True, "drain_s": 30, "threads": 0, "hot": True,
+             "hot_celsius": 95, "screen": True, "network": False}  # fmt: skip
     at_lone.services.client.post("/lending", rules, done.append, done.append)
     at_lone.services.client.post("/lending/resume", {}, done.append, done.append)
     qtbot.waitUntil(lambda: len(done) == 2, timeout=WITHIN_MS)
@@ -115,6 +116,12 @@ def test_numbers_are_told_once_they_are_chosen(qtbot: QtBot, page: ComputerPage)
     saved(qtbot, page, "battery_percent", 0)
     rules.gpu.click()
     saved(qtbot, page, "gpu", False)
+    rules.hot_celsius.setValue(80)
+    saved(qtbot, page, "hot_celsius", 80)
+    rules.screen_rule.click()
+    saved(qtbot, page, "screen", False)
+    rules.network.click()
+    saved(qtbot, page, "network", True)
     page.rules.hot.click()
     saved(qtbot, page, "hot", False)
     page.memory.threads.setValue(1)
@@ -130,6 +137,8 @@ def test_programs(qtbot: QtBot, page: ComputerPage) -> None:
         editor.entry.setEditText(name)
         editor.add.click()
         qtbot.wait(150)
+        if name == "Steam.exe":  # what is added next joins what the node has
+            saved(qtbot, page, "programs", ["Steam.exe"])
     saved(qtbot, page, "programs", ["Steam.exe", "<b>&x"])
     editor._remove("Steam.exe")
     saved(qtbot, page, "programs", ["<b>&x"])

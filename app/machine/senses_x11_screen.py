@@ -1,0 +1,68 @@
+"""Run as a program: prints 1 when the window in front fills the screen of this X display, else 0.
+
+A process of its own, because Xlib ends the process that loses its display.
+"""
+
+import ctypes
+import sys
+from ctypes import byref, c_char_p, c_int, c_long, c_ulong, c_void_p
+
+ANY_TYPE, SUCCESS = 0, 0  # AnyPropertyType, Success of X11/X.h
+MOST_STATES = 64  # of one window
+
+
+class Display:
+    """An X display, as far as properties of windows go. Raises OSError without one."""
+
+    def __init__(self) -> None:
+        self._x11 = ctypes.CDLL("libX11.so.6")
+        self._x11.XOpenDisplay.restype = c_void_p
+        self._x11.XDefaultRootWindow.argtypes = [c_void_p]
+        self._x11.XDefaultRootWindow.restype = c_ulong
+        self._x11.XInternAtom.argtypes = [c_void_p, c_char_p, c_int]
+        self._x11.XInternAtom.restype = c_ulong
+        self._x11.XFree.argtypes = [c_void_p]
+        self._x11.XGetWindowProperty.argtypes = [
+            c_void_p, c_ulong, c_ulong, c_long, c_long, c_int, c_ulong,
+            c_void_p, c_void_p, c_void_p, c_void_p, c_void_p,
+        ]  # fmt: skip
+        self._display = self._x11.XOpenDisplay(None)
+        if not self._display:
+            raise OSError("no display")
+
+    def atom(self, name: str) -> int:
+        return int(self._x11.XInternAtom(self._display, name.encode(), 0))
+
+    def root(self) -> int:
+        return int(self._x11.XDefaultRootWindow(self._display))
+
+    def numbers(self, window: int, name: str) -> list[int]:
+        """A property of numbers of 32 bits; Xlib hands them out as longs. Empty where it is not set."""
+        kind, width, many, left = c_ulong(), c_int(), c_ulong(), c_ulong()
+        found = ctypes.POINTER(c_ulong)()
+        code = self._x11.XGetWindowProperty(
+            self._display, window, self.atom(name), 0, MOST_STATES, 0, ANY_TYPE,
+            byref(kind), byref(width), byref(many), byref(left), byref(found),
+        )  # fmt: skip
+        if code != SUCCESS or not found:
+            return []
+        numbers = [int(found[at]) for at in range(many.value)] if width.value == 32 else []
+        self._x11.XFree(found)
+        return numbers
+
+
+def is_filled() -> bool:
+    """As the window manager says (EWMH). Raises OSError without a display, or one that tells it."""
+    display = Display()
+    if not display.numbers(display.root(), "_NET_SUPPORTED"):
+        raise OSError("no window manager that tells")
+    front = display.numbers(display.root(), "_NET_ACTIVE_WINDOW")[:1]
+    full = display.atom("_NET_WM_STATE_FULLSCREEN")
+    return any(full in display.numbers(window, "_NET_WM_STATE") for window in front if window)
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"{int(is_filled())}\n")
+    except OSError as error:
+        sys.exit(str(error))
