@@ -40,6 +40,8 @@ class BenchCard(QFrame):
         self._box.addLayout(column(title, paragraph(words.subtitle(made), "muted"), gap=sizes.XS))
         figures = Flow(*_figures(words.figures(made)), gap=sizes.XL)
         self._box.addLayout(figures)
+        if made.one:
+            self._box.addWidget(paragraph(words.beside_one(made)))
         if compared:
             self._box.addWidget(paragraph(compared))
         machines = together([_stage(one) for one in made.alone["stages"]])

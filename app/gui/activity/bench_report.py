@@ -44,12 +44,16 @@ def unnamed(made: Bench) -> Bench:
         name: _tr("Machine {letter}").format(letter=ascii_uppercase[at % len(ascii_uppercase)])
         for at, name in enumerate(made.machines)
     }
-    results = tuple(
-        result | {"stages": [one | {"machine": names.get(one["machine"], _tr("A machine"))}
-                             for one in result["stages"]]}
-        for result in made.results
-    )  # fmt: skip
-    return replace(made, machines=tuple(names.values()), results=results)
+    results = tuple(_renamed(result, names) for result in made.results)
+    one = made.one and made.one | {"results": [_renamed(r, names) for r in made.one["results"]]}
+    return replace(made, machines=tuple(names.values()), results=results, one=one)
+
+
+def _renamed(result: Json, names: dict[str, str]) -> Json:
+    """Its stages under other names."""
+    stages = [one | {"machine": names.get(one["machine"], _tr("A machine"))}
+              for one in result["stages"]]  # fmt: skip
+    return result | {"stages": stages}
 
 
 def headline(made: Bench) -> str:
@@ -107,6 +111,30 @@ def figures(made: Bench) -> list[tuple[str, str, str]]:
     return found
 
 
+def beside_one(made: Bench) -> str:
+    """How the household stands to its host alone; empty where that was not measured."""
+    times, alone = made.times("decode_tok_s"), made.one_mean("decode_tok_s")
+    ours = made.mean("decode_tok_s")
+    if times is None or alone is None or ours is None:
+        return ""
+    machines = QCoreApplication.translate("Report", "%n machine(s)", "", len(made.machines))
+    told = _tr(
+        "{machines} together: {ours}. The host alone: {alone}. That is {times} times the speed."
+    )
+    words = told.format(
+        machines=machines, ours=formats.speed(ours), alone=formats.speed(alone),
+        times=formats.number(times, 2),
+    )  # fmt: skip
+    reads, one_reads = made.mean("prefill_tok_s"), made.one_mean("prefill_tok_s")
+    if not reads or not one_reads:
+        return words
+    told = _tr("Reading: {ours} together, {alone} alone, {times} times.")
+    return f"{words} " + told.format(
+        ours=formats.speed(reads), alone=formats.speed(one_reads),
+        times=formats.number(reads / one_reads, 2),
+    )  # fmt: skip
+
+
 def _spread(made: Bench) -> str:
     """How many runs, and how much they differed."""
     speed = made.alone.get("decode_tok_s") or {}
@@ -133,9 +161,10 @@ def html(made: Bench) -> str:
     colours = {
         name: getattr(LIGHT, name) for name in ("text", "muted", "window", "card", "hairline")
     }
+    compared = f"<p>{escape(beside_one(made))}</p>" if made.one else ""
     return PAGE.substitute(
         colours, lang=_tr("en"), title=escape(headline(made)), subtitle=escape(subtitle(made)),
-        figures=boxes, tables=tables, foot=escape(foot(made)),
+        figures=boxes, tables=compared + tables, foot=escape(foot(made)),
     )  # fmt: skip
 
 
@@ -144,6 +173,7 @@ def markdown(made: Bench) -> str:
     made = unnamed(made)
     lines = [f"# {headline(made)}", "", subtitle(made), ""]
     lines += [f"- {name}: **{value}** ({words})" for name, value, words in figures(made)]
+    lines += ["", beside_one(made)] if made.one else []
     for result in made.results:
         head, *rows = _stage_rows(result)
         lines += ["", f"## {_stage_title(result)}", ""]

@@ -20,6 +20,7 @@ class Bench:
     """One benchmark: what was measured, on what, beside its forecast.
 
     results: as app/core/bench.py makes them, one for each number of answers at once.
+    one: the same of the host alone, where it was measured: `results` and `forecast`.
     """
 
     at: float  # Unix time
@@ -33,6 +34,7 @@ class Bench:
     output_tokens: int
     forecast: Json | None
     results: tuple[Json, ...]
+    one: Json | None = None
 
     @property
     def alone(self) -> Json:
@@ -43,6 +45,17 @@ class Bench:
         """Of one answer at a time: `ttft_s`, `decode_tok_s`, `prefill_tok_s` or `total_tok_s`."""
         found = self.alone.get(name)
         return None if found is None else float(found["mean"])
+
+    def times(self, name: str) -> float | None:
+        """How many times the figure of the host alone. None: that was not measured."""
+        found = self.one["results"][0].get(name) if self.one else None
+        real = self.mean(name)
+        return None if not found or not real else real / float(found["mean"])
+
+    def one_mean(self, name: str) -> float | None:
+        """As `mean`, of the host alone."""
+        found = self.one["results"][0].get(name) if self.one else None
+        return float(found["mean"]) if found else None
 
     def beyond(self, name: str) -> float | None:
         """Measured against forecast, as a share: 0.1 is a tenth more than said. None: no forecast."""
@@ -104,4 +117,5 @@ def _bench(read: Json) -> Bench:
     for name in ("ttft_s", "decode_tok_s", "prefill_tok_s", "total_tok_s"):
         made.mean(name)
         made.beyond(name)
+        made.times(name)
     return made

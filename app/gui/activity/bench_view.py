@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import random
-import time
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtWidgets import QFrame, QProgressBar, QWidget
 
-from app import __version__
 from app.core.errors import AppError, BadInput
 from app.gui import formats, pages
 from app.gui import theme as sizes
 from app.gui.activity import bench_card
 from app.gui.activity.bench_card import BenchCard
+from app.gui.activity.bench_compare import ALONE, BACK, LOADING, TOGETHER, Comparison, bench_of
 from app.gui.activity.bench_run import FULL, QUICK, BenchRun, Extent
 from app.gui.activity.bench_store import Bench, BenchStore
 from app.gui.activity.bench_table import BenchTable
@@ -42,11 +41,14 @@ class BenchView(QWidget):
         super().__init__()
         self._services, self._page = services, page
         self.store = BenchStore(services.folder)
-        self.run: BenchRun | None = None
+        self.run: BenchRun | Comparison | None = None
         self._call: Call | None = None
         self._shown: Bench | None = None
         self.quick = button(self.tr("Quick, about 30 s"), lambda: self.begin(QUICK), "primary")
         self.full = button(self.tr("Full, about 5 min"), lambda: self.begin(FULL))
+        self.compare = button(
+            self.tr("One machine against all, about 1 min"), lambda: self.begin(QUICK, compare=True)
+        )
         self._about = paragraph("", "muted")
         self._bar, self._step = QProgressBar(), label("", "muted")
         self._bar.setTextVisible(False)
@@ -81,8 +83,11 @@ class BenchView(QWidget):
     def is_busy(self) -> bool:
         return self.run is not None or self._call is not None
 
-    def begin(self, extent: Extent, anyway: bool = False) -> None:
-        """Measure the loaded model; without one, or while somebody is answered, say so first."""
+    def begin(self, extent: Extent, anyway: bool = False, compare: bool = False) -> None:
+        """Measure the loaded model; without one, or while somebody is answered, say so first.
+
+        compare: measure it on its host alone, too, and place it again as it is now.
+        """
         loaded = self._services.pool.loaded
         if self.is_busy:
             return
@@ -96,13 +101,13 @@ class BenchView(QWidget):
         if any(answers.values()) and not anyway:
             self._page.notice.say(
                 self.tr("Somebody gets an answer just now, so the figures would be too low."),
-                "warning", (self.tr("Measure anyway"), lambda: self.begin(extent, anyway=True)),
+                "warning", (self.tr("Measure anyway"), lambda: self.begin(extent, anyway=True, compare=compare)),
             )  # fmt: skip
             return
         self._page.notice.clear()
         self._progressed(0.0, 0)
         self._call = self._services.client.get(
-            "/models", lambda told: self._start(extent, told), self._failed
+            "/models", lambda told: self._start(extent, told, compare), self._failed
         )
         self._tell()
 
@@ -121,7 +126,7 @@ class BenchView(QWidget):
         if self._shown is not None:
             bench_card.save(self._shown, file, self._services.theme)
 
-    def _start(self, extent: Extent, told: Json) -> None:
+    def _start(self, extent: Extent, told: Json, compare: bool) -> None:
         self._call = None
         loaded = self._services.pool.loaded
         if loaded is None or loaded.get("state") != "ready":
@@ -131,34 +136,46 @@ class BenchView(QWidget):
                         if one["name"] == loaded["model"]), None)  # fmt: skip
         # Another seed each time: prompts that a slot still holds would flatter.
         seed = random.randrange(MAX_SEED)  # noqa: S311  a benchmark, not a secret
+        if compare:
+            self._start_comparison(loaded, extent, n_vocab, seed)
+            return
         run = self.run = BenchRun(self._services.client, loaded, extent, n_vocab, seed)
         run.progressed.connect(self._progressed)
-        run.finished.connect(lambda results: self._finished(loaded, run, results))
+        run.finished.connect(lambda results: self._finished(bench_of(loaded, run, results)))
         run.failed.connect(self._failed)
         run.start()
         self._tell()
+
+    def _start_comparison(
+        self, loaded: Json, extent: Extent, n_vocab: int | None, seed: int
+    ) -> None:
+        machines = list(self._services.pool.snapshot.get("machines") or {})
+        both = Comparison(self._services.client, loaded, machines, extent, n_vocab, seed)
+        self.run = both
+        both.progressed.connect(self._compared_so_far)
+        both.finished.connect(self._finished)
+        both.failed.connect(self._failed)
+        both.start()
+        self._tell()
+
+    def _compared_so_far(self, share: float, step: str) -> None:
+        self._bar.setValue(round(100 * share))
+        self._step.setText(
+            {
+                TOGETHER: self.tr("Measuring the household"),
+                LOADING: self.tr("Loading on one machine"),
+                ALONE: self.tr("Measuring one machine"),
+                BACK: self.tr("Loading as it was"),
+            }[step]
+        )
 
     def _progressed(self, share: float, answers: int) -> None:
         self._bar.setValue(round(100 * share))
         text = self.tr("%n answer(s) measured", "", answers)
         self._step.setText(text if answers else self.tr("Warming up"))
 
-    def _finished(self, loaded: Json, run: BenchRun, results: list[Json]) -> None:
+    def _finished(self, made: Bench) -> None:
         self.run = None
-        stages = loaded["stages"]
-        made = Bench(
-            at=time.time(),
-            version=__version__,
-            extent=run.extent.name,
-            model=loaded["model"],
-            machines=tuple(dict.fromkeys(stage["machine"] for stage in stages)),
-            shape=loaded["shape"],
-            context=loaded["context"],
-            prompt_tokens=run.extent.prompt,
-            output_tokens=run.extent.output,
-            forecast=run.forecast,
-            results=tuple(results),
-        )
         self._keep(made)
         self._tell()
         announce(self, self.tr("The benchmark is done."))
@@ -252,6 +269,9 @@ class BenchView(QWidget):
         runs = self.is_busy
         self.quick.setEnabled(not runs)
         self.full.setEnabled(not runs)
+        spread = ready and len({one["id"] for one in (loaded or {}).get("stages") or []}) > 1
+        self.compare.setVisible(bool(spread))
+        self.compare.setEnabled(not runs)
         self._progress.setVisible(runs)
         name = str((loaded or {}).get("model"))
         text = self.tr("Measures {model} as it is loaded now.").format(model=name)
@@ -260,7 +280,7 @@ class BenchView(QWidget):
     def _start_card(self) -> QFrame:
         words = QWidget()
         words.setLayout(column(label(self.tr("Benchmark"), "section"), self._about, gap=sizes.XS))
-        return card(Beside(words, self.full, self.quick, gap=sizes.S), self._progress)
+        return card(Beside(words, self.compare, self.full, self.quick, gap=sizes.S), self._progress)
 
     def _results_part(self) -> QWidget:
         part = QWidget()
