@@ -47,6 +47,7 @@ class Answer(QObject):
         self.progress: Json | None = None
         self.trouble = ""  # a machine is gone: what happened, and what is done about it
         self._call: Call | None = None
+        self._over = False
         self._began = time.monotonic()
         self._first = self._last = 0.0
 
@@ -63,7 +64,12 @@ class Answer(QObject):
         """A person has read enough: what came stays."""
         if self._call is not None:
             self._call.cancel()
+        if not self._over:
             self._end(Ending("stopped", self.measured()))
+
+    def fail(self, error: AppError) -> None:
+        """What it waited for does not come."""
+        self._fail(error)
 
     def _ask(self) -> None:
         self._call = self._client.call(
@@ -96,7 +102,7 @@ class Answer(QObject):
         self._end(Ending("failed", self.measured(), error=error))
 
     def _end(self, ending: Ending) -> None:
-        self._call = None
+        self._call, self._over = None, True
         self.ended.emit(ending)
 
     def measured(self) -> Json:

@@ -30,6 +30,8 @@ def branch(chat: Chat, running: Running | None, pool: Pool) -> list[Shown]:
 def state_of(running: Running, pool: Pool) -> str:
     """What an answer under way does now, in one line."""
     answer = running.answer
+    if running.waits:
+        return QCoreApplication.translate("Answer", "Waiting for the background service…")
     if answer.trouble:
         return answer.trouble
     if answer.progress is not None:

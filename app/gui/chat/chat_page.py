@@ -32,8 +32,8 @@ from app.gui.chat.message_view import Deed
 from app.gui.chat.presets import Presets
 from app.gui.chat.session import Running, Session
 from app.gui.chat.slices import Slices
+from app.gui.chat.speaker import Speaker
 from app.gui.chat.suggestions import Suggestions
-from app.gui.chat.text_window import as_text
 from app.gui.node_client import Call
 from app.gui.page import Page
 from app.gui.parts.layouts import column, row
@@ -46,7 +46,6 @@ Json = dict[str, Any]
 OPEN = "chat/open"  # the chat that was shown last, in the preferences
 LIST_WIDTH = 260
 LIST_SHARE = 0.36  # of the page, at most, until somebody moves the border
-SPOKEN_CHARACTERS = 2_000
 TOO_LONG = "prompt_too_long"
 
 
@@ -138,6 +137,8 @@ class ChatPage(Page):
         self.composer.attached.connect(self._count_tokens)
         self.services.pool.changed.connect(self._pool_changed)
         self.services.theme.changed.connect(self._fit)
+        Speaker(self.session, self.services.preferences, self.conversation,
+                lambda: self.chat.id, lambda: end.text if (end := end_of(self.chat)) else "")  # fmt: skip
         self._stop = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._stop_answer)
         self._stop.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         app = QCoreApplication.instance()
@@ -303,11 +304,8 @@ class ChatPage(Page):
         self.hint.answered(ending.model)
         if chat != self.chat.id:
             return
-        end = end_of(self.chat)
         if ending.error is not None:
             self.fail(ending.error, *self._ways_out(ending.error))
-        elif end is not None:
-            announce(self.conversation, as_text(end.text[:SPOKEN_CHARACTERS]))
         self.composer.send_waiting(well=ending.error is None)
 
     def _ways_out(self, error: AppError) -> list[Action]:

@@ -15,7 +15,7 @@ from app.core.reasons import said
 from app.gui.chat.answer import Answer, Ending, content, question
 from app.gui.chat.figures import GUIDE
 from app.gui.chat.history import History
-from app.gui.pool import Pool
+from app.gui.pool import Link, Pool
 
 Json = dict[str, Any]
 
@@ -23,18 +23,20 @@ PAINT_MS = 40  # text is shown 25 times a second, however fast it comes
 KEEP_EVERY = 25  # of these: an answer under way is written once a second
 RESERVE = 0.25  # of the context, for the answer, where old turns are left out
 MESSAGE_TOKENS = 8  # what a chat template adds to a message, about
+COMING = (Link.LOOKING, Link.STARTING)  # of the node: what is asked meanwhile waits for it
 THERE = ("ready", "recovering")  # of a model: it answers, or will go on
 
 
 @dataclass(slots=True)
 class Running:
-    """An answer under way. `before`: the text it continues."""
+    """An answer under way. `before`: the text it continues; `waits`: for the node."""
 
     chat: ChatId
     message: MessageId
     before: str
     answer: Answer
     notes: tuple[str, ...] = ()
+    waits: bool = False
 
     @property
     def text(self) -> str:
@@ -59,14 +61,20 @@ class Session(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(PAINT_MS)
         self._timer.timeout.connect(self._tick)
+        pool.link_changed.connect(self._link_changed)
 
     # Deeds
 
     def send(self, chat: Chat, text: str, attachments: Sequence[Json] = ()) -> None:
-        """Say `text` at the end of the branch that is shown, and have it answered."""
+        """Say `text` at the end of the branch that is shown, and have it answered.
+
+        Beside a question that has no answer, not after it: two in a row confuse reader and model.
+        """
         details = {tree.ATTACHMENTS: list(attachments)} if attachments else {}
+        end = chat.messages.get(chat.leaf) if chat.leaf is not None else None
+        parent = end.parent if end is not None and end.role is Role.USER else chat.leaf
         made = Message(
-            self._history.new_message_id(), chat.leaf, Role.USER, text, self._history.now(), details
+            self._history.new_message_id(), parent, Role.USER, text, self._history.now(), details
         )
         chat = replace(tree.add(chat, made), draft="")
         self._history.keep(chat)
@@ -145,7 +153,21 @@ class Session(QObject):
         answer.progressed.connect(lambda: self.progressed.emit(running.chat))
         answer.ended.connect(lambda ending: self._end(running, ending))
         self._timer.start()
-        answer.begin(self._load_first(chat))
+        running.waits = self._pool.link in COMING
+        if not running.waits:
+            answer.begin(self._load_first(chat))
+
+    def _link_changed(self) -> None:
+        """The node is there: what waited for it is asked. Or it does not come."""
+        link = self._pool.link
+        for running in [one for one in self.running.values() if one.waits and link not in COMING]:
+            running.waits = False
+            known = self._history.chat(running.chat)
+            if link is Link.THERE and known is not None:
+                running.answer.begin(self._load_first(known))
+                self.progressed.emit(running.chat)
+            else:
+                running.answer.fail(AppError("node_away"))
 
     def _load_first(self, chat: Chat) -> Json | None:
         """What to load before, if this chat wants more context than there is."""

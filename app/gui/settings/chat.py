@@ -5,9 +5,18 @@ from __future__ import annotations
 from PySide6.QtWidgets import QPlainTextEdit
 
 from app.gui import formats
+from app.gui.lending.switch import Switch
 from app.gui.parts.sized import keep_width
 from app.gui.services import Services
-from app.gui.settings.chat_defaults import CTRL_ENTER, ENTER, SEND_KEY, SYSTEM, VALUES, Value
+from app.gui.settings.chat_defaults import (
+    CTRL_ENTER,
+    ENTER,
+    PARAGRAPHS,
+    SEND_KEY,
+    SYSTEM,
+    VALUES,
+    Value,
+)
 from app.gui.settings.choice import Choice
 from app.gui.settings.group import Group
 from app.gui.settings.numbers import Number
@@ -41,6 +50,16 @@ class Chat(Group):
             ),
             title=self.tr("New chats"),
         )  # fmt: skip
+        words = self.tr("Read paragraphs aloud")
+        self.paragraphs = Switch(services.theme, words, lambda on: self._keep(PARAGRAPHS, on))
+        self.add(
+            Setting(
+                words,
+                self.tr("A screen reader hears each paragraph as it is done, not the answer at its end."),
+                self.paragraphs, default=self.tr("Default: off"), words="screen reader accessibility",
+            ),
+            title=self.tr("Answers"),
+        )  # fmt: skip
         self.numbers = {value.name: self._number(value) for value in VALUES}
         self.add(*(self._setting(value) for value in VALUES), title=self.tr("Sampling"))
 
@@ -49,12 +68,13 @@ class Chat(Group):
         for value in VALUES:
             self.numbers[value.name].show_value(value.chosen(preferences))
         self.send.show_value(preferences.text(SEND_KEY, ENTER))
+        self.paragraphs.show_on(preferences.flag(PARAGRAPHS))
         kept = preferences.text(SYSTEM)
         if self.system.toPlainText() != kept:
             self.system.setPlainText(kept)
 
     def reset(self) -> None:
-        for key in (SYSTEM, SEND_KEY, *(value.key for value in VALUES)):
+        for key in (SYSTEM, SEND_KEY, PARAGRAPHS, *(value.key for value in VALUES)):
             self.services.preferences.forget(key)
         self.refresh()
 

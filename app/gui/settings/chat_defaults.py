@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.gui.preferences import Preferences
 
 SYSTEM, SEND_KEY = "chat/system", "chat/send_key"
+PARAGRAPHS = "chat/read_paragraphs"
 ENTER, CTRL_ENTER = "enter", "ctrl_enter"
 
 
@@ -57,6 +58,11 @@ def system_message(preferences: Preferences) -> str:
 def sends_with_enter(preferences: Preferences) -> bool:
     """Else Ctrl+Enter sends, and Enter begins a new line."""
     return preferences.text(SEND_KEY, ENTER) != CTRL_ENTER
+
+
+def reads_paragraphs(preferences: Preferences) -> bool:
+    """A screen reader is told of each finished paragraph; else of the answer at its end."""
+    return preferences.flag(PARAGRAPHS)
 
 
 def beginning(preferences: Preferences) -> tuple[str, dict[str, float | int]]:

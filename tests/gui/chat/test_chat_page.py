@@ -15,8 +15,10 @@ from pytestqt.qtbot import QtBot
 
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, Role
+from app.gui.chat.branch_view import state_of
 from app.gui.chat.chat_page import OPEN, ChatPage
 from app.gui.chat.composer import MAX_FILE_BYTES
+from app.gui.pool import Link
 from app.gui.theme import Scheme
 from tests.gui.desk import Desk
 
@@ -130,6 +132,54 @@ def test_a_failed_question_stays_and_can_be_retried(qtbot: QtBot, page: ChatPage
     page._retry()
     rested(qtbot, page)
     assert not page.notice.sentence
+    assert len(tree.path(page.chat)) == 2
+
+
+def test_another_question_stands_beside_one_without_an_answer(qtbot: QtBot, page: ChatPage) -> None:
+    client = page.services.client
+    endpoint, client.endpoint = client.endpoint, None
+    ask(qtbot, page, "First?")
+    client.endpoint = endpoint
+    ask(qtbot, page, "What is a lender?")
+    question, answer = tree.path(page.chat)
+    assert (question.text, answer.role) == ("What is a lender?", tree.Role.ASSISTANT)
+    first, second = tree.siblings(page.chat, question.id)
+    assert page.chat.messages[first].text == "First?"  # nothing is lost: it is the version before
+    assert second == question.id
+
+
+def test_a_question_asked_while_the_node_starts_is_kept_and_sent(
+    qtbot: QtBot, page: ChatPage
+) -> None:
+    pool = page.services.pool
+    pool._say(Link.STARTING, None)
+    say(qtbot, page, "What does a lender do?")
+    assert page._running is not None
+    shown = page.conversation.views[-1]
+    assert "background service" in state_of(page._running, pool)
+    assert shown.message.text == ""
+    pool._say(Link.THERE, None)
+    rested(qtbot, page)
+    assert [one.role for one in tree.path(page.chat)] == [tree.Role.USER, tree.Role.ASSISTANT]
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_question_whose_node_does_not_come_stays(
+    qtbot: QtBot, page: ChatPage, stopped: bool
+) -> None:
+    pool = page.services.pool
+    pool._say(Link.STARTING, None)
+    say(qtbot, page, "Are you there?")
+    if stopped:
+        page.composer.stopped.emit()
+    else:
+        pool._say(Link.AWAY, "It does not start.")
+    assert not page.session.running
+    assert [one.text for one in tree.path(page.chat)] == ["Are you there?"]
+    assert bool(page.notice.sentence) is not stopped
+    pool._say(Link.THERE, None)
+    page._retry()
+    rested(qtbot, page)
     assert len(tree.path(page.chat)) == 2
 
 

@@ -1,0 +1,66 @@
+"""What a screen reader hears of an answer: all of it at its end, or paragraph after paragraph."""
+
+from __future__ import annotations
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import AppError
+from app.gui.chat import speaker
+from app.gui.chat.chat_page import ChatPage
+from app.gui.chat.speaker import finished
+from app.gui.settings.chat_defaults import PARAGRAPHS
+from tests.gui.desk import Desk
+
+TEXT = "One.\n\nTwo.\nStill two.\n\n```\na\n\nb\n```\n\nLast"
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "end"),
+    [
+        ("One.", 0, 0),
+        ("One.\n", 0, 0),
+        ("One.\n\n", 0, 6),
+        ("One.\n\nTwo.", 6, 6),
+        ("One.\n\n```\na\n\nb", 6, 6),  # a blank line in code ends nothing
+        (TEXT, 6, TEXT.index("Last")),
+        ("", 0, 0),
+    ],
+)
+def test_where_a_paragraph_ends(text: str, told: int, end: int) -> None:
+    assert finished(text, told) == end
+
+
+@pytest.mark.parametrize(
+    ("chosen", "heard"),
+    [(False, ["One. Two. Bold. Three."]), (True, ["One.", "Two. Bold.", "Three."])],
+)
+def test_what_is_heard(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch, chosen: bool, heard: list[str]
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(speaker, "announce", lambda _, words: said.append(words))
+    away.services.preferences.keep(PARAGRAPHS, chosen)
+    page = ChatPage(away.services)
+    qtbot.addWidget(page)
+    page.session.send(page.chat, "Say three things.")
+    running = page.session.running[page.chat.id]
+    for piece in ("One.", "\n\nTwo. **Bold**.", "\n\nThree."):
+        running.answer._take({"delta": {"text": piece, "token_ids": [1]}})
+        page.session._tick()
+    running.answer._done({"finish_reason": "stop", "token_ids": [1, 2, 3]})
+    assert [" ".join(words.split()) for words in said] == heard
+    page.close_history()
+
+
+def test_what_failed_is_not_read_as_an_answer(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(speaker, "announce", lambda _, words: said.append(words))
+    page = ChatPage(away.services)
+    qtbot.addWidget(page)
+    page.session.send(page.chat, "Anything?")
+    page.session.running[page.chat.id].answer.fail(AppError("node_away"))
+    assert said == []
+    page.close_history()
