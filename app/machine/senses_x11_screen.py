@@ -39,14 +39,15 @@ class Display:
     def numbers(self, window: int, name: str) -> list[int]:
         """A property of numbers of 32 bits; Xlib hands them out as longs. Empty where it is not set."""
         kind, width, many, left = c_ulong(), c_int(), c_ulong(), c_ulong()
-        found = ctypes.POINTER(c_ulong)()
+        found = c_void_p()
         code = self._x11.XGetWindowProperty(
             self._display, window, self.atom(name), 0, MOST_STATES, 0, ANY_TYPE,
             byref(kind), byref(width), byref(many), byref(left), byref(found),
         )  # fmt: skip
-        if code != SUCCESS or not found:
+        if code != SUCCESS or not found.value:
             return []
-        numbers = [int(found[at]) for at in range(many.value)] if width.value == 32 else []
+        longs = ctypes.cast(found, ctypes.POINTER(c_ulong))
+        numbers = [int(longs[at]) for at in range(many.value)] if width.value == 32 else []
         self._x11.XFree(found)
         return numbers
 

@@ -84,7 +84,10 @@ class Tools:
         self.printed, self.asked = printed, list[str]()
 
     def __call__(self, command: Sequence[str]) -> str | None:
-        own = {senses_linux.X11: "x11", senses_linux.X11_SCREEN: "screen"}
+        own: dict[tuple[str, ...], str] = {
+            senses_linux.X11: "x11",
+            senses_linux.X11_SCREEN: "screen",
+        }
         name = own.get(tuple(command)) or os.path.basename(command[0])
         self.asked.append(name)
         return self.printed.get(name)

@@ -439,6 +439,10 @@
         </translation>
     </message>
     <message>
+        <source>Waiting for the background service…</source>
+        <translation>Wartet auf den Hintergrunddienst …</translation>
+    </message>
+    <message>
         <source>first token {time}</source>
         <translation>erstes Token {time}</translation>
     </message>
@@ -657,6 +661,14 @@
         <translation>Laden Sie zuerst ein Modell, dann können Sie es messen.</translation>
     </message>
     <message>
+        <source>Loading as it was</source>
+        <translation>Lädt wie zuvor</translation>
+    </message>
+    <message>
+        <source>Loading on one machine</source>
+        <translation>Lädt auf ein Gerät</translation>
+    </message>
+    <message>
         <source>Markdown (*.md)</source>
         <translation>Markdown (*.md)</translation>
     </message>
@@ -669,8 +681,20 @@
         <translation>Misst {model} so, wie es jetzt geladen ist.</translation>
     </message>
     <message>
+        <source>Measuring one machine</source>
+        <translation>Misst ein Gerät</translation>
+    </message>
+    <message>
+        <source>Measuring the household</source>
+        <translation>Misst den Haushalt</translation>
+    </message>
+    <message>
         <source>Nothing measured yet</source>
         <translation>Noch nichts gemessen</translation>
+    </message>
+    <message>
+        <source>One machine against all, about 1 min</source>
+        <translation>Ein Gerät gegen alle, etwa 1 min</translation>
     </message>
     <message>
         <source>Open the models</source>
@@ -747,8 +771,16 @@
 <context>
     <name>Chat</name>
     <message>
+        <source>A screen reader hears each paragraph as it is done, not the answer at its end.</source>
+        <translation>Ein Bildschirmleser hört jeden Absatz, sobald er fertig ist, und nicht erst die ganze Antwort.</translation>
+    </message>
+    <message>
         <source>Above 1: says the same less often.</source>
         <translation>Über 1: sagt seltener dasselbe.</translation>
+    </message>
+    <message>
+        <source>Answers</source>
+        <translation>Antworten</translation>
     </message>
     <message>
         <source>Chat</source>
@@ -773,6 +805,10 @@
     <message>
         <source>Default: none</source>
         <translation>Standard: keine</translation>
+    </message>
+    <message>
+        <source>Default: off</source>
+        <translation>Standard: aus</translation>
     </message>
     <message>
         <source>Default: {value}</source>
@@ -801,6 +837,10 @@
     <message>
         <source>None. For example: Answer briefly, in German.</source>
         <translation>Keine. Zum Beispiel: Antworte kurz und auf Deutsch.</translation>
+    </message>
+    <message>
+        <source>Read paragraphs aloud</source>
+        <translation>Absätze vorlesen</translation>
     </message>
     <message>
         <source>Repeat penalty</source>
@@ -4475,6 +4515,10 @@
         <translation>Lesen</translation>
     </message>
     <message>
+        <source>Reading: {ours} together, {alone} alone, {times} times.</source>
+        <translation>Lesen: {ours} zusammen, {alone} allein, das {times}-Fache.</translation>
+    </message>
+    <message>
         <source>Sent and received</source>
         <translation>Gesendet und empfangen</translation>
     </message>
@@ -4529,6 +4573,10 @@
     <message>
         <source>not measured</source>
         <translation>nicht gemessen</translation>
+    </message>
+    <message>
+        <source>{machines} together: {ours}. The host alone: {alone}. That is {times} times the speed.</source>
+        <translation>{machines} zusammen: {ours}. Der Gastgeber allein: {alone}. Das ist das {times}-Fache.</translation>
     </message>
     <message>
         <source>{many} at once</source>
@@ -4605,7 +4653,7 @@
     </message>
     <message>
         <source>Lends beside games, films and slides, too.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleiht auch neben Spielen, Filmen und Präsentationen.</translation>
     </message>
     <message>
         <source>Lends beside other programs.</source>
@@ -4617,7 +4665,7 @@
     </message>
     <message>
         <source>Lends on any network.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verleiht in jedem Netz.</translation>
     </message>
     <message>
         <source>Lends only while plugged in.</source>
@@ -4629,15 +4677,15 @@
     </message>
     <message>
         <source>Now: a VPN.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: ein VPN.</translation>
     </message>
     <message>
         <source>Now: a metered network.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: ein Netz, das nach Datenmenge zählt.</translation>
     </message>
     <message>
         <source>Now: a program does.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: ja.</translation>
     </message>
     <message>
         <source>Now: last used {time} ago.</source>
@@ -4645,7 +4693,7 @@
     </message>
     <message>
         <source>Now: neither.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: keines von beiden.</translation>
     </message>
     <message>
         <source>Now: no battery.</source>
@@ -4653,7 +4701,7 @@
     </message>
     <message>
         <source>Now: none does.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: nein.</translation>
     </message>
     <message>
         <source>Now: the processor has {degrees} °C.</source>
@@ -4669,11 +4717,11 @@
     </message>
     <message>
         <source>Now: this system does not tell what fills the screen.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: dieses System verrät nicht, was den Bildschirm füllt.</translation>
     </message>
     <message>
         <source>Now: this system does not tell.</source>
-        <translation type="unfinished"></translation>
+        <translation>Jetzt: dieses System verrät es nicht.</translation>
     </message>
     <message>
         <source>Now: {percent} % busy.</source>
@@ -4689,7 +4737,7 @@
     </message>
     <message>
         <source>On a VPN or a metered network</source>
-        <translation type="unfinished"></translation>
+        <translation>In einem VPN oder getakteten Netz</translation>
     </message>
     <message>
         <source>On battery</source>
@@ -4701,7 +4749,7 @@
     </message>
     <message>
         <source>Pause from this temperature on</source>
-        <translation type="unfinished"></translation>
+        <translation>Ab dieser Temperatur pausieren</translation>
     </message>
     <message>
         <source>Pause lending</source>
@@ -4733,7 +4781,7 @@
     </message>
     <message>
         <source>While a program fills the screen</source>
-        <translation type="unfinished"></translation>
+        <translation>Solange ein Programm den Bildschirm füllt</translation>
     </message>
     <message>
         <source>While another program keeps the graphics card busy</source>
