@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from app.client import NodeClient
 
 Json = dict[str, Any]
+LIMITS = ("at_once", "tokens_a_minute")
+USUAL_AT_ONCE = 32
 
 PortOption = Annotated[
     Optional[int],  # noqa: UP045  typer reads it at run time
@@ -45,6 +47,20 @@ OllamaOption = Annotated[
         help="Ollama's routes open without a key: most of its clients can send none.",
     ),
 ]
+AtOnceOption = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--at-once", min=1, max=32, metavar="N", show_default=False,
+        help="Requests that each key may have open.",
+    ),
+]  # fmt: skip
+TokensOption = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--tokens-a-minute", min=0, metavar="N", show_default=False,
+        help="Tokens that each key may have; 0: any number.",
+    ),
+]  # fmt: skip
 NameArgument = Annotated[
     str, typer.Argument(metavar="[NAME]", help="One key for each program, if you like.")
 ]
@@ -64,6 +80,7 @@ def add_to(program: typer.Typer) -> None:
     commands.command("off")(off)
     commands.command("status")(status)
     commands.command("key")(key)
+    commands.command("limit")(limit)
     program.add_typer(commands, rich_help_panel="Every day")
 
 
@@ -71,11 +88,14 @@ def on(
     port: PortOption = None,
     may_load: LoadOption = None,
     ollama_open: OllamaOption = None,
+    at_once: AtOnceOption = None,
+    tokens: TokensOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Listen on this computer, for programs with a key. It stays on."""
-    chosen = {"port": port, "may_load": may_load, "ollama_open": ollama_open}
+    chosen = {"port": port, "may_load": may_load, "ollama_open": ollama_open,
+              "at_once": at_once, "tokens_a_minute": tokens}  # fmt: skip
     order: Json = {"on": True} | {
         name: value for name, value in chosen.items() if value is not None
     }
@@ -120,6 +140,18 @@ def key(
     Face(as_json).result(answer, lambda: words)
 
 
+def limit(
+    name: NameArgument,
+    at_once: AtOnceOption = None,
+    tokens: TokensOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What one key may have; what is not given is as for all keys."""
+    order: Json = {"name": name, "at_once": at_once, "tokens_a_minute": tokens}
+    _show(ask_node(home, lambda node: node.post("/api/limits", order)), as_json)
+
+
 def _show(told: Json, as_json: bool) -> None:
     def view() -> RenderableType:
         from rich.console import Group
@@ -139,8 +171,27 @@ def _lines(told: Json) -> list[str]:
         )
     keys = ", ".join(map(safe_text.name, told["keys"]))
     lines.append(f"Keys: {keys}. `poolhouse api key` shows one.")
+    lines += _limits(told)
     if told["may_load"]:
         lines.append("They may change the model that is loaded.")
     if told["ollama_open"]:
         lines.append("Ollama's routes open without a key, to every program of this computer.")
     return lines
+
+
+def _limits(told: Json) -> list[str]:
+    lines = []
+    if told["at_once"] != USUAL_AT_ONCE or told["tokens_a_minute"]:
+        lines.append(f"Each key may have {_much(told)}.")
+    for name, own in sorted(told["limits"].items()):
+        both = {what: told[what] if own.get(what) is None else own[what] for what in LIMITS}
+        if both != {what: told[what] for what in LIMITS}:
+            lines.append(f"{safe_text.name(name)} may have {_much(both)}.")
+    return lines
+
+
+def _much(limits: Json) -> str:
+    tokens = limits["tokens_a_minute"]
+    rate = f"{tokens:,} tokens a minute" if tokens else "any number of tokens"
+    many = limits["at_once"]
+    return f"{many} request{'s' if many > 1 else ''} at once and {rate}"

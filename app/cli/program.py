@@ -18,6 +18,7 @@ from app.cli import (
     pull_command,
     shelf_commands,
     status_command,
+    upstream_command,
     welcome,
 )
 
@@ -41,6 +42,7 @@ def build() -> typer.Typer:
         household_commands,
         lend_command,
         api_command,
+        upstream_command,
         measure_command,
         shelf_commands,
         pull_command,

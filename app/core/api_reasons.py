@@ -26,6 +26,19 @@ API_SENTENCES: dict[str, str] = {
     "embedding_size": "The vectors of this model have {most} values. Ask for fewer dimensions.",
     "embedding_no_room": "{model} needs {need_bytes} for embeddings, and {free_bytes} are free on this machine. "
     "Unload the other model, or choose a smaller one.",
+    "api_tokens_minute": "This key may have {most} tokens a minute and has had them. Ask again in {seconds} s.",
+    "upstream_url": "{url} cannot be an upstream. Use https:// and the address up to /v1; "
+    "http:// is for this computer only.",
+    "upstream_unknown": "There is no upstream called {name}. There are: {there}.",
+    "upstream_certificate": "The certificate for {name} cannot be read. Give a file with it in PEM form.",
+    "upstream_failed": "{name} should have answered in place of the pool, and did not: {why}. Ask again later, "
+    "or look at `poolhouse upstream list`.",
+    "upstream_busy": "{name} has too much to do. Ask again in {seconds} s.",
+    "upstream_spent": "{name} has the model, but its {most} tokens are spent. "
+    "`poolhouse upstream change {name} --forget-spent` begins anew.",
+    "upstream_tokens": "Token ids mean something else at {name}, which has the model. "
+    "Ask with text, and without logit_bias.",
+    "upstream_key_odd": "The key of an upstream has only letters, digits and signs of ASCII.",
     "api_port_taken": "Port {port} and the ones after it are used by other programs. Choose another port "
     "(`poolhouse api on --port`).",
 }

@@ -21,6 +21,7 @@ JOURNAL_SENTENCES: dict[str, str] = {
     "log_model_broken_off": "A machine of {model} is missing. {why}",
     "log_model_goes_on": "{model} goes on answering.",
     "log_model_lost": "{model} was lost. {why}",
+    "log_node_upstream": "{upstream} answered in place of the pool: {tokens} tokens of {model}.",
     "log_lending_off": "Lending is off.",
     "log_lending_on": "Lending is on.",
     "log_lending_draining": "Lending ends after the running answer. {why}",

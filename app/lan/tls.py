@@ -45,6 +45,18 @@ def pairing_client_context() -> ssl.SSLContext:
     return context
 
 
+def upstream_context(certificate: str) -> ssl.SSLContext:
+    """For servers outside the household that a person named: the public authorities vouch for them, or
+    `certificate` (PEM) alone is trusted. Raises ssl.SSLError for one that cannot be read."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # asks for a certificate, and for its name
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if certificate:
+        context.load_verify_locations(cadata=certificate)
+    else:
+        context.load_default_certs()
+    return context
+
+
 def peer_der(link: object) -> bytes | None:
     """The certificate the other side of a handshake showed, whatever the transport calls it."""
     if not isinstance(link, ssl.SSLObject | ssl.SSLSocket):

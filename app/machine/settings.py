@@ -11,6 +11,7 @@ import msgspec
 
 from app.core.errors import Damaged, DoesNotFit
 from app.core.policy import Rules
+from app.machine.api_choice import ApiChoice
 from app.machine.paths import write_atomically
 
 ANIMALS = ("otter", "heron", "badger", "finch", "hare", "newt", "robin", "vole", "wren", "lynx")
@@ -21,17 +22,6 @@ class Pause(msgspec.Struct, frozen=True):
 
     until: float | None = None  # seconds since 1970; None: until somebody resumes it
     stopped: bool = False  # it was stopped at once
-
-
-class ApiChoice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The Chat API, which other programs of this computer use."""
-
-    on: bool = False
-    port: int = 47114
-    may_load: bool = False  # programs may change the model that is loaded
-    ollama_open: bool = (
-        False  # Ollama's part opens without a key: most of its clients can send none
-    )
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -32,10 +32,34 @@ def routes(api: Callable[[], ChatApi]) -> list[web.RouteDef]:
 
     async def remove(request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        await api().keys.remove(name)
+        await api().remove_key(name)
         return web.json_response({"removed": name})
 
+    async def limit(request: web.Request) -> web.Response:
+        return web.json_response(await api().limit(await asked.body(request, asked.LimitKey)))
+
+    async def upstreams(request: web.Request) -> web.Response:
+        return web.json_response({"upstreams": api().desk.told()})
+
+    async def add(request: web.Request) -> web.Response:
+        await api().desk.add(await asked.body(request, asked.AddUpstream))
+        return await upstreams(request)
+
+    async def change_one(request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ChangeUpstream)
+        await api().desk.change(request.match_info["name"], order)
+        return await upstreams(request)
+
+    async def remove_one(request: web.Request) -> web.Response:
+        await api().desk.remove(request.match_info["name"])
+        return await upstreams(request)
+
     return [
+        web.post("/api/limits", limit),
+        web.get("/api/upstreams", upstreams),
+        web.post("/api/upstreams", add),
+        web.post("/api/upstreams/{name}", change_one),
+        web.delete("/api/upstreams/{name}", remove_one),
         web.get("/api", told),
         web.post("/api", change),
         web.get("/api/keys", keys),

@@ -76,6 +76,34 @@ class ChangeApi(Request, frozen=True):
     port: Annotated[int, Meta(ge=1024, le=65535)] | msgspec.UnsetType = msgspec.UNSET
     may_load: bool | msgspec.UnsetType = msgspec.UNSET
     ollama_open: bool | msgspec.UnsetType = msgspec.UNSET
+    lan: bool | msgspec.UnsetType = msgspec.UNSET
+    at_once: Annotated[int, Meta(ge=1, le=32)] | msgspec.UnsetType = msgspec.UNSET
+    tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] | msgspec.UnsetType = msgspec.UNSET
+
+
+class LimitKey(Request, frozen=True):
+    """What one key may have; None: what all keys may."""
+
+    name: Annotated[str, Meta(max_length=100)]
+    at_once: Annotated[int, Meta(ge=1, le=32)] | None = None
+    tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] | None = None
+
+
+class AddUpstream(Request, frozen=True):
+    """Another OpenAI-compatible server; it is asked only while it is on."""
+
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$")]
+    url: Annotated[str, Meta(min_length=1, max_length=500)]
+    models: Annotated[dict[Name, Name], Meta(min_length=1, max_length=64)]
+    cap_tokens: Annotated[int, Meta(ge=1, le=1 << 50)]
+    key: Annotated[str, Meta(max_length=1000)] = ""
+    certificate: Annotated[str, Meta(max_length=1 << 14)] = ""
+
+
+class ChangeUpstream(Request, frozen=True):
+    on: bool | None = None
+    cap_tokens: Annotated[int, Meta(ge=1, le=1 << 50)] | None = None
+    forget_spent: bool = False
 
 
 class ApiKey(Request, frozen=True):

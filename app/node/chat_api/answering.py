@@ -9,18 +9,21 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
-from app.core.errors import AppError, BadInput
+from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_grammar import check_size, json_grammar
 from app.core.tool_calls import MAY_BE_CONTROL, Call, CallFinder, calls_grammar, one_by_one
 from app.inference.chats import Answerer, Question
+from app.node.chat_api.budget import Budget
 from app.node.chat_api.fair_queue import FairQueue
 from app.node.chat_api.figures import Figures
-from app.node.chat_api.wish import MAX_SEED, Called, Ended, Piece, Said, Wish
+from app.node.chat_api.upstream_shapes import can_go
+from app.node.chat_api.upstreams import Chosen, Upstreams
+from app.node.chat_api.wish import MAX_SEED, Called, Ended, Origin, Piece, Said, Wish
 from app.node.hosting import Hosting
 from app.node.models import Models
 from app.node.running import Running
@@ -28,6 +31,7 @@ from app.node.running import Running
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
+LACKING = frozenset({"model_unknown", "api_model_not_loaded"})
 ANY_NAMES = ("", "default")  # whatever is loaded
 AHEAD = 64  # pieces of several answers that nobody has taken yet
 LEAST_ROOM = 1024  # tokens of an answer when nobody says how many, or a quarter of the context
@@ -39,6 +43,7 @@ class Asker:
 
     key: str
     request: str
+    origin: Origin = field(default_factory=Origin)
 
 
 class Answering:
@@ -50,13 +55,31 @@ class Answering:
         models: Callable[[], Models],
         may_load: Callable[[], bool],
         figures: Figures,
+        budget: Budget,
+        upstreams: Upstreams,
     ) -> None:
         self._hosting, self._models, self._may_load = hosting, models, may_load
-        self._figures = figures
+        self._figures, self._budget, self._upstreams = figures, budget, upstreams
         self.queue = FairQueue(self._room)
 
     async def model(self, name: str) -> str:
         """The name of the model that will answer. Raises BadInput for one that will not."""
+        try:
+            return await self._here(name)
+        except BadInput as error:
+            name = name.removesuffix(":latest")
+            if error.reason.code in LACKING:
+                if self._upstreams.serving(name):
+                    return name
+                self._upstreams.check_spent(name)
+            raise
+
+    def elsewhere(self) -> list[str]:
+        """Models that upstreams answer for."""
+        return self._upstreams.models()
+
+    async def _here(self, name: str) -> str:
+        """As `model`, without upstreams."""
         running = self._hosting().running
         name = name.removesuffix(":latest")
         if running is not None and name in (*ANY_NAMES, running.entry.name):
@@ -123,11 +146,50 @@ class Answering:
             await news.put(error)
 
     async def _one(self, wish: Wish, asker: Asker, index: int) -> AsyncGenerator[Piece, None]:
+        """From the pool, or from elsewhere when the pool lacks the model or is full."""
+        self._budget.check(asker.key)
+        chosen, is_lacking = await self._elsewhere(wish)
+        if chosen is not None:
+            try:
+                async with aclosing(
+                    self._upstreams.answer(chosen, wish, index, asker.request)
+                ) as pieces:
+                    async for piece in pieces:
+                        asker.origin.upstream = chosen.name
+                        if isinstance(piece, Ended):
+                            self._budget.spend(asker.key, piece.prompt_tokens + piece.answer_tokens)
+                        yield piece
+                return
+            except (Busy, Unreachable) as error:
+                if is_lacking or asker.origin.upstream:
+                    raise
+                log.warning("%s waits for the pool after all: %s", asker.request, error.reason)
+        async with aclosing(self._by_the_pool(wish, asker, index)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _elsewhere(self, wish: Wish) -> tuple[Chosen | None, bool]:
+        """The upstream to ask in place of the pool, if one is; and whether the pool lacks the model."""
+        try:
+            name = await self._here(wish.model)
+        except BadInput as error:
+            chosen = self._upstreams.serving(wish.model.removesuffix(":latest"))
+            if chosen is None or error.reason.code not in LACKING:
+                raise
+            if not can_go(wish):
+                raise BadInput("upstream_tokens", name=chosen.name) from None
+            return chosen, True
+        is_full = self.queue.n_running >= self._room()
+        return self._upstreams.serving(name) if is_full and can_go(wish) else None, False
+
+    async def _by_the_pool(
+        self, wish: Wish, asker: Asker, index: int
+    ) -> AsyncGenerator[Piece, None]:
         asked_at = time.monotonic()
         async with self.queue.turn(asker.key):
             queued_s = time.monotonic() - asked_at
             talk = _Talk(wish, index, asker)
-            wanted = await self.model(wish.model)
+            wanted = await self._here(wish.model)
 
             async def ask(running: Running) -> Question:
                 await talk.hear(running)
@@ -137,6 +199,7 @@ class Answering:
                 last = 0.0
                 async for line in lines:
                     if delta := line.get("delta"):
+                        self._budget.spend(asker.key, len(delta["token_ids"]))
                         now = time.monotonic()
                         self._figures.first.add(now - asked_at) if not last else (
                             self._figures.between.add(now - last)
@@ -146,6 +209,7 @@ class Answering:
                             yield piece
                     elif done := line.get("done"):
                         self._count(done)
+                        self._budget.spend(asker.key, done["prompt_tokens"] - done["reused_tokens"])
                         log.info("%s: %d tokens after %.3f s in the queue, %d of prompt (%d reused), %.1f tok/s",
                                  asker.request, len(done["token_ids"]), queued_s, done["prompt_tokens"],
                                  done["reused_tokens"], done["decode_tok_s"])  # fmt: skip

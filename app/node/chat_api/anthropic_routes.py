@@ -31,7 +31,8 @@ class AnthropicRoutes:
         asked = read(request, Asked)
         check_answerable(asked)
         wish = asked.wish(chance=secrets.randbelow(1 << 31))
-        answer = Answer(f"msg_{secrets.token_hex(12)}", await self._answering.model(wish.model))
+        model, origin = await self._answering.model(wish.model), request[ASKER].origin
+        answer = Answer(f"msg_{secrets.token_hex(12)}", model, origin)
         if asked.stream:
             return await send(request, EVENTS, self._events(wish, request[ASKER], answer))
         async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
@@ -47,9 +48,10 @@ class AnthropicRoutes:
     async def _events(
         self, wish: Wish, asker: Asker, answer: Answer
     ) -> AsyncGenerator[bytes, None]:
-        told = answer.begin()
+        begun = False
         async with aclosing(self._answering.answer(wish, asker)) as pieces:
             async for piece in pieces:
+                told = [] if begun else answer.begin()
+                begun = True
                 for name, data in (*told, *answer.events(piece)):
                     yield event({"type": name} | data, name)
-                told = []

@@ -18,6 +18,7 @@ from app.node.chat_api.wish import (
     Called,
     Ended,
     Json,
+    Origin,
     Piece,
     Said,
     Tool,
@@ -151,6 +152,7 @@ class Answer:
 
     id: str
     model: str
+    origin: Origin = field(default_factory=Origin)
     whole: Whole = field(default_factory=Whole)
     n_blocks: int = 0
     open: bool = False  # a block of text has begun and not ended
@@ -198,6 +200,7 @@ class Answer:
             "role": "assistant",
             "model": self.model,
             "content": content,
+            **self.origin.told(),
         }
 
     def _reason(self) -> Json:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from app.inference.embedder import Text
+from app.node.chat_api.budget import Budget
 from app.node.chat_api.embedding_shapes import (
     Asked,
     OllamaAsked,
@@ -24,8 +25,8 @@ from app.node.embeddings import Embedded, Embeddings
 class EmbeddingRoutes:
     """Programs take turns here as they do with answers."""
 
-    def __init__(self, embeddings: Embeddings) -> None:
-        self._embeddings = embeddings
+    def __init__(self, embeddings: Embeddings, budget: Budget) -> None:
+        self._embeddings, self._budget = embeddings, budget
         self._queue = FairQueue(lambda: 1)
 
     def routes(self) -> list[web.RouteDef]:
@@ -61,6 +62,10 @@ class EmbeddingRoutes:
         *,
         cut: bool,
     ) -> Embedded:
+        key = request[ASKER].key
+        self._budget.check(key)
         entry = await self._embeddings.model(model)
-        async with self._queue.turn(request[ASKER].key):
-            return await self._embeddings.embed(entry, texts, size, cut=cut)
+        async with self._queue.turn(key):
+            made = await self._embeddings.embed(entry, texts, size, cut=cut)
+        self._budget.spend(key, made.n_tokens)
+        return made

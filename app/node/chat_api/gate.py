@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 MAX_OPEN = 32  # requests of one key at once
 NO_KEY = "(no key)"  # who asks where Ollama's part is open
 ID = "X-Request-Id"
+UPSTREAM = "X-Poolhouse-Upstream"  # who answered, if not the pool
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -41,9 +42,11 @@ class Gate:
         ollama_open: Callable[[], bool],
         figures: Figures,
         arrived: Callable[[web.Request], None],
+        at_once: Callable[[str], int] = lambda _: MAX_OPEN,
     ) -> None:
         self._keys, self._port, self._ollama_open = keys, port, ollama_open
         self._figures, self._arrived = figures, arrived
+        self._at_once = at_once
         self._open: Counter[str] = Counter()
 
     @web.middleware
@@ -57,6 +60,7 @@ class Gate:
             answer = await self._admitted(request, handler)
             if not answer.prepared:
                 answer.headers[ID] = name
+                answer.headers.update(from_elsewhere(request[ASKER]))
             return answer
         finally:
             self._note(request, answer.status if answer else 499, time.monotonic() - begun)
@@ -65,8 +69,8 @@ class Gate:
         if objection := self._objection(request):
             return objection
         who = request[ASKER]
-        if self._open[who.key] >= MAX_OPEN:
-            words = f"This key has {MAX_OPEN} requests open already. Wait until one of them is answered."
+        if self._open[who.key] >= (most := self._at_once(who.key)):
+            words = f"This key may have no more requests open than {most}. Wait until one of them is answered."
             return refusal(request, 429, words, retry_after_s=1)
         self._open[who.key] += 1
         try:
@@ -120,6 +124,11 @@ class Gate:
         asker = request[ASKER]
         log.info("%s %s %s of %s: %d in %.3f s", asker.request, request.method, path,
                  asker.key or "a stranger", status, seconds)  # fmt: skip
+
+
+def from_elsewhere(asker: Asker) -> dict[str, str]:
+    """The header of an answer that is not the pool's."""
+    return {UPSTREAM: asker.origin.upstream} if asker.origin.upstream else {}
 
 
 def refusal(

@@ -57,7 +57,7 @@ class OllamaRoutes:
         self, request: web.Request, wish: Wish, stream: bool | None, *, chat: bool
     ) -> web.StreamResponse:
         begun = time.monotonic()
-        answer = Answer(await self._answering.model(wish.model), chat)
+        answer = Answer(await self._answering.model(wish.model), chat, request[ASKER].origin)
         if stream is not False:
             return await send(request, NDJSON, self._lines(wish, request[ASKER], answer, begun))
         async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:

@@ -28,6 +28,7 @@ from app.node.chat_api.wish import (
     Called,
     Ended,
     Json,
+    Origin,
     Piece,
     Said,
     Tool,
@@ -183,6 +184,7 @@ class Answer:
 
     model: str
     chat: bool
+    origin: Origin = field(default_factory=Origin)
     whole: Whole = field(default_factory=Whole)
 
     def line(self, piece: Piece, now: float, took_s: float) -> Json:
@@ -202,7 +204,7 @@ class Answer:
 
     def _frame(self, text: str, calls: list[Called], now: float) -> Json:
         moment = datetime.fromtimestamp(now, UTC).isoformat().replace("+00:00", "Z")
-        frame: Json = {"model": self.model, "created_at": moment}
+        frame: Json = {"model": self.model, "created_at": moment, **self.origin.told()}
         if not self.chat:
             return frame | {"response": text}
         message: Json = {"role": "assistant", "content": text}

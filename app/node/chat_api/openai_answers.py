@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from app.node.chat_api.wish import Called, Ended, Json, Likely, Piece, Said, Whole
+from app.node.chat_api.wish import Called, Ended, Json, Likely, Origin, Piece, Said, Whole
 
 REASONS = {"stop": "stop", "length": "length", "calls": "tool_calls"}
 
@@ -18,6 +18,7 @@ class Answers:
     model: str
     created: int
     chat: bool
+    origin: Origin = field(default_factory=Origin)
     wholes: dict[int, Whole] = field(default_factory=dict)
 
     def add(self, piece: Piece) -> None:
@@ -81,6 +82,7 @@ class Answers:
             "created": self.created,
             "model": self.model,
             "choices": choices,
+            **self.origin.told(),
         }
 
     def _choice(self, index: int, one: Whole) -> Json:

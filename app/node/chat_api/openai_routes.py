@@ -37,6 +37,12 @@ class OpenAiRoutes:
 
     async def models(self, request: web.Request) -> web.Response:
         models = [self._told(model) for model in await self._listed()]
+        here = {model["id"] for model in models}
+        models += [
+            self._told({"name": name}) | {"owned_by": "upstream"}
+            for name in self._answering.elsewhere()
+            if name not in here
+        ]
         return web.json_response({"object": "list", "data": models})
 
     async def model(self, request: web.Request) -> web.Response:
@@ -44,23 +50,27 @@ class OpenAiRoutes:
         known = {model["name"]: model for model in await self._listed()}
         if name not in known:
             name = await self._answering.model(name)  # raises what says which there are
+            if name not in known:
+                told = self._told({"name": name}) | {"owned_by": "upstream"}
+                return web.json_response(told)
         return web.json_response(self._told(known[name]))
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         asked = read(request, ChatAsked)
         wish = asked.wish(chance=secrets.randbelow(1 << 31))
-        answers = await self._begun(wish, "chatcmpl", chat=True)
+        answers = await self._begun(wish, request[ASKER], "chatcmpl", chat=True)
         return await self._answer(request, wish, answers, bool(asked.stream), asked.wants_usage)
 
     async def text(self, request: web.Request) -> web.StreamResponse:
         asked = read(request, TextAsked)
         wish = asked.wish(chance=secrets.randbelow(1 << 31))
-        answers = await self._begun(wish, "cmpl", chat=False)
+        answers = await self._begun(wish, request[ASKER], "cmpl", chat=False)
         return await self._answer(request, wish, answers, bool(asked.stream), asked.wants_usage)
 
-    async def _begun(self, wish: Wish, kind: str, *, chat: bool) -> Answers:
+    async def _begun(self, wish: Wish, asker: Asker, kind: str, *, chat: bool) -> Answers:
         model = await self._answering.model(wish.model)
-        return Answers(f"{kind}-{secrets.token_hex(12)}", model, int(time.time()), chat)
+        name = f"{kind}-{secrets.token_hex(12)}"
+        return Answers(name, model, int(time.time()), chat, asker.origin)
 
     async def _answer(
         self, request: web.Request, wish: Wish, answers: Answers, stream: bool, usage: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.node.chat_api.wish import Called, Ended, Json, Piece, Said, Whole
+from app.node.chat_api.wish import Called, Ended, Json, Origin, Piece, Said, Whole
 
 Events = list[tuple[str, Json]]
 
@@ -18,6 +18,7 @@ class Response:
     model: str
     created: int
     asked: Json  # what of the request is told again
+    origin: Origin = field(default_factory=Origin)
     whole: Whole = field(default_factory=Whole)
     output: list[Json] = field(default_factory=list)  # items that are whole
     number: int = 0  # of the next event
@@ -58,7 +59,7 @@ class Response:
         return {
             "id": self.id, "object": "response", "created_at": self.created, "status": status, "error": None,
             "incomplete_details": None, "model": self.model, "output": list(self.output), "usage": None,
-            "previous_response_id": None, "store": False, **self.asked,
+            "previous_response_id": None, "store": False, **self.asked, **self.origin.told(),
         }  # fmt: skip
 
     def _event(self, name: str, /, **data: Any) -> tuple[str, Json]:

@@ -30,7 +30,10 @@ class ResponsesRoutes:
         asked = read(request, Asked)
         wish = asked.wish(chance=secrets.randbelow(1 << 31))
         model = await self._answering.model(wish.model)
-        answer = Response(f"resp_{secrets.token_hex(12)}", model, int(time.time()), _again(asked))
+        answer = Response(
+            f"resp_{secrets.token_hex(12)}", model, int(time.time()), _again(asked),
+            request[ASKER].origin,
+        )  # fmt: skip
         if asked.stream:
             return await send(request, EVENTS, self._events(wish, request[ASKER], answer))
         async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:

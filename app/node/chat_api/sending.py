@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from app.core.errors import AppError, BadInput
-from app.node.chat_api.gate import ASKER, BODY, ID
+from app.node.chat_api.gate import ASKER, BODY, ID, from_elsewhere
 from app.node.chat_api.refusals import api_of, in_stream
 from app.node.requests import plainly, wrong_field
 
@@ -49,6 +49,7 @@ async def send(
     answer.content_type = content_type
     async with aclosing(parts):
         part: bytes | None = await anext(parts)  # an AppError here is answered with its status
+        answer.headers.update(from_elsewhere(request[ASKER]))
         await answer.prepare(request)
         try:
             while part is not None:

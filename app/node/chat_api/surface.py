@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from aiohttp import web
 
-from app.core.errors import AppError
+from app.core.errors import AppError, BadInput, Reason
 from app.machine import devices
+from app.machine.api_choice import ApiChoice, KeyLimits, Upstream
 from app.machine.api_keys import ApiKeys
-from app.machine.settings import ApiChoice
+from app.machine.secret_map import SecretMap
 from app.node import requests as asked
 from app.node.chat_api.answering import Answering
 from app.node.chat_api.anthropic_routes import AnthropicRoutes
+from app.node.chat_api.budget import Budget
 from app.node.chat_api.embedding_routes import EmbeddingRoutes
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.first_words import FirstWords
@@ -24,6 +28,8 @@ from app.node.chat_api.ollama_routes import OllamaRoutes
 from app.node.chat_api.openai_routes import OpenAiRoutes
 from app.node.chat_api.own_routes import OwnRoutes
 from app.node.chat_api.responses_routes import ResponsesRoutes
+from app.node.chat_api.upstream_desk import UpstreamDesk
+from app.node.chat_api.upstreams import Upstreams
 from app.node.embeddings import Embeddings
 from app.node.guard import MAX_BODY_BYTES
 
@@ -46,11 +52,21 @@ class ChatApi:
         self._node = node
         self.keys = ApiKeys(node.home)
         self.figures = Figures()
+        self.budget = Budget(self._tokens_of, time.monotonic)
+        self.upstreams = Upstreams(
+            lambda: self.choice.upstreams, SecretMap(node.home, "upstream keys"),
+            node.home.household / "upstreams.json", self._note,
+        )  # fmt: skip
+        self.desk = UpstreamDesk(
+            self.upstreams, lambda: self.choice.upstreams, self._with_upstreams
+        )
         self.answering = Answering(
             lambda: node.hosting,
             lambda: node.shop.models,
             lambda: self.choice.may_load,
             self.figures,
+            self.budget,
+            self.upstreams,
         )
         self.embeddings = Embeddings(
             lambda: node.shop.shelf,
@@ -65,6 +81,15 @@ class ChatApi:
     @property
     def choice(self) -> ApiChoice:
         return self._node.settings.api
+
+    def _tokens_of(self, key: str) -> int:
+        return self.choice.tokens_of(key)
+
+    def _at_once_of(self, key: str) -> int:
+        return self.choice.at_once_of(key)
+
+    def _note(self, reason: Reason) -> None:
+        self._node.journal.note(reason)
 
     async def start(self) -> None:
         """Listen, if the owner wants it. A node serves its household also without it."""
@@ -85,6 +110,8 @@ class ChatApi:
         choice = self.choice
         return {
             **{name: getattr(choice, name) for name in choice.__struct_fields__},
+            "limits": msgspec.to_builtins(choice.limits),
+            "upstreams": self.desk.told(),
             "listening": bool(self.port),
             "address": f"http://127.0.0.1:{self.port}/v1" if self.port else None,
             "listens_at": self.port or None,
@@ -110,6 +137,37 @@ class ChatApi:
                 await self.stop()
             await self._node.choices.change(lambda now: msgspec.structs.replace(now, api=wanted))
         return await self.told()
+
+    async def limit(self, order: asked.LimitKey) -> Json:
+        """Save what one key may have. Raises BadInput for a key that is not there."""
+        known = await self.keys.all()
+        if order.name not in known:
+            raise BadInput("api_key_unknown", name=order.name[:40], there=", ".join(sorted(known)))
+        own = KeyLimits(order.at_once, order.tokens_a_minute)
+        await self._save(
+            lambda now: msgspec.structs.replace(now, limits=now.limits | {order.name: own})
+        )
+        return await self.told()
+
+    async def remove_key(self, name: str) -> None:
+        """With its limits. Raises BadInput, Refused."""
+        await self.keys.remove(name)
+        await self._save(
+            lambda now: msgspec.structs.replace(
+                now, limits={key: own for key, own in now.limits.items() if key != name}
+            )
+        )
+
+    async def _with_upstreams(
+        self, how: Callable[[dict[str, Upstream]], dict[str, Upstream]]
+    ) -> None:
+        await self._save(lambda now: msgspec.structs.replace(now, upstreams=how(now.upstreams)))
+
+    async def _save(self, how: Callable[[ApiChoice], ApiChoice]) -> None:
+        async with self._changing:
+            await self._node.choices.change(
+                lambda now: msgspec.structs.replace(now, api=how(now.api))
+            )
 
     async def _moved(self, port: int) -> None:
         """Open there; if that cannot be, stay where it was."""
@@ -156,6 +214,7 @@ class ChatApi:
             lambda: self.choice.ollama_open,
             self.figures,
             self._words.heard,
+            self._at_once_of,
         )
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[gate.check])
         answering, listed = self.answering, self._node.shop.models.listed
@@ -164,7 +223,7 @@ class ChatApi:
             ResponsesRoutes(answering),
             AnthropicRoutes(answering),
             OllamaRoutes(answering, listed),
-            EmbeddingRoutes(self.embeddings),
+            EmbeddingRoutes(self.embeddings, self.budget),
             OwnRoutes(self._node, answering, self.figures),
         ):
             app.add_routes(part.routes())

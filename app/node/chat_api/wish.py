@@ -58,6 +58,17 @@ class Wish:
     user: str = ""  # one program may tell its own users apart
 
 
+@dataclass(slots=True)
+class Origin:
+    """Who answers, as soon as that is known."""
+
+    upstream: str = ""  # empty: the pool
+
+    def told(self) -> Json:
+        """What an answer says of it."""
+        return {"poolhouse": {"upstream": self.upstream}} if self.upstream else {}
+
+
 Likely = Sequence[
     tuple[bytes, float]
 ]  # the sampled token, then the likeliest: bytes, log probability

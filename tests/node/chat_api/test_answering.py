@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from app.node.chat_api.answering import Asker, _conversation, _Talk
-from app.node.chat_api.wish import Called, Ended, Json, Said, Tool, Wish, text_of
+from app.core.errors import AppError, BadInput, Busy
+from app.machine.api_choice import Upstream
+from app.node.chat_api.answering import Answering, Asker, _conversation, _Talk
+from app.node.chat_api.budget import Budget
+from app.node.chat_api.figures import Figures
+from app.node.chat_api.upstreams import Chosen, Upstreams
+from app.node.chat_api.wish import Called, Ended, Json, Piece, Said, Tool, Wish, text_of
 from app.node.running import Running
 
 ARGUMENTS = '{"name": "clock", "arguments": {"zone": "UTC"}}'
@@ -71,6 +80,72 @@ def test_a_conversation_is_what_begins_alike_for_one_program() -> None:
         _conversation(Wish("m", prompt="u"), "key"),
     ]
     assert len({first, *others}) == 5
+
+
+class Pool:
+    """A pool with one slot, which answers with a word, and an upstream that does too, or cannot."""
+
+    def __init__(self, fails: AppError | None = None) -> None:
+        self.running = SimpleNamespace(entry=SimpleNamespace(name="m"), slots=1)
+        self.n_asks, self._fails = 0, fails
+        choice = {"barn": Upstream("https://x/v1", {"m": "theirs", "only": "there"}, 100, on=True)}
+        self.upstreams = Upstreams(lambda: choice, cast("Any", None), Path("none"), lambda _: None)
+        self.upstreams.answer = self._there  # type: ignore[method-assign]
+        budget = Budget(lambda _: 0, lambda: 0.0)
+        models = cast("Any", SimpleNamespace(named=self._unknown))
+        self.answering = Answering(
+            lambda: cast("Any", self),
+            lambda: models,
+            lambda: False,
+            Figures(),
+            budget,
+            self.upstreams,
+        )
+
+    async def _unknown(self, name: str) -> None:
+        raise BadInput("model_unknown", name=name, there="m")
+
+    async def answered(self, wanted: str, ask: object) -> AsyncGenerator[Json, None]:
+        yield {"delta": {"text": "here", "token_ids": [1]}}
+        yield {"done": DONE | {"recoveries": 0}}
+
+    async def _there(
+        self, chosen: Chosen, wish: Wish, index: int, request: str
+    ) -> AsyncGenerator[Piece, None]:
+        if self._fails is not None:
+            raise self._fails
+        yield Said(index, f"there, by {chosen.model}")
+
+    async def says(self, wish: Wish) -> tuple[str, str]:
+        asker = Asker("k", "r")
+        pieces = [piece async for piece in self.answering.answer(wish, asker)]
+        return "".join(p.text for p in pieces if isinstance(p, Said)), asker.origin.upstream
+
+
+async def test_who_answers_depends_on_room_and_on_the_model() -> None:
+    pool, wish = Pool(), Wish("m", ({"role": "user", "content": "x"},))
+    assert await pool.says(wish) == ("here", "")
+    async with pool.answering.queue.turn("other"):  # the pool is full
+        assert await pool.says(wish) == ("there, by theirs", "barn")
+    assert await pool.says(wish) == ("here", "")
+    assert await pool.says(replace(wish, model="only:latest")) == ("there, by there", "barn")
+    assert await pool.answering.model("only") == "only"
+    pool.upstreams.spent["barn"] = 100
+    with pytest.raises(BadInput, match="upstream_spent"):
+        await pool.answering.model("only")
+
+
+async def test_who_cannot_answer_leaves_it_to_the_pool_if_that_has_the_model() -> None:
+    pool, wish = Pool(Busy("upstream_busy", name="barn", seconds=1)), Wish("m", prompt="x")
+    turn = pool.answering.queue.turn("other")
+    await turn.__aenter__()
+    waiting = asyncio.ensure_future(pool.says(wish))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await turn.__aexit__(None, None, None)
+    assert await waiting == ("here", "")
+    with pytest.raises(Busy):
+        await pool.says(replace(wish, model="only"))
 
 
 def test_a_content_is_text_or_refused() -> None:

@@ -1,0 +1,72 @@
+"""Named secrets of one kind, kept together where the passphrase of this machine's key is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+
+from app.core.errors import Refused
+from app.machine.keystore import FileStore, KeyringStore, open_keystore
+from app.machine.paths import Home
+
+
+class SecretMap:
+    """They are read once; then what is here is what counts. `what`: as in `api keys`."""
+
+    def __init__(self, home: Home, what: str) -> None:
+        self._home, self._what = home, what
+        self._lock = asyncio.Lock()
+        self._found: FileStore | KeyringStore | None = None
+        self._secrets: dict[str, str] | None = None
+
+    async def where(self) -> str:
+        """Completes the sentence "The keys are kept …"."""
+        return (await self._store()).where
+
+    async def all(self) -> Mapping[str, str]:
+        """Name -> secret. Raises Refused where the keyring is locked."""
+        async with self._lock:
+            return dict(await self._known())
+
+    async def change(self, how: Callable[[dict[str, str]], dict[str, str]]) -> None:
+        """Keep what `how` makes of them. Raises Refused, and what `how` raises."""
+        async with self._lock:
+            secrets = how(dict(await self._known()))
+            with _locked():
+                await (await self._store()).write(msgspec.json.encode(secrets).decode())
+            self._secrets = secrets
+
+    def now(self) -> Mapping[str, str]:
+        """Those that were read already."""
+        return self._secrets or {}
+
+    async def _known(self) -> dict[str, str]:
+        if self._secrets is None:
+            with _locked():
+                text = await (await self._store()).read()
+            try:
+                self._secrets = msgspec.json.decode(text, type=dict[str, str]) if text else {}
+            except msgspec.MsgspecError:
+                self._secrets = {}  # nobody knows them any more
+        return self._secrets
+
+    async def _store(self) -> FileStore | KeyringStore:
+        if self._found is None:
+            keys = await open_keystore(self._home)
+            if isinstance(keys, KeyringStore):
+                self._found = KeyringStore(f"{keys.entry} {self._what}", seconds=keys.seconds)
+            else:
+                self._found = FileStore(self._home.identity / self._what.replace(" ", "-"))
+        return self._found
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """The keystore's words are about the identity; these are about the keys."""
+    try:
+        yield
+    except Refused:
+        raise Refused("api_keys_locked") from None

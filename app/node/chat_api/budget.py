@@ -1,0 +1,44 @@
+"""Tokens a minute of each key: who has had theirs waits until enough of them are a minute old."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+
+from app.core.errors import Busy
+
+WINDOW_SECONDS = 60.0
+
+
+class Budget:
+    """Prompts count as well, less what was still in memory. `most` says how many a key may have; 0: any number."""
+
+    def __init__(self, most: Callable[[str], int], clock: Callable[[], float]) -> None:
+        self._most, self._clock = most, clock
+        self._had: dict[str, deque[tuple[float, int]]] = {}  # when, how many
+
+    def check(self, key: str) -> None:
+        """Raises Busy for a key that has had its tokens. An answer that uses them up is finished."""
+        most, had = self._most(key), self._recent(key)
+        left = sum(count for _, count in had)
+        if not most or left < most:
+            return
+        free_at = self._clock()
+        for at, count in had:
+            left, free_at = left - count, at + WINDOW_SECONDS
+            if left < most:
+                break
+        seconds = max(1, math.ceil(free_at - self._clock()))
+        raise Busy("api_tokens_minute", most=most, seconds=seconds)
+
+    def spend(self, key: str, n_tokens: int) -> None:
+        """So many more of this key."""
+        if n_tokens > 0 and self._most(key):
+            self._recent(key).append((self._clock(), n_tokens))
+
+    def _recent(self, key: str) -> deque[tuple[float, int]]:
+        had = self._had.setdefault(key, deque())
+        while had and had[0][0] <= self._clock() - WINDOW_SECONDS:
+            had.popleft()
+        return had

@@ -1,0 +1,205 @@
+"""Other OpenAI-compatible servers that may be sent whole requests: which, what they have cost, and asking them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from app.core.errors import BadInput, Busy, Reason, Unreachable
+from app.lan.tls import upstream_context
+from app.machine.api_choice import Upstream
+from app.machine.paths import write_atomically
+from app.machine.secret_map import SecretMap
+from app.node.chat_api.upstream_shapes import Heard, body, path_of
+from app.node.chat_api.wish import Piece, Wish
+
+log = logging.getLogger(__name__)
+
+CONNECT_SECONDS, SILENT_SECONDS = 5.0, 120.0
+MOST_LINE_BYTES = 4 << 20
+USUAL_RETRY_S = 5
+CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is sent
+ID = "X-Request-Id"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One that may be asked now."""
+
+    name: str
+    upstream: Upstream
+    model: str  # as it is called there
+    left_tokens: int
+
+
+class Upstreams:
+    """Off until each is turned on. What it spent outlives a restart."""
+
+    def __init__(
+        self,
+        choice: Callable[[], Mapping[str, Upstream]],
+        keys: SecretMap,
+        file: Path,
+        note: Callable[[Reason], None],
+    ) -> None:
+        self._choice, self.keys, self._file, self._note = choice, keys, file, note
+        self.spent: dict[str, int] = _load(file)
+        self._saving = asyncio.Lock()
+
+    def serving(self, model: str) -> Chosen | None:
+        """The first that is on and has this model and tokens left."""
+        for name, one in self._choice().items():
+            left = one.cap_tokens - self.spent.get(name, 0)
+            if one.on and model in one.models and left > 0:
+                return Chosen(name, one, one.models[model], left)
+        return None
+
+    def check_spent(self, model: str) -> None:
+        """Raises BadInput when only its cap keeps an upstream from answering for this model."""
+        for name, one in self._choice().items():
+            if one.on and model in one.models:
+                raise BadInput("upstream_spent", name=name, most=one.cap_tokens)
+
+    def models(self) -> list[str]:
+        """Names that somebody here may ask for and an upstream answers."""
+        return sorted({model for one in self._choice().values() if one.on for model in one.models})
+
+    async def answer(
+        self, chosen: Chosen, wish: Wish, index: int, request: str
+    ) -> AsyncGenerator[Piece, None]:
+        """One answer from there. Closing it hangs up. Raises Unreachable, Busy or BadInput."""
+        begun, first_s, heard = time.monotonic(), 0.0, Heard(index)
+        guess = _guessed_tokens(wish)
+        if guess >= chosen.left_tokens:
+            raise BadInput("upstream_spent", name=chosen.name, most=chosen.upstream.cap_tokens)
+        asked = body(wish, chosen.model, index, chosen.left_tokens - guess)
+        try:
+            async with self._session(chosen) as session, session.post(
+                f"{chosen.upstream.url}/{path_of(wish)}", json=asked, allow_redirects=False,
+                headers={ID: request, **await self._authorized(chosen.name)},
+            ) as answer:  # fmt: skip
+                await _check(chosen.name, answer)
+                async for chunk in _chunks(answer.content):
+                    for piece in heard.pieces(chunk):
+                        first_s = first_s or time.monotonic() - begun
+                        yield piece
+            for piece in heard.end(time.monotonic() - begun, first_s):
+                yield piece
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable("upstream_failed", name=chosen.name, why=_why(error)) from None
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            log.warning("%s: %s answered what nobody can read: %s", request, chosen.name, error)
+            why = "it answered what nobody can read"
+            raise Unreachable("upstream_failed", name=chosen.name, why=why) from None
+        finally:
+            cost = (heard.prompt_tokens or (guess if heard.n_chunks else 0)) + heard.tokens
+            await self._spend(chosen, cost, request)
+
+    async def forget(self, name: str) -> None:
+        """Its tokens are counted anew."""
+        self.spent.pop(name, None)
+        await self._save()
+
+    async def _spend(self, chosen: Chosen, tokens: int, request: str) -> None:
+        if not tokens:
+            return
+        self.spent[chosen.name] = self.spent.get(chosen.name, 0) + tokens
+        log.info("%s: %d tokens by %s", request, tokens, chosen.name)
+        facts: dict[str, Any] = {"upstream": chosen.name, "model": chosen.model, "tokens": tokens}
+        self._note(Reason("log_node_upstream", facts))
+        await self._save()
+
+    async def _save(self) -> None:
+        async with self._saving:
+            try:
+                await asyncio.to_thread(
+                    write_atomically, self._file, msgspec.json.encode(self.spent)
+                )
+            except OSError as error:
+                log.warning("what upstreams have cost cannot be kept: %s", error)
+
+    async def _authorized(self, name: str) -> dict[str, str]:
+        key = (await self.keys.all()).get(name)
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def _session(self, chosen: Chosen) -> aiohttp.ClientSession:
+        context: ssl.SSLContext = upstream_context(chosen.upstream.certificate)
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=context),
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS
+            ),
+            trust_env=False,
+        )
+
+
+async def _chunks(content: aiohttp.StreamReader) -> AsyncGenerator[dict[str, Any], None]:
+    """The events of a stream. Raises ValueError for what is none, and for one that has no end."""
+    async for line in _lines(content):
+        data = line.strip()
+        if not data.startswith(b"data:"):
+            continue
+        data = data.removeprefix(b"data:").strip()
+        if data == b"[DONE]":
+            return
+        chunk = msgspec.json.decode(data, type=dict[str, Any])
+        if error := chunk.get("error"):
+            raise ValueError(str(error)[:200])
+        yield chunk
+    raise ValueError("the stream ended in the middle")
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes, None]:
+    """Raises ValueError for one that is too long."""
+    held = b""
+    async for part in content.iter_any():
+        *lines, held = (held + part).split(b"\n")
+        if len(held) > MOST_LINE_BYTES:
+            raise ValueError("a line without an end")
+        for line in lines:
+            yield line
+    yield held
+
+
+async def _check(name: str, answer: aiohttp.ClientResponse) -> None:
+    if answer.status == 200:
+        return
+    if answer.status == 429:
+        given = answer.headers.get("Retry-After", "")
+        seconds = int(given) if given.isdecimal() and len(given) < 6 else USUAL_RETRY_S
+        raise Busy("upstream_busy", name=name, seconds=seconds)
+    said = (await answer.content.read(500)).decode("utf-8", "replace")
+    log.warning("upstream %s answered %d: %s", name, answer.status, said)
+    raise Unreachable("upstream_failed", name=name, why=f"it answered {answer.status}")
+
+
+def _guessed_tokens(wish: Wish) -> int:
+    text = wish.prompt if wish.messages is None else msgspec.json.encode(wish.messages)
+    return len(text or "") // CHARS_OF_A_TOKEN
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it was silent for too long"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "its certificate is not known here"
+    return "it cannot be reached" if isinstance(error, OSError) else "it hung up"
+
+
+def _load(file: Path) -> dict[str, int]:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, int])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.DecodeError) as error:
+        log.warning("what upstreams have cost cannot be read: %s", error)
+        return {}

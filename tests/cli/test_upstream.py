@@ -1,0 +1,64 @@
+"""`poolhouse upstream`: what it asks the node, and what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ONE = {"name": "barn", "url": "https://barn.example/v1", "models": {"big": "gpt-x", "guide": "guide"}, "on": False,
+       "cap_tokens": 100_000, "spent_tokens": 2_500, "own_certificate": False}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POOLHOUSE_UPSTREAM_KEY", "sk-secret")
+
+
+def test_adding_one(poolhouse: Any, answering: Any, tmp_path: Path) -> None:
+    node = answering({("POST", "/api/upstreams"): {"upstreams": [ONE]}})
+    pem = tmp_path / "barn.pem"
+    pem.write_text("-----BEGIN CERTIFICATE-----", "utf-8")
+    done = poolhouse(
+        "upstream", "add", "barn", "https://barn.example/v1", "--model", "big=gpt-x", "--model",
+        "guide", "--cap-tokens", "100000", "--certificate", str(pem),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    said = " ".join(done.out.split())
+    assert "is sent nothing; `poolhouse upstream on barn" in said
+    assert "For big (there: gpt-x), guide; 2,500 of 100,000 tokens are spent." in said
+    assert "sk-secret" not in done.out
+    ((_, _, body),) = node.asked
+    assert body == {
+        "name": "barn", "url": "https://barn.example/v1", "models": {"big": "gpt-x", "guide": "guide"},
+        "cap_tokens": 100_000, "key": "sk-secret", "certificate": "-----BEGIN CERTIFICATE-----",
+    }  # fmt: skip
+
+
+def test_the_rest(poolhouse: Any, answering: Any) -> None:
+    none: dict[str, Any] = {"upstreams": []}
+    on = {"upstreams": [ONE | {"on": True}]}
+    node = answering(
+        {
+            ("GET", "/api/upstreams"): none,
+            ("POST", "/api/upstreams/barn"): on,
+            ("DELETE", "/api/upstreams/barn"): none,
+        }
+    )
+    assert "No other server is asked" in poolhouse("upstream", "list").out
+    assert "may be sent requests" in poolhouse("upstream", "on", "barn").out
+    poolhouse("upstream", "off", "barn")
+    poolhouse("upstream", "change", "barn", "--cap-tokens", "5", "--forget-spent")
+    assert poolhouse("upstream", "remove", "barn", "--json").json == none
+    assert [body for _, _, body in node.asked if body] == [
+        {"on": True}, {"on": False}, {"cap_tokens": 5, "forget_spent": True},
+    ]  # fmt: skip
+
+
+def test_a_file_that_is_not_there_is_said_in_a_sentence(poolhouse: Any, answering: Any) -> None:
+    answering({})
+    done = poolhouse("upstream", "add", "barn", "https://x/v1", "--model", "a", "--cap-tokens", "5",
+                     "--certificate", "/nowhere/x.pem")  # fmt: skip
+    assert done.code == 1
+    assert "No such file" in done.err
