@@ -38,6 +38,18 @@ def routes(api: Callable[[], ChatApi]) -> list[web.RouteDef]:
     async def limit(request: web.Request) -> web.Response:
         return web.json_response(await api().limit(await asked.body(request, asked.LimitKey)))
 
+    return [
+        web.post("/api/limits", limit),
+        web.get("/api", told),
+        web.post("/api", change),
+        web.get("/api/keys", keys),
+        web.post("/api/keys", make),
+        web.delete("/api/keys/{name}", remove),
+        *_upstream_routes(api),
+    ]
+
+
+def _upstream_routes(api: Callable[[], ChatApi]) -> list[web.RouteDef]:
     async def upstreams(request: web.Request) -> web.Response:
         return web.json_response({"upstreams": api().desk.told()})
 
@@ -55,14 +67,8 @@ def routes(api: Callable[[], ChatApi]) -> list[web.RouteDef]:
         return await upstreams(request)
 
     return [
-        web.post("/api/limits", limit),
         web.get("/api/upstreams", upstreams),
         web.post("/api/upstreams", add),
         web.post("/api/upstreams/{name}", change_one),
         web.delete("/api/upstreams/{name}", remove_one),
-        web.get("/api", told),
-        web.post("/api", change),
-        web.get("/api/keys", keys),
-        web.post("/api/keys", make),
-        web.delete("/api/keys/{name}", remove),
     ]

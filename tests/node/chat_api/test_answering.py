@@ -137,13 +137,11 @@ async def test_who_answers_depends_on_room_and_on_the_model() -> None:
 
 async def test_who_cannot_answer_leaves_it_to_the_pool_if_that_has_the_model() -> None:
     pool, wish = Pool(Busy("upstream_busy", name="barn", seconds=1)), Wish("m", prompt="x")
-    turn = pool.answering.queue.turn("other")
-    await turn.__aenter__()
-    waiting = asyncio.ensure_future(pool.says(wish))
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    await turn.__aexit__(None, None, None)
-    assert await waiting == ("here", "")
+    async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
+        waiting = group.create_task(pool.says(wish), name="wait for the pool")
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+    assert waiting.result() == ("here", "")
     with pytest.raises(Busy):
         await pool.says(replace(wish, model="only"))
 

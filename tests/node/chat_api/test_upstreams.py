@@ -133,15 +133,15 @@ async def test_off_spent_and_odd_ones_are_not_asked(
     async with http.post(CHAT, json=FAR) as answer:
         assert answer.status == 400
         assert "its 1 tokens are spent" in (await answer.json())["error"]["message"]
-    order = {"cap_tokens": 50, "forget_spent": True}
-    (one,) = (await asyncio.to_thread(api.control, "POST", change, order))["upstreams"]
+    again: Json = {"cap_tokens": 50, "forget_spent": True}
+    (one,) = (await asyncio.to_thread(api.control, "POST", change, again))["upstreams"]
     assert (one["spent_tokens"], one["cap_tokens"]) == (0, 50)
     async with http.post(CHAT, json=FAR | {"max_tokens": 2000, "seed": 3}) as answer:
         assert (await answer.json())["usage"]["completion_tokens"] <= 50
     await asyncio.to_thread(api.control, "POST", change, {"on": False})
     assert (await status(FAR))[0] == 404
     for url in ("http://example.org/v1", "ftp://x", "https://u:p@x/v1", "https://x/v1?key=1", "x"):
-        order = {"name": "odd", "url": url, "models": {"a": "a"}, "cap_tokens": 1}
+        order: Json = {"name": "odd", "url": url, "models": {"a": "a"}, "cap_tokens": 1}
         with pytest.raises(BadInput, match="upstream_url"):
             await asyncio.to_thread(api.control, "POST", "/api/upstreams", order)
     with pytest.raises(BadInput, match="upstream_unknown"):
