@@ -26,6 +26,7 @@ class Loss:
     at_s: float
     silent_s: float = 0.0  # how long nothing had come from it by then
     is_gone: bool = False  # it cannot be reached, or shall not be used: plan without it
+    leaves: bool = False  # it said so before, and computed on until now
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +275,10 @@ def _again(planned: Planning, loss: Loss) -> tuple[State, tuple[Command, ...]]:
 def _rebuilding(loss: Loss, planned: Planned) -> Notice:
     seconds = max(1.0, planned.seconds)
     facts: dict[str, Fact] = {"machine": loss.name, "seconds": _said(seconds)}
+    if not loss.name:  # nobody is to blame
+        return Notice("rebuilding", loss.name, Reason("recovery_moving", facts), seconds)
+    if not planned.machines and loss.leaves:
+        return Notice("rebuilding", loss.name, Reason("recovery_handed_over", facts), seconds)
     if not planned.machines:
         return Notice("rebuilding", loss.name, Reason("recovery_replaying", facts), seconds)
     if planned.machines == (loss.name,):

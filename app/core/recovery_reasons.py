@@ -10,6 +10,12 @@ RECOVERY_SENTENCES: dict[str, str] = {
     "recovery_replaying": "{machine} stopped responding. Starting again from the text so far, "
     "about {seconds} s.",
     "recovery_moved": "{machine} is gone. The answer goes on with {to}.",
+    "recovery_handed_over": "{machine} leaves. Others hold its layers already; it goes on from the text so far, "
+    "about {seconds} s.",
+    "recovery_moving": "The layers are placed anew, about {seconds} s.",
+    "recovery_joining": "{machine} is used again: answers will be faster with it.",
+    "recovery_better": "The layers are placed better now: answers will be faster.",
+    "plan_kept": "The layers stay where they were; only what was lost is held by another machine.",
     "recovery_continued": "Continued after {seconds} s.",
     "recovery_too_often": "{machine} was lost, and this answer was rebuilt {times} times already. "
     "The text so far is kept. Ask again when the machines stay.",

@@ -17,7 +17,7 @@ from app.core.advice import advise
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, StageLost, Unreachable
 from app.core.household import Told
 from app.core.ids import MachineId
-from app.core.plan import Plan
+from app.core.moving import kept_runs
 from app.core.reasons import said
 from app.core.recovery import MAX_RECOVERIES, Notice
 from app.inference.chats import Delta, Question, Summary
@@ -31,7 +31,7 @@ from app.node.ndjson import Progress, with_progress
 from app.node.outlook import Outlook, Speeds
 from app.node.placing import Lenders
 from app.node.planning import BATCH_ROWS, Planner, lends
-from app.node.rebuilding import notice_json
+from app.node.rebuilding import Option, notice_json
 from app.node.running import Running
 from app.node.snapshot import plan_json
 from app.node.stoppable import in_thread, unless
@@ -129,7 +129,7 @@ class Hosting:
             why = StageLost("lend_taken_back", machine=told.name, why=sentence)
         running.give_up_when_unused(why)
         if why is not None and running.is_ready:
-            leaving = running.leave(told.id, why, partial(self._replan, running))
+            leaving = running.leave(told.id, why)
             self._group.create_task(leaving, name=f"do without {told.name}")
 
     def close(self) -> None:
@@ -269,8 +269,9 @@ class Hosting:
             return msgspec.structs.replace(lost.order, split=None)
         return lost.order
 
-    async def _replan(self, running: Running, without: frozenset[MachineId]) -> tuple[Plan, Json]:
-        """Where the layers of a broken placement go: as it was ordered if that can be. Raises AppError."""
+    async def _replan(self, running: Running, without: frozenset[MachineId]) -> list[Option]:
+        """Where the layers of a broken placement may go: as it was ordered if that can be, or with what
+        is whole left where it is. Raises AppError."""
         entry, order = running.entry, running.order
         order = msgspec.structs.replace(order, without=[*order.without, *without])
         speeds = await self._outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
@@ -282,7 +283,8 @@ class Hosting:
                 raise
             order = msgspec.structs.replace(order, split=None)
             chosen = await self._planner.plan(entry.model, order, released, speeds)
-        return chosen, plan_json(chosen, entry.model, lends(chosen))
+        kept = await asyncio.to_thread(kept_runs, running.plan, chosen, entry.model)
+        return [(one, plan_json(one, entry.model, lends(one))) for one in (chosen, *kept)]
 
     async def _loaded(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Running:
         async with self._turn:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Coroutine
 from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
-from app.catalog.cut import Cut, read_pieces
-from app.catalog.manifest import Want, to_json, wanted_bytes, wants_from_json
+from app.catalog.cut import Cut
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, StageLost
@@ -22,24 +20,20 @@ from app.inference.stage_client import FrameChannel, StageClient
 from app.inference.step import Run
 from app.inference.worker import Worker
 from app.lan import messages
-from app.lan.client import ANSWER_BYTES_PER_SECOND, ANSWER_SECONDS
 from app.node.answers import Ready
 from app.node.ndjson import Progress
-from app.node.stoppable import in_thread
+from app.node.sending import SendLink, send_layers
+from app.node.stoppable import in_thread, unless
+from app.node.together import together
 from app.node.way_back import WayBack
 from backends.contract import KvType, Layers, Number, Role, StageConfig, keeps_apart
 
-TAKEN_SECONDS = 60.0  # a lender that takes no megabyte for so long holds the load up: 16 KiB/s
 NUMBER_NAMES = {Number.F32: "f32", Number.F16: "f16", Number.Q8: "q8"}
 
 
-class LenderLink(Protocol):
+class LenderLink(SendLink, Protocol):
     """What a placement asks of the link to a lender; lan/peer.py has it."""
 
-    async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int) -> bytes: ...
-    async def upload_pieces(
-        self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int
-    ) -> bytes: ...
     async def open_data(self, pipeline: PipelineId) -> FrameChannel: ...
     async def inquire(self) -> None: ...
     def computes(self) -> bool: ...
@@ -122,23 +116,66 @@ class Placing:
         self._epoch = 0
         self._worker: Worker | None = None
         self._held: dict[Key, Held] = {}
+        self._on_disk: set[Key] = set()  # of lenders, as far as this placement sent it
+        self._turn = (
+            asyncio.Lock()
+        )  # what is opened ahead is opened before, or after, what is wanted
+        self._hurry = asyncio.Event()  # somebody waits: nothing is opened ahead now
         self.fetched = Fetched()
         self.failed: PlannedStage | None = None  # which stage the last `open` could not have
 
     async def open(self, plan: Plan) -> list[StageClient]:
         """The stages in order. Raises AppError; what was opened by then is closed by the stack, or
         kept for the next plan."""
+        self._hurry.set()
+        try:
+            async with self._turn:
+                return await self._open(plan)
+        finally:
+            self._hurry.clear()
+
+    async def _open(self, plan: Plan) -> list[StageClient]:
         self._epoch += 1
         self.failed = None
-        await self._give_back_but(plan)
+        elsewhere = await self._give_back_but(plan)
         host = plan.stages[0].machine
         worker = await self._own_worker()
-        return await together(
-            *(
-                self._stage(stage, worker if stage.machine == host else None)
-                for stage in plan.stages
-            )
-        )
+        opening = [
+            self._stage(stage, worker if stage.machine == host else None) for stage in plan.stages
+        ]
+        # a machine that hangs takes seconds to be closed: nobody waits for those
+        closing = [self._given_back(held) for held in elsewhere]
+        return [stage for stage in await together(*opening, *closing) if stage is not None]
+
+    async def prepare(self, stage: PlannedStage, *, load: bool = True) -> None:
+        """Have another machine take layers that may be wanted: on its disk, and in memory if `load`.
+
+        What serves goes on meanwhile. Ends early when stages are wanted. Raises AppError.
+        """
+        async with self._turn:
+            await unless(self._hurry, self._ahead(stage, load), StageLost("pipeline_closed"))
+
+    async def _ahead(self, stage: PlannedStage, load: bool) -> None:
+        if not load:
+            await self._sent(stage, PipelineId(secrets.token_bytes(16)))
+        elif _key(stage) not in self._held:
+            async with AsyncExitStack() as closing:
+                held = await self._open_there(stage, closing)
+                self._keep(held, closing.pop_all())
+
+    def ahead(self, plan: Plan) -> list[PlannedStage]:
+        """What is loaded beside the stages of the plan that serves."""
+        serving = {_key(stage) for stage in plan.stages}
+        return [held.stage for key, held in self._held.items() if key not in serving]
+
+    def lost(self) -> frozenset[MachineId]:
+        """Other machines that have lost what they held."""
+        middle = [held for held in self._held.values() if held.stage.role is Role.MIDDLE]
+        return frozenset(held.stage.machine for held in middle if not self._stays(held))
+
+    def was_sent(self, stage: PlannedStage) -> bool:
+        """Whether its layers lie on its machine's disk."""
+        return _key(stage) in self._on_disk
 
     def moving(self, plan: Plan) -> list[PlannedStage]:
         """Of a plan's stages, those that have to be loaded for it."""
@@ -151,15 +188,29 @@ class Placing:
         worker_died = self._worker is None or self._worker.died is not None
         return not (worker_died and held.stage.role is not Role.MIDDLE)
 
-    async def _give_back_but(self, plan: Plan) -> None:
-        """Close what the plan does not have, and what is lost, before its memory is needed."""
-        wanted = {_key(stage) for stage in plan.stages}
+    async def _give_back_but(self, plan: Plan) -> list[Held]:
+        """Close what the plan does not have, and what is lost, before its memory is needed. What is left
+        to be closed on machines where nothing is needed."""
+        wanted, machines = {_key(stage) for stage in plan.stages}, {s.machine for s in plan.stages}
+        elsewhere: list[Held] = []
         for key, held in list(self._held.items()):
             if key not in wanted or not self._stays(held):
                 del self._held[key]
                 if self._worker is not None and held.stage.role is not Role.MIDDLE:
                     await _close_here(self._worker, held.run)
-                await held.closing.aclose()
+                if held.stage.machine in machines:
+                    await held.closing.aclose()
+                else:
+                    elsewhere.append(held)
+        return elsewhere
+
+    async def _given_back(self, held: Held) -> None:
+        try:
+            await held.closing.aclose()
+        except asyncio.CancelledError:  # what was opened beside it failed: it is told in the end
+            machine, pipeline = held.stage.machine, PipelineId(held.run.pipeline)
+            self._stack.push_async_callback(self._lenders.close_stage, machine, pipeline)
+            raise
 
     async def _own_worker(self) -> Worker:
         if self._worker is None or self._worker.died is not None:
@@ -238,9 +289,7 @@ class Placing:
     async def _open_there(self, stage: PlannedStage, closing: AsyncExitStack) -> Held:
         run = self._run(stage)
         pipeline = PipelineId(run.pipeline)
-        link = self._lenders.link(stage.machine)
-        cut = await asyncio.to_thread(self._shelf.cut, self._entry, stage.layers, stage.role)
-        await self._send_layers(link, pipeline, stage, cut)
+        cut = await self._sent(stage, pipeline)
         # before it is ordered: who can tell what arrives of a message that is cut off?
         closing.push_async_callback(self._lenders.close_stage, stage.machine, pipeline)
         self._tell(stage, "loading", 0, 1)
@@ -263,37 +312,18 @@ class Placing:
         closing.push_async_callback(client.close)
         return client
 
-    async def _send_layers(
-        self, link: LenderLink, pipeline: PipelineId, stage: PlannedStage, cut: Cut
-    ) -> None:
-        """Only the pieces that the lender does not have; it continues where it broke off.
+    async def _sent(self, stage: PlannedStage, pipeline: PipelineId) -> Cut:
+        """Its layers lie on the lender's disk from now on, as far as its own limits let them."""
+        link = self._lenders.link(stage.machine)
+        cut = await asyncio.to_thread(self._shelf.cut, self._entry, stage.layers, stage.role)
 
-        Raises StageLost when it answers heartbeats, but takes no bytes.
-        """
-        whole = cut.manifest.total_bytes
-        try:
-            async with asyncio.timeout(_answer_seconds(whole)) as limit:
-                answer = await link.offer_stage(pipeline, to_json(cut.manifest), whole)
-                if wants := wants_from_json(answer, cut.manifest):
-                    chunks = self._chunks(stage, cut, wants, limit)
-                    await link.upload_pieces(pipeline, chunks, whole)
-        except TimeoutError:
-            seconds = TAKEN_SECONDS
-            raise StageLost("stage_not_taken", machine=stage.name, seconds=seconds) from None
-
-    async def _chunks(
-        self, stage: PlannedStage, cut: Cut, wants: tuple[Want, ...], limit: asyncio.Timeout
-    ) -> AsyncGenerator[bytes, None]:
-        """The bytes of the pieces, as the lender takes them; each chunk that is taken moves `limit`."""
-        clock = asyncio.get_running_loop().time
-        sent, total, source = 0, wanted_bytes(wants, cut.manifest), read_pieces(cut, wants)
-        while chunk := await asyncio.to_thread(next, source, b""):
-            limit.reschedule(clock() + TAKEN_SECONDS)
-            yield chunk
-            sent += len(chunk)
-            self.fetched.bytes += len(chunk)
+        def tell(n_bytes: int, sent: int, total: int) -> None:
+            self.fetched.bytes += n_bytes
             self._tell(stage, "sending", sent, total, "bytes")
-        limit.reschedule(clock() + _answer_seconds(cut.manifest.total_bytes))
+
+        await send_layers(link, pipeline, stage.name, cut, tell)
+        self._on_disk.add(_key(stage))
+        return cut
 
     def _run(self, stage: PlannedStage) -> Run:
         number = self._sizes.number
@@ -362,29 +392,3 @@ async def _close_here(worker: Worker, run: Run) -> None:
     if worker.died is None:
         with suppress(AppError):
             await close_run(worker, run)
-
-
-def _answer_seconds(total_bytes: int) -> float:
-    """For a lender to take the last bytes and answer; lan/client.py gives up the answer before that."""
-    return TAKEN_SECONDS + ANSWER_SECONDS + total_bytes / ANSWER_BYTES_PER_SECOND
-
-
-async def together(*work: Coroutine[Any, Any, StageClient]) -> list[StageClient]:
-    """Do all at once; the first AppError cancels the others and is raised as it is."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one, name="open a stage") for one in work]
-    except BaseExceptionGroup as errors:
-        known, unknown = errors.split(AppError)
-        if unknown is not None or known is None:
-            raise
-        raise _first(known) from None
-    return [task.result() for task in tasks]
-
-
-def _first(errors: BaseExceptionGroup[AppError]) -> AppError:
-    for error in errors.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            return _first(error)
-        return error
-    return StageLost("bug")

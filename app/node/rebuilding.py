@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from app.core import recovery
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, Unreachable
 from app.core.ids import MachineId
-from app.core.plan import Plan
+from app.core.moving import moving_s, soonest
+from app.core.plan import Plan, PlannedStage
 from app.core.reasons import said
 from app.core.recovery import Loss, Notice
 from app.inference.stage_client import StageClient
 from app.node.placing import Placing
 
+log = logging.getLogger(__name__)
+
 Json = dict[str, Any]
-Replan = Callable[[frozenset[MachineId]], Awaitable[tuple[Plan, Json]]]
+Option = tuple[Plan, Json]  # a plan, and how it is shown
+Replan = Callable[[frozenset[MachineId]], Awaitable[Sequence[Option]]]
 
 LEAST_PAUSE_SECONDS = 0.5  # between two plans while nothing fits
 LONGEST_PAUSE_SECONDS = (
@@ -37,24 +42,82 @@ class Rebuilding:
         news: asyncio.Event,
         wanted: Callable[[], bool],
     ) -> None:
-        self._placing, self._replan, self._replaced = placing, replan, replaced
+        self.placing, self._replan, self._replaced = placing, replan, replaced
         self.wanted = wanted  # somebody asks, or is about to
         self._news = news  # set when the household changes
-        self._chosen: tuple[Plan, Json] | None = None
+        self._chosen: Option | None = None
+        self._intended: Option | None = None  # what is gone over to on purpose, the next time
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
         self._news.clear()
-        chosen, _ = self._chosen = await self._replan(frozenset(map(MachineId, without)))
-        moving = self._placing.moving(chosen)
-        names = dict.fromkeys(stage.name for stage in moving)
-        return recovery.Planned(tuple(names), self._seconds(chosen, moving))
+        away = frozenset(map(MachineId, without))
+        intended, self._intended = self._intended, None
+        if intended is None or any(stage.machine in away for stage in intended[0].stages):
+            intended = await self._soonest(away)
+        chosen, _ = self._chosen = intended
+        names = dict.fromkeys(stage.name for stage in self.placing.moving(chosen))
+        replay = chosen.forecast.ttft_s if chosen.forecast else 0.0
+        return recovery.Planned(tuple(names), self._moving_s(chosen) + replay)
+
+    async def options(self, without: frozenset[MachineId]) -> Sequence[Option]:
+        """The placements that can be without these machines, the planner's own choice first."""
+        return await self._replan(without)
+
+    async def soonest(self, without: frozenset[MachineId]) -> Option:
+        """Of these, the one that can go on first."""
+        return self._first(await self.options(without))
+
+    async def _soonest(self, without: frozenset[MachineId]) -> Option:
+        """As `soonest`; another machine may hold already what the one that lost it would load again."""
+        options = list(await self.options(without))
+        if lost := self.placing.lost() - without:
+            with suppress(AppError):
+                options += await self.options(without | lost)
+        return self._first(options)
+
+    def _first(self, options: Sequence[Option]) -> Option:
+        plans = [plan for plan, _ in options]
+        return options[soonest(plans, [self._moving_s(plan) for plan in plans])]
+
+    async def hand_over(self, without: frozenset[MachineId]) -> None:
+        """Go over to a placement without these machines the next time, whose layers others take already
+        while these compute. Raises AppError when there is none."""
+        option = await self.soonest(without)
+        try:
+            await self.prepare(option[0])
+        except AppError as error:
+            log.info("no other machine takes the layers ahead: %s", error.reason)
+        else:
+            self.intend(option)
+
+    def intend(self, option: Option) -> None:
+        """What is placed the next time, unless that loses a machine of it."""
+        self._intended = option
+
+    def missing(self, plan: Plan) -> list[PlannedStage]:
+        """What other machines would have to load for this plan."""
+        here = plan.stages[0].machine
+        return [stage for stage in self.placing.moving(plan) if stage.machine != here]
+
+    async def prepare(
+        self, plan: Plan, only: PlannedStage | None = None, *, load: bool = True
+    ) -> None:
+        """Have other machines take that, on their disks and, if `load`, in memory. Raises AppError."""
+        for stage in [only] if only else self.missing(plan):
+            if load or not self.placing.was_sent(stage):
+                await self.placing.prepare(stage, load=load)
+
+    def _moving_s(self, plan: Plan) -> float:
+        moving = self.placing.moving(plan)
+        sent = [stage for stage in moving if self.placing.was_sent(stage)]
+        return moving_s(plan, moving, sent, self.bytes_per_second)
 
     async def build(self) -> list[StageClient]:
         assert self._chosen is not None
         plan, described = self._chosen
         self._replaced(plan, described)
-        return await self._placing.open(plan)
+        return await self.placing.open(plan)
 
     async def changed(self) -> None:
         await asyncio.sleep(LEAST_PAUSE_SECONDS)
@@ -63,7 +126,7 @@ class Rebuilding:
                 await self._news.wait()
 
     def blames(self, error: AppError) -> tuple[str, str, bool]:
-        stage = self._placing.failed
+        stage = self.placing.failed
         if stage is None:
             return "", "", False
         own = self._chosen is not None and stage.machine == self._chosen[0].stages[0].machine
@@ -73,18 +136,6 @@ class Rebuilding:
     def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
         what = said(error)
         return recovery.Misfit(Reason("recovery_short", {"machine": loss.name, "what": what}))
-
-    def _seconds(self, plan: Plan, moving: list[Any]) -> float:
-        """A forecast: each machine loads what it lacks, after it was sent there; then the prompt is read again."""
-        links = {machine.id: machine.link for machine in plan.machines}
-        loads: dict[MachineId, float] = {}
-        for stage in moving:
-            link = links.get(stage.machine)
-            seconds = stage.weight_bytes / self.bytes_per_second
-            seconds += stage.weight_bytes / max(1.0, link.out_bytes_per_s) if link else 0.0
-            loads[stage.machine] = loads.get(stage.machine, 0.0) + seconds
-        replay = plan.forecast.ttft_s if plan.forecast else 0.0
-        return max(loads.values(), default=0.0) + replay
 
 
 def notice_json(notice: Notice) -> Mapping[str, Any]:

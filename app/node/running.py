@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ import msgspec
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import AppError, Reason, StageLost
+from app.core.errors import AppError, Fact, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.plan import Plan, PlannedStage
 from app.core.recovery import Loss
@@ -26,11 +27,12 @@ from app.inference.stage_client import StageClient
 from app.inference.text import Text
 from app.inference.work import Shape
 from app.node import requests as asked
+from app.node.ahead import Ahead
 from app.node.lessons import Outcome
 from app.node.ndjson import Progress
 from app.node.placing import Lenders, Placing, Sizes
-from app.node.rebuilding import Rebuilding, Replan, notice_json
-from app.node.snapshot import sentence
+from app.node.rebuilding import Option, Rebuilding, Replan, notice_json
+from app.node.snapshot import sentence, stage_json
 from app.node.stoppable import unless
 from backends.contract import Layers
 
@@ -55,9 +57,15 @@ class Running:
         self.ended = asyncio.Event()
         self.unused = asyncio.Event()  # nobody asks it now
         self.unused.set()
+        self.asked = asyncio.Event()  # somebody does
         self._askers = 0
         self._ended_at = 0.0
         self._pipeline: Pipeline | None = None
+        self._rebuilding: Rebuilding | None = None
+        self._leaving: set[MachineId] = set()  # others take over what they hold
+        self._is_moving = False  # to a better placement, for nobody
+        self.n_changes = 0  # of the household, and of what is placed
+        self._asked_s = self.placed_s = time.monotonic()
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
         self._lost: Reason | None = None
@@ -116,16 +124,48 @@ class Running:
 
     def household_changed(self) -> None:
         """A machine came, or has other memory: what was too short may fit now."""
+        self.n_changes += 1
         self._news.set()
 
-    async def leave(self, machine: MachineId, why: StageLost, replan: Replan) -> None:
-        """That machine wants its memory back: the answers go on without it, if they can."""
+    @property
+    def split(self) -> list[int] | None:
+        """The layers of each run, as somebody ordered them."""
+        return self.order.split
+
+    @property
+    def asked_s(self) -> float:
+        """When it was asked last, by the monotonic clock; now, while somebody does."""
+        return time.monotonic() if self._askers or self._is_moving else self._asked_s
+
+    def move(self, option: Option) -> None:
+        """Go over to a better placement while nobody asks; who asks meanwhile waits for it."""
+        if self._rebuilding is None or self._pipeline is None or not self.is_ready:
+            return
+        before = {stage.machine for stage in self._plan.stages}
+        names = [one.name for one in option[0].stages if one.machine not in before]
+        facts: dict[str, Fact] = {"machine": " and ".join(dict.fromkeys(names))}
+        why = Reason("recovery_joining", facts) if names else Reason("recovery_better")
+        log.info("%s moves to a better placement", self.entry.name)
+        self._rebuilding.intend(option)
+        self._is_moving = True
+        self._pipeline.break_off(Loss("", "", why, time.monotonic()))
+
+    async def leave(self, machine: MachineId, why: StageLost) -> None:
+        """That machine wants its memory back: the answers go on without it, if they can. First others
+        take its layers, while it computes on; then they change between two tokens."""
+        if self._rebuilding is None or self._pipeline is None:
+            return
+        if machine in self._leaving:
+            return
+        self._leaving.add(machine)
         try:
-            await replan(frozenset({machine}))
+            await self._rebuilding.hand_over(frozenset({machine}))
         except AppError:
             return  # it keeps what it has until they end, or its owner's patience does
-        if self.is_ready and self.uses(machine) and self._pipeline is not None:
-            await self._pipeline.leave(self._loss(machine, why))
+        finally:
+            self._leaving.discard(machine)
+        if self.is_ready and self.uses(machine):
+            await self._pipeline.leave(replace(self._loss(machine, why), leaves=True))
 
     def give_up_when_unused(self, why: StageLost | None) -> None:
         """A machine of it wants its memory back, when no answer needs it. None: no more."""
@@ -137,12 +177,15 @@ class Running:
     def in_use(self) -> Iterator[None]:
         """Somebody asks it: a question about another model waits."""
         self._askers += 1
+        self.asked.set()
         self.unused.clear()
         try:
             yield
         finally:
             self._askers -= 1
+            self._asked_s = time.monotonic()
             if not self._askers:
+                self.asked.clear()
                 self.unused.set()
                 self.give_up_when_unused(self._wanted_back)
 
@@ -151,9 +194,13 @@ class Running:
         held: dict[MachineId, int] = {}
         if self.ended.is_set() and time.monotonic() - self._ended_at > NEWS_SECONDS:
             return held
-        for stage in self._plan.stages:
+        for stage in (*self._plan.stages, *self._ahead()):
             held[stage.machine] = held.get(stage.machine, 0) + stage.total_bytes
         return held
+
+    def _ahead(self) -> list[PlannedStage]:
+        """What other machines hold in memory for a loss that may come."""
+        return self._rebuilding.placing.ahead(self._plan) if self._rebuilding else []
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
         """What each machine holds of this model, once it is ready."""
@@ -190,6 +237,7 @@ class Running:
             "state": state,
             "reason": sentence(news.reason if news else self._lost),
             "recovery": notice_json(news) if news else None,
+            "ahead": [stage_json(stage) for stage in self._ahead()],
             "progress": dict(self._progress),
             "number": self._sizes.number.name.lower(),
             "loaded_seconds": round(self._seconds, 3),
@@ -216,18 +264,15 @@ class Running:
         try:
             async with AsyncExitStack() as stack:
                 placing = Placing(self.entry, shelf, stages, lenders, self._sizes, stack, tell)
-                await self._open(
-                    placing,
-                    stack,
-                    shelf,
-                    Rebuilding(
-                        placing, replan, self._replaced, self._news, lambda: self._askers > 0
-                    ),
-                )
+                self._rebuilding = Rebuilding(
+                    placing, replan, self._replaced, self._news,
+                    lambda: self._askers > 0 or self._is_moving,
+                )  # fmt: skip
+                await self._open(placing, stack, shelf, self._rebuilding)
                 assert self._pipeline is not None
                 self._pipeline.on_news = partial(self._told, changed)
                 changed()
-                await self._until_over(changed)
+                await self._until_over(changed, self._rebuilding)
         except AppError as error:
             self._fail(error)
         except Exception:  # the outer wall of this task
@@ -260,10 +305,14 @@ class Running:
 
     def _told(self, changed: Callable[[], None]) -> None:
         self._progress.clear()
+        if self._pipeline is not None and self._pipeline.news is None:
+            self._is_moving = False
         changed()
 
     def _replaced(self, plan: Plan, described: Json) -> None:
         self._plan, self.described = plan, described
+        self.placed_s = time.monotonic()
+        self.n_changes += 1
 
     async def _opened(
         self, placing: Placing, stack: AsyncExitStack
@@ -285,9 +334,10 @@ class Running:
         """The result of `work`, or StageLost as soon as somebody stops the load."""
         return await unless(self._stop, work, StageLost("load_stopped", model=self.entry.name))
 
-    async def _until_over(self, changed: Callable[[], None]) -> None:
+    async def _until_over(self, changed: Callable[[], None], rebuilding: Rebuilding) -> None:
         assert self._pipeline is not None
         async with asyncio.TaskGroup() as group:
+            ahead = group.create_task(Ahead(self, rebuilding).run(), name="place layers ahead")
             stopped = group.create_task(self._stop.wait(), name="stop a placement")
             lost = group.create_task(self._pipeline.wait_lost(), name="lose a placement")
             await asyncio.wait({stopped, lost}, return_when=asyncio.FIRST_COMPLETED)
@@ -295,8 +345,8 @@ class Running:
                 self._lost = self._blamed or lost.result().reason
                 log.warning("the placement of %s is lost: %s", self.entry.name, self._lost)
                 changed()
-            stopped.cancel()
-            lost.cancel()
+            for task in (stopped, lost, ahead):
+                task.cancel()
 
     def _fail(self, error: AppError) -> None:
         if not self._outcome.done():

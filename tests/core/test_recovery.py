@@ -83,6 +83,16 @@ def test_it_is_said_who_takes_over_and_how_long_it_takes(
     assert spoken(commands) == [words]
 
 
+def test_nobody_is_blamed_for_what_was_meant() -> None:
+    leaving = Loss("a", "attic", WHY, at_s=100.0, is_gone=True, leaves=True)
+    handed_over = spoken(run(leaving, Planned((), 1))[1])[0]
+    assert handed_over.startswith("attic leaves. Others hold its layers already;")
+    moved = Loss("", "", Reason("recovery_better"), at_s=100.0)
+    for machines in ((), ("kitchen",)):
+        words = spoken(run(moved, Planned(machines, 3))[1])
+        assert words == ["The layers are placed anew, about 3 s."]
+
+
 def test_when_it_stands_the_answers_go_on() -> None:
     assert run(LOSS, Planned(("den",), 3), Built()) == (Steady(), [Resume()])
 

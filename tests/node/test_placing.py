@@ -23,7 +23,7 @@ from app.core.ids import MachineId, PipelineId
 from app.core.plan import Candidate, Plan, PlannedStage, Workload, plan
 from app.inference.stage_client import FrameChannel
 from app.lan import messages
-from app.node import placing
+from app.node import sending
 from app.node.answers import StageAnswers
 from app.node.placing import Placing, Sizes
 from backends.contract import Number
@@ -168,8 +168,8 @@ async def test_progress_of_a_cut_is_told_on_the_loop(place: Place) -> None:
 async def test_a_lender_that_takes_nothing_ends_the_load(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(placing, "TAKEN_SECONDS", 0.3)
-    monkeypatch.setattr(placing, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(sending, "TAKEN_SECONDS", 0.3)
+    monkeypatch.setattr(sending, "ANSWER_SECONDS", 0.1)
     async with asyncio.timeout(5), AsyncExitStack() as stack:
         with pytest.raises(StageLost) as caught:
             await place.open_there(Lender(reads=False), stack)

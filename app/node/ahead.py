@@ -1,0 +1,135 @@
+"""While nobody asks: spare machines take layers ahead of a loss, and a machine that came back is used again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from app.core.errors import AppError, StageLost
+from app.core.ids import MachineId
+from app.core.moving import QUIET_S, is_clearly_better, may_load_ahead, may_move
+from app.core.plan import Plan
+from app.node.rebuilding import Option, Rebuilding
+from app.node.stoppable import unless
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+LEAST_BETWEEN_SECONDS = 15.0  # between two times that plans are made for this
+
+
+class Placement(Protocol):
+    """What is served, and since when nobody has asked it; node/running.py has it."""
+
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def split(self) -> list[int] | None:
+        """The layers of each run, as somebody ordered them."""
+        ...
+
+    @property
+    def n_changes(self) -> int:
+        """Grows whenever the household, or what is placed, is another."""
+        ...
+
+    @property
+    def asked(self) -> asyncio.Event:
+        """Somebody asks, or is about to."""
+        ...
+
+    @property
+    def asked_s(self) -> float:
+        """When it was asked last; the present moment while somebody does."""
+        ...
+
+    @property
+    def placed_s(self) -> float:
+        """When its layers came to where they are."""
+        ...
+
+    def move(self, option: Option) -> None:
+        """Go over to another placement, now that nobody asks."""
+        ...
+
+
+class Ahead:
+    """For one placement, until cancelled."""
+
+    def __init__(
+        self,
+        placement: Placement,
+        rebuilding: Rebuilding,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._placement, self._rebuilding, self._clock = placement, rebuilding, clock
+        self._seen: tuple[int, bool] | None = None  # what was looked at last
+        self._looked_s = -LEAST_BETWEEN_SECONDS
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if not self._is_time():
+                continue
+            self._looked_s = self._clock()
+            try:
+                await unless(self._placement.asked, self.look(), StageLost("pipeline_closed"))
+            except AppError as error:
+                log.info("no more is placed ahead now: %s", error.reason)
+                if self._placement.asked.is_set():
+                    self._seen = None  # once it is quiet again
+            except Exception:  # the outer wall of this task: the placement serves on without it
+                log.exception("placing layers ahead")
+
+    async def look(self) -> None:
+        """Once: first a better placement, then what would be missing if a machine of it were lost."""
+        if (better := await self._better()) is not None:
+            await self._rebuilding.prepare(better[0])
+            if self._may_move():
+                self._placement.move(better)
+                return
+        here = self._placement.plan.stages[0].machine
+        for machine in {stage.machine for stage in self._placement.plan.stages} - {here}:
+            await self._cover(machine)
+
+    def _is_time(self) -> bool:
+        """Nobody asks, and something is another than when it was looked at last."""
+        now, placement = self._clock(), self._placement
+        if now - placement.asked_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
+            return False
+        seen = placement.n_changes, self._may_move()
+        is_new, self._seen = seen != self._seen, seen
+        return is_new
+
+    def _may_move(self) -> bool:
+        return may_move(self._clock(), self._placement.asked_s, self._placement.placed_s)
+
+    async def _better(self) -> Option | None:
+        """What the planner would choose today, if that is clearly better than what is there."""
+        if not self._may_move():
+            return None
+        best, *others = await self._rebuilding.options(frozenset())
+        now = self._placement.plan
+        same = [plan for plan, _ in others if plan.stages == now.stages]
+        ordered = self._placement.split
+        if best[0].stages == now.stages or not same:
+            return None
+        if ordered is not None:
+            as_ordered = _sizes(best[0]) == ordered != _sizes(now)
+            return best if as_ordered else None
+        return best if is_clearly_better(same[0].forecast, best[0].forecast) else None
+
+    async def _cover(self, machine: MachineId) -> None:
+        """Have what would be placed anew without this machine lie where it would be needed."""
+        plan, _ = await self._rebuilding.soonest(frozenset({machine}))
+        lends = {one.id: one.lends_bytes for one in plan.machines}
+        for stage in self._rebuilding.missing(plan):
+            load = may_load_ahead(stage.total_bytes, lends[stage.machine])
+            await self._rebuilding.prepare(plan, only=stage, load=load)
+
+
+def _sizes(plan: Plan) -> list[int]:
+    return [len(stage.layers) for stage in plan.stages]
