@@ -33,7 +33,7 @@ def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
 
     What a machine held that is not there any more goes to one that holds nothing. Empty when that cannot be.
     """
-    if before.shape is not Shape.SPLIT or not now.machines:
+    if before.shape is Shape.REPLICAS or not now.machines:
         return ()
     host, *others = now.machines
     there = {machine.id: machine for machine in others}

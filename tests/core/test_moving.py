@@ -61,8 +61,15 @@ def test_without_a_spare_machine_nothing_is_kept() -> None:
     assert kept_runs(BEFORE, now(KITCHEN, small), MODEL) == ()
 
 
-def test_a_whole_model_has_no_runs_to_keep() -> None:
-    whole = plan(replace(DEN, lends_bytes=1 << 40), [], MODEL, WORK)
+def test_a_whole_model_may_stay_whole() -> None:
+    """So that what it does now can be compared with what it would do in a split."""
+    roomy = replace(DEN, lends_bytes=1 << 40, speed=speed(0.02))
+    whole = plan(roomy, [], MODEL, WORK)
+    split = plan(roomy, [ATTIC, KITCHEN], MODEL, WORK)
+    assert len(split.stages) > 1
+    [kept] = kept_runs(whole, split, MODEL)
+    assert kept.stages == whole.stages
+    assert is_clearly_better(kept.forecast, split.forecast)
     assert kept_runs(whole, whole, MODEL) == ()
 
 

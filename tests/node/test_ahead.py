@@ -1,0 +1,180 @@
+"""What is done for a loss that may come, and for a machine that came back: only while nobody asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from app.core.errors import DoesNotFit
+from app.core.ids import MachineId
+from app.core.moving import QUIET_S, SETTLED_S, kept_runs
+from app.core.placement import Candidate, Plan, PlannedStage, Workload
+from app.core.plan import plan
+from app.node import ahead
+from app.node.ahead import LEAST_BETWEEN_SECONDS, Ahead
+from tests.core.households import MIB, link, machine, model, speed
+
+WORK, MODEL = Workload(context=1024), model([100 * MIB] * 8)
+DEN = machine("den", 1600, speed(0.002))
+ATTIC, KITCHEN, STUDY = (
+    machine(name, 1600, speed(0.002), link()) for name in ("attic", "kitchen", "study")
+)
+SLOW = machine("slow", 1600, speed(0.02), link())
+Json = dict[str, Any]
+
+
+def spread(*lenders: Candidate, sizes: Sequence[int]) -> Plan:
+    return plan(DEN, lenders, MODEL, WORK, list(sizes))
+
+
+class Scene:
+    """A placement, and what is asked of whoever can place it anew."""
+
+    def __init__(self, now: Plan, *lenders: Candidate, split: list[int] | None = None) -> None:
+        self.plan, self.lenders, self.split = now, lenders, split
+        self.n_changes, self.asked = 0, asyncio.Event()
+        self.clock_s = self.asked_s = self.placed_s = 1000.0
+        self.moved: list[Plan] = []
+        self.prepared: list[tuple[str, bool]] = []
+        self.ahead = Ahead(self, self, lambda: self.clock_s)  # type: ignore[arg-type]
+
+    def move(self, option: tuple[Plan, Json]) -> None:
+        self.moved.append(option[0])
+
+    async def options(self, without: frozenset[MachineId]) -> list[tuple[Plan, Json]]:
+        there = [one for one in self.lenders if one.id not in without]
+        sizes = self.split if self.split and len(self.split) - 2 <= len(there) else None
+        best = plan(DEN, there, MODEL, WORK, sizes)
+        return [(one, {}) for one in (best, *kept_runs(self.plan, best, MODEL))]
+
+    async def soonest(self, without: frozenset[MachineId]) -> tuple[Plan, Json]:
+        return (await self.options(without))[-1]
+
+    def missing(self, wanted: Plan) -> list[PlannedStage]:
+        held = {(stage.machine, stage.layers) for stage in self.plan.stages}
+        return [stage for stage in wanted.stages[1:-1] if (stage.machine, stage.layers) not in held]
+
+    async def prepare(
+        self, wanted: Plan, only: PlannedStage | None = None, *, load: bool = True
+    ) -> None:
+        for stage in [only] if only else self.missing(wanted):
+            run = f"{stage.name} {stage.layers.first}-{stage.layers.last}"
+            self.prepared.append((run, load))
+
+    def waits(self, seconds: float) -> Scene:
+        self.clock_s += seconds
+        return self
+
+
+async def test_each_lenders_layers_are_placed_ahead_on_a_spare_machine() -> None:
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2])
+    await scene.ahead.look()
+    assert sorted(scene.prepared) == [("study 2-4", True), ("study 4-6", True)]
+    assert scene.moved == []
+
+
+async def test_where_memory_is_scarce_the_disk_alone_is_taken() -> None:
+    little = machine("study", 400, speed(0.002), link())
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    scene = Scene(now, ATTIC, KITCHEN, little, split=[2, 2, 2, 2])
+    await scene.ahead.look()
+    assert {load for _, load in scene.prepared} == {False}
+
+
+async def test_a_machine_that_came_back_is_used_again_once_it_is_quiet() -> None:
+    scene = Scene(spread(SLOW, sizes=[1, 6, 1]), ATTIC, SLOW)
+    for seconds, moves in ((0.0, 0), (QUIET_S, 0), (SETTLED_S, 1)):
+        scene.waits(seconds)
+        await scene.ahead.look()
+        assert len(scene.moved) == moves
+    [better] = scene.moved
+    assert "attic" in {stage.name for stage in better.stages}
+    assert any(run.startswith("attic") for run, _ in scene.prepared)  # before anything is let go
+
+
+async def test_nothing_is_moved_for_little_or_for_what_is_not_known() -> None:
+    best = plan(DEN, [ATTIC, KITCHEN], MODEL, WORK)
+    scene = Scene(best, ATTIC, KITCHEN).waits(SETTLED_S)
+    await scene.ahead.look()
+    unknown = [machine(name, 1600, None) for name in ("attic", "kitchen")]
+    scene_unknown = Scene(spread(*unknown[:1], sizes=[1, 6, 1]), *unknown).waits(SETTLED_S)
+    await scene_unknown.ahead.look()
+    assert scene.moved == scene_unknown.moved == []
+
+
+async def test_a_split_that_was_ordered_is_gone_back_to() -> None:
+    scene = Scene(spread(KITCHEN, sizes=[1, 6, 1]), ATTIC, KITCHEN, split=[2, 2, 2, 2])
+    await scene.waits(SETTLED_S).ahead.look()
+    assert [[len(stage.layers) for stage in one.stages] for one in scene.moved] == [[2, 2, 2, 2]]
+
+
+async def test_it_looks_when_something_is_new_and_nobody_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ahead, "LOOK_SECONDS", 0.01)
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2])
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(scene.ahead.run())
+        await asyncio.sleep(0.1)
+        assert scene.prepared == []  # somebody asked just now
+        scene.waits(QUIET_S)
+        await until(lambda: len(scene.prepared) == 2)
+        scene.waits(LEAST_BETWEEN_SECONDS)
+        await asyncio.sleep(0.1)
+        assert len(scene.prepared) == 2  # nothing is new
+        scene.n_changes += 1
+        await until(lambda: len(scene.prepared) == 4)
+        task.cancel()
+
+
+async def test_a_question_ends_it_and_it_is_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "LOOK_SECONDS", 0.01)
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2]).waits(QUIET_S)
+    begun: list[bool] = []
+
+    async def slow(*_: Any, **__: Any) -> None:
+        begun.append(True)
+        await asyncio.sleep(60 if len(begun) == 1 else 0)
+
+    monkeypatch.setattr(scene, "prepare", slow)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(scene.ahead.run())
+        await until(lambda: bool(begun))
+        scene.asked.set()
+        scene.asked_s = scene.waits(LEAST_BETWEEN_SECONDS).clock_s
+        await asyncio.sleep(0.1)
+        assert len(begun) == 1
+        scene.asked.clear()
+        scene.waits(QUIET_S)
+        await until(lambda: len(begun) == 3)
+        task.cancel()
+
+
+async def test_what_fits_nowhere_else_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "LOOK_SECONDS", 0.01)
+    scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), ATTIC).waits(QUIET_S)
+    n_tries: list[int] = []
+
+    async def none(*_: Any) -> Any:
+        n_tries.append(1)
+        raise DoesNotFit("memory_short", worker="all", cause="a test")
+
+    monkeypatch.setattr(scene, "soonest", none)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(scene.ahead.run())
+        await until(lambda: bool(n_tries))
+        await asyncio.sleep(0.05)
+        assert not task.done()
+        task.cancel()
+
+
+async def until(holds: Any) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110  seen from outside
+            await asyncio.sleep(0.01)
