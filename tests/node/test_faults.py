@@ -11,8 +11,18 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from app.core.moving import QUIET_S
+from app.node.ahead import LEAST_BETWEEN_SECONDS
 from tests.faults.cases import Case, run
-from tests.faults.household import HOST, ORDER, Heard, Household, together
+from tests.faults.household import (
+    HOST,
+    LENDERS,
+    N_TOKENS,
+    ORDER,
+    Heard,
+    Household,
+    together,
+)  # fmt: skip
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="needs signals"),
@@ -30,6 +40,7 @@ CASES = [
 TOLD_SECONDS, STILL_SECONDS = 1.0, 5.0  # SAFETY.md 9, on a machine with nothing else to do
 BUSY = 3.0  # times as long while other tests run beside
 ORPHAN_SECONDS = 10.0
+AHEAD_SECONDS = QUIET_S + LEAST_BETWEEN_SECONDS + 10.0
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +85,26 @@ async def test_a_lender_that_pauses_is_left_without_a_lost_word(home: Household)
     assert "takes its memory back" in told[0]
     assert "Others hold its layers already" in told[1]  # so there was nothing to load
     assert (await asyncio.to_thread(lender.run, "lend", "--resume")).returncode == 0
+
+
+async def test_a_spare_machine_holds_what_may_be_lost(home: Household) -> None:
+    """Once nobody has asked for a while; then a loss has nothing to send and nothing to load."""
+    lenders = await home.whole()
+    [spare] = set(LENDERS) - set(lenders)
+    async with home.client() as host, asyncio.timeout(AHEAD_SECONDS * BUSY):
+        while True:
+            held = [one["machine"] for one in (await host.get("/status"))["loaded"]["ahead"]]
+            if held == [spare] * len(lenders):
+                break
+            await asyncio.sleep(0.2)
+    heard = await home.ask(
+        home.nodes[lenders[0]].process.kill, lambda heard: len(heard.ids) >= N_TOKENS // 2
+    )
+    assert heard.ids == home.expected
+    assert heard.done is not None
+    assert [one["machine"] for one in heard.done["placement"]] == [HOST, spare, lenders[1], HOST]
+    told = [notice["text"] for _, notice in heard.notices]
+    assert any("Starting again from the text so far" in text for text in told), told
 
 
 async def test_a_host_that_is_killed_leaves_nothing_at_work(home: Household) -> None:
