@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from app.catalog import ggml, legal, pooling, variants
+from app.catalog import computable, ggml, legal, pooling, variants
 from app.catalog.family_facts import family_facts
 from app.catalog.gguf_header import Header, Tensor, shown
 from app.core.errors import BadInput
@@ -27,6 +27,7 @@ _LAYER = re.compile(r"blk\.(\d{1,6})\.")
 def model_of(header: Header, name: str, model_id: str) -> Model:
     """The model that a checked header describes. Raises BadInput for metadata that cannot be."""
     architecture = architecture_of(header)
+    computable.check(header, architecture)
     n_layers = variants.n_layers(header)
     width = header.integer(f"{architecture}.embedding_length", 1, MAX_WIDTH)
     parts = _parts(header, n_layers)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+from collections.abc import Sequence
 
 from app.core.errors import AppError, BadInput, DoesNotFit, StageLost
 from app.core.reasons import SENTENCES
 from backends import orders
 
+SAID_LINES = 3  # of a worker's last ones, in the sentence; the log has all
+# How ggml's GGML_ASSERT and GGML_ABORT end a process: `/where/it/was/compiled/ops.cpp:4132: why`.
+_GAVE_UP = re.compile(r"(?:.*[/\\])?([\w-]+\.(?:c|cc|cpp|h|hpp|cu|m|mm):\d+: .+)")
 _FIT_CODES = frozenset(("memory_short", "does_not_fit"))
 
 
@@ -46,3 +51,11 @@ def ended(code: int | None) -> str:
         return f"it was ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"it was ended by signal {-code}"
+
+
+def telling(lines: Sequence[str]) -> str:
+    """Of a worker's last lines those that say why it ended: the engine's own reason, else the last ones."""
+    for line in reversed(lines):
+        if gave_up := _GAVE_UP.fullmatch(line.strip()):
+            return f"{gave_up[1]}."
+    return "\n".join(lines[-SAID_LINES:]).strip()

@@ -20,7 +20,7 @@ import psutil
 
 import backends
 from app.core.errors import Reason, StageLost
-from app.inference.explain import ended, refused
+from app.inference.explain import ended, refused, telling
 from app.inference.frame_cutter import FrameCutter
 from app.inference.job_object import Job
 from app.inference.measure import STILL_S
@@ -34,8 +34,7 @@ PIPE_BYTES = (
     1 << 20
 )  # the most Linux gives without rights; its usual 64 KiB cuts large frames to pieces
 LAST_LINES = 40
-SAID_LINES = 3  # of them, in the sentence; the log has all
-GRACE_S = 2.0  # from end of input to the kill
+GRACE_S = 2.0  # from the end of a pipe to the kill: how it ends by itself says more
 ORDER_S = 10.0  # an order that loads nothing
 DRAIN_S = 0.2  # after its end, time for its last lines to be read
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -219,9 +218,12 @@ class Worker(asyncio.SubprocessProtocol):
         """What waits for it to read on."""
         return self._stdin.get_write_buffer_size() if self._stdin is not None else 0
 
-    def last_words(self, n_lines: int = LAST_LINES) -> str:
+    def last_words(self) -> str:
         """Its last lines of stderr."""
-        return "\n".join([*self._stderr, self._half_line][-n_lines:]).strip()
+        return "\n".join(self._last_lines()).strip()
+
+    def _last_lines(self) -> list[str]:
+        return [*self._stderr, *filter(None, [self._half_line])]
 
     # its end
 
@@ -279,7 +281,7 @@ class Worker(asyncio.SubprocessProtocol):
         if (
             fd != 2 and not self._exited.is_set()
         ):  # it can serve nobody any more: end it if it did not end
-            asyncio.get_running_loop().call_later(DRAIN_S, self._end_if_alive)
+            asyncio.get_running_loop().call_later(GRACE_S, self._end_if_alive)
 
     def process_exited(self) -> None:
         self._exited.set()
@@ -302,7 +304,7 @@ class Worker(asyncio.SubprocessProtocol):
         if self._job is not None:
             self._job.close()
         how = ended(self._transport.get_returncode() if self._transport else None)
-        facts = {"worker": self.name, "how": how, "words": self.last_words(SAID_LINES)}
+        facts = {"worker": self.name, "how": how, "words": telling(self._last_lines())}
         why = self._why or Reason("worker_died", dict(facts))
         self.died = StageLost(why.code, **why.facts)
         log.info("worker %s (%d) is gone: %s, %s", self.name, self.pid, why.code, how)

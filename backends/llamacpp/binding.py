@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 import types
 from functools import cache
@@ -53,6 +54,8 @@ _callback = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_
 
 
 LAST_WORDS = 20
+LOADING = "error loading model"
+_INNER = re.compile(r"^[\w ]*: (?:\w+: )*")  # names of parts and functions of llama.cpp
 said: list[bytes] = []
 
 
@@ -85,8 +88,17 @@ def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
     last_words()
     model = llama.llama_model_load_from_file(path.encode(), params)
     if not model:
-        raise StageError(f"llama.cpp cannot load {path}: {last_words() or 'it gives no reason'}")
+        raise StageError(f"llama.cpp cannot load it: {why_not(last_words())}")
     return model
+
+
+def why_not(words: str) -> str:
+    """Of what llama.cpp says when it cannot load a model, the cause: what stands before and after is noise."""
+    for line in words.splitlines():
+        _, found, cause = line.rpartition(LOADING)
+        if found:
+            return _INNER.sub("", cause).strip().rstrip(".")
+    return words.strip() or "it gives no reason"
 
 
 def position_planes(model: Any) -> int:

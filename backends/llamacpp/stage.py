@@ -186,10 +186,10 @@ class LlamaStage:
         n_layers = self._llama.llama_model_n_layer(self._model)
         width = self._llama.llama_model_n_embd(self._model)
         if n_layers != len(config.layers) or width != config.width:
-            raise StageError(f"{config.path} has {n_layers} layers of width {width}")
+            raise StageError(f"the file has {n_layers} layers of width {width}")
         planes = binding.position_planes(self._model)
         if config.role is not Role.WHOLE and planes != config.traits.position_planes:
-            raise StageError(f"{config.path} has {planes} positions for each hidden state")
+            raise StageError(f"the file has {planes} positions for each hidden state")
 
     def _new_context(self, config: StageConfig) -> Any:
         params = self._llama.llama_context_default_params()

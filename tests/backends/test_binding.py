@@ -14,3 +14,27 @@ def test_an_engine_that_is_not_there_names_the_cure(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
     with pytest.raises(StageError, match=r"cannot be loaded: .*; run `make setup` in"):
         binding.load.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (
+            "load: adding 32 dummy tokens\n"
+            "llama_model_load: error loading model: check_tensor_dims: tensor 'output.weight' not found\n"
+            "llama_model_load_from_file_impl: failed to load model.",
+            "tensor 'output.weight' not found",
+        ),
+        (
+            "llama_model_load: error loading model: error loading model hyperparameters: "
+            "key not found in model: qwen3.block_count\nllama_model_load: failed",
+            "key not found in model: qwen3.block_count",
+        ),
+        ("llama_model_load: error loading model: unknown model architecture: 'x'",
+         "unknown model architecture: 'x'"),
+        ("gguf_init_from_file: failed to open", "gguf_init_from_file: failed to open"),
+        ("", "it gives no reason"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_loaded_has_one_cause(words: str, cause: str) -> None:
+    assert binding.why_not(words) == cause

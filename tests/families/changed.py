@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app.catalog.gguf import layer_of
@@ -13,10 +13,10 @@ from app.catalog.gguf_header import Tensor
 
 def rewritten(
     path: Path, to: Path, *, without: Sequence[str] = (), more: Sequence[bytes] = (),
-    n_layers: int | None = None, lead: int = 0,
+    n_layers: int | None = None, lead: int = 0, again: Mapping[str, str] | None = None,
 ) -> Path:  # fmt: skip
     """The model of `path` without these entries and with others. n_layers: so many, the ones after the
-    first `lead` again and again."""
+    first `lead` again and again. again: tensors by another name too."""
     header = read_header(path)
     architecture = header.text("general.architecture")
     entries = [
@@ -26,7 +26,8 @@ def rewritten(
     ]
     had = header.integer(f"{architecture}.block_count", 1, 512)
     entries += [*more, u32_entry(f"{architecture}.block_count", n_layers or had)]
-    tensors = list(_tensors(header.tensors, had, n_layers or had, lead))
+    tensors = _tensors(header.tensors, had, n_layers or had, lead)
+    tensors += [(new, header.tensors[old]) for new, old in (again or {}).items()]
     listed = [(name, one.shape, one.kind, one.n_bytes) for name, one in tensors]
     head = header_bytes(header.alignment, entries, listed)
     whole = path.read_bytes()

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import re
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from app.catalog import ggml
 from app.catalog.gguf_bytes import entry, u32_entry
-from app.core.errors import AppError, BadInput
+from app.core.errors import AppError, BadInput, StageLost
 from app.core.reasons import said
-from app.inference.links import open_run
-from app.inference.step import Run
-from app.inference.worker import Worker
 from backends.contract import Role
 from tests.families import proof
 from tests.families.changed import rewritten
+from tests.families.driven import HERE, Workers, opened
 from tests.families.fixtures import families
-from tests.families.home import CONTEXT
 
 QWEN, LFM, GEMMA, GPT = "qwen35", "lfm2", "gemma3", "gpt-oss"
 
@@ -62,6 +60,27 @@ REFUSED = {
     "more layers of prediction than layers": (
         "qwen3-5", f"{QWEN}.nextn_predict_layers",
         u32_entry(f"{QWEN}.nextn_predict_layers", 99), "gguf_odd",
+    ),
+    "a negative number below a root": (
+        "llama", "llama.attention.layer_norm_rms_epsilon",
+        entry("llama.attention.layer_norm_rms_epsilon", ggml.F32_VALUE, (-1.0,)), "gguf_odd",
+    ),
+    "no number below a root": (
+        "llama", "llama.attention.layer_norm_rms_epsilon",
+        entry("llama.attention.layer_norm_rms_epsilon", ggml.F32_VALUE, (float("nan"),)), "gguf_odd",
+    ),
+    "no values to turn, in four sections": (
+        "qwen3-5", f"{QWEN}.rope.dimension_count",
+        u32_entry(f"{QWEN}.rope.dimension_count", 0), "gguf_odd",
+    ),
+    "half a pair to turn": (
+        "llama", "llama.rope.dimension_count", u32_entry("llama.rope.dimension_count", 3), "gguf_odd",
+    ),
+    "more experts asked than there are": (
+        "mixtral", "llama.expert_used_count", u32_entry("llama.expert_used_count", 99), "gguf_odd",
+    ),
+    "experts asked where there are none": (
+        "mixtral", "llama.expert_count", u32_entry("llama.expert_count", 0), "gguf_odd",
     ),
 }  # fmt: skip
 
@@ -106,23 +125,42 @@ def test_layers_that_lack_a_tensor_never_become_a_stage(tmp_path: Path) -> None:
     _refused_by_the_worker(path, tmp_path)
 
 
-def _refused_by_the_worker(path: Path, folder: Path) -> None:
-    """In one sentence; and the worker opens another model afterwards."""
-    asyncio.run(_two_models(path, folder))
+def test_a_tensor_that_nobody_knows_never_becomes_a_stage(tmp_path: Path) -> None:
+    again = {"blk.0.new_kind.weight": "blk.0.attn_norm.weight"}
+    path = rewritten(families()["llama"].path, tmp_path / "odd.gguf", again=again)
+    assert "wrong number of tensors" in _refused_by_the_worker(path, tmp_path)
 
 
-async def _two_models(path: Path, folder: Path) -> None:
-    home = proof.home(folder)
-    async with await Worker.start("a worker") as worker:
+def test_what_the_engine_does_not_survive_is_told_in_its_words(tmp_path: Path) -> None:
+    """Its own reason, not where it was compiled, nor what a debugger has to say; and the next worker is sound."""
+    path = rewritten(
+        families()["qwen3-5"].path, tmp_path / "odd.gguf",
+        without=[f"{QWEN}.ssm.inner_size"], more=[u32_entry(f"{QWEN}.ssm.inner_size", 1)],
+    )  # fmt: skip
+    told = _refused_by_the_worker(path, tmp_path, StageLost)
+    assert re.search(r"is gone: .*\. ggml\.c:\d+: GGML_ASSERT\(.*\) failed\.$", told)
+
+
+def _refused_by_the_worker(path: Path, folder: Path, kind: type[AppError] = BadInput) -> str:
+    """In one sentence, which this returns; and another model is opened afterwards."""
+    return asyncio.run(_two_models(path, folder, kind))
+
+
+async def _two_models(path: Path, folder: Path, kind: type[AppError]) -> str:
+    home, told = proof.home(folder), ""
+    async with Workers() as workers:
         for file, sound in ((path, False), (families()["llama"].path, True)):
-            model = home.shelf.import_file(file)
-            layers, role = proof.runs(model.model.n_layers, proof.twos(model.model)[0])[0]
+            entry = home.shelf.import_file(file)
+            layers, role = proof.runs(entry.model.n_layers, proof.twos(entry.model)[0])[0]
             assert role is Role.FIRST
-            run = Run(os.urandom(16), role, model.model.width)
-            config = home.config(model, layers, role, apart=False)
-            if sound:
-                await open_run(worker, run, CONTEXT, config)
-                continue
-            with pytest.raises(AppError) as error:
-                await open_run(worker, run, CONTEXT, config)
-            assert said(error.value)
+            config = home.config(entry, layers, role, apart=False)
+            async with AsyncExitStack() as stack:
+                if sound:
+                    await opened(stack, workers, config, HERE)
+                    continue
+                with pytest.raises(kind) as error:
+                    await opened(stack, workers, config, HERE)
+                told = said(error.value)
+                assert "\n" not in told
+                assert str(folder) not in told
+    return told
