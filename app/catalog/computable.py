@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+from app.catalog.families import FAMILIES
 from app.catalog.gguf_header import Header
 
 MAX_ROPE = 1 << 17  # as the width of a model
 MAX_EXPERTS = 1 << 16
+PLANE_VALUES = 4  # two pairs: F5 gives the second and third plane one each
 _EPSILONS = ("layer_norm_rms_epsilon", "layer_norm_epsilon")
 
 
@@ -15,7 +17,7 @@ def check(header: Header, architecture: str) -> None:
     """Raises BadInput."""
     for name in _EPSILONS:
         _check_epsilon(header, f"{architecture}.attention.{name}")
-    _check_rope(header, f"{architecture}.rope.dimension_")
+    _check_rope(header, architecture)
     _check_experts(header, f"{architecture}.expert_")
 
 
@@ -28,11 +30,13 @@ def _check_epsilon(header: Header, key: str) -> None:
             raise header.odd(key, str(found))
 
 
-def _check_rope(header: Header, prefix: str) -> None:
-    """Values are turned in pairs; llama.cpp divides by their number where they are in sections."""
-    for key in (f"{prefix}count", f"{prefix}count_swa"):
-        found = header.integer(key, 0, MAX_ROPE, 2)
-        if found % 2 or (not found and f"{prefix}sections" in header.entries):
+def _check_rope(header: Header, architecture: str) -> None:
+    """Values are turned in pairs; where positions have planes, there is a pair for each (F5)."""
+    family = FAMILIES.get(architecture)
+    least = PLANE_VALUES if family is not None and family.planes > 1 else 0
+    for name in ("count", "count_swa"):
+        key = f"{architecture}.rope.dimension_{name}"
+        if key in header.entries and (found := header.integer(key, least, MAX_ROPE)) % 2:
             raise header.odd(key, str(found))
 
 

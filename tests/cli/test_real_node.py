@@ -14,9 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from app.catalog import ggml
+from app.catalog.gguf_bytes import entry, u32_entry
 from app.cli import main
 from tests import tiny
 from tests.cli.conftest import Said
+from tests.families.changed import rewritten
+from tests.families.fixtures import families
 
 QUESTION = "Why is my laptop left out?"
 READY_SECONDS = 30
@@ -180,6 +184,53 @@ def test_import_use_and_delete_a_file(pool: Run, tmp_path: Path) -> None:
     assert pool("unload").out == "small is unloaded.\n"
     assert pool("rm", "small", "--yes").code == 0
     assert "small" not in [model["name"] for model in pool("models", "--json").json["models"]]
+
+
+# family, what is taken from its file, what is put in, the split or None where the shelf refuses it,
+# what the sentence says
+ODD_FILES = {
+    "a list of the wrong length": (
+        "lfm2", "lfm2.attention.head_count_kv",
+        entry("lfm2.attention.head_count_kv", ggml.U32, [0, 2] * 9, is_list=True), None,
+        "18 values for 6 layers",
+    ),
+    "a list that the tensors contradict": (
+        "qwen3-5", "qwen35.attention.recurrent_layers",
+        entry("qwen35.attention.recurrent_layers", ggml.BOOL, [False, True] * 4, is_list=True), "8",
+        "'blk.0.attn_qkv.weight' has wrong shape",
+    ),
+    "a size that the engine does not survive": (
+        "qwen3-5", "qwen35.ssm.inner_size", u32_entry("qwen35.ssm.inner_size", 1), "8",
+        "GGML_ASSERT",
+    ),
+    "a key that is missing": (
+        "granite", "granite.attention.layer_norm_rms_epsilon", b"", "4", "key not found in model",
+    ),
+    "a tensor that nobody knows, on the other machine": ("llama", "", b"", "1,2,1", "attic-pc"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ODD_FILES)
+def test_an_odd_file_costs_a_sentence_and_the_node_goes_on(
+    pool: Run, attic: Run, tmp_path: Path, what: str
+) -> None:
+    family, gone, more, split, named = ODD_FILES[what]
+    odd = rewritten(
+        families()[family].path, tmp_path / "odd.gguf", without=gone.split(),
+        more=[more] if more else [],
+        again={} if gone else {"blk.1.odd.weight": "blk.1.attn_norm.weight"},
+    )  # fmt: skip
+    said = pool("import", str(odd), "--name", "odd")
+    if split is not None:
+        assert said.code == 0
+        said = pool("load", "odd", "--split", split)
+        assert pool("rm", "odd", "--yes").code == 0
+    assert (said.code, said.out) == (1, "")
+    (told,) = [line for line in said.err.splitlines() if not line.endswith("…")]
+    assert named in told
+    assert "/llama" not in told  # where the engine was compiled is nobody's business
+    assert pool("ask", "x", "--raw", "--model", "guide", "-n", "2").code == 0
+    assert attic("status").code == 0
 
 
 def test_the_doctor_finds_two_healthy_machines(pool: Run) -> None:

@@ -69,9 +69,13 @@ REFUSED = {
         "llama", "llama.attention.layer_norm_rms_epsilon",
         entry("llama.attention.layer_norm_rms_epsilon", ggml.F32_VALUE, (float("nan"),)), "gguf_odd",
     ),
-    "no values to turn, in four sections": (
+    "no values to turn, by positions in planes": (
         "qwen3-5", f"{QWEN}.rope.dimension_count",
         u32_entry(f"{QWEN}.rope.dimension_count", 0), "gguf_odd",
+    ),
+    "fewer values to turn than planes": (
+        "glm4-moe", "glm4moe.rope.dimension_count",
+        u32_entry("glm4moe.rope.dimension_count", 2), "gguf_odd",
     ),
     "half a pair to turn": (
         "llama", "llama.rope.dimension_count", u32_entry("llama.rope.dimension_count", 3), "gguf_odd",
