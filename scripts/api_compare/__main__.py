@@ -60,7 +60,7 @@ def serving(python: Path) -> Iterator[str]:
 
 def answers(base: str) -> bool:
     try:
-        return asked(base, "GET", "/v1/models", None)["status"] == 200
+        return bool(asked(base, "GET", "/v1/models", None)["status"] == 200)
     except OSError:
         return False
 
