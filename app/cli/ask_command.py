@@ -57,6 +57,12 @@ def ask(  # noqa: PLR0913  one for each option
         Optional[int],  # noqa: UP045
         typer.Option("--seed", min=0, max=MAX_SEED, help="Repeat a choice.", show_default=False),
     ] = None,
+    no_guesses: Annotated[
+        bool,
+        typer.Option(
+            "--no-guesses", help="Idle machines compute nothing ahead, to compare its speed."
+        ),
+    ] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -69,6 +75,7 @@ def ask(  # noqa: PLR0913  one for each option
         "model": model,
         "max_tokens": max_tokens,
         "sampling": {"temperature": temperature, "seed": seed},
+        "guesses": not no_guesses,
     }
     answer = ask_node(home, lambda node: streamed(node, face, body))
     if as_json:
@@ -143,6 +150,8 @@ def _say_figures(face: Face, answer: Json) -> None:
         f"{safe_text.name(known.model)} · {n_tokens} tokens · first after {seconds(known.ttft_s)} · "
         f"{rate(known.decode_tok_s)}{where}"
     )
+    if known.guessed:
+        face.dim(f"{known.guessed_right} of {known.guessed} guessed tokens were right.")
     for one in known.recovered:
         went_on = seconds(one.recovered_after_s)
         face.dim(f"{safe_text.name(one.machine)} was lost; the answer went on after {went_on}.")

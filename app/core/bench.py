@@ -140,6 +140,7 @@ def question(
         "raw": True,
         "max_tokens": n_tokens,
         "ignore_end": True,
+        "guesses": False,  # random ids may repeat themselves as no text does
         "sampling": GREEDY,
     }
 

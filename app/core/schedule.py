@@ -7,7 +7,7 @@ machine has a group, and prompts fill what is left of each micro-batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -112,6 +112,12 @@ def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int)
             budget -= size
         left += size < pending
     return Batch(tuple(chosen), left > 0) if chosen else None
+
+
+def spare(rows: Collection[Row], limits: Limits, under_way: int) -> bool:
+    """Whether a machine stands idle with all that is known under way: it may compute what is only guessed."""
+    idle = under_way < limits.machines and len(rows) < limits.machines
+    return idle and all(row.entered >= row.known for row in rows)
 
 
 @dataclass(frozen=True, slots=True)

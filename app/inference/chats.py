@@ -36,6 +36,7 @@ class Question:
     conversation: str | None = None  # a later question of it reuses what it shares with this one
     ignore_end: bool = False  # go on past end tokens, for benchmarks
     request: str = ""  # its id, for logs
+    guesses: bool = True  # as Request.guesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class Summary:
     stop: str | None  # the stop string that ended it, if one did
     stages: tuple[StageFigures, ...]
     recoveries: tuple[Recovered, ...] = ()
+    guessed: int = 0  # tokens that were computed before they were known
+    guessed_right: int = 0  # those of them that came
 
 
 class Answerer:
@@ -136,6 +139,7 @@ class Answerer:
             question.conversation,
             reader.push,
             question.request,
+            question.guesses,
         )
 
 
@@ -184,4 +188,6 @@ def _summary(text: str, ids: list[int], finish: Finish, stop: str | None) -> Sum
         stop=stop,
         stages=figures.stages,
         recoveries=figures.recoveries,
+        guessed=figures.guessed,
+        guessed_right=figures.guessed_right,
     )

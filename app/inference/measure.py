@@ -47,6 +47,8 @@ class RequestFigures:
     stages: tuple[StageFigures, ...]  # since it was last recovered, if it was
     recoveries: tuple[Recovered, ...] = ()
     place: int = 0  # of several pipelines of the model, which one ended it
+    guessed: int = 0  # tokens whose position was computed before they were known
+    guessed_right: int = 0  # those of them that came
 
 
 @dataclass(slots=True)

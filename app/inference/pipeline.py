@@ -15,6 +15,8 @@ from app.core.errors import StageLost
 from app.core.recovery import Loss, Notice, doubted, eased
 from app.core.routing import Standing, pace_of
 from app.core.schedule import Limits
+from app.inference.carried import Carried
+from app.inference.guessing import go_ahead
 from app.inference.measure import StageFigures
 from app.inference.recovering import Rebuilder, recovered
 from app.inference.sequences import Finish, Request, Token, heard
@@ -22,7 +24,7 @@ from app.inference.sequences import Sequence as Asking
 from app.inference.stage_client import StageClient
 from app.inference.step import Step
 from app.inference.turns import Turns
-from app.inference.work import Carried, Shape, Work
+from app.inference.work import Shape, Work
 
 log = logging.getLogger(__name__)
 
@@ -264,17 +266,29 @@ class Pipeline:
         """Carry one micro-batch after another."""
         while True:
             carried = await self._work.next_batch()
-            step = await self._through(self._stages[:-1], carried.step)
+            arrived = await self._arrived(carried)
+            if arrived is None:
+                self._work.drop(carried)
+                continue
+            step = arrived
             while (following := self._following(carried)) is not None:
                 last, first = self._stages[-1], self._stages[0]
                 sampled, after = await last.forward_into(step, first, following.step)
                 self._work.deliver(carried, sampled)
-                if not self._work.goes_on(following):
+                if not following.goes_on:
                     await self._work.take_back(following, first)
                     break
                 carried, step = following, await self._through(self._stages[1:-1], after)
             else:
                 self._work.deliver(carried, await self._stages[-1].forward(step))
+                await self._work.take_back_guesses(carried, self._stages)
+
+    async def _arrived(self, carried: Carried) -> Step | None:
+        """A micro-batch as the last run takes it; None: it was computed for a token that did not come."""
+        stages = self._stages[:-1]
+        if carried.guess is not None:
+            return await go_ahead(carried.guess, carried.step, stages)
+        return await self._through(stages, carried.step)
 
     def _following(self, carried: Carried) -> Carried | None:
         """What the first run may compute in the same trip as the last: both are in one worker."""

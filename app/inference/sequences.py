@@ -14,6 +14,7 @@ from typing import Protocol
 
 from app.core.errors import AppError, BadInput
 from app.core.recovery import Interruption, Notice, continued
+from app.inference.guessing import Guesses
 from app.inference.measure import RequestFigures, StageFigures
 from backends.contract import Sampling
 from backends.kept import Kept
@@ -39,6 +40,7 @@ class Request:
         None  # asked of each token as it is sampled; must be quick
     )
     name: str = ""  # its id, for logs
+    guesses: bool = True  # its next tokens may be guessed while machines would stand idle
 
 
 RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing or nonsense
@@ -54,7 +56,20 @@ RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing
 }
 
 
-def check_sampling(sampling: Sampling) -> None:
+def check_request(request: Request, room: int, n_vocab: int) -> None:
+    """Raise BadInput for what cannot be answered with so many positions and token ids."""
+    if not request.ids:
+        raise BadInput("prompt_empty")
+    if len(request.ids) >= room:
+        raise BadInput("prompt_too_long", tokens=len(request.ids), context=room)
+    if not all(0 <= token < n_vocab for token in request.ids):
+        raise BadInput("token_unknown", most=n_vocab - 1)
+    if request.max_tokens < 1:
+        raise BadInput("max_tokens_low", tokens=request.max_tokens)
+    _check_sampling(request.sampling)
+
+
+def _check_sampling(sampling: Sampling) -> None:
     """Raise BadInput for a number that no sampler takes."""
     for name, (least, most) in RANGES.items():
         if not least <= getattr(sampling, name) <= most:
@@ -118,6 +133,7 @@ class Sequence:
     last_at: float = 0.0
     stages_before: tuple[StageFigures, ...] = ()
     likely: tuple[tuple[int, float], ...] = ()  # of the token that comes next
+    guesses: Guesses = field(default_factory=Guesses)
     _unread: deque[Token | Notice | Finish | AppError] = field(default_factory=deque)
     _reader: asyncio.Future[None] | None = None
     _full_since: float | None = None
@@ -151,6 +167,17 @@ class Sequence:
         return not (ends or self.leaving or len(self._unread) + 1 >= MAX_UNREAD)
 
     @property
+    def guessable(self) -> bool:
+        """All that is known of it is under way, and it goes on after the next guess, should that be right."""
+        ahead = self.guesses
+        if not self.request.guesses or not self.begun or self.leaving or ahead.wrong:
+            return False
+        n_then = self.known + len(ahead.pending) + 1
+        lasts = n_then - self.n_prompt < self.request.max_tokens and n_then < self.cells
+        unread = len(self._unread) + len(ahead.pending) + 1
+        return lasts and unread < MAX_UNREAD and self.entered == n_then - 1
+
+    @property
     def answer_tokens(self) -> int:
         return len(self.tokens) - len(self.request.ids)
 
@@ -167,6 +194,7 @@ class Sequence:
         self.entered = self.under_way = 0
         self.due_from = len(self.tokens)
         self.begun, self.kept = False, Kept()
+        self.guesses.clear()
 
     def sampled(
         self, token: int, now: float, figures: Callable[[], tuple[StageFigures, ...]]
@@ -241,6 +269,8 @@ class Sequence:
             ),
             recoveries=tuple(self.interruption.recovered),
             place=self.home.place,
+            guessed=self.guesses.n_made,
+            guessed_right=self.guesses.n_right,
         )
 
 

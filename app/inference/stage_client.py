@@ -139,12 +139,11 @@ class StageClient:
         self._repeated = 0  # up to this one everything was sent twice
         self._awake_at = 0.0  # this machine itself stood still before
 
-    async def forward(self, step: Step) -> Step:
-        """Have the run compute a step. Steps are computed in the order of these calls.
-
-        Raises StageLost when the run is gone or answers anything else.
+    async def forward(self, step: Step, enters: Callable[[], None] | None = None) -> Step:
+        """Have the run compute a step, in the order of these calls. Raises StageLost when the run is gone or
+        answers anything else; what `enters` raises when the step's turn has come keeps it from being sent.
         """
-        return self._answered(step, await self._in_turn(self._compute(step)))
+        return self._answered(step, await self._in_turn(self._compute(step, enters)))
 
     async def forward_into(
         self, step: Step, first: StageClient, following: Step
@@ -179,7 +178,9 @@ class StageClient:
         """This machine holds several runs, and computes one step after another."""
         self._turns, self._rank = turns, rank
 
-    async def _compute(self, step: Step) -> bytes:
+    async def _compute(self, step: Step, enters: Callable[[], None] | None) -> bytes:
+        if enters is not None:
+            enters()
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         frame = self._announce(Kind.STEP, step, step.rows, answer)
         self._sent[-1].frame = frame

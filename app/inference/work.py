@@ -14,13 +14,15 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
 from app.core.errors import AppError, BadInput, Busy, StageLost
+from app.core.guesses import Pace
 from app.core.recovery import Loss, Notice, gave_up, may_recover
-from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable
+from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable, spare
+from app.inference.carried import Carried, Part
+from app.inference.guessing import take_back
 from app.inference.measure import StageFigures
-from app.inference.sequences import UNREAD_S, Request, Sequence, check_sampling
+from app.inference.sequences import UNREAD_S, Request, Sequence, check_request
 from app.inference.stage_client import StageClient
 from app.inference.step import Step
-from backends.contract import Segment
 from backends.frames import Frame
 from backends.kept import Kept
 
@@ -45,23 +47,6 @@ class Shape:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A sequence's share of a micro-batch."""
-
-    sequence: Sequence
-    segment: Segment
-    due: bool  # it gets a token
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """A micro-batch that a lane carries through the stages."""
-
-    step: Step
-    parts: tuple[Part, ...]
-
-
 class Work:
     """Chooses by core/schedule.py, and keeps the books. Everything here happens between two awaits."""
 
@@ -80,6 +65,7 @@ class Work:
         self._under_way = 0  # micro-batches that have not come back
         self.usual_s = 1.0  # how long a request takes
         self._held = False  # nothing enters
+        self._pace = Pace()  # of one answer alone
         self._quiet = asyncio.Event()  # nothing is under way, while held
 
     @property
@@ -95,15 +81,7 @@ class Work:
     def submit(self, request: Request) -> Sequence:
         """Queue a request. Raises BadInput when it cannot be answered, Busy when too many wait."""
         room = min(self._limits.context, self._limits.kv_cells)
-        if not request.ids:
-            raise BadInput("prompt_empty")
-        if len(request.ids) >= room:
-            raise BadInput("prompt_too_long", tokens=len(request.ids), context=room)
-        if not all(0 <= token < self._shape.n_vocab for token in request.ids):
-            raise BadInput("token_unknown", most=self._shape.n_vocab - 1)
-        if request.max_tokens < 1:
-            raise BadInput("max_tokens_low", tokens=request.max_tokens)
-        check_sampling(request.sampling)
+        check_request(request, room, self._shape.n_vocab)
         if len(self._waiting) >= self._shape.max_waiting:
             seconds = math.ceil(self.usual_s * (len(self._waiting) + 1) / self._limits.slots)
             raise Busy("queue_full", waiting=len(self._waiting), seconds=max(1, seconds))
@@ -185,12 +163,12 @@ class Work:
 
     def standing(self, request: Request) -> tuple[int, int]:
         """Rows that are to be computed before a new request, and of its own those that are not."""
-        ahead = sum(s.known - s.entered for s in (*self._running.values(), *self._waiting))
+        ahead = sum(max(0, s.known - s.entered) for s in (*self._running.values(), *self._waiting))
         return ahead, reusable(request, list(self._idle.values()))
 
     def go_on(self, limits: Limits) -> None:
         """New stages are there: `attend` begins what is running on them."""
-        self._limits, before = limits, self._figures()
+        self._limits, before, self._pace = limits, self._figures(), Pace()
         for sequence in self._running.values():
             sequence.stages_before, sequence.since = before, self._number
         self._door.set()
@@ -216,27 +194,40 @@ class Work:
 
     async def next_batch(self) -> Carried:
         """The next micro-batch, waiting until there is one."""
-        while (batch := self._choose()) is None:
+        while (carried := self._choose() or self._guess()) is None:
             lane = asyncio.get_running_loop().create_future()
             self._lanes.append(lane)
             await lane
-        if batch.more:
-            self.wake()
-        return self._carry(batch)
+        return carried
 
     def deliver(self, carried: Carried, step: Step) -> None:
         """A micro-batch is back: a sampled token to every sequence that was due one."""
-        self._under_way -= 1
         sampled = iter(struct.unpack(f"<{len(step.rows) // 4}i", step.rows))
         now = time.monotonic()
         for part in carried.parts:
             sequence = part.sequence
-            sequence.under_way -= 1
             if part.due:
+                before = sequence.last_at
                 sequence.sampled(next(sampled), now, self._figures)
-            if sequence.leaving and not sequence.under_way:
-                self._release(sequence)
+                self._judge(sequence, now - before)
+        self.drop(carried)
+
+    def drop(self, carried: Carried) -> None:
+        """A micro-batch is back, or goes no further."""
+        self._under_way -= 1
+        if carried.guess is None or carried.guess.right:  # else its sequence went on without it
+            for part in carried.parts:
+                self._came_back(part.sequence)
         self.wake()
+
+    async def take_back_guesses(self, carried: Carried, stages: SequenceOf[StageClient]) -> None:
+        """What of its sequences was computed for tokens that did not come is forgotten, wherever it got."""
+        for part in carried.parts:
+            sequence = part.sequence
+            if n_wrong := len(sequence.guesses.wrong):
+                sequence.entered = await take_back(sequence.guesses, sequence.slot, stages)
+                self._came_back(sequence, n_wrong)
+                self.wake()
 
     def heard_likely(self, frame: Frame) -> None:
         """How likely a token was, and which were likelier: told before the token itself."""
@@ -252,37 +243,17 @@ class Work:
             return None
         if self._held or len(parts) != len(self._running):
             return None
-        if not all(p.due and p.sequence.lasts for p in parts):
+        if not all(p.due and p.sequence.lasts and not p.sequence.guesses.pending for p in parts):
             return None
-        self._number += 1
-        self._under_way += 1
-        segments = [Segment(p.segment.slot, 1, p.segment.end) for p in parts]
-        for part in parts:
-            part.sequence.entered += 1
-            part.sequence.since = self._number
-            part.sequence.under_way += 1
-        after = [
-            Part(part.sequence, segment, True)
-            for part, segment in zip(parts, segments, strict=True)
-        ]
-        return Carried(Step.of(segments, segments, b""), tuple(after))
-
-    def goes_on(self, following: Carried) -> bool:
-        """Whether no answer of it ended with the token that was not known."""
-        return not any(part.sequence.leaving for part in following.parts)
+        return self._entered(carried.following())
 
     async def take_back(self, following: Carried, first: StageClient) -> None:
         """It goes no further: the one run that has computed it forgets it."""
         for part in following.parts:
             await first.forget(part.segment.slot, part.segment.pos)
-        self._under_way -= 1
         for part in following.parts:
-            sequence = part.sequence
-            sequence.entered -= 1
-            sequence.under_way -= 1
-            if sequence.leaving and not sequence.under_way:
-                self._release(sequence)
-        self.wake()
+            part.sequence.entered -= 1
+        self.drop(following)
 
     def wake(self) -> None:
         """Something may be ready: let one lane look."""
@@ -294,28 +265,57 @@ class Work:
                 lane.set_result(None)
                 return
 
-    def _choose(self) -> Batch | None:
+    def _choose(self) -> Carried | None:
         rows = [s for s in self._running.values() if s.begun and not s.leaving and not s.full]
         if not rows or self._held:
             return None
-        return next_batch(rows, self._limits, self._under_way, self._number + 1)
+        batch = next_batch(rows, self._limits, self._under_way, self._number + 1)
+        if batch is not None and batch.more:
+            self.wake()
+        return self._carry(batch) if batch is not None else None
+
+    def _guess(self) -> Carried | None:
+        """A position whose token is only guessed, while a machine would stand idle otherwise."""
+        running = self._running.values()
+        if self._held or self._shape.recurrent or not spare(running, self._limits, self._under_way):
+            return None
+        for sequence in sorted(running, key=lambda s: len(s.guesses.pending)):
+            if sequence.guessable and (guess := sequence.guesses.next(sequence.tokens, self._pace)):
+                self.wake()
+                return self._entered(Carried.guessed(sequence, guess))
+        return None
 
     def _carry(self, batch: Batch) -> Carried:
-        self._number += 1
-        self._under_way += 1
         parts = []
-        ids: list[int] = []
         for segment in batch.segments:
             sequence = self._running[segment.slot]
-            ids += sequence.tokens[segment.pos : segment.end]
-            sequence.entered = segment.end
             sequence.kept = sequence.kept.after(segment)
-            sequence.since = self._number
-            sequence.under_way += 1
             parts.append(Part(sequence, segment, segment.end >= sequence.due_from))
-        due = [part.segment for part in parts if part.due]
-        step = Step.of(batch.segments, due, struct.pack(f"<{len(ids)}i", *ids))
-        return Carried(step, tuple(parts))
+        return self._entered(Carried.of(parts))
+
+    def _entered(self, carried: Carried) -> Carried:
+        """It is under way."""
+        self._number += 1
+        self._under_way += 1
+        for part in carried.parts:
+            part.sequence.entered = part.segment.end
+            part.sequence.since = self._number
+            part.sequence.under_way += 1
+        return carried
+
+    def _came_back(self, sequence: Sequence, n: int = 1) -> None:
+        sequence.under_way -= n
+        if sequence.leaving and not sequence.under_way:
+            self._release(sequence)
+
+    def _judge(self, sequence: Sequence, seconds: float) -> None:
+        """It was given a token so long after the last one: what was guessed for its place is right or wrong."""
+        if sequence.leaving:
+            sequence.guesses.drop()
+        elif sequence.request.guesses and self._limits.machines > 1:
+            way = sequence.guesses.came(sequence.tokens)
+            if way is not None and len(self._running) == 1:
+                self._pace = self._pace.after(way, seconds)
 
     # slots
 

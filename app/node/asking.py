@@ -32,6 +32,7 @@ def question_of(order: asked.Ask) -> Question:
         stop=tuple(order.stop),
         conversation=order.conversation,
         ignore_end=order.ignore_end,
+        guesses=order.guesses,
         max_tokens=order.max_tokens or DEFAULT_MAX_TOKENS,
     )
 
@@ -63,6 +64,8 @@ def answer_json(
         "queued_s": summary.queued_s,
         "ttft_s": summary.ttft_s,
         "decode_tok_s": summary.decode_tok_s,
+        "guessed": summary.guessed,
+        "guessed_right": summary.guessed_right,
         "finish_reason": summary.finish_reason,
         "stop": summary.stop,
         "model": model,

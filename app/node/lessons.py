@@ -30,6 +30,9 @@ Json = dict[str, Any]
 MOST_KEPT = 200  # outcomes; of a household's usual day
 MOST_FILE_BYTES = 1 << 20
 FEWEST_TOKENS = 8  # a shorter answer says little of the speed of decoding
+MOST_GUESSED = (
+    0.02  # of the tokens: with more guesses, their steps would count as the machines' slowness
+)
 
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 
@@ -81,10 +84,11 @@ class Lessons:
         return self._corrections.corrected(machine)
 
     def learn(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
-        """Compare an answer that had the pool to itself with its forecast; None where there is none."""
+        """Compare an answer that had the pool to itself with its forecast; None where there is none,
+        or where guesses made another speed of it."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         known = predicted(plan, model, computed, n_tokens)
-        if known is None or n_tokens < FEWEST_TOKENS:
+        if known is None or n_tokens < FEWEST_TOKENS or summary.guessed > n_tokens * MOST_GUESSED:
             return None
         self._correct(plan, known, summary)
         outcome = Outcome(

@@ -228,6 +228,7 @@ class Ask(Request, frozen=True):
     ] = []
     conversation: Name | None = None
     ignore_end: bool = False  # benchmarks want exactly max_tokens
+    guesses: bool = True  # idle machines may compute what is likely to come next
     sampling: SamplingValues = SamplingValues()
 
 

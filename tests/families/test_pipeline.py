@@ -13,7 +13,9 @@ import pytest
 from app.catalog.shelf import Entry
 from app.inference.lend import Lender, Wanted
 from app.inference.links import lent_stage, open_run, own_stage
+from app.inference.measure import RequestFigures
 from app.inference.pipeline import Pipeline
+from app.inference.sequences import Request
 from app.inference.step import Run
 from app.inference.work import Shape
 from app.inference.worker import Worker
@@ -22,6 +24,7 @@ from backends.contract import Number, Role
 from tests.families import proof
 from tests.families.fixtures import families
 from tests.families.home import CELLS, CONTEXT, ROWS, SLOTS, Home
+from tests.inference.guessers import Oracle
 from tests.inference.pool import answer, request
 
 KINDS = ("llama", "gemma2", "gemma3", "glm4", "glm4-moe-mtp", "qwen3-5", "nemotron-h", "granite")
@@ -58,26 +61,35 @@ async def pipeline(home: Home, entry: Entry, cuts: tuple[int, ...]) -> AsyncIter
                 task.cancel()
 
 
-async def talk(home: Home, entry: Entry, cuts: tuple[int, ...]) -> tuple[list[list[int]], int]:
-    """Two answers at once, then a second turn of the first; and how much of it was not computed again."""
+async def talk(
+    home: Home, entry: Entry, cuts: tuple[int, ...]
+) -> tuple[list[tuple[Request, list[int]]], RequestFigures]:
+    """Two answers at once, then a second turn of the first; and the figures of that."""
     one, two = proof.prompts(entry.model.n_vocab)
     async with pipeline(home, entry, cuts) as built:
         first = request(one, N_TOKENS, conversation="a")
-        both = await asyncio.gather(
-            answer(built, first), answer(built, request(two, N_TOKENS, conversation="b"))
-        )
+        other = request(two, N_TOKENS, conversation="b")
+        both = await asyncio.gather(answer(built, first), answer(built, other))
         said = [ids for ids, _ in both]
         later = request([*one, *said[0], *two[:9]], N_TOKENS, conversation="a")
         again, finish = await answer(built, later)
-    return [*said, again], finish.figures.reused_tokens
+    return [(first, said[0]), (other, said[1]), (later, again)], finish.figures
 
 
 @pytest.mark.parametrize("name", KINDS)
-async def test_a_pool_says_what_one_machine_says(name: str, tmp_path: Path) -> None:
+async def test_a_pool_says_what_one_machine_says(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it computes ahead for tokens that are guessed right or wrong, or not guessed."""
     home = proof.home(tmp_path)
     entry = home.shelf.import_file(families()[name].path)
     whole, _ = await talk(home, entry, ())
     cuts = [*proof.threes(entry.model), *proof.twos(entry.model)][0]
-    pooled, reused = await talk(home, entry, cuts)
+    oracle = Oracle(0.6, silence=0.2)
+    for asked, said in whole:
+        oracle.knows(asked.ids, said)
+    oracle.speaks(monkeypatch)
+    pooled, figures = await talk(home, entry, cuts)
     assert pooled == whole, cuts
-    assert reused == proof.FIRST + N_TOKENS - 1  # the first turn is paid for once
+    assert figures.reused_tokens == proof.FIRST + N_TOKENS - 1  # the first turn is paid for once
+    assert bool(figures.guessed) != entry.model.later.recurrent

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from app.inference.chats import Answerer, Question, Summary
+from app.inference.chats import Answerer, Delta, Question, Summary
 from app.inference.lend import Lender, Wanted
 from app.inference.links import lent_stage, open_run, own_stage
 from app.inference.pipeline import Pipeline
@@ -19,23 +20,41 @@ from app.inference.text import Text
 from app.inference.work import Shape
 from app.inference.worker import Worker
 from app.lan.channel import MemoryChannel
-from backends.contract import Number, Role, Sampling
+from backends.contract import GREEDY, Number, Role
 from tests import tiny
 from tests.backends.cutting import config, runs
+from tests.inference.guessers import Oracle
 
 SIZES = tiny.Shape(layers=4)
 FORM = Shape(slots=4, kv_cells=1024, context=512, n_vocab=SIZES.vocab)
+LIKELY = replace(GREEDY, likely=5)
 QUESTIONS = [
-    Question(prompt="Once upon a time there was a pool of computers. " * 3, max_tokens=24),
-    Question(messages=[{"role": "user", "content": "Hello"}], max_tokens=24),
     Question(
-        prompt="Once", max_tokens=24, ignore_end=True, sampling=Sampling(temperature=2, seed=3)
+        prompt="Once upon a time there was a pool of computers. " * 3,
+        max_tokens=24,
+        sampling=LIKELY,
+    ),
+    Question(messages=[{"role": "user", "content": "Hello"}], max_tokens=24, sampling=LIKELY),
+    Question(
+        prompt="Once",
+        max_tokens=24,
+        ignore_end=True,
+        sampling=replace(LIKELY, temperature=2, seed=3),
     ),
 ]
 
 
-async def answers(model: Path, cuts: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The token ids of all questions, asked one after another of this many machines."""
+@dataclass(frozen=True)
+class Said:
+    """One answer: its tokens, and the logs of how likely they and others were, bit for bit."""
+
+    asked: tuple[int, ...]
+    ids: tuple[int, ...]
+    likely: list[tuple[tuple[bytes, float], ...]]
+
+
+async def answers(model: Path, cuts: tuple[int, ...]) -> tuple[list[Said], int]:
+    """All questions, asked one after another of this many machines; and how many tokens were guessed."""
     async with AsyncExitStack() as stack:
         group = await stack.enter_async_context(asyncio.TaskGroup())
         host = await stack.enter_async_context(await Worker.start("host"))
@@ -55,19 +74,36 @@ async def answers(model: Path, cuts: tuple[int, ...]) -> list[tuple[int, ...]]:
             stages.append(lent_stage(near, run, f"lender {layers}"))
         async with Pipeline(stages, FORM) as pipeline:
             answerer = Answerer(text, pipeline)
-            return [await said(answerer, question) for question in QUESTIONS]
+            every = [await said(answerer, question) for question in QUESTIONS]
+            return [one for one, _ in every], sum(n for _, n in every)
 
 
-async def said(answerer: Answerer, question: Question) -> tuple[int, ...]:
+async def said(answerer: Answerer, question: Question) -> tuple[Said, int]:
+    likely = []
     async for item in answerer.answer(question):
+        if isinstance(item, Delta):
+            likely.append(item.likely)
         if isinstance(item, Summary):
-            return item.token_ids
+            return Said(await answerer._ids(question), item.token_ids, likely), item.guessed
     raise AssertionError("an answer without its summary")
 
 
 @pytest.mark.parametrize("cuts", [(2,), (1, 3), (1, 2, 3)])
-async def test_split_equals_whole(cuts: tuple[int, ...], tmp_path: Path) -> None:
+async def test_split_equals_whole(
+    cuts: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tokens and scores, also where machines compute ahead for guesses that are right or wrong."""
     model = tiny.llama(tmp_path / "tiny.gguf", SIZES)
-    whole, split = await answers(model, ()), await answers(model, cuts)
+    (whole, none), (split, _) = await answers(model, ()), await answers(model, cuts)
     assert whole == split
-    assert all(whole)
+    assert none == 0
+    assert all(len(one.likely) > 5 and one.ids for one in whole[2:])
+    if len(cuts) < 3:  # with two lenders guesses follow guesses
+        return
+    oracle = Oracle(0.6)
+    for one in whole:
+        oracle.knows(one.asked, one.ids)
+    oracle.speaks(monkeypatch)
+    ahead, guessed = await answers(model, cuts)
+    assert ahead == whole
+    assert guessed > 20

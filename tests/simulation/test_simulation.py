@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 
 import pytest
 
 from app.core.reasons import said
-from app.inference.sequences import Request
 from tests.inference.pool import shape
 from tests.simulation.world import Story, told, undisturbed
 
@@ -22,16 +20,11 @@ FINISHED_LEAST = 0.9  # of the answers that nobody stopped
 DETECTED_S, RECOVERED_S = 20.0, 120.0
 
 
-@cache
-def expected(asked: Request) -> list[int]:
-    return undisturbed(asked, shape())
-
-
 def check(story: Story) -> None:
     """The invariants of SAFETY.md 9 that a stream shows: I1 and I4. And a broken connection is mended, not replaced."""
     gentle = bool(story.deeds) and all(deed.split()[0] in GENTLE for deed in story.deeds)
     for one in story.heard:
-        right = expected(one.asked)
+        right = undisturbed(one.asked, shape())
         assert one.ids == right[: len(one.ids)], f"{story}\nsays {one.ids}\nnot  {right}"
         if one.finish is not None:
             assert one.ids == right, str(story)

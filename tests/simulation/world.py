@@ -10,6 +10,7 @@ import asyncio
 import random
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import psutil
@@ -23,6 +24,7 @@ from app.inference.work import Shape
 from backends.contract import GREEDY, Layers, Role, Sampling, Segment, Tokens
 from backends.fake import FakeStage
 from backends.sampling import sampler_for
+from tests.inference.guessers import Oracle
 from tests.inference.pool import N_VOCAB, WIDTH, Pool, fake, pool, request, shape
 from tests.simulation.network import Network
 from tests.simulation.process import Process
@@ -33,6 +35,7 @@ SPLITS = ((2, 4, 2), (1, 3, 3, 1), (3, 2, 2, 1))
 PATHS = ("fake:seconds_per_layer=0.002", "fake:seconds_per_layer=0.01,seconds_per_row=0.0002")
 CREATIVE = Sampling(temperature=50.0, top_k=0, top_p=1.0, min_p=0.0, seed=11, repeat_penalty=1.2)
 LATEST_S = 1500.0  # no answer may take longer, whatever happens: 3 recoveries, each may wait 600 s for memory
+TRUTHS = (0.0, 0.6, 1.0)  # how often a guess is right
 ORPHAN_S = 10.0  # work for a host that has given up (SAFETY.md 6), beside the step under way
 
 
@@ -79,6 +82,7 @@ def told(seed: int) -> Story:
     with running(loop) as slept, pytest.MonkeyPatch.context() as patch:
         world.append(World(seed, chance, loop, slept))
         patch.setattr(psutil, "Process", world[0].process)
+        world[0].guess(patch)
         return run(loop, world[0].play())
 
 
@@ -93,7 +97,13 @@ class World:
         self._disk_s = chance.choice((0.0, 0.05, 2.0))
         self._processes: list[Process] = []
         self._deeds: list[str] = []
+        self._oracle = Oracle(TRUTHS[seed % len(TRUTHS)], seed)
         self._asked = asyncio.Event()  # somebody has: what breaks before is nobody's answer
+
+    def guess(self, patch: pytest.MonkeyPatch) -> None:
+        """Most stories guess the next tokens whenever they can, right or wrong."""
+        if self._seed % (len(TRUTHS) + 1):
+            self._oracle.speaks(patch)
 
     def spawn(self, loop: VirtualLoop, protocol: object) -> Process:
         """A worker is started."""
@@ -137,6 +147,7 @@ class World:
         text = "".join(chance.choices("abc ", k=chance.choice((1, 20, 150))))
         n_tokens = chance.choice((1, 15, 40))
         asked = request(text, n_tokens, sampling=chance.choice((GREEDY, GREEDY, CREATIVE)))
+        self._oracle.knows(asked.ids, undisturbed(asked, shape()))
         stops = n_tokens > 1 and chance.random() < 0.15
         return Heard(asked, chance.randint(1, n_tokens - 1) if stops else 0)
 
@@ -240,6 +251,7 @@ class World:
             assert process.is_gone, f"seed {self._seed}: a worker outlives its pool"
 
 
+@cache
 def undisturbed(asked: Request, form: Shape) -> list[int]:
     """What a single stage says that holds everything and is never disturbed."""
     stage = FakeStage(fake(Role.WHOLE, Layers(0, 8), form, "fake:", WIDTH))

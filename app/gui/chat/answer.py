@@ -17,8 +17,8 @@ Json = dict[str, Any]
 
 MAX_TOKENS = 2_048  # of an answer, when nobody says
 FIGURES = (
-    "prompt_tokens", "reused_tokens", "queued_s", "ttft_s", "decode_tok_s", "predicted", "recoveries",
-    "recovered", "placement",
+    "prompt_tokens", "reused_tokens", "queued_s", "ttft_s", "decode_tok_s", "guessed",
+    "guessed_right", "predicted", "recoveries", "recovered", "placement",
 )  # fmt: skip
 
 

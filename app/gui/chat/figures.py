@@ -76,6 +76,10 @@ def details(figures: Json) -> list[str]:
     if predicted := (figures.get("predicted") or {}).get("ttft_s"):
         text = _tr("First token: forecast {time}").format(time=formats.seconds(predicted))
         found.append(text)
+    if made := figures.get("guessed"):
+        right = formats.number(figures.get("guessed_right") or 0)
+        text = _tr("Computed ahead: {tokens} guessed tokens, {right} of them right")
+        found.append(text.format(tokens=formats.number(made), right=right))
     for one in figures.get("recovered") or ():
         text = _tr("{machine} was lost; the answer went on after {time}")
         time = formats.seconds(float(one.get("recovered_after_s") or 0))

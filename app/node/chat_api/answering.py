@@ -245,6 +245,8 @@ class Answering:
         figures.tokens.add(done["prompt_tokens"] - done["reused_tokens"], kind="prompt")
         figures.tokens.add(done["reused_tokens"], kind="reused")
         figures.tokens.add(len(done["token_ids"]), kind="answer")
+        figures.guesses.add(done["guessed_right"], outcome="right")
+        figures.guesses.add(done["guessed"] - done["guessed_right"], outcome="wrong")
         figures.recoveries.add(done["recoveries"])
         if done["decode_tok_s"]:
             figures.rate.add(done["decode_tok_s"])

@@ -55,6 +55,7 @@ class Figures:
     def __init__(self) -> None:
         self.requests = Counter()  # path, status
         self.tokens = Counter()  # kind
+        self.guesses = Counter()  # outcome
         self.recoveries = Counter()
         self.first = Histogram(FIRST_S)
         self.between = Histogram(BETWEEN_S)
@@ -65,6 +66,8 @@ class Figures:
         parts = [
             series("poolhouse_requests_total", "counter", "Requests answered.", self.requests.lines()),
             series("poolhouse_tokens_total", "counter", "Tokens read and written.", self.tokens.lines()),
+            series("poolhouse_guessed_tokens_total", "counter", "Tokens computed before they were known.",
+                   self.guesses.lines()),
             series("poolhouse_recoveries_total", "counter", "Answers continued after a loss.",
                    self.recoveries.lines()),
             self.first.text("poolhouse_time_to_first_token_seconds", "From a request to its first token."),

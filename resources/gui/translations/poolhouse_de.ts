@@ -364,6 +364,10 @@
         <translation>Prüft die Datei</translation>
     </message>
     <message>
+        <source>Computed ahead: {tokens} guessed tokens, {right} of them right</source>
+        <translation>Vorausberechnet: {tokens} geratene Token, davon {right} richtig</translation>
+    </message>
+    <message>
         <source>Copying</source>
         <translation>Kopiert</translation>
     </message>

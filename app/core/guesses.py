@@ -1,0 +1,153 @@
+"""Which token may come next, told by what was said before, and whether computing it early pays. Pure.
+
+While the machines of a pool wait for each other over one answer, one of them may compute the next position for
+a guessed token. A text that repeats itself or its prompt is guessed well, any other hardly; so an answer keeps
+score of the guesses it would have made, at no cost, and a pipeline of what right and wrong ones cost in time.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+
+RUNS = (4, 2)  # so many tokens in a row are looked up, longest first
+MOST_ALIKE = 16  # tokens before a place that are compared with the last ones
+READ_AT_ONCE = (
+    512  # positions taken in by one call: a long prompt does not hold up what is under way
+)
+GRADES = (
+    3,
+    4,
+    6,
+    9,
+    MOST_ALIKE,
+)  # places of about equal likeness are scored together: < 3, < 4, ...
+FIRST_CHANCES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8)  # of each grade, before anything is known
+FIRST_WEIGHT = 3.0  # as many guesses are they worth
+FADE = 0.96  # of an earlier guess for each later one: about the last 25 count
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A token that may come next, and how much of what is before it is as it was there."""
+
+    token: int
+    n_alike: int
+
+    @property
+    def grade(self) -> int:
+        return sum(self.n_alike >= least for least in GRADES)
+
+
+class Lookup:
+    """Where each few tokens in a row were seen last in one text, and so what may follow them now."""
+
+    def __init__(self) -> None:
+        self._places: dict[bytes, int] = {}  # a run of tokens -> the position after it
+        self._read = 1  # positions below are taken in
+
+    def read(self, tokens: array[int]) -> None:
+        """Take in what has come; of much, a part with each call."""
+        end = min(len(tokens), self._read + READ_AT_ONCE)
+        for position in range(self._read, end):
+            for n in RUNS:
+                if n <= position:
+                    self._places[tokens[position - n : position].tobytes()] = position
+        self._read = max(end, self._read)
+
+    def find(self, tokens: array[int], pending: Sequence[int] = ()) -> Found | None:
+        """What may follow `tokens` and then `pending`, which are guesses themselves."""
+        tail = tokens[-MOST_ALIKE:] + array("i", pending)
+        for n in RUNS:
+            if n <= len(tail) and (place := self._places.get(tail[-n:].tobytes())):
+                return Found(tokens[place], _alike(tokens, place, tail))
+        return None
+
+
+def _alike(tokens: array[int], place: int, tail: array[int]) -> int:
+    most = min(MOST_ALIKE, place, len(tail))
+    for n in range(most):
+        if tokens[place - 1 - n] != tail[-1 - n]:
+            return n
+    return most
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How often an answer's guesses were right, by grade; fading."""
+
+    right: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
+    made: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
+
+    def chance(self, found: Found) -> float:
+        """How likely it is right."""
+        grade = found.grade
+        right = self.right[grade] + FIRST_CHANCES[grade] * FIRST_WEIGHT
+        return right / (self.made[grade] + FIRST_WEIGHT)
+
+    def after(self, found: Found, token: int) -> Score:
+        """The token has come."""
+        grade = found.grade
+        return Score(
+            _faded(self.right, grade, float(found.token == token)), _faded(self.made, grade, 1.0)
+        )
+
+
+def _faded(counts: tuple[float, ...], grade: int, more: float) -> tuple[float, ...]:
+    return (*counts[:grade], counts[grade] * FADE + more, *counts[grade + 1 :])
+
+
+class Way(Enum):
+    """How a token came about."""
+
+    PLAIN = auto()  # nothing was guessed
+    OPENED = auto()  # meanwhile the token after it was guessed
+    RIGHT = auto()  # its position was under way before the token in it was known
+    WRONG = auto()  # another token was in its position, and had to be taken back
+
+
+KEEP = 0.9  # of what was known, with each new measurement
+OUTLIER = 3.0  # a token that took longer, as a share of a plain one, counts as this
+RELAX = 0.995  # with each plain token: what was measured long ago is tried again some day
+LEAST_PLAIN = 4  # tokens to be measured first
+LEAST_GAIN = 0.01  # of a plain token's time, to be expected of a guess
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What a token takes in a pipeline with one answer: seconds of a plain one, and the others' share of that.
+
+    The shares begin with what two equal machines would show, and follow what is measured.
+    """
+
+    plain_s: float = 0.0
+    n_plain: int = 0
+    shares: dict[Way, float] = field(
+        default_factory=lambda: {Way.OPENED: 1.0, Way.RIGHT: 0.65, Way.WRONG: 1.15}
+    )
+
+    def after(self, way: Way, seconds: float) -> Pace:
+        """A token took so long."""
+        if way is Way.PLAIN:
+            known = self.n_plain > 0
+            counted = min(seconds, OUTLIER * self.plain_s) if known else seconds
+            usual = KEEP * self.plain_s + (1 - KEEP) * counted if known else counted
+            first = Pace().shares
+            eased = {w: RELAX * s + (1 - RELAX) * first[w] for w, s in self.shares.items()}
+            return Pace(usual, self.n_plain + 1, eased)
+        if self.plain_s <= 0:
+            return self
+        share = min(OUTLIER, seconds / self.plain_s)
+        before = self.shares[way]
+        return replace(self, shares=self.shares | {way: KEEP * before + (1 - KEEP) * share})
+
+    def pays(self, chance: float) -> bool:
+        """Whether a guess that is right with this chance makes the answer quicker, by all that is known."""
+        if self.n_plain < LEAST_PLAIN:
+            return False
+        gain = 1 - self.shares[Way.RIGHT]
+        loss = max(0.0, self.shares[Way.WRONG] - 1)
+        opening = max(0.0, self.shares[Way.OPENED] - 1)
+        return chance * gain - (1 - chance) * loss - opening > LEAST_GAIN

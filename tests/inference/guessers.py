@@ -1,0 +1,39 @@
+"""Guesses as a test wants them: right or wrong by chance, and made whether or not they pay."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Sequence
+
+import pytest
+
+from app.core.guesses import Found, Lookup, Pace
+
+
+class Oracle:
+    """Knows what will be said, tells the truth so often, and so often nothing."""
+
+    def __init__(self, truth: float, seed: int = 1, silence: float = 0.0) -> None:
+        self.truth, self.silence = truth, silence
+        self._chance = random.Random(seed)
+        self._texts: list[array[int]] = []
+
+    def knows(self, prompt: Sequence[int], said: Sequence[int]) -> None:
+        self._texts.append(array("i", [*prompt, *said]))
+
+    def find(self, tokens: array[int], pending: Sequence[int] = ()) -> Found | None:
+        """As Lookup.find."""
+        place = len(tokens) + len(pending)
+        for text in self._texts:
+            if place < len(text) and text[: len(tokens)] == tokens:
+                if self.silence and self._chance.random() < self.silence:
+                    return None
+                right = self._chance.random() < self.truth
+                return Found(text[place] if right else text[place] ^ 1, 16)
+        return None
+
+    def speaks(self, patch: pytest.MonkeyPatch) -> None:
+        """In place of every lookup; and no guess is too bad to be made."""
+        patch.setattr(Lookup, "find", lambda _self, *known: self.find(*known))
+        patch.setattr(Pace, "pays", lambda _self, _chance: True)
