@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 MAX_SEED = (1 << 32) - 2  # the last value means "by chance" in llama.cpp
+NoGuessesOption = Annotated[
+    bool,
+    typer.Option("--no-guesses", help="Idle machines compute nothing ahead, to compare its speed."),
+]
 
 
 def add_to(program: typer.Typer) -> None:
@@ -57,12 +61,7 @@ def ask(  # noqa: PLR0913  one for each option
         Optional[int],  # noqa: UP045
         typer.Option("--seed", min=0, max=MAX_SEED, help="Repeat a choice.", show_default=False),
     ] = None,
-    no_guesses: Annotated[
-        bool,
-        typer.Option(
-            "--no-guesses", help="Idle machines compute nothing ahead, to compare its speed."
-        ),
-    ] = False,
+    no_guesses: NoGuessesOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -116,7 +116,7 @@ LEAST_GAIN = 0.01  # of a plain token's time, to be expected of a guess
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Gain:
     """What a token takes in a pipeline with one answer: seconds of a plain one, and the others' share of that.
 
     The shares begin with what two equal machines would show, and follow what is measured.
@@ -128,15 +128,15 @@ class Pace:
         default_factory=lambda: {Way.OPENED: 1.0, Way.RIGHT: 0.65, Way.WRONG: 1.15}
     )
 
-    def after(self, way: Way, seconds: float) -> Pace:
+    def after(self, way: Way, seconds: float) -> Gain:
         """A token took so long."""
         if way is Way.PLAIN:
             known = self.n_plain > 0
             counted = min(seconds, OUTLIER * self.plain_s) if known else seconds
             usual = KEEP * self.plain_s + (1 - KEEP) * counted if known else counted
-            first = Pace().shares
+            first = Gain().shares
             eased = {w: RELAX * s + (1 - RELAX) * first[w] for w, s in self.shares.items()}
-            return Pace(usual, self.n_plain + 1, eased)
+            return Gain(usual, self.n_plain + 1, eased)
         if self.plain_s <= 0:
             return self
         share = min(OUTLIER, seconds / self.plain_s)

@@ -52,7 +52,7 @@ class Standing:
 def learned(pace: Pace | None, busy_s: float, rows: int, prefill: bool) -> Pace | None:
     """The pace after one more step of so many rows."""
     known = pace or UNKNOWN
-    if prefill and rows < FEWEST_ROWS:
+    if (prefill and rows < FEWEST_ROWS) or busy_s <= 0:  # less than a coarse clock can tell
         return pace
     expected_s = known.row_s * rows if prefill else known.round_s(rows)
     change = busy_s / expected_s

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from app.core.guesses import Found, Lookup, Pace, Score, Way
+from app.core.guesses import Found, Gain, Lookup, Score, Way
 from app.inference.stage_client import StageClient
 from app.inference.step import Step
 
@@ -64,7 +64,7 @@ class Guesses:
         None  # of the token that comes next; None: it has not been measured from its start
     )
 
-    def next(self, tokens: array[int], pace: Pace) -> Guess | None:
+    def next(self, tokens: array[int], gain: Gain) -> Guess | None:
         """A guess that is worth its time, for the position after all that is under way."""
         chance, found = 1.0, self._found
         if self.pending:
@@ -73,7 +73,7 @@ class Guesses:
         if found is None:
             return None
         chance *= self._score.chance(found)
-        if not pace.pays(chance):
+        if not gain.pays(chance):
             return None
         guess = Guess(found.token, len(tokens) + len(self.pending), chance)
         self.pending.append(guess)

@@ -14,7 +14,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
 from app.core.errors import AppError, BadInput, Busy, StageLost
-from app.core.guesses import Pace
+from app.core.guesses import Gain
 from app.core.recovery import Loss, Notice, gave_up, may_recover
 from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable, spare
 from app.inference.carried import Carried, Part
@@ -65,7 +65,7 @@ class Work:
         self._under_way = 0  # micro-batches that have not come back
         self.usual_s = 1.0  # how long a request takes
         self._held = False  # nothing enters
-        self._pace = Pace()  # of one answer alone
+        self._gain = Gain()  # of one answer alone
         self._quiet = asyncio.Event()  # nothing is under way, while held
 
     @property
@@ -168,7 +168,7 @@ class Work:
 
     def go_on(self, limits: Limits) -> None:
         """New stages are there: `attend` begins what is running on them."""
-        self._limits, before, self._pace = limits, self._figures(), Pace()
+        self._limits, before, self._gain = limits, self._figures(), Gain()
         for sequence in self._running.values():
             sequence.stages_before, sequence.since = before, self._number
         self._door.set()
@@ -280,7 +280,7 @@ class Work:
         if self._held or self._shape.recurrent or not spare(running, self._limits, self._under_way):
             return None
         for sequence in sorted(running, key=lambda s: len(s.guesses.pending)):
-            if sequence.guessable and (guess := sequence.guesses.next(sequence.tokens, self._pace)):
+            if sequence.guessable and (guess := sequence.guesses.next(sequence.tokens, self._gain)):
                 self.wake()
                 return self._entered(Carried.guessed(sequence, guess))
         return None
@@ -315,7 +315,7 @@ class Work:
         elif sequence.request.guesses and self._limits.machines > 1:
             way = sequence.guesses.came(sequence.tokens)
             if way is not None and len(self._running) == 1:
-                self._pace = self._pace.after(way, seconds)
+                self._gain = self._gain.after(way, seconds)
 
     # slots
 

@@ -17,8 +17,8 @@ from app.core.guesses import (
     MOST_ALIKE,
     READ_AT_ONCE,
     Found,
+    Gain,
     Lookup,
-    Pace,
     Score,
     Way,
 )
@@ -122,26 +122,26 @@ def test_a_score_forgets() -> None:
 def test_a_better_chance_pays_if_a_worse_one_does(
     measured: list[tuple[Way, float]], one: float, other: float
 ) -> None:
-    pace = Pace()
+    gain = Gain()
     for way, seconds in measured:
-        pace = pace.after(way, seconds)
-    assert pace.pays(max(one, other)) or not pace.pays(min(one, other)) or lost(pace)
-    assert not pace.pays(0.0)
+        gain = gain.after(way, seconds)
+    assert gain.pays(max(one, other)) or not gain.pays(min(one, other)) or lost(gain)
+    assert not gain.pays(0.0)
 
 
-def lost(pace: Pace) -> bool:
+def lost(gain: Gain) -> bool:
     """Even a right guess costs more than a wrong one: then fewer are made, whatever their chance."""
-    return pace.shares[Way.RIGHT] > max(1.0, pace.shares[Way.WRONG])
+    return gain.shares[Way.RIGHT] > max(1.0, gain.shares[Way.WRONG])
 
 
-def measured(plain_s: float, right: float, wrong: float, opened: float = 1.0) -> Pace:
-    pace = Pace()
+def measured(plain_s: float, right: float, wrong: float, opened: float = 1.0) -> Gain:
+    gain = Gain()
     for _ in range(LEAST_PLAIN + 5):
-        pace = pace.after(Way.PLAIN, plain_s)
+        gain = gain.after(Way.PLAIN, plain_s)
     for way, share in ((Way.RIGHT, right), (Way.WRONG, wrong), (Way.OPENED, opened)):
         for _ in range(60):
-            pace = pace.after(way, share * plain_s)
-    return pace
+            gain = gain.after(way, share * plain_s)
+    return gain
 
 
 @pytest.mark.parametrize(
@@ -157,15 +157,15 @@ def measured(plain_s: float, right: float, wrong: float, opened: float = 1.0) ->
 def test_a_guess_pays_from_some_chance_on(
     right: float, wrong: float, opened: float, least: float
 ) -> None:
-    pace = measured(0.03, right, wrong, opened)
-    assert pace.pays(least + 0.01)
-    assert not pace.pays(least - 0.01)
+    gain = measured(0.03, right, wrong, opened)
+    assert gain.pays(least + 0.01)
+    assert not gain.pays(least - 0.01)
 
 
 def test_nothing_pays_where_guesses_only_cost_nor_before_anything_is_measured() -> None:
     assert not measured(0.03, 1.05, 1.3).pays(1.0)
-    assert not Pace().after(Way.RIGHT, 0.001).pays(1.0)
-    few = Pace()
+    assert not Gain().after(Way.RIGHT, 0.001).pays(1.0)
+    few = Gain()
     for _ in range(LEAST_PLAIN - 1):
         few = few.after(Way.PLAIN, 0.03)
     assert not few.pays(1.0)
@@ -186,13 +186,13 @@ def test_one_long_token_changes_little_and_old_measurements_fade() -> None:
 def test_a_text_that_never_repeats_is_hardly_ever_guessed() -> None:
     """Random tokens of a small vocabulary, so that pairs do come again: a guess would be wrong."""
     chance = random.Random(5)
-    pace, lookup, score = measured(0.03, 0.55, 1.1), Lookup(), Score()
+    gain, lookup, score = measured(0.03, 0.55, 1.1), Lookup(), Score()
     text, guessed = array("i"), 0
     for _ in range(600):
         found = lookup.find(text)
         token = chance.randrange(40)
         if found is not None:
-            guessed += pace.pays(score.chance(found))
+            guessed += gain.pays(score.chance(found))
             score = score.after(found, token)
         text.append(token)
         lookup.read(text)

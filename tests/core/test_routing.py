@@ -99,6 +99,13 @@ def test_a_pipeline_is_as_fast_as_its_stages_together() -> None:
     assert pace_of([PACE]) == PACE
     both = pace_of([PACE, Pace(0.02, 0.01, 0.2)])
     assert both is not None
-    assert (both.row_s, both.step_s) == (0.02, pytest.approx(0.06))
+    assert both.row_s == 0.02
+    assert both.step_s == pytest.approx(0.06)
     assert pace_of([PACE, None]) is None
     assert pace_of([]) is None
+
+
+def test_a_step_too_short_for_the_clock_teaches_nothing() -> None:
+    assert learned(None, 0.0, 1, prefill=False) is None
+    known = learned(None, 0.05, 1, prefill=False)
+    assert learned(known, 0.0, 1, prefill=False) == known

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.core.guesses import Found, Lookup, Pace
+from app.core.guesses import Found, Gain, Lookup
 
 
 class Oracle:
@@ -36,4 +36,4 @@ class Oracle:
     def speaks(self, patch: pytest.MonkeyPatch) -> None:
         """In place of every lookup; and no guess is too bad to be made."""
         patch.setattr(Lookup, "find", lambda _self, *known: self.find(*known))
-        patch.setattr(Pace, "pays", lambda _self, _chance: True)
+        patch.setattr(Gain, "pays", lambda _self, _chance: True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.guesses import Pace
+from app.core.guesses import Gain
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Token
 from backends.contract import GREEDY, Sampling
@@ -137,7 +137,7 @@ async def test_a_text_that_repeats_is_guessed_and_any_other_hardly(
 ) -> None:
     """Without an oracle. What the fake says depends on all before, so that a text repeats by a bias alone."""
     loop = Sampling(temperature=0.0, logit_bias=((100, 100.0),))
-    monkeypatch.setattr(Pace, "pays", lambda _self, chance: chance > 0.3)  # of no busy test machine
+    monkeypatch.setattr(Gain, "pays", lambda _self, chance: chance > 0.3)  # of no busy test machine
     async with pool(2, 4, 2) as built:
         plain, finish = await answer(built.pipeline, request("hello", 60))
         assert plain == KNOWN["hello", GREEDY]
