@@ -150,7 +150,7 @@ async def test_real_nodes_measure_forecast_and_compare(tmp_path: Path) -> None:
             split = {"model": "guide", "split": [1, 6, 1]}
             loaded = (await host.work("POST", "/load", split))["loaded"]
             assert loaded["forecast"]["bottleneck"]["machine"] in ("den", "attic")
-            order = {"prompt_ids": [5] * 70, "max_tokens": 30, "ignore_end": True}
+            order = {"prompt_ids": [5] * 70, "max_tokens": 30, "ignore_end": True, "guesses": False}
             answer = await host.work("POST", "/ask", order)
             assert answer["predicted"]["ttft_s"] > 0
             await asyncio.gather(
