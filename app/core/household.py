@@ -24,6 +24,7 @@ class Machine:
     total_bytes: int = 0
     lending: str = ""  # what it says its lending does: `paused`, `draining` and so on
     lending_reason: Reason | None = None  # and why
+    hottest_c: int | None = None  # its processor; None: its system does not tell
     log_name: str = ""  # what the household's log calls it
     lends_bytes: int = 0  # what a new placement may take there now
     used_bytes: int = 0  # what placements hold there now
@@ -88,6 +89,7 @@ class Told:
     used_bytes: int
     lending: str = ""
     lending_reason: Reason | None = None
+    hottest_c: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,7 @@ def _after(machine: Machine, event: Came | Told | Doubted | Left) -> Machine:
                 used_bytes=event.used_bytes,
                 lending=event.lending,
                 lending_reason=event.lending_reason,
+                hottest_c=event.hottest_c,
             )
         case Doubted(_, reason):
             return replace(machine, reason=reason)

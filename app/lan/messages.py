@@ -113,6 +113,7 @@ class Status(_Message, frozen=True, tag="status"):
     used_bytes: Bytes
     state: Literal["off", "ready", "lending", "working", "draining", "paused"]
     reason: Code | None = None
+    hottest_c: Annotated[int, msgspec.Meta(ge=0, le=200)] | None = None  # of its processor
 
 
 class OpenStage(_Message, frozen=True, tag="open_stage"):

@@ -62,7 +62,7 @@ class Senser:
             battery=battery() if rules.battery_percent else None,
             programs=self._programs.at(now_s) if asked else frozenset(),
             gpu_percent=self._gpu.at(now_s) if rules.gpu else None,
-            hottest_c=self._heat.at(now_s) if rules.hot else None,
+            hottest_c=self._heat.at(now_s),  # the household sees it, too
             full_screen=self._screen.at(now_s) if rules.screen else None,
             network=self._network.at(now_s) if rules.network else None,
         )

@@ -128,6 +128,11 @@ class LendRules:
         """Why nothing is lent now, or soon nothing will be."""
         return reason_of(self.state) or self._denial(self._verdict_now())
 
+    def hottest_c(self) -> int | None:
+        """The processor's heat in whole degrees; None where the system does not tell."""
+        seen = self._senses.hottest_c
+        return None if seen is None else round(seen)
+
     def look_soon(self) -> None:
         """What is lent, or who belongs to the household, may be another now."""
         self._news.set()

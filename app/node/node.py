@@ -370,7 +370,7 @@ class Node:
         own = facts.Told(
             me.id, self.settings.name, self.hardware.device, devices.memory().total_bytes,
             self.offer().lendable_bytes, self._lending.used_bytes, self.hosting.word(self.lending.state_word()),
-            self.lending.reason(),
+            self.lending.reason(), self.lending.hottest_c(),
         )  # fmt: skip
         household = apply(self._household, own)
         running = self.hosting.running

@@ -32,6 +32,7 @@ def machine_json(machine: Machine, this: bool) -> Json:
         "state": machine.state,
         "reason": sentence(machine.reason or (machine.lending_reason if machine.online else None)),
         "device": machine.device,
+        "hottest_c": machine.hottest_c if machine.online else None,
         "total_bytes": machine.total_bytes,
         "lent_bytes": machine.lends_bytes + machine.used_bytes,
         "used_bytes": machine.used_bytes,

@@ -60,6 +60,7 @@ def status_of(offer: Offer, used_bytes: int, rules: LendRules) -> messages.Statu
         used_bytes=used_bytes,
         state=rules.state_word(),
         reason=why.code if why else None,
+        hottest_c=rules.hottest_c(),
     )
 
 
@@ -74,6 +75,7 @@ def told(link: PeerLink, status: messages.Status) -> Told:
         status.used_bytes,
         status.state,
         _understood(status.reason),
+        status.hottest_c,
     )
 
 

@@ -96,6 +96,7 @@ SOME: list[Message] = [
         used_bytes=1,
         state="paused",
         reason="paused_game",
+        hottest_c=61,
     ),
     OPEN,
     StageFailed(pipeline="0" * 32, code="memory_short", facts={"worker": "x", "cause": "y"}),

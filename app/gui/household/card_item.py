@@ -96,7 +96,7 @@ class _Lines:
             self._line(words.memory(facts), self._text)
             self._line(last_line(facts), self._muted)
             return
-        self._line(facts.device or words.roles(facts.roles), self._muted)
+        self._line(facts.device or words.roles(facts.roles), self._muted, words.heat(facts))
         self._bar(BAR)
         total = formats.size(facts.total_bytes) if facts.total_bytes else ""
         self._line(words.memory(facts), self._text, total)

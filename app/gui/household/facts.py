@@ -67,6 +67,7 @@ class MachineFacts:
     link: LinkFacts | None
     other_version: str  # of the app, where it is not this machine's
     left_out: bool  # by the person, in the what-if
+    hottest_c: float | None = None  # the processor; None: its system does not tell
 
     @property
     def lends(self) -> bool:
@@ -117,6 +118,7 @@ def machines_of(snapshot: Json, without: Collection[str] = ()) -> tuple[MachineF
                 link=_link(link, key, loaded) if link and not this else None,
                 other_version=_other_version(link, node),
                 left_out=key in without,
+                hottest_c=one.get("hottest_c"),
             )
         )
     return tuple(sorted(found, key=lambda one: (not one.this, one.name.casefold(), one.id)))

@@ -147,6 +147,8 @@ def _about(facts: MachineFacts) -> list[Fact]:
     ]
     if not facts.roles:
         found.pop(4)
+    if facts.hottest_c is not None:
+        found.insert(1, (_tr("Processor"), words.heat(facts)))
     if facts.other_version:
         found.insert(1, (_tr("Version"), facts.other_version))
     if facts.this:

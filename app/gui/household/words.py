@@ -64,6 +64,11 @@ def why(machine: MachineFacts) -> str:
     return _tr("Last seen {when}.").format(when=moment(machine.seen_at))
 
 
+def heat(facts: MachineFacts) -> str:
+    """Of its processor; empty where its system does not tell."""
+    return "" if facts.hottest_c is None else f"{formats.number(facts.hottest_c)} °C"
+
+
 def memory(machine: MachineFacts) -> str:
     """`0.4 of 1.0 GiB`: held of what is lent."""
     if not machine.lent_bytes and machine.used_bytes:

@@ -25,6 +25,7 @@ from app.gui.settings.local_api import LocalApi
 from app.gui.settings.models import Models
 from app.gui.settings.network import Network
 from app.gui.settings.privacy import Privacy
+from app.gui.settings.updates import Updates
 from app.gui.theme import set_role
 
 LIST_WIDTH = 184
@@ -38,7 +39,8 @@ class SettingsPage(Page):
         super().__init__(services, QCoreApplication.translate("SettingsPage", "Settings"))
         self.groups: list[Group] = [
             General(services), Network(services), Household(services), Models(services),
-            Chat(services), LocalApi(services), Privacy(services), Advanced(services), About(services),
+            Chat(services), LocalApi(services), Privacy(services), Updates(services),
+            Advanced(services), About(services),
         ]  # fmt: skip
         self.search = QLineEdit()
         self.search.setPlaceholderText(self.tr("Search settings"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.gui.household import words
+from app.gui.household import inspector, words
 from app.gui.household.facts import joined, machines_of, strangers_of
 from tests.gui.household.snapshots import GIB, household, machine
 
@@ -21,6 +21,15 @@ def test_what_its_own_model_takes_counts_on_this_machine() -> None:
     assert (first.used_bytes, first.lent_bytes) == (5 * GIB, 13 * GIB)
     assert words.memory(first) == "5.0 of 13.0 GiB"
     assert words.memory(other) == "6.0 of 10.0 GiB"
+
+
+def test_heat_is_told_where_a_system_tells_it() -> None:
+    snapshot = household(2)
+    snapshot["machines"][machine(1)["id"]]["hottest_c"] = 61
+    first, other = machines_of(snapshot)
+    assert (words.heat(first), words.heat(other)) == ("", "61 °C")
+    assert ("Processor", "61 °C") in inspector._about(other)
+    assert "Processor" not in dict(inspector._about(first))
 
 
 def test_layers_are_counted_from_one_and_neighbours_are_one_run() -> None:

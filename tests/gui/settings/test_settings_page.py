@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
+from app import __version__
 from app.gui.parts.scroll_area import ScrollArea
-from app.gui.settings.about import About
+from app.gui.settings.about import About, TextDialog
 from app.gui.settings.advanced import Advanced, last_lines
 from app.gui.settings.chat import Chat
 from app.gui.settings.chat_defaults import (
@@ -29,6 +30,7 @@ from app.gui.settings.network import Network
 from app.gui.settings.privacy import Privacy
 from app.gui.settings.setting import Setting
 from app.gui.settings.settings_page import SettingsPage
+from app.gui.settings.updates import Updates
 from app.gui.theme import Scheme
 from tests.gui.desk import Desk
 
@@ -187,3 +189,19 @@ def _is_part(one: QWidget) -> bool:
 def _saved(home: Path) -> dict[str, object]:
     found: dict[str, object] = json.loads((home / "settings.json").read_text())
     return found
+
+
+def test_updates_says_what_is_here_and_asks_nobody(qtbot: QtBot, page: SettingsPage) -> None:
+    page.open(Updates)
+    group = page.group
+    assert isinstance(group, Updates)
+    qtbot.waitUntil(lambda: "llama.cpp" in group.engine.text(), timeout=5000)
+    assert group.others.text() == "None yet"
+    assert "Poolhouse does not look for updates" in visible(page)
+    group._show_changes()
+    dialog = page.window().findChild(TextDialog)
+    assert dialog is not None
+    view = dialog.findChild(QPlainTextEdit)
+    assert view is not None
+    assert __version__ in view.toPlainText()
+    dialog.accept()
