@@ -32,6 +32,10 @@ class OfferedPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sha256: Hash
 
 
+About = Annotated[str, Meta(min_length=20, max_length=200)]
+Language = Annotated[str, Meta(pattern="^[a-z]{2}$")]
+
+
 class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One version of a model; `file` is the first of several.
 
@@ -57,7 +61,8 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9.-]{0,60}$")]
     name: Short
     maker: Short
-    about: Annotated[str, Meta(min_length=20, max_length=200)]
+    about: About
+    about_in: dict[Language, About]  # the same in other languages; `about` is English
     good_at: Annotated[tuple[GoodAt, ...], Meta(max_length=6)]
     parameters: Count | None
     active_parameters: Count | None

@@ -168,6 +168,7 @@ class Shop:
             "name": offer.name,
             "maker": offer.maker,
             "about": offer.about,
+            "about_in": offer.about_in,
             "good_at": list(offer.good_at),
             "parameters": offer.parameters,
             "active_parameters": offer.active_parameters,

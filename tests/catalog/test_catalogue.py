@@ -26,6 +26,12 @@ def test_every_entry_can_be_asked_for() -> None:
             assert quantisation_of(one.file) == one.quantisation, one.file
 
 
+def test_every_entry_is_described_in_german_too() -> None:
+    said = [offer.about_in["de"] for offer in shipped().models]
+    assert len(set(said)) == len(said)
+    assert not any(offer.about == offer.about_in["de"] for offer in shipped().models)
+
+
 def test_a_hash_stands_only_beside_a_revision_that_cannot_change() -> None:
     for offer in shipped().models:
         assert offer.is_pinned or not any(one.sha256 for one in offer.files), offer.id

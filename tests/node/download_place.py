@@ -78,7 +78,7 @@ def catalogue_of(server: HubServer, sha256: str | None, n_bytes: int | None = No
     """A catalogue of the server's one file."""
     file = OfferedFile(FILE, "Q4_K_M", n_bytes, sha256, recommended=True)
     offer = Offer(
-        id="tiny", name="Tiny", maker="maker", about="for tests, and for nothing else", good_at=(),
+        id="tiny", name="Tiny", maker="maker", about="for tests, and for nothing else", about_in={}, good_at=(),
         parameters=None, active_parameters=None, architecture="llama", n_layers=None,
         context_length=None, kv_bytes_per_token=None, licence="none", gated=False,
         repository=REPOSITORY, revision=COMMIT, files=(file,),

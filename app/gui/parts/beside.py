@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget, QWidgetItem
+from PySide6.QtWidgets import QLayoutItem, QWidget, QWidgetItem
 
 from app.gui import theme as sizes
+from app.gui.parts.items import Items
 
 LEAST = 24  # characters of a line of words
 CENTRE, TOP = Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignTop
 
 
-class Beside(QLayout):
+class Beside(Items):
     """`words` get what is left of the width; `controls` keep their own."""
 
     def __init__(
@@ -23,30 +24,8 @@ class Beside(QLayout):
         side: Qt.AlignmentFlag = CENTRE,
         least: int = LEAST,
     ) -> None:
-        super().__init__()
+        super().__init__(words, *controls)
         self._gap, self._below, self._side, self._characters = gap, below, side, least
-        self._items: list[QLayoutItem] = []
-        self.setContentsMargins(0, 0, 0, 0)
-        for one in (words, *controls):
-            self.addWidget(one)
-
-    def addItem(self, item: QLayoutItem) -> None:  # noqa: N802  Qt's name
-        self._items.append(item)
-
-    def count(self) -> int:
-        return len(self._items)
-
-    def itemAt(self, index: int) -> QLayoutItem | None:  # noqa: N802  Qt's name
-        return self._items[index] if 0 <= index < len(self._items) else None
-
-    def takeAt(self, index: int) -> QLayoutItem | None:  # noqa: N802  Qt's name
-        return self._items.pop(index) if 0 <= index < len(self._items) else None
-
-    def expandingDirections(self) -> Qt.Orientation:  # noqa: N802  Qt's name
-        return Qt.Orientation.Horizontal
-
-    def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
-        return True
 
     def heightForWidth(self, width: int) -> int:  # noqa: N802  Qt's name
         edges = self.contentsMargins()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QWidget
+from PySide6.QtCore import QPoint, QRect, QSize
+from PySide6.QtWidgets import QLayoutItem, QSizePolicy, QWidget
 
 from app.gui import theme as sizes
+from app.gui.parts.items import Items
 
 
-class Flow(QLayout):
+class Flow(Items):
     """Side by side from the left. `last_right`: in a single line the last one stands at the right.
 
     `right_from`: so do, together, all from that one on.
@@ -21,30 +22,8 @@ class Flow(QLayout):
         last_right: bool = False,
         right_from: int | None = None,
     ) -> None:
-        super().__init__()
-        self._items: list[QLayoutItem] = []
+        super().__init__(*widgets)
         self._gap, self._last_right, self.right_from = gap, last_right, right_from
-        self.setContentsMargins(0, 0, 0, 0)
-        for widget in widgets:
-            self.addWidget(widget)
-
-    def addItem(self, item: QLayoutItem) -> None:  # noqa: N802  Qt's name
-        self._items.append(item)
-
-    def count(self) -> int:
-        return len(self._items)
-
-    def itemAt(self, index: int) -> QLayoutItem | None:  # noqa: N802  Qt's name
-        return self._items[index] if 0 <= index < len(self._items) else None
-
-    def takeAt(self, index: int) -> QLayoutItem | None:  # noqa: N802  Qt's name
-        return self._items.pop(index) if 0 <= index < len(self._items) else None
-
-    def expandingDirections(self) -> Qt.Orientation:  # noqa: N802  Qt's name
-        return Qt.Orientation.Horizontal
-
-    def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
-        return True
 
     def heightForWidth(self, width: int) -> int:  # noqa: N802  Qt's name
         return self._arrange(QRect(0, 0, width, 0), place=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QUrl, Signal
+from PySide6.QtCore import QLocale, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QWidget
 
@@ -17,6 +17,11 @@ from app.gui.shelf.item import Item, Kind, parameters
 
 Json = dict[str, Any]
 SHOWN = 80  # characters of a licence as a file states it
+
+
+def in_language(facts: Json, language: str) -> str:
+    """What a model is good for, in the window's language where the catalogue has it, else in English."""
+    return str((facts.get("about_in") or {}).get(language) or facts.get("about") or "")
 
 
 class AboutView(QWidget):
@@ -51,7 +56,7 @@ class AboutView(QWidget):
         """Another model."""
         self.name.say(item.name)
         self._facts.setText(" · ".join(self._parts(item)))
-        about = str(item.facts.get("about") or "")
+        about = in_language(item.facts, QLocale().name()[:2])
         problem = item.facts.get("missing")
         if item.kind is Kind.OTHER_APP:
             words = self.tr(

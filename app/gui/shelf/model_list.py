@@ -171,7 +171,7 @@ class ModelList(QWidget):
             sentence = (
                 self.tr("Nothing here is called so. Search online for it, or show all models.")
                 if words
-                else self.tr("Nothing here fits the memory that is lent now.")
+                else self.tr("Nothing here fits the memory that is free for models now.")
             )
         self._empty.title.setText(title)
         self._empty.sentence.setText(sentence)

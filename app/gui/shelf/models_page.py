@@ -296,7 +296,7 @@ class ModelsPage(Page):
             return
         self.notice.say(
             self.tr(
-                "No larger model fits the memory that is lent now. Add a machine, or lend more."
+                "No larger model fits the memory that is free for models now. Add a machine, or lend more."
             ),
             "info",
             (self.tr("Add a machine"), lambda: self.services.go(pages.POOL)),

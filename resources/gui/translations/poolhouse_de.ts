@@ -2426,6 +2426,10 @@
         <translation>Pausiert</translation>
     </message>
     <message>
+        <source>Processor</source>
+        <translation>Prozessor</translation>
+    </message>
+    <message>
         <source>Ready</source>
         <translation>Bereit</translation>
     </message>
@@ -3442,8 +3446,8 @@
         <translation>Auf Hugging Face nichts gefunden</translation>
     </message>
     <message>
-        <source>Nothing here fits the memory that is lent now.</source>
-        <translation>Nichts hier passt in den Speicher, der zurzeit verliehen wird.</translation>
+        <source>Nothing here fits the memory that is free for models now.</source>
+        <translation>Nichts hier passt in den Speicher, der jetzt für Modelle frei ist.</translation>
     </message>
     <message>
         <source>Nothing here is called so. Search online for it, or show all models.</source>
@@ -3756,8 +3760,8 @@
         <translation>Modelle</translation>
     </message>
     <message>
-        <source>No larger model fits the memory that is lent now. Add a machine, or lend more.</source>
-        <translation>Kein größeres Modell passt in den Speicher, der zurzeit verliehen wird. Fügen Sie ein Gerät hinzu oder verleihen Sie mehr.</translation>
+        <source>No larger model fits the memory that is free for models now. Add a machine, or lend more.</source>
+        <translation>Kein größeres Modell passt in den Speicher, der jetzt für Modelle frei ist. Fügen Sie ein Gerät hinzu oder verleihen Sie mehr.</translation>
     </message>
     <message>
         <source>Show it</source>
@@ -5293,6 +5297,88 @@
     <message>
         <source>{name}: {state}</source>
         <translation>{name}: {state}</translation>
+    </message>
+</context>
+<context>
+    <name>Updates</name>
+    <message numerus="yes">
+        <source>%n with this version</source>
+        <translation>
+            <numerusform>%n mit dieser Version</numerusform>
+            <numerusform>%n mit dieser Version</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Engine</source>
+        <translation>Rechenprogramm</translation>
+    </message>
+    <message>
+        <source>In this version and those before it.</source>
+        <translation>In dieser Version und denen davor.</translation>
+    </message>
+    <message>
+        <source>Machines of one household need the same version to share a model.</source>
+        <translation>Geräte eines Haushalts brauchen dieselbe Version, um ein Modell zu teilen.</translation>
+    </message>
+    <message>
+        <source>Newer versions</source>
+        <translation>Neuere Versionen</translation>
+    </message>
+    <message>
+        <source>No address is asked, neither now and then nor at the start. You hear of a new version where you got this one.</source>
+        <translation>Keine Adresse wird gefragt, weder ab und zu noch beim Start. Von einer neuen Version erfahren Sie dort, woher Sie diese haben.</translation>
+    </message>
+    <message>
+        <source>None yet</source>
+        <translation>Noch keine</translation>
+    </message>
+    <message>
+        <source>Not found</source>
+        <translation>Nicht gefunden</translation>
+    </message>
+    <message>
+        <source>Poolhouse does not look for updates</source>
+        <translation>Poolhouse sucht nicht nach Updates</translation>
+    </message>
+    <message>
+        <source>Quit Poolhouse on this computer, put the new version in the place of the old one, and open it. Household, chats, models and settings stay as they are. Then do the same on your other machines; they never update each other.</source>
+        <translation>Beenden Sie Poolhouse auf diesem Computer, setzen Sie die neue Version an die Stelle der alten und öffnen Sie sie. Haushalt, Chats, Modelle und Einstellungen bleiben, wie sie sind. Tun Sie dann dasselbe auf Ihren anderen Geräten; sie aktualisieren einander nie.</translation>
+    </message>
+    <message>
+        <source>Show</source>
+        <translation>Anzeigen</translation>
+    </message>
+    <message>
+        <source>Show what is new</source>
+        <translation>Zeigen, was neu ist</translation>
+    </message>
+    <message>
+        <source>This version</source>
+        <translation>Diese Version</translation>
+    </message>
+    <message>
+        <source>To update</source>
+        <translation>So aktualisieren Sie</translation>
+    </message>
+    <message>
+        <source>Updates</source>
+        <translation>Updates</translation>
+    </message>
+    <message>
+        <source>Version</source>
+        <translation>Version</translation>
+    </message>
+    <message>
+        <source>What computes the models. It comes with Poolhouse.</source>
+        <translation>Was die Modelle rechnet. Es kommt mit Poolhouse.</translation>
+    </message>
+    <message>
+        <source>What is new</source>
+        <translation>Was neu ist</translation>
+    </message>
+    <message>
+        <source>Your other machines</source>
+        <translation>Ihre anderen Geräte</translation>
     </message>
 </context>
 <context>

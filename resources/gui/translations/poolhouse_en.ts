@@ -208,6 +208,16 @@
     </message>
 </context>
 <context>
+    <name>Updates</name>
+    <message numerus="yes">
+        <source>%n with this version</source>
+        <translation>
+            <numerusform>%n with this version</numerusform>
+            <numerusform>%n with this version</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>WhatIf</name>
     <message numerus="yes">
         <source>on %n machine(s)</source>

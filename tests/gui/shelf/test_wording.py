@@ -11,6 +11,7 @@ from PySide6.QtCore import QLocale
 from app.core.errors import BadInput, DoesNotFit
 from app.core.verdict import Verdict, Word
 from app.gui.shelf import verdicts
+from app.gui.shelf.about_view import in_language
 from app.gui.shelf.actions import Action, Do, Now, actions
 from app.gui.shelf.context_slider import steps
 from app.gui.shelf.item import matches, offer_item, shelf_item, small_print
@@ -31,6 +32,12 @@ IDLE = Now(None, False, None, False, {})
 @pytest.fixture(autouse=True)
 def english() -> None:
     QLocale.setDefault(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
+
+
+def test_a_model_is_described_in_the_windows_language() -> None:
+    facts = {"about": "Small.", "about_in": {"de": "Klein."}}
+    assert [in_language(facts, one) for one in ("de", "en", "fr")] == ["Klein.", "Small.", "Small."]
+    assert in_language({}, "de") == ""
 
 
 def stage(machine: str, weights: int, kv: int, work: int) -> Json:
