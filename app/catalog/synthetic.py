@@ -62,6 +62,11 @@ _FLOATS: dict[str, tuple[int, int, int]] = {
 _ONES: dict[str, bytes] = {"F32": struct.pack("<f", 1.0), "F16": struct.pack("<e", 1.0)}
 
 
+def can_be_made(name: str) -> bool:
+    """Whether weights of this number type can be made up."""
+    return name in _SCALES or name in _FLOATS
+
+
 def check(shape: ModelShape) -> None:
     """Refuse what cannot be written or would be too much, by numbers alone. Raises BadInput."""
     if shape.architecture not in FAMILIES:
@@ -202,7 +207,7 @@ def _known(tensors: Sequence[Tensor]) -> bool:
     """Whether each is of a type that can be made up, in whole blocks."""
     return all(
         tensor.kind in ggml.TENSORS
-        and (ggml.TENSORS[tensor.kind][0] in _SCALES.keys() | _FLOATS.keys())
+        and can_be_made(ggml.TENSORS[tensor.kind][0])
         and tensor_bytes(tensor) > 0
         for tensor in tensors
     )

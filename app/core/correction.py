@@ -83,7 +83,8 @@ class Corrections:
 
 def slower(speed: Speed, factor: float) -> Speed:
     """A machine that takes `factor` times as long for everything."""
-    return Speed(
+    return replace(
+        speed,
         layer_s=factor * speed.layer_s,
         layer_row_s=factor * speed.layer_row_s,
         position_s=factor * speed.position_s,
@@ -92,6 +93,8 @@ def slower(speed: Speed, factor: float) -> Speed:
         step_s=factor * speed.step_s,
         head_s=factor * speed.head_s,
         head_row_s=factor * speed.head_row_s,
+        window_position_s=factor * speed.window_position_s,
+        window_chunk_position_s=factor * speed.window_chunk_position_s,
     )
 
 

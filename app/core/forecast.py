@@ -104,10 +104,13 @@ class Cost:
 def step_layer_s(speed: Speed, step: Step, batch_rows: int) -> float:
     """Seconds a layer takes for a step."""
     rows, position = step.rows, step.position
+    near = min(position, speed.window)
     if rows <= FEW_ROWS and rows < batch_rows:
         few_s = min(speed.layer_s + (rows - 1) * speed.layer_row_s, speed.chunk_s)
-        return few_s + rows * position * speed.position_s
-    return (speed.chunk_s + position * speed.chunk_position_s) * rows / batch_rows
+        seen_s = position * speed.position_s + near * speed.window_position_s
+        return few_s + rows * seen_s
+    seen_s = position * speed.chunk_position_s + near * speed.window_chunk_position_s
+    return (speed.chunk_s + seen_s) * rows / batch_rows
 
 
 def cost(
@@ -228,7 +231,12 @@ def _of_loads(loads: Sequence[_Load], rounds: Rounds) -> Forecast:
         request_s=request_s,
         shares=tuple(shares),
         bottleneck=_largest(shares),
+        estimated=any(_is_estimated(load.machine) for load in loads),
     )
+
+
+def _is_estimated(machine: Candidate) -> bool:
+    return machine.speed is not None and machine.speed.estimated
 
 
 def _largest(shares: Sequence[Share]) -> Bottleneck:
@@ -253,6 +261,7 @@ def _of_replicas(holders: Sequence[Candidate], model: Model, workload: Workload)
         request_s=slowest.request_s,
         shares=tuple(share for one in each for share in one.shares),
         bottleneck=slowest.bottleneck,
+        estimated=any(one.estimated for one in each),
     )
 
 

@@ -130,6 +130,7 @@ class Forecast:
     request_s: float  # a typical request while `users` ask at once: what plans are compared by
     shares: tuple[Share, ...]  # of each machine and link that takes part
     bottleneck: Bottleneck
+    estimated: bool = False  # some machine was measured on other layers than the model's
 
 
 @dataclass(frozen=True, slots=True)

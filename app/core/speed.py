@@ -1,4 +1,4 @@
-"""What a machine was measured to need for the layers of one model. Pure facts, in seconds."""
+"""What a machine needs for the layers of one model, measured or estimated. Pure facts, in seconds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Speed:
     """Seconds that one machine's engine takes for a model's layers, measured on layers of the model's
-    own shape and quantisation.
+    own shape and quantisation; or estimated from other layers (core/effort.py).
 
     A decode step of n rows through k layers takes step_s + k * (layer_s + (n - 1) * layer_row_s), and on top
     k * position_s for each position that its sequences hold already. A prefill chunk of the
     workload's `batch_rows` rows, after p positions, takes step_s + k * (chunk_s + p * chunk_position_s).
+    Layers with a sliding window add the same for their positions, of which there are at most `window`.
     """
 
     layer_s: float  # a layer, one row
@@ -25,6 +26,10 @@ class Speed:
         float  # the last norm, the output matrix and the sampler, one row; measured where it runs
     )
     head_row_s: float  # each further row of it
+    window: int = 0
+    window_position_s: float = 0.0
+    window_chunk_position_s: float = 0.0
+    estimated: bool = False  # from layers of another shape
 
 
 ROUGH_TOK_S = (

@@ -90,7 +90,8 @@ class Lessons:
         known = predicted(plan, model, computed, n_tokens)
         if known is None or n_tokens < FEWEST_TOKENS or summary.guessed > n_tokens * MOST_GUESSED:
             return None
-        self._correct(plan, known, summary)
+        if not known.estimated:  # what an estimate is off by is not the machine's
+            self._correct(plan, known, summary)
         outcome = Outcome(
             at=round(self._now(), 3),
             model=model.name,

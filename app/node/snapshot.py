@@ -122,6 +122,7 @@ def forecast_json(known: Forecast) -> Json:
         "decode_tok_s": known.decode_tok_s,
         "together_tok_s": known.together_tok_s,
         "request_s": known.request_s,
+        "estimated": known.estimated,
         "bottleneck": {
             "part": slowest.part,
             "machine": slowest.name,

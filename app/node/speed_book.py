@@ -99,7 +99,8 @@ class SpeedBook:
     def keep(self, key: str, speed: Speed) -> None:
         """Write it down. A disk that cannot take it costs another measurement, and nothing else."""
         self._entries.pop(key, None)
-        fields = {name: getattr(speed, name) for name in Speed.__slots__}
+        names = (name for name in _Kept.__struct_fields__ if name != "measured_at")
+        fields = {name: getattr(speed, name) for name in names}
         self._entries[key] = _Kept(measured_at=self._now(), **fields)
         for oldest in list(self._entries)[:-MOST_ENTRIES]:
             del self._entries[oldest]

@@ -1,0 +1,140 @@
+"""What the layers of a model ask of a machine, from its metadata and the sizes of its tensors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from math import prod
+
+from app.catalog import ggml
+from app.catalog.families import FAMILIES
+from app.catalog.family_facts import STATE_VALUE_BYTES
+from app.catalog.gguf import head_tensor, layer_of
+from app.catalog.gguf_header import Header
+from app.catalog.layer_kinds import WINDOW, attentions, windows
+from app.catalog.synthetic import can_be_made
+from app.catalog.variants import n_blocks, named, number
+from app.core.effort import Effort, Experts
+from app.core.errors import BadInput
+from app.core.model import Model
+from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
+
+EXPERTS = "_exps."  # in the names of tensors that hold a matrix for each expert
+INDEXER = "attention.indexer.top_k"  # attention looks at positions that it chooses by itself
+
+USUAL_WINDOW = 4096  # where the file names none: gemma 2
+
+# The layer that stands for others: Llama 3.2 1B's. Large enough to be beyond the caches, soon written.
+WIDTH, FFN, HEADS, KV_HEADS, VOCABULARY = 2048, 8192, 32, 8, 32768
+LIKE = {"MXFP4": "Q4_0", "NVFP4": "Q4_0", "IQ1_M": "IQ1_S"}  # for types that are not made up
+_CODES = {name: code for code, (name, _, _) in ggml.TENSORS.items()}
+
+
+def effort_of(header: Header, model: Model) -> Effort:
+    """Of a model of a proved family, on average over its layers. Raises BadInput where that cannot be said."""
+    if model.whole_reason and model.whole_reason.code != "whole_one_layer":
+        raise BadInput("effort_family", architecture=model.architecture)
+    if named(header, INDEXER) in header.entries:
+        raise BadInput("effort_indexer", architecture=model.architecture)
+    n = model.n_layers
+    dense, experts = [0.0, 0.0], [0.0, 0.0]
+    for name, tensor in header.tensors.items():
+        layer = layer_of(name)
+        if layer is not None and layer < n:
+            sums = experts if EXPERTS in name else dense
+            sums[0] += tensor.n_bytes / n
+            sums[1] += prod(tensor.shape) / n if len(tensor.shape) > 1 else 0
+    full, near, window = _positions(header, model)
+    head = head_tensor(header)
+    return Effort(
+        n_bytes=dense[0], weights=dense[1], position=full / n,
+        head_bytes=head.n_bytes, head_weights=prod(head.shape),
+        experts=_experts(header, model, *experts),
+        window=window, window_position=near / n,
+        state_values=sum(model.state_bytes) / STATE_VALUE_BYTES / n, state_bytes=sum(model.state_bytes) / n,
+    )  # fmt: skip
+
+
+def main_kind(header: Header, model: Model) -> str:
+    """The number type of most of the layers' bytes."""
+    kinds: Counter[int] = Counter()
+    for name, tensor in header.tensors.items():
+        layer = layer_of(name)
+        if layer is not None and layer < model.n_layers and len(tensor.shape) > 1:
+            kinds[tensor.kind] += tensor.n_bytes
+    return ggml.TENSORS[kinds.most_common(1)[0][0]][0]
+
+
+def kind_of(quantisation: str) -> str:
+    """The number type of most weights of a mix, by its name: Q4_K of Q4_K_M."""
+    plain = quantisation.upper().removeprefix("UD-").removesuffix("_MOE")
+    names = sorted(_CODES, key=len, reverse=True)
+    return next((name for name in names if plain.startswith(name)), "Q4_K")
+
+
+def stand_in(kind: str) -> ModelShape:
+    """The plain layer that is measured for models that cannot be: all its matrices are of this type."""
+    name = LIKE.get(kind, kind)
+    code = _CODES[name] if name in _CODES and can_be_made(name) else _CODES["Q8_0"]
+    kv = WIDTH // HEADS * KV_HEADS
+    matrices = {
+        "attn_q": (WIDTH, WIDTH), "attn_k": (WIDTH, kv), "attn_v": (WIDTH, kv),
+        "attn_output": (WIDTH, WIDTH), "ffn_gate": (WIDTH, FFN), "ffn_up": (WIDTH, FFN),
+        "ffn_down": (FFN, WIDTH),
+    }  # fmt: skip
+    norms = ("attn_norm", "ffn_norm")
+    layer = [Tensor(f"{one}.weight", ggml.F32, (WIDTH,)) for one in norms]
+    layer += [Tensor(f"{one}.weight", code, dims) for one, dims in matrices.items()]
+    values = {
+        "context_length": 8192, "embedding_length": WIDTH, "feed_forward_length": FFN,
+        "attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS,
+    }  # fmt: skip
+    settings = [Setting(f"llama.{key}", ggml.U32, (n,), is_list=False) for key, n in values.items()]
+    settings.append(
+        Setting("llama.attention.layer_norm_rms_epsilon", ggml.F32_VALUE, (2**-16,), is_list=False)
+    )
+    return ModelShape(
+        "llama", WIDTH, tuple(settings), (LayerKind(16, tuple(layer)),),
+        (Tensor("output_norm.weight", ggml.F32, (WIDTH,)),),
+        Tensor("token_embd.weight", _CODES["Q6_K"], (WIDTH, VOCABULARY)),
+    )  # fmt: skip
+
+
+def stand_in_effort(shape: ModelShape) -> Effort:
+    """What that layer asks for itself."""
+    layer, head = shape.layers[0].tensors, shape.head
+    return Effort(
+        n_bytes=_bytes(layer), weights=sum(prod(one.dims) for one in layer if len(one.dims) > 1),
+        position=2 * WIDTH, head_bytes=_bytes((head,)), head_weights=prod(head.dims),
+    )  # fmt: skip
+
+
+def _bytes(tensors: Iterable[Tensor]) -> int:
+    return sum(ggml.tensor_bytes(one.kind, one.dims) or 0 for one in tensors)
+
+
+def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Experts | None:
+    """Their numbers; None: there are none. Raises BadInput where nobody says how many a row takes."""
+    if not n_bytes:
+        return None
+    n, key = number(header, "expert_count"), named(header, "expert_used_count")
+    listed = header.integers(key, n_blocks(header), 0, 1 << 16) or ()
+    some = [one for one in listed[: model.n_layers] if one > 0]
+    used = sum(some) / len(some) if some else 0
+    if not 0 < used <= n:
+        raise BadInput("effort_experts", architecture=model.architecture)
+    return Experts(n, used, n_bytes, weights)
+
+
+def _positions(header: Header, model: Model) -> tuple[float, float, int]:
+    """Multiplications for each earlier position: of layers that look at all, of those with a window; the window."""
+    family, blocks = FAMILIES[model.architecture], n_blocks(header)
+    heads = header.integers(named(header, "attention.head_count"), blocks, 0, 1 << 16) or ()
+    default = model.width // max(1, *heads, 1)
+    lengths = [number(header, f"attention.{part}_length", default) for part in ("key", "value")]
+    each = [count * sum(lengths) for count in heads[: model.n_layers]]
+    near = windows(header, family) or (False,) * model.n_layers
+    there = attentions(header, family)
+    full_sum = sum(n for n, has, w in zip(each, there, near, strict=True) if has and not w)
+    near_sum = sum(n for n, has, w in zip(each, there, near, strict=True) if has and w)
+    return full_sum, near_sum, number(header, WINDOW, USUAL_WINDOW) if near_sum else 0
