@@ -32,10 +32,12 @@ _CODES = {name: code for code, (name, _, _) in ggml.TENSORS.items()}
 
 def effort_of(header: Header, model: Model) -> Effort:
     """Of a model of a proved family, on average over its layers. Raises BadInput where that cannot be said."""
+    if model.architecture not in FAMILIES:
+        raise BadInput("unforecast_family", architecture=model.architecture)
     if model.whole_reason and model.whole_reason.code != "whole_one_layer":
-        raise BadInput("effort_family", architecture=model.architecture)
+        raise BadInput("unforecast_family", architecture=model.architecture)
     if named(header, INDEXER) in header.entries:
-        raise BadInput("effort_indexer", architecture=model.architecture)
+        raise BadInput("unforecast_indexer", architecture=model.architecture)
     n = model.n_layers
     dense, experts = [0.0, 0.0], [0.0, 0.0]
     for name, tensor in header.tensors.items():
@@ -122,7 +124,7 @@ def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Ex
     some = [one for one in listed[: model.n_layers] if one > 0]
     used = sum(some) / len(some) if some else 0
     if not 0 < used <= n:
-        raise BadInput("effort_experts", architecture=model.architecture)
+        raise BadInput("unforecast_experts", architecture=model.architecture)
     return Experts(n, used, n_bytes, weights)
 
 

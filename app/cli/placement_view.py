@@ -33,7 +33,8 @@ def forecast_line(forecast: Forecast, users: int) -> str:
     alone = f"first word after {seconds(forecast.ttft_s)}, then {rate(forecast.decode_tok_s)}"
     together = f"; {users} at once {rate(forecast.together_tok_s)} in all" if users > 1 else ""
     rough = f" {ROUGH}" if is_rough(forecast.decode_tok_s) else ""
-    return f"Forecast: {alone}{together}.{rough}"
+    kind = "Estimate" if forecast.estimated else "Forecast"
+    return f"{kind}: {alone}{together}.{rough}"
 
 
 def headline(plan: Plan) -> str:

@@ -77,6 +77,7 @@ class Forecast(msgspec.Struct, frozen=True):
     together_tok_s: float
     request_s: float
     bottleneck: Bottleneck
+    estimated: bool = False
 
 
 class Said(msgspec.Struct, frozen=True):

@@ -33,7 +33,7 @@ class Experts:
 
     def read(self, rows: float) -> float:
         """How many different ones so many rows need, when each row picks by itself."""
-        return self.n * (1 - (1 - self.used / self.n) ** rows)
+        return self.n * (1 - float((1 - self.used / self.n) ** rows))
 
 
 @dataclass(frozen=True, slots=True)

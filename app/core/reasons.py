@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.core.api_reasons import API_SENTENCES
 from app.core.download_reasons import DOWNLOAD_SENTENCES
 from app.core.errors import AppError, Fact, Reason
+from app.core.forecast_reasons import FORECAST_SENTENCES
 from app.core.journal_reasons import JOURNAL_SENTENCES
 from app.core.recovery_reasons import RECOVERY_SENTENCES
 from app.core.window_reasons import WINDOW_SENTENCES
@@ -12,7 +13,12 @@ from app.core.window_reasons import WINDOW_SENTENCES
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 
 ELSEWHERE = (
-    WINDOW_SENTENCES | JOURNAL_SENTENCES | DOWNLOAD_SENTENCES | API_SENTENCES | RECOVERY_SENTENCES
+    WINDOW_SENTENCES
+    | JOURNAL_SENTENCES
+    | DOWNLOAD_SENTENCES
+    | API_SENTENCES
+    | RECOVERY_SENTENCES
+    | FORECAST_SENTENCES
 )
 SENTENCES: dict[str, str] = ELSEWHERE | {
     # model files

@@ -190,9 +190,16 @@ class Control:
 
         return await _long(request, work)
 
-    async def _verdicts(self, request: web.Request) -> web.Response:
+    async def _verdicts(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.Judge)
-        return web.json_response(await verdicts(order, *self._node.candidates_now()))
+        outlook, released = self._node.hosting.outlook, self._node.hosting.released()
+
+        async def work(report: Progress) -> Json:
+            return await verdicts(order, outlook, released, report)
+
+        if order.measure:
+            return await _long(request, work)
+        return web.json_response(await work(lambda _: None))
 
     async def _load(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.LoadModel)

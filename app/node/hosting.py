@@ -62,7 +62,7 @@ class Hosting:
         changed: Callable[[], None],
     ) -> None:
         self._shelf, self._stages, self._lenders = shelf, stages, lenders
-        self._outlook, self._planner = outlook, Planner(outlook, threads)
+        self.outlook, self._planner = outlook, Planner(outlook, threads)
         self._group, self._journal, self._changed = group, journal, changed
         self._turn = asyncio.Lock()  # one load or unload at a time
         self._stops: set[asyncio.Event] = set()  # of the loads that wait or are under way
@@ -88,9 +88,9 @@ class Hosting:
         """The placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         # first without speeds: what cannot be is refused before anything is measured
-        await self._planner.plan(entry.model, order, self._released(), {})
+        await self._planner.plan(entry.model, order, self.released(), {})
         speeds = await self._speeds(entry, order, report, measure=True)
-        chosen = await self._planner.plan(entry.model, order, self._released(), speeds)
+        chosen = await self._planner.plan(entry.model, order, self.released(), speeds)
         host, *lenders = chosen.machines
         help_most = await asyncio.to_thread(
             advise, host, lenders, entry.model, chosen.workload, chosen
@@ -207,7 +207,7 @@ class Hosting:
         if (
             alone
             and not summary.recoveries
-            and (outcome := self._outlook.lessons.learn(chosen, model, summary))
+            and (outcome := self.outlook.lessons.learn(chosen, model, summary))
         ):
             running.outcome = outcome
             self._group.create_task(
@@ -217,11 +217,11 @@ class Hosting:
 
     async def _noted(self, running: Running, outcome: Outcome) -> None:
         """Keep it, and doubt what the forecast was made from if that cannot hold."""
-        lessons = self._outlook.lessons
+        lessons = self.outlook.lessons
         await asyncio.to_thread(lessons.save, lessons.content())
         if outcome.is_far_off:
             others = {stage.machine for stage in running.plan.stages[1:-1]}
-            await self._outlook.doubt(running.entry, BATCH_ROWS, others)
+            await self.outlook.doubt(running.entry, BATCH_ROWS, others)
 
     def _at_hand(self, wanted: str | None, use: ExitStack) -> Running | None:
         """What is ready, for a question that names no model, unless somebody waits for another."""
@@ -264,7 +264,7 @@ class Hosting:
     async def _again(self, lost: Running) -> asked.LoadModel:
         """How a lost model was loaded; without its split when the machines for that are gone."""
         try:
-            await self._planner.plan(lost.entry.model, lost.order, self._released(), {})
+            await self._planner.plan(lost.entry.model, lost.order, self.released(), {})
         except AppError:
             return msgspec.structs.replace(lost.order, split=None)
         return lost.order
@@ -274,7 +274,7 @@ class Hosting:
         is whole left where it is. Raises AppError."""
         entry, order = running.entry, running.order
         order = msgspec.structs.replace(order, without=[*order.without, *without])
-        speeds = await self._outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
+        speeds = await self.outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
         released = running.releases()
         try:
             chosen = await self._planner.plan(entry.model, order, released, speeds)
@@ -319,9 +319,9 @@ class Hosting:
             partial(self._shelf.verify, entry), lambda done, total: report(_hashing(done, total))
         )
         # refused before anything is measured, and before what is loaded is given up
-        await self._planner.plan(entry.model, order, self._released(), {})
+        await self._planner.plan(entry.model, order, self.released(), {})
         speeds = await self._speeds(entry, order, report, measure=order.split is None)
-        released = self._released()
+        released = self.released()
         await self._planner.plan(entry.model, order, released, speeds)
         await self._unload()
         limits: dict[MachineId, int] = {}
@@ -379,7 +379,8 @@ class Hosting:
         self._changed()
         return running.entry.name
 
-    def _released(self) -> Mapping[MachineId, int]:
+    def released(self) -> Mapping[MachineId, int]:
+        """What machines get back of what is loaded now."""
         return self.running.releases() if self.running else {}
 
     async def _speeds(
@@ -389,7 +390,7 @@ class Hosting:
         measure = measure if order.measure is None else order.measure
         self._n_measuring += measure
         try:
-            return await self._outlook.speeds(entry, BATCH_ROWS, report, known_only=not measure)
+            return await self.outlook.speeds(entry, BATCH_ROWS, report, known_only=not measure)
         finally:
             self._n_measuring -= measure
 

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from app.catalog.shape import shape_of
 from app.catalog.shelf import Entry, Shelf
 from app.core.errors import AppError, Reason, Refused, StageLost
 from app.core.household import Household
@@ -23,6 +22,7 @@ from app.node.ndjson import Progress
 from app.node.offers import without_paths
 from app.node.own_speed import OwnSpeed
 from app.node.requests import MeasureModel
+from app.node.speed_basis import Basis, basis_of
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,7 @@ class Measuring:
         self._theirs: dict[tuple[MachineId, ModelShape, int], Speed] = {}
         self._doubted: set[tuple[MachineId, ModelShape, int]] = set()
         self._answering: set[MachineId] = set()
+        self._unforecast: dict[str, Reason] = {}  # by a model's id
 
     async def speeds(
         self,
@@ -90,14 +91,37 @@ class Measuring:
         machine or a model that cannot be measured.
         """
         try:
-            shape = await asyncio.to_thread(self._shape, entry)
+            basis = await asyncio.to_thread(self._basis, entry)
         except AppError as error:
             log.info("%s cannot be measured: %s", entry.name, error.reason)
+            self._unforecast[entry.model.id] = error.reason
             return dict.fromkeys((me[0], *lenders))
+        return await self.like(
+            basis, me, lenders, batch_rows, report, within_s, one_by_one, known_only
+        )
+
+    def unforecast(self, model_id: str) -> Reason | None:
+        """Why nothing can be said ahead of a model's speed; None: nobody asked, or it can."""
+        return self._unforecast.get(model_id)
+
+    async def like(
+        self,
+        basis: Basis,
+        me: tuple[MachineId, str],
+        lenders: Mapping[MachineId, str],
+        batch_rows: int,
+        report: Progress,
+        within_s: float = WITHIN_S,
+        one_by_one: bool = False,
+        known_only: bool = False,
+    ) -> dict[MachineId, Speed | None]:
+        """As `speeds`, of whatever model has this basis."""
+        shape = basis.shape
         if known_only:
             own = await self._own.known(shape, batch_rows)
             theirs = {key: self._theirs.get((key, shape, batch_rows)) for key in lenders}
-            return {me[0]: own, **theirs}
+            every: dict[MachineId, Speed | None] = {me[0]: own, **theirs}
+            return {key: basis.speed(speed, batch_rows) for key, speed in every.items()}
         question = Question(shape, batch_rows, report)
         one_at_a_time = asyncio.Semaphore(1 if one_by_one else len(lenders) + 1)
 
@@ -112,7 +136,7 @@ class Measuring:
                 key: group.create_task(known(key, name), name=f"measure {name}")
                 for key, name in {me[0]: me[1], **lenders}.items()
             }
-        return {key: task.result() for key, task in tasks.items()}
+        return {key: basis.speed(task.result(), batch_rows) for key, task in tasks.items()}
 
     async def table(
         self,
@@ -146,9 +170,12 @@ class Measuring:
     async def doubt(self, entry: Entry, batch_rows: int) -> None:
         """Forecast and fact are far apart (speed_book.far_off): measure anew when next asked."""
         try:
-            shape = await asyncio.to_thread(self._shape, entry)
+            basis = await asyncio.to_thread(self._basis, entry)
         except AppError:
             return
+        if basis.is_estimate:
+            return  # off by what its layers are not like, whatever is measured again
+        shape = basis.shape
         await self._own.forget(shape, batch_rows)
         self._doubted |= {key for key in self._theirs if key[1] == shape}
         self._theirs = {key: speed for key, speed in self._theirs.items() if key[1] != shape}
@@ -183,8 +210,8 @@ class Measuring:
 
     # inside
 
-    def _shape(self, entry: Entry) -> ModelShape:
-        return shape_of(self._shelf.header(entry), entry.model)
+    def _basis(self, entry: Entry) -> Basis:
+        return basis_of(self._shelf.header(entry), entry.model)
 
     async def _here(self, name: str, question: Question) -> Speed:
         def tell(done: int, total: int) -> None:

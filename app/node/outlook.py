@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from app.catalog.shelf import Entry
+from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.link import Link, LinkKind
+from app.core.model import Model
 from app.core.placement import Candidate
 from app.core.speed import Speed
 from app.node.lessons import Lessons
 from app.node.ndjson import Progress
+from app.node.speed_basis import Basis
 
 Speeds = Mapping[MachineId, Speed | None]
 Released = Mapping[MachineId, int]
@@ -25,6 +28,11 @@ class Measures(Protocol):
         self, entry: Entry, me: tuple[MachineId, str], lenders: Mapping[MachineId, str],
         batch_rows: int, report: Progress, *, one_by_one: bool = False, known_only: bool = False,
     ) -> dict[MachineId, Speed | None]: ...  # fmt: skip
+    async def like(
+        self, basis: Basis, me: tuple[MachineId, str], lenders: Mapping[MachineId, str],
+        batch_rows: int, report: Progress, *, one_by_one: bool = False, known_only: bool = False,
+    ) -> dict[MachineId, Speed | None]: ...  # fmt: skip
+    def unforecast(self, model_id: str) -> Reason | None: ...
     async def doubt(self, entry: Entry, batch_rows: int) -> None: ...
 
 
@@ -52,16 +60,34 @@ class Outlook:
 
         known_only: nothing is measured. None: a machine that cannot say.
         """
+        me, names, shared = await self._everybody(known_only=known_only)
+        return await self.measures().speeds(
+            entry, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
+        )
+
+    async def speeds_like(
+        self, basis: Basis, batch_rows: int, report: Progress, *, known_only: bool
+    ) -> Speeds:
+        """The same of a model that is not here, from a plain layer in its place."""
+        me, names, shared = await self._everybody(known_only=known_only)
+        return await self.measures().like(
+            basis, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
+        )
+
+    def unforecast(self, model: Model) -> Reason | None:
+        """Why nothing can be said ahead of its speed."""
+        return self.measures().unforecast(model.id)
+
+    async def _everybody(
+        self, *, known_only: bool
+    ) -> tuple[tuple[MachineId, str], dict[MachineId, str], bool]:
+        """This machine, the lenders by name, and whether they share one computer."""
         host, lenders = self.candidates({})
         if not known_only:
             await self.links().known(lender.id for lender in lenders)
         # nodes that share one computer would slow each other down
         shared = any(_kind(self.links().link(lender.id)) is LinkKind.LOOPBACK for lender in lenders)
-        names = {lender.id: lender.name for lender in lenders}
-        return await self.measures().speeds(
-            entry, (host.id, host.name), names, batch_rows, report,
-            one_by_one=shared, known_only=known_only,
-        )  # fmt: skip
+        return (host.id, host.name), {lender.id: lender.name for lender in lenders}, shared
 
     def machines(self, released: Released, speeds: Speeds) -> tuple[Candidate, list[Candidate]]:
         """Host and lenders with all that was measured of them. `released`: as in node.py."""

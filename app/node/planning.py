@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.placement import LEAST_SLOTS
@@ -60,7 +60,8 @@ class Planner:
             raise BadInput("kv_odd", model=model.name, kv=order.kv)
         work = Workload(context, users, BATCH_ROWS, kv=order.kv)
         # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
-        return await asyncio.to_thread(plan, host, lenders, model, work, order.split)
+        found = await asyncio.to_thread(plan, host, lenders, model, work, order.split)
+        return said_why(found, self._outlook.unforecast(model) if speeds else None)
 
     def sizes(self, chosen: Plan, order: asked.LoadModel) -> Sizes:
         """What all stages of the plan have in common."""
@@ -74,6 +75,17 @@ class Planner:
             threads=self._threads,
             kv=work.kv,
         )
+
+
+def said_why(found: Plan, unforecast: Reason | None) -> Plan:
+    """With what is to be known of its forecast: that it is an estimate, or why there is none."""
+    if found.forecast is not None:
+        more = (Reason("plan_estimated"),) if found.forecast.estimated else ()
+        return replace(found, reasons=(*found.reasons, *more))
+    if unforecast is None:
+        return found
+    others = (one for one in found.reasons if one.code != "plan_unmeasured")
+    return replace(found, reasons=(*others, unforecast))
 
 
 def lends(chosen: Plan) -> dict[MachineId, int]:

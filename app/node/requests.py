@@ -168,10 +168,14 @@ class Sketch(Request, frozen=True, kw_only=True):
     kv_bytes_per_token: Annotated[int, Meta(ge=1, le=1 << 30)] | None = None
     context_length: Count = 1 << 24
     splits: bool = True
+    quantisation: Annotated[str, Meta(max_length=100)] = ""
+    parameters: Annotated[int, Meta(ge=1, le=1 << 50)] | None = None
+    active_parameters: Annotated[int, Meta(ge=1, le=1 << 50)] | None = None
 
 
 class Judge(Request, frozen=True):
-    """Would they fit? `place`: say also where the layers would go."""
+    """Would they fit? `place`: say also where the layers would go, and how fast that would be; `measure`:
+    the machines first, where they were not measured on layers like these."""
 
     sketches: Annotated[list[Sketch], Meta(max_length=400)]
     context: Count | None = None
@@ -179,6 +183,7 @@ class Judge(Request, frozen=True):
     without: Annotated[list[Name], Meta(max_length=64)] = []
     kv: KvType = KvType.F16
     place: bool = False
+    measure: bool = False
 
 
 class LoadModel(PlanModel, frozen=True):

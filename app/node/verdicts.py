@@ -1,28 +1,36 @@
-"""Whether models that are not here yet would fit: their verdicts, and where their layers would go."""
+"""Whether models that are not here yet would fit: their verdicts, where their layers would go, and how fast."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from app.core.by_memory import plan_by_memory
-from app.core.errors import DoesNotFit
+from app.catalog import ggml
+from app.catalog.effort import kind_of, stand_in
+from app.catalog.families import FAMILIES
+from app.core.errors import DoesNotFit, Reason
+from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.placement import Candidate, Workload
-from app.core.sketch import sketched
+from app.core.plan import plan
+from app.core.sketch import sketched, sketched_effort
 from app.core.verdict import judge
 from app.node import requests as asked
+from app.node.ndjson import Progress
+from app.node.outlook import Outlook
 from app.node.planning import BATCH_ROWS, CONTEXT, USERS
-from app.node.snapshot import plan_json
+from app.node.snapshot import plan_json, sentence
+from app.node.speed_basis import Basis
 
 Json = dict[str, Any]
 
 
-async def verdicts(order: asked.Judge, host: Candidate, lenders: Sequence[Candidate]) -> Json:
-    """One for each sketch, by its key; with `place` also the plan, by memory alone."""
-    there = [lender for lender in lenders if lender.id not in order.without]
+async def verdicts(
+    order: asked.Judge, outlook: Outlook, released: Mapping[MachineId, int], report: Progress
+) -> Json:
+    """One for each sketch, by its key; with `place` also the plan, and what is estimated of its speed."""
     found = {}
     for sketch in order.sketches:
         model = sketched(
@@ -31,11 +39,36 @@ async def verdicts(order: asked.Judge, host: Candidate, lenders: Sequence[Candid
         )  # fmt: skip
         context = min(order.context or CONTEXT, model.context_length)
         work = Workload(context, order.users or USERS, BATCH_ROWS, kv=order.kv)
+        basis = _basis(sketch, model) if order.place else None
+        speeds: Mapping[MachineId, Any] = {}
+        if basis is not None:
+            speeds = await outlook.speeds_like(
+                basis, BATCH_ROWS, report, known_only=not order.measure
+            )
+        host, lenders = outlook.machines(released, speeds)
+        there = [lender for lender in lenders if lender.id not in order.without]
         # some milliseconds each, and there may be many: not on the loop
         verdict = asdict(await asyncio.to_thread(judge, host, there, model, work))
-        plan = await asyncio.to_thread(_placed, host, there, model, work) if order.place else None
-        found[sketch.key] = verdict | {"plan": plan}
+        placed = await asyncio.to_thread(_placed, host, there, model, work) if order.place else None
+        why = _unforecast(sketch) if order.place and basis is None else None
+        found[sketch.key] = verdict | {"plan": placed, "unforecast": sentence(why)}
     return {"verdicts": found}
+
+
+def _basis(sketch: asked.Sketch, model: Model) -> Basis | None:
+    """What is measured for it; None of a family of which nothing is known."""
+    if sketch.architecture not in FAMILIES:
+        return None
+    kind = kind_of(sketch.quantisation)
+    _, values, n_bytes = next(one for one in ggml.TENSORS.values() if one[0] == kind)
+    effort = sketched_effort(model, sketch.parameters, sketch.active_parameters, n_bytes / values)
+    return Basis(stand_in(kind), effort)
+
+
+def _unforecast(sketch: asked.Sketch) -> Reason:
+    if not sketch.architecture:
+        return Reason("unforecast_unknown")
+    return Reason("unforecast_family", {"architecture": sketch.architecture})
 
 
 def _placed(
@@ -43,9 +76,12 @@ def _placed(
 ) -> Json | None:
     """The plan; None when it does not fit."""
     try:
-        found = plan_by_memory(host, lenders, model, work)
+        found = plan(host, lenders, model, work)
     except DoesNotFit:
         return None
+    unmeasured = (one for one in found.reasons if one.code != "plan_unmeasured")
+    estimate = (Reason("plan_sketched"),) if found.forecast else ()
     machines = (host, *lenders)
     lends = {machine.id: machine.lends_bytes for machine in machines}
-    return plan_json(replace(found, machines=machines), model, lends)
+    known = replace(found, machines=machines, reasons=(*unmeasured, *estimate))
+    return plan_json(known, model, lends)

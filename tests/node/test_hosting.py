@@ -76,6 +76,12 @@ class NoSpeeds:
     async def speeds(self, entry: Entry, me: Any, lenders: Any, *_: Any, **__: Any) -> Any:
         return dict.fromkeys((me[0], *lenders))
 
+    async def like(self, basis: Any, me: Any, lenders: Any, *_: Any, **__: Any) -> Any:
+        return dict.fromkeys((me[0], *lenders))
+
+    def unforecast(self, model_id: str) -> None:
+        return None
+
     async def doubt(self, *_: Any) -> None: ...
 
 

@@ -52,6 +52,35 @@ async def test_its_place_is_shown_when_asked_for(den: TestNode) -> None:
     assert 0 < longer["small"]["context"] < 1 << 20
 
 
+async def test_a_model_that_is_not_here_is_estimated_after_a_test_of_the_machine(
+    den: TestNode,
+) -> None:
+    known = SKETCH | {"architecture": "qwen3moe", "quantisation": "Q4_K_M"}
+    experts = known | {"key": "experts", "parameters": 500 * MIB, "active_parameters": 100 * MIB}
+    found = await judged(den, sketches=[known], place=True)
+    assert found["small"]["plan"]["forecast"] is None
+    assert found["small"]["unforecast"] is None  # it can be, after a test
+    async with den.client() as client:
+        body = {"sketches": [known], "place": True, "measure": True}
+        lines: list[Json] = []
+        first = await client.work("POST", "/verdicts", body, lines.append)
+    assert {line["step"] for line in lines} == {"measuring"}
+    said = await judged(den, sketches=[known, experts], place=True)
+    assert said["small"] == first["verdicts"]["small"]  # known from now on
+    dense, sparse = (said[key]["plan"]["forecast"] for key in ("small", "experts"))
+    assert (dense["estimated"], sparse["estimated"]) == (True, True)
+    assert sparse["decode_tok_s"] > 2 * dense["decode_tok_s"]
+    assert said["small"]["plan"]["why"][-1]["code"] == "plan_sketched"
+
+
+async def test_why_nothing_is_said_of_the_speed_of_an_unknown_family(den: TestNode) -> None:
+    found = await judged(den, sketches=[SKETCH | {"architecture": "marvin"}], place=True)
+    assert "marvin" in found["small"]["unforecast"]
+    assert found["small"]["plan"]["forecast"] is None
+    found = await judged(den, sketches=[SKETCH], place=True)
+    assert "not known before it is here" in found["small"]["unforecast"]
+
+
 async def test_odd_sketches_are_refused(den: TestNode) -> None:
     for wrong in ({"file_bytes": 0}, {"n_layers": 0}, {"more": 1}, {"key": ""}):
         with pytest.raises(BadInput):

@@ -214,7 +214,7 @@ class Details(QFrame):
         self.verdict.show_estimate(found, smaller, splits=splits)
         self.form.kv.show_bytes((found["plan"] or {}).get("kv_bytes"))
         if found["plan"] is not None:
-            self.forecast.show_shape(found["plan"])
+            self.forecast.show_estimate(found["plan"], found["unforecast"])
         else:
             self.forecast.clear()
         self.tell_actions()

@@ -77,10 +77,21 @@ class ForecastView(QWidget):
 
     def show_plan(self, plan: Json) -> None:
         """Of a model that is here."""
+        codes = [str(one["code"]) for one in plan.get("why") or []]
+        never = any(code.startswith("unforecast") for code in codes)
+        self._show(plan, [], possible=not never)
+
+    def show_estimate(self, plan: Json, unforecast: str | None) -> None:
+        """Of a model that is not here: where it would go, and how fast; or why that is not said."""
+        more = [unforecast] if unforecast else []
+        self._show(plan, more, possible=not more)
+
+    def _show(self, plan: Json, more: list[str], *, possible: bool) -> None:
         forecast = plan.get("forecast")
+        asks = forecast is None and possible and not self._stop.isVisibleTo(self)
         self._figures.setVisible(forecast is not None)
-        self._unmeasured.setVisible(forecast is None and not self._stop.isVisibleTo(self))
-        self.measure.setVisible(forecast is None and not self._stop.isVisibleTo(self))
+        self._unmeasured.setVisible(asks)
+        self.measure.setVisible(asks)
         if forecast is not None:
             self._show_figures(forecast, plan)
         codes = [one["code"] for one in plan.get("why") or []]
@@ -89,6 +100,7 @@ class ForecastView(QWidget):
             for code, sentence in zip(codes, plan["reasons"], strict=False)
             if forecast is not None or not str(code).startswith("plan_unmeasured")
         ]
+        lines += more
         self._say(lines, [str(one["sentence"]) for one in plan.get("advice") or []])
         self.show()
 
@@ -108,11 +120,6 @@ class ForecastView(QWidget):
                     first_before=formats.seconds(last["forecast_ttft_s"]),
                 )
             )
-
-    def show_shape(self, plan: Json) -> None:
-        """Of a model that is not here: where it would go, and no figure."""
-        self.hide()
-        self._say([str(reason) for reason in plan["reasons"]], [])
 
     def show_measuring(self, on: bool) -> None:
         self._stop.setVisible(on)
@@ -136,7 +143,11 @@ class ForecastView(QWidget):
     def _show_figures(self, forecast: Json, plan: Json) -> None:
         users = int(plan["users"])
         rate = forecast["together_tok_s"] if users > 1 else forecast["decode_tok_s"]
-        caption = self.tr("forecast, {count} people together") if users > 1 else self.tr("forecast")
+        if forecast.get("estimated"):
+            many, one = self.tr("estimate, {count} people together"), self.tr("estimate")
+        else:
+            many, one = self.tr("forecast, {count} people together"), self.tr("forecast")
+        caption = many if users > 1 else one
         self.rate.say(formats.speed(rate), caption.format(count=users))
         known = plan["first_token"]
         count = formats.number(known["prompt_tokens"])

@@ -80,16 +80,21 @@ class Planning(QObject):
         self._calls.end_all()
 
     def measure(self) -> None:
-        """Measure every machine with the chosen model, some ten seconds, and plan with that."""
+        """Measure every machine with the chosen model, or with layers like those of one that is not here:
+        some ten seconds; and plan with that."""
         setup = self._setup
-        if setup is None or not setup.item.is_here:
+        if setup is None:
             return
+        if setup.item.is_here:
+            path, body, done = "/plan", setup.order() | {"measure": True}, self._measured
+        else:
+            made = self._sketched(setup)
+            if made is None:
+                return
+            path, body, done = "/verdicts", made | {"measure": True}, self._measured_like
         self._soon.stop()
         self._calls.end(PLAN)
-        body = setup.order() | {"measure": True}
-        call = self._client.call(
-            "POST", "/plan", body, self._measured, self._not_measured, self._stepped
-        )
+        call = self._client.call("POST", path, body, done, self._not_measured, self._stepped)
         self._calls.keep(MEASURE, call)
         self.measuring_changed.emit()
 
@@ -107,12 +112,19 @@ class Planning(QObject):
             call = self._client.call("POST", "/plan", body, self._planned, self._refused)
             self._calls.keep(PLAN, call)
             return
+        made = self._sketched(setup)
+        if made is not None:
+            call = self._client.post("/verdicts", made, self._judged, self._refused)
+            self._calls.keep(PLAN, call)
+
+    def _sketched(self, setup: Setup) -> Json | None:
+        """What is asked of a model that is not here."""
         made = sketch(setup.item, setup.item.file(setup.file), KEY)
         if made is None:
-            return
+            return None
         body = {"sketches": [made], "place": True} | setup.order()
         del body["model"]
-        self._calls.keep(PLAN, self._client.post("/verdicts", body, self._judged, self._refused))
+        return body
 
     def _planned(self, plan: Json) -> None:
         self._over()
@@ -139,6 +151,11 @@ class Planning(QObject):
         self._calls.done(MEASURE)
         self.measuring_changed.emit()
         self.planned.emit(plan)
+
+    def _measured_like(self, answer: Json) -> None:
+        self._calls.done(MEASURE)
+        self.measuring_changed.emit()
+        self.estimated.emit(answer["verdicts"][KEY])
 
     def _not_measured(self, error: AppError) -> None:
         self._calls.done(MEASURE)

@@ -28,6 +28,9 @@ def sketch(item: Item, file: Json | None, key: str) -> Json | None:
         "kv_bytes_per_token": facts.get("kv_bytes_per_token"),
         "context_length": min(context, MOST_CONTEXT),
         "splits": facts.get("splits") is not False,
+        "quantisation": str((file or facts).get("quantisation") or "")[:100],
+        "parameters": facts.get("parameters"),
+        "active_parameters": facts.get("active_parameters"),
     }
 
 

@@ -1816,6 +1816,14 @@
         <translation>Warum so</translation>
     </message>
     <message>
+        <source>estimate</source>
+        <translation type="unfinished">geschätzt</translation>
+    </message>
+    <message>
+        <source>estimate, {count} people together</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>first token</source>
         <translation>erstes Token</translation>
     </message>

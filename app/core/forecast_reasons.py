@@ -1,0 +1,17 @@
+"""The sentences of what cannot be forecast ahead, and why."""
+
+from __future__ import annotations
+
+FORECAST_SENTENCES: dict[str, str] = {
+    "unforecast_family": "Its speed is not forecast: how the layers of {architecture} models compute was not "
+    "examined here. They are placed by memory; what it does is shown once it answers.",
+    "unforecast_indexer": "Its speed is not forecast: {architecture} models choose for themselves which positions "
+    "they look at. They are placed by memory; what it does is shown once it answers.",
+    "unforecast_experts": "Its speed is not forecast: its file does not say how many experts a token takes. "
+    "It is placed by memory; what it does is shown once it answers.",
+    "unforecast_unknown": "Its speed is not forecast: what kind of model it is is not known before it is here.",
+    "plan_sketched": "An estimate from what is known of the model before it is here, and from a plain layer of the "
+    "same number type that was measured on each machine.",
+    "plan_estimated": "An estimate: the machines were measured on a plain layer of the same number type, because "
+    "this model's own layers cannot be measured ahead.",
+}

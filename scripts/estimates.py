@@ -1,0 +1,110 @@
+"""Layers measured, beside estimates from the plain layer that stands for others: `python -m scripts.estimates`.
+
+Only layers that can be measured ahead can be compared so: dense ones and experts of several sizes and number types.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from app.catalog import ggml, synthetic
+from app.catalog.effort import effort_of, stand_in, stand_in_effort
+from app.catalog.gguf_check import read_header
+from app.core.effort import Measured, estimated
+from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
+from app.core.speed import Speed
+from app.inference.speedometer import Gauge, measure
+from backends.contract import Role
+
+ROWS = 64
+GIB = 1 << 30
+CODES = {name: code for code, (name, _, _) in ggml.TENSORS.items()}
+SHAPES = {  # width, feed-forward, experts, of which a row takes so many, number type
+    "dense, narrow, Q8_0": (1024, 3072, 0, 0, "Q8_0"),
+    "dense, wide, Q4_K": (3072, 8192, 0, 0, "Q4_K"),
+    "dense, narrow, Q4_K": (1024, 3072, 0, 0, "Q4_K"),
+    "experts, 4 of 32, Q4_K": (1024, 768, 32, 4, "Q4_K"),
+    "experts, 8 of 64, Q8_0": (1024, 512, 64, 8, "Q8_0"),
+    "experts, 2 of 8, Q4_K": (2048, 3072, 8, 2, "Q4_K"),
+}
+
+
+def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
+    """A qwen3 or qwen3moe model of 16 such layers, heads of 128."""
+    name, code, kv = ("qwen3moe" if n else "qwen3"), CODES[kind], width // 4
+    sizes = {
+        "attn_q": (width, width), "attn_k": (width, kv), "attn_v": (width, kv),
+        "attn_output": (width, width),
+    }  # fmt: skip
+    ends = ("_exps", (n,)) if n else ("", ())
+    for part, dims in {"gate": (width, ffn), "up": (width, ffn), "down": (ffn, width)}.items():
+        sizes[f"ffn_{part}{ends[0]}"] = (*dims, *ends[1])  # type: ignore[assignment]
+    norms = {"attn_norm": width, "ffn_norm": width, "attn_q_norm": 128, "attn_k_norm": 128}
+    layer = [Tensor(f"{one}.weight", ggml.F32, (size,)) for one, size in norms.items()]
+    layer += [Tensor(f"{one}.weight", code, dims) for one, dims in sizes.items()]
+    if n:
+        layer.append(Tensor("ffn_gate_inp.weight", ggml.F32, (width, n)))
+    values = {
+        "context_length": 4096, "embedding_length": width, "feed_forward_length": ffn,
+        "attention.head_count": width // 128, "attention.head_count_kv": kv // 128,
+        "attention.key_length": 128, "attention.value_length": 128,
+    }  # fmt: skip
+    if n:
+        values |= {"expert_count": n, "expert_used_count": used, "expert_feed_forward_length": ffn}
+    settings = [
+        Setting(f"{name}.{key}", ggml.U32, (one,), is_list=False) for key, one in values.items()
+    ]
+    rms = f"{name}.attention.layer_norm_rms_epsilon"
+    settings.append(Setting(rms, ggml.F32_VALUE, (2**-16,), is_list=False))
+    norm = Tensor("output_norm.weight", ggml.F32, (width,))
+    head = Tensor("token_embd.weight", CODES["Q6_K"], (width, 32000))
+    return ModelShape(name, width, tuple(settings), (LayerKind(16, tuple(layer)),), (norm,), head)
+
+
+async def compared(
+    shape: ModelShape, folder: Path, gauge: Gauge, like: Measured
+) -> tuple[Speed, Speed]:
+    """The same layer as it was measured, and as it is estimated."""
+    path = folder / "one.gguf"
+    model = await asyncio.to_thread(synthetic.write, path, shape, shape.layers[:1], Role.MIDDLE)
+    guess = estimated(like, effort_of(read_header(path), model))
+    return await measure(shape, folder / "trial", gauge), guess
+
+
+async def run(names: list[str], threads: int) -> list[dict[str, object]]:
+    """A row for each shape."""
+    gauge, rows = Gauge(threads, ROWS, 4 * GIB, head=False, low_priority=False), []
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        for name in names:
+            shape, plain = shape_of(*SHAPES[name]), stand_in(SHAPES[name][4])
+            # each time anew: what else a computer does changes within a minute
+            speed = await measure(plain, folder / "trial", gauge)
+            like = Measured(speed, stand_in_effort(plain), ROWS)
+            found, guess = await compared(shape, folder, gauge, like)
+            ratios = {key: round(getattr(guess, key) / getattr(found, key), 2)
+                      for key in ("layer_s", "layer_row_s", "chunk_s") if getattr(found, key)}  # fmt: skip
+            row = {"layer": name, "estimate_over_measured": ratios}
+            rows.append(row | {"measured": asdict(found), "estimated": asdict(guess)})
+            print(json.dumps(row), file=sys.stderr)
+    return rows
+
+
+def main() -> int:
+    """The command line; JSON on stdout."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", choices=list(SHAPES), action="append")
+    given = parser.parse_args()
+    print(json.dumps(asyncio.run(run(given.only or list(SHAPES), given.threads)), indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

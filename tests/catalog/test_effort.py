@@ -1,0 +1,70 @@
+"""What the families' layers ask of a machine, as their files say it; and the layer that stands for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.catalog import synthetic
+from app.catalog.effort import effort_of, kind_of, main_kind, stand_in, stand_in_effort
+from app.catalog.gguf import model_of
+from app.catalog.gguf_check import read_header
+from app.core.effort import Effort
+from app.core.errors import BadInput
+from backends.contract import Role
+
+FAMILIES = Path(__file__).parents[1] / "families"
+UNFORECAST = {"deepseek-v32", "glm-moe-dsa"}
+
+
+def effort(name: str) -> Effort:
+    header = read_header(FAMILIES / f"{name}.gguf")
+    return effort_of(header, model_of(header, "m", "0" * 64))
+
+
+@pytest.mark.parametrize("path", sorted(FAMILIES.glob("*.gguf")), ids=lambda path: path.stem)
+def test_every_family_but_those_that_choose_positions_is_known(path: Path) -> None:
+    header = read_header(path)
+    model = model_of(header, "m", "0" * 64)
+    if path.stem in UNFORECAST:
+        with pytest.raises(BadInput, match="unforecast_indexer"):
+            effort_of(header, model)
+        return
+    found = effort_of(header, model)
+    experts = found.experts.n_bytes if found.experts else 0
+    assert found.n_bytes + experts == pytest.approx(sum(model.layer_bytes) / model.n_layers)
+    assert found.weights > 0
+    assert (found.experts is not None) == ("expert_used_count" in str(list(header.entries)))
+    assert (found.state_bytes > 0) == bool(model.state_bytes)
+
+
+def test_windows_states_and_experts_are_told_apart() -> None:
+    gemma, hybrid, experts = effort("gemma3"), effort("qwen3-5"), effort("qwen3-moe")
+    assert gemma.window == 8
+    assert gemma.window_position == 7 * gemma.position  # of eight layers one looks at all
+    assert hybrid.position < effort("qwen3").position
+    assert experts.experts is not None
+    assert (experts.experts.n, experts.experts.used) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("quantisation", "kind"),
+    [("Q4_K_M", "Q4_K"), ("UD-Q4_K_XL", "Q4_K"), ("Q8_0", "Q8_0"), ("BF16", "BF16"), ("F16", "F16"),
+     ("IQ4_XS", "IQ4_XS"), ("MXFP4_MOE", "MXFP4"), ("Q3_K_S", "Q3_K"), ("", "Q4_K")],
+)  # fmt: skip
+def test_the_number_type_behind_a_mix(quantisation: str, kind: str) -> None:
+    assert kind_of(quantisation) == kind
+
+
+@pytest.mark.parametrize("kind", ["Q4_K", "Q8_0", "F16", "MXFP4", "NVFP4", "I8"])
+def test_the_layer_that_stands_for_others_can_be_measured(kind: str, tmp_path: Path) -> None:
+    shape = stand_in(kind)
+    synthetic.check(shape)
+    if kind == "Q4_K":
+        path = tmp_path / "one.gguf"
+        made = synthetic.write(path, shape, shape.layers[:1], Role.MIDDLE)
+        found, said = effort_of(read_header(path), made), stand_in_effort(shape)
+        assert found.n_bytes == said.n_bytes
+        assert (found.weights, found.position) == (said.weights, said.position)
+        assert main_kind(read_header(path), made) == kind

@@ -1,0 +1,64 @@
+"""What is measured for a model, and what is said of one whose layers cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.catalog.effort import stand_in, stand_in_effort
+from app.catalog.gguf import model_of
+from app.catalog.gguf_check import read_header
+from app.core.errors import BadInput, Reason
+from app.core.placement import Plan, Workload
+from app.core.speed import Speed
+from app.node.planning import said_why
+from app.node.speed_basis import Basis, basis_of
+
+FAMILIES = Path(__file__).parents[1] / "families"
+SPEED = Speed(0.003, 0.001, 1e-6, 0.06, 2e-5, 0.0002, 0.005, 0.002)
+
+
+def basis(name: str) -> Basis:
+    header = read_header(FAMILIES / f"{name}.gguf")
+    return basis_of(header, model_of(header, "m", "0" * 64))
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3-moe", "phi3"])
+def test_plain_layers_are_measured_themselves(name: str) -> None:
+    found = basis(name)
+    assert not found.is_estimate
+    assert found.shape.architecture != "llama" or name == "llama"
+    assert found.speed(SPEED, 64) is SPEED
+
+
+@pytest.mark.parametrize("name", ["gemma3", "qwen3-5", "deepseek-v3", "gpt-oss", "lfm2", "glm4"])
+def test_for_others_a_plain_layer_of_their_number_type_stands(name: str) -> None:
+    found = basis(name)
+    assert found.is_estimate
+    assert found.shape == stand_in("F16")
+    speed = found.speed(SPEED, 64)
+    assert speed is not None
+    assert speed.estimated
+    assert 0 < speed.layer_s < SPEED.layer_s  # they are tiny
+    assert found.speed(None, 64) is None
+
+
+def test_why_nothing_is_said_comes_from_the_model() -> None:
+    with pytest.raises(BadInput, match="unforecast_indexer"):
+        basis("deepseek-v32")
+
+
+def test_the_plan_says_it_in_place_of_what_was_not_measured() -> None:
+    why = Reason("unforecast_indexer", {"architecture": "deepseek32"})
+    missing = Reason("plan_unmeasured", {"machine": "den"})
+    placed = Plan((), Workload(512), (Reason("plan_fits_host", {"machine": "den"}), missing))
+    assert [one.code for one in said_why(placed, why).reasons] == ["plan_fits_host", why.code]
+    assert said_why(placed, None) == placed
+
+
+def test_the_layer_in_their_place_is_itself_when_it_is_measured() -> None:
+    shape = stand_in("Q4_K")
+    found = Basis(shape, stand_in_effort(shape)).speed(SPEED, 64)
+    assert found is not None
+    assert found.layer_s == pytest.approx(SPEED.layer_s)
