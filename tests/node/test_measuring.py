@@ -134,7 +134,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def order_of(one: Side, **changes: Any) -> MeasureSpeed:
-    fields = {"request": 7, "shape": one.measuring._shape(one.entry), "batch_rows": ROWS}
+    fields = {"request": 7, "shape": one.measuring._basis(one.entry).shape, "batch_rows": ROWS}
     return MeasureSpeed(**{**fields, **changes})
 
 
@@ -181,7 +181,7 @@ async def test_only_hosts_may_ask(tmp_path: Path) -> None:
 
 async def test_a_shape_that_cannot_be_is_refused(tmp_path: Path) -> None:
     async with side(tmp_path / "lender") as lender:
-        shape = lender.measuring._shape(lender.entry)
+        shape = lender.measuring._basis(lender.entry).shape
         fields = {name: getattr(shape, name) for name in shape.__struct_fields__}
         odd = type(shape)(**{**fields, "architecture": "mamba"})
         assert (await lender.answer(order_of(lender, shape=odd))).code == "whole_family"

@@ -1817,11 +1817,11 @@
     </message>
     <message>
         <source>estimate</source>
-        <translation type="unfinished">geschätzt</translation>
+        <translation>Schätzung</translation>
     </message>
     <message>
         <source>estimate, {count} people together</source>
-        <translation type="unfinished"></translation>
+        <translation>Schätzung, {count} Personen gleichzeitig</translation>
     </message>
     <message>
         <source>first token</source>

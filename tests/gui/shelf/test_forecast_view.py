@@ -1,0 +1,99 @@
+"""What the window says of a model's speed: forecast, estimated, not measured, or why nothing is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from app.gui.shelf.forecast_view import ForecastView
+from app.gui.shelf.item import offer_item, shelf_item
+from app.gui.shelf.planning import Planning, Setup
+from tests.gui.shelf.offers import offer
+
+Json = dict[str, Any]
+KNOWN = {"decode_tok_s": 11.8, "together_tok_s": 30.0, "ttft_s": 2.9}
+FIRST = {"prompt_tokens": 1000, "ttft_s": 2.9}
+
+
+def plan(*codes: str, **more: Any) -> Json:
+    why = [{"code": code, "facts": {}, "sentence": f"Because of {code}."} for code in codes]
+    made = {"users": 1, "forecast": None, "first_token": FIRST, "why": why, "advice": []}
+    return made | {"reasons": [one["sentence"] for one in why]} | more
+
+
+@pytest.fixture
+def view(qtbot: QtBot) -> ForecastView:
+    made = ForecastView(lambda: None, lambda: None)
+    qtbot.addWidget(made)
+    qtbot.addWidget(made.reasons)
+    return made
+
+
+def said(view: ForecastView) -> str:
+    return " ".join(one.text() for one in view.reasons.findChildren(QLabel))
+
+
+def test_a_forecast_and_an_estimate_have_their_names(view: ForecastView) -> None:
+    view.show_plan(plan(forecast=KNOWN | {"estimated": False}))
+    assert view.rate.text.startswith("11.8")
+    assert view.rate._caption.whole() == "forecast"
+    view.show_estimate(plan("plan_sketched", forecast=KNOWN | {"estimated": True}), None)
+    assert view.rate._caption.whole() == "estimate"
+    view.show_plan(plan("plan_estimated", users=3, forecast=KNOWN | {"estimated": True}))
+    assert view.rate._caption.whole() == "estimate, 3 people together"
+    assert "plan_estimated" in said(view)
+    assert view.measure.isHidden()
+
+
+def test_what_was_not_measured_can_be_also_before_it_is_here(view: ForecastView) -> None:
+    view.show_estimate(plan("plan_unmeasured"), None)
+    assert not view.measure.isHidden()
+    assert "plan_unmeasured" not in said(view)
+
+
+def test_where_nothing_can_be_said_it_says_why_and_offers_no_test(view: ForecastView) -> None:
+    view.show_plan(plan("unforecast_indexer"))
+    assert view.measure.isHidden()
+    assert "unforecast_indexer" in said(view)
+    view.show_estimate(plan(), "Its speed is not forecast: nobody knows it.")
+    assert view.measure.isHidden()
+    assert "nobody knows it" in said(view)
+
+
+class Asked:
+    """A client that remembers the last call and answers when told."""
+
+    def __init__(self) -> None:
+        self.path, self.body = "", Json()
+        self.done: Callable[[Json], None] = lambda _: None
+
+    def call(self, _: str, path: str, body: Json, done: Any, *__: Any) -> Asked:
+        self.path, self.body, self.done = path, body, done
+        return self
+
+    running = False
+
+    def cancel(self) -> None:
+        """Nothing is under way."""
+
+
+def test_a_model_that_is_not_here_is_measured_by_layers_like_its_own(qtbot: QtBot) -> None:
+    client, found = Asked(), list[Json]()
+    planning = Planning(client)  # type: ignore[arg-type]
+    planning.estimated.connect(found.append)
+    planning.ask(Setup(offer_item(offer("big", active_parameters=3_000_000_000))))
+    planning.measure()
+    assert (client.path, client.body["measure"], client.body["place"]) == ("/verdicts", True, True)
+    assert client.body["sketches"][0]["active_parameters"] == 3_000_000_000
+    assert planning.measuring
+    client.done({"verdicts": {"chosen": {"word": "fits"}}})
+    assert found == [{"word": "fits"}]
+    assert not planning.measuring
+    planning.ask(Setup(shelf_item({"name": "here"})))
+    planning.measure()
+    assert client.path == "/plan"
+    planning.forget()
