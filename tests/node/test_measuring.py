@@ -229,7 +229,7 @@ class Link:
 
 
 async def measured(
-    host: Side, within_s: float = 5, report: Callable[[Any], None] = lambda _: None
+    host: Side, within_s: float = 30, report: Callable[[Any], None] = lambda _: None
 ) -> dict[MachineId, Speed | None]:
     lenders = {LENDER: "attic"}
     return await host.measuring.speeds(host.entry, (ME, "den"), lenders, ROWS, report, within_s)
