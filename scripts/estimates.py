@@ -12,6 +12,7 @@ import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from app.catalog import ggml, synthetic
 from app.catalog.effort import effort_of, stand_in, stand_in_effort
@@ -38,13 +39,13 @@ SHAPES = {  # width, feed-forward, experts, of which a row takes so many, number
 def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
     """A qwen3 or qwen3moe model of 16 such layers, heads of 128."""
     name, code, kv = ("qwen3moe" if n else "qwen3"), CODES[kind], width // 4
-    sizes = {
+    sizes: dict[str, tuple[int, ...]] = {
         "attn_q": (width, width), "attn_k": (width, kv), "attn_v": (width, kv),
         "attn_output": (width, width),
     }  # fmt: skip
-    ends = ("_exps", (n,)) if n else ("", ())
+    end, last = ("_exps", (n,)) if n else ("", ())
     for part, dims in {"gate": (width, ffn), "up": (width, ffn), "down": (ffn, width)}.items():
-        sizes[f"ffn_{part}{ends[0]}"] = (*dims, *ends[1])  # type: ignore[assignment]
+        sizes[f"ffn_{part}{end}"] = (*dims, *last)
     norms = {"attn_norm": width, "ffn_norm": width, "attn_q_norm": 128, "attn_k_norm": 128}
     layer = [Tensor(f"{one}.weight", ggml.F32, (size,)) for one, size in norms.items()]
     layer += [Tensor(f"{one}.weight", code, dims) for one, dims in sizes.items()]
@@ -77,9 +78,10 @@ async def compared(
     return await measure(shape, folder / "trial", gauge), guess
 
 
-async def run(names: list[str], threads: int) -> list[dict[str, object]]:
+async def run(names: list[str], threads: int) -> list[dict[str, Any]]:
     """A row for each shape."""
-    gauge, rows = Gauge(threads, ROWS, 4 * GIB, head=False, low_priority=False), []
+    gauge = Gauge(threads, ROWS, 4 * GIB, head=False, low_priority=False)
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         for name in names:
@@ -90,7 +92,7 @@ async def run(names: list[str], threads: int) -> list[dict[str, object]]:
             found, guess = await compared(shape, folder, gauge, like)
             ratios = {key: round(getattr(guess, key) / getattr(found, key), 2)
                       for key in ("layer_s", "layer_row_s", "chunk_s") if getattr(found, key)}  # fmt: skip
-            row = {"layer": name, "estimate_over_measured": ratios}
+            row: dict[str, Any] = {"layer": name, "estimate_over_measured": ratios}
             rows.append(row | {"measured": asdict(found), "estimated": asdict(guess)})
             print(json.dumps(row), file=sys.stderr)
     return rows

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Show = Callable[[dict[str, Any]], None]
 
+QUARTERS = 4
+ALL = "Sending layers to all machines"
 WORDS = {
     "checking": "Checking the file",
     "hashing": "Checking the bytes",
@@ -58,17 +60,25 @@ def shown(face: Face) -> Iterator[Show]:
 
 
 class _Lines:
-    """Says each step once, when it begins."""
+    """Says each step when it begins, and each quarter of layers that are copied."""
 
     def __init__(self, face: Face) -> None:
         self._face = face
         self._said: set[str] = set()
 
     def show(self, line: dict[str, Any]) -> None:
-        title = _title(_step(line))
-        if title not in self._said:
-            self._said.add(title)
-            self._face.note(f"{title}…")
+        step = _step(line)
+        title = _title(step)
+        self._say(title, f"{title}…")
+        if step.step == "sending" and step.total:
+            quarters = int(QUARTERS * (step.done or 0) / step.total)
+            if 0 < quarters < QUARTERS:
+                self._say(f"{title} {quarters}", f"{title}: {100 * quarters // QUARTERS} %")
+
+    def _say(self, key: str, words: str) -> None:
+        if key not in self._said:
+            self._said.add(key)
+            self._face.note(words)
 
 
 class _Bars:
@@ -77,10 +87,19 @@ class _Bars:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._tasks: dict[str, Any] = {}
+        self._copies: dict[str, Step] = {}  # layers on their way, by machine
 
     def show(self, line: dict[str, Any]) -> None:
         step = _step(line)
-        title = _title(step)
+        self._bar(_title(step), step)
+        if step.step == "sending" and step.machine:
+            self._copies[step.machine] = step
+            if len(self._copies) > 1:
+                done = sum(one.done or 0 for one in self._copies.values())
+                total = sum(one.total or 0 for one in self._copies.values())
+                self._bar(ALL, Step("sending", None, done, total, "bytes"))
+
+    def _bar(self, title: str, step: Step) -> None:
         if title not in self._tasks:
             self._progress.start()  # only now: quick work draws nothing
             self._tasks[title] = self._progress.add_task(title, total=step.total, unit=step.unit)

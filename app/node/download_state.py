@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from typing import Any, Literal
 
 from app.catalog.download_book import Record
 from app.core.errors import Reason
 from app.core.reasons import said
+from app.node.pace import Pace
 
 Json = dict[str, Any]
 Doing = Literal["waiting", "starting", "running", "checking", "nothing"]
 
-SPEED_SECONDS = 5.0  # a speed is over so long
-STALLED_SECONDS = 3.0
 TELL_SECONDS = 0.25
 
 
@@ -24,7 +22,7 @@ class Live:
     def __init__(self, done_bytes: int) -> None:
         self.done_bytes = done_bytes
         self.doing: Doing = "nothing"
-        self._marks: deque[tuple[float, int]] = deque()
+        self._pace = Pace()
         self._told = 0.0
 
     def waiting(self) -> None:
@@ -56,28 +54,20 @@ class Live:
             self._set("running")
         self.done_bytes = done_bytes
         if is_flowing:
-            self._marks.append((now, done_bytes))
-            while self._marks and self._marks[0][0] < now - SPEED_SECONDS:
-                self._marks.popleft()
+            self._pace.mark(done_bytes)
         else:
-            self._marks.clear()
+            self._pace.clear()
         due = now - self._told >= TELL_SECONDS
         self._told = now if due else self._told
         return due
 
     def bytes_per_s(self) -> int | None:
         """The speed of the last seconds; None while that is not known."""
-        if self.doing != "running" or len(self._marks) < 2:
-            return None
-        (began, first), (latest, last) = self._marks[0], self._marks[-1]
-        now = time.monotonic()
-        if now - latest > STALLED_SECONDS:
-            return 0
-        return int(max(0, last - first) / max(now - began, 0.1))
+        return self._pace.bytes_per_s() if self.doing == "running" else None
 
     def _set(self, doing: Doing) -> None:
         self.doing = doing
-        self._marks.clear()
+        self._pace.clear()
         self._told = 0.0
 
 

@@ -22,6 +22,7 @@ from app.inference.worker import Worker
 from app.lan import messages
 from app.node.answers import Ready
 from app.node.ndjson import Progress
+from app.node.pace import Pace
 from app.node.sending import SendLink, send_layers
 from app.node.stoppable import in_thread, unless
 from app.node.together import together
@@ -316,10 +317,12 @@ class Placing:
         """Its layers lie on the lender's disk from now on, as far as its own limits let them."""
         link = self._lenders.link(stage.machine)
         cut = await asyncio.to_thread(self._shelf.cut, self._entry, stage.layers, stage.role)
+        pace = Pace()
 
         def tell(n_bytes: int, sent: int, total: int) -> None:
             self.fetched.bytes += n_bytes
-            self._tell(stage, "sending", sent, total, "bytes")
+            pace.mark(sent)
+            self._tell(stage, "sending", sent, total, "bytes", **pace.json(total - sent))
 
         await send_layers(link, pipeline, stage.name, cut, tell)
         self._on_disk.add(_key(stage))
@@ -371,11 +374,11 @@ class Placing:
         )
 
     def _tell(
-        self, stage: PlannedStage, step: str, done: int, total: int, unit: str = "steps"
-    ) -> None:
-        self._report(
-            {"step": step, "machine": stage.name, "done": done, "total": total, "unit": unit}
-        )
+        self, stage: PlannedStage, step: str, done: int, total: int, unit: str = "steps",
+        **more: int | None,
+    ) -> None:  # fmt: skip
+        told = {"step": step, "machine": stage.name, "done": done, "total": total, "unit": unit}
+        self._report(told | more)
 
 
 def _key(stage: PlannedStage) -> Key:

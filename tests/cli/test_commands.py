@@ -164,11 +164,25 @@ def test_load(poolhouse: Any, answering: Any) -> None:
     node = answering({("POST", "/load"): Lines([*steps, {"done": {"loaded": LOADED}}])})
     said = poolhouse("load", "guide", "--split", "4,4,4", "--number", "f32", "--kv", "q8_0")
     assert said.code == 0
-    assert said.err == "Sending layers to attic-pc…\n"
+    assert said.err == "Sending layers to attic-pc…\nSending layers to attic-pc: 50 %\n"
     assert node.asked[0][2] == {
         "model": "guide", "context": None, "users": None, "split": [4, 4, 4],
         "kv": "q8_0", "number": "f32",
     }  # fmt: skip
+
+
+def test_copies_are_told_by_quarters_where_no_bar_can_be_drawn(
+    poolhouse: Any, answering: Any
+) -> None:
+    parts = [("attic", 1), ("kitchen", 30), ("attic", 26), ("attic", 27), ("kitchen", 100)]
+    steps = [progress("sending", n << 20, 100 << 20, name) for name, n in parts]
+    answering({("POST", "/load"): Lines([*steps, {"done": {"loaded": LOADED}}])})
+    assert poolhouse("load", "guide").err.splitlines() == [
+        "Sending layers to attic…",
+        "Sending layers to kitchen…",
+        "Sending layers to kitchen: 25 %",
+        "Sending layers to attic: 25 %",
+    ]
 
 
 @pytest.mark.parametrize(

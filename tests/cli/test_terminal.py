@@ -148,6 +148,7 @@ def in_terminal(arguments: list[str], **more: str) -> str:
 @POSIX
 def test_a_terminal_gets_colour_bars_and_figures(answering: Any, home: Path) -> None:
     steps = [progress("sending", n << 20, 4 << 20, "attic-pc") for n in range(5)]
+    steps.insert(2, progress("sending", 0, 4 << 20, "den-pc"))
     answering(
         {
             ("GET", "/status"): SNAPSHOT,
@@ -160,6 +161,8 @@ def test_a_terminal_gets_colour_bars_and_figures(answering: Any, home: Path) -> 
     load = in_terminal(["load", "guide", "--home", str(home)])
     assert "Sending layers to attic-pc" in load
     assert "of 4.0 MiB" in load
+    assert "Sending layers to all machines" in load
+    assert "of 8.0 MiB" in load
     assert "Loaded in 1.42 s; 3.0 MiB went to the lenders." in load
     ask = in_terminal(["ask", "How?", "--home", str(home)])
     assert ask.startswith("Open [31mPool.\r\n")

@@ -13,7 +13,7 @@ from app.gui import theme as sizes
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import clear, column, held, row
-from app.gui.parts.text import Elided, label
+from app.gui.parts.text import Elided, label, paragraph
 
 Json = dict[str, Any]
 translate = QCoreApplication.translate
@@ -35,11 +35,37 @@ def step_words(step: Json) -> str:
         return translate("Models", "Loaded")
     done, total = step.get("done") or 0, step.get("total") or 0
     if step.get("unit") == "bytes" and total:
-        amounts = translate("Models", "{done} of {total}").format(
-            done=formats.size(done), total=formats.size(total)
-        )
-        return f"{said}, {amounts}"
+        return ", ".join([said, *_amounts(step, done, total)])
     return said
+
+
+def _amounts(step: Json, done: float, total: float) -> list[str]:
+    """How much, and while it goes over the network how fast and how long still."""
+    words = translate("Models", "{done} of {total}")
+    found = [words.format(done=formats.size(done), total=formats.size(total))]
+    if step.get("bytes_per_s") is not None:
+        found.append(f"{formats.size(step['bytes_per_s'])}/s")
+    if step.get("seconds_left") is not None:
+        left = translate("Models", "{time} left")
+        found.append(left.format(time=formats.seconds(step["seconds_left"])))
+    return found
+
+
+def together(steps: list[Json]) -> Json | None:
+    """All copies over the network as one step; None where fewer than two machines get layers."""
+    copies = [step for step in steps if step.get("step") == "sending"]
+    if len(copies) < 2:
+        return None
+    speeds = [step["bytes_per_s"] for step in copies if step.get("bytes_per_s") is not None]
+    lefts = [step["seconds_left"] for step in copies if step.get("seconds_left") is not None]
+    return {
+        "step": "sending",
+        "unit": "bytes",
+        "done": sum(step["done"] for step in copies),
+        "total": sum(step["total"] for step in copies),
+        "bytes_per_s": sum(speeds) if speeds else None,
+        "seconds_left": max(lefts) if lefts else None,
+    }
 
 
 def is_over(step: Json) -> bool:
@@ -53,9 +79,11 @@ class LoadSteps(QWidget):
         super().__init__()
         self._lines: dict[str, tuple[QLabel, QProgressBar]] = {}
         self.title = label("", "section")
+        self.total = paragraph("", "muted")
         self._rows = column(gap=sizes.M)
         self.cancel = button(self.tr("Cancel"), cancel)
-        self.setLayout(column(self.title, self._rows, row(self.cancel, None), gap=sizes.M))
+        box = column(self.title, self.total, self._rows, row(self.cancel, None), gap=sizes.M)
+        self.setLayout(box)
 
     def show_steps(self, model: str, steps: list[Json]) -> None:
         """The newest step of each machine."""
@@ -69,6 +97,12 @@ class LoadSteps(QWidget):
             bar.setRange(0, WHOLE if total > 1 or is_over(step) else 0)
             bar.setValue(round(WHOLE * done / total) if total else 0)
         self.title.setText(self._headline(model, steps))
+        whole = together(steps)
+        self.total.setVisible(whole is not None)
+        if whole is not None:
+            every = self.tr("All machines: {amounts}")
+            amounts = ", ".join(_amounts(whole, whole["done"], whole["total"]))
+            self.total.setText(every.format(amounts=amounts))
 
     def _headline(self, model: str, steps: list[Json]) -> str:
         loaded = [step.get("step") == "loading" and is_over(step) for step in steps]

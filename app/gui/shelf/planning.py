@@ -85,16 +85,16 @@ class Planning(QObject):
         setup = self._setup
         if setup is None:
             return
-        if setup.item.is_here:
-            path, body, done = "/plan", setup.order() | {"measure": True}, self._measured
-        else:
-            made = self._sketched(setup)
-            if made is None:
-                return
-            path, body, done = "/verdicts", made | {"measure": True}, self._measured_like
+        here = setup.item.is_here
+        order = setup.order() if here else self._sketched(setup)
+        if order is None:
+            return
         self._soon.stop()
         self._calls.end(PLAN)
-        call = self._client.call("POST", path, body, done, self._not_measured, self._stepped)
+        call = self._client.call(
+            "POST", "/plan" if here else "/verdicts", order | {"measure": True},
+            self._measured, self._not_measured, self._stepped,
+        )  # fmt: skip
         self._calls.keep(MEASURE, call)
         self.measuring_changed.emit()
 
@@ -147,15 +147,13 @@ class Planning(QObject):
         if "progress" in line:
             self.step.emit(line["progress"])
 
-    def _measured(self, plan: Json) -> None:
+    def _measured(self, answer: Json) -> None:
         self._calls.done(MEASURE)
         self.measuring_changed.emit()
-        self.planned.emit(plan)
-
-    def _measured_like(self, answer: Json) -> None:
-        self._calls.done(MEASURE)
-        self.measuring_changed.emit()
-        self.estimated.emit(answer["verdicts"][KEY])
+        if "verdicts" in answer:
+            self.estimated.emit(answer["verdicts"][KEY])
+        else:
+            self.planned.emit(answer)
 
     def _not_measured(self, error: AppError) -> None:
         self._calls.done(MEASURE)

@@ -2966,6 +2966,10 @@
 <context>
     <name>LoadSteps</name>
     <message>
+        <source>All machines: {amounts}</source>
+        <translation>Alle Computer: {amounts}</translation>
+    </message>
+    <message>
         <source>Cancel</source>
         <translation>Abbrechen</translation>
     </message>

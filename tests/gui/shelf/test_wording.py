@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QLocale
+from pytestqt.qtbot import QtBot
 
 from app.core.errors import BadInput, DoesNotFit
 from app.core.verdict import Verdict, Word
@@ -15,7 +16,7 @@ from app.gui.shelf.about_view import in_language
 from app.gui.shelf.actions import Action, Do, Now, actions
 from app.gui.shelf.context_slider import steps
 from app.gui.shelf.item import matches, offer_item, shelf_item, small_print
-from app.gui.shelf.load_steps import step_words
+from app.gui.shelf.load_steps import LoadSteps, step_words
 from app.gui.shelf.planning import Setup
 from app.gui.shelf.sketches import sketch, smaller_files, with_smaller
 from app.gui.shelf.sums import Memory, memories, of_machine, whole_sum
@@ -171,6 +172,9 @@ def test_words_of_a_download(one: Json, words: str) -> None:
     [
         ({"step": "sending", "done": GIB, "total": 2 * GIB, "unit": "bytes"},
          "Copying its layers, 1.0 GiB of 2.0 GiB"),
+        ({"step": "sending", "done": GIB, "total": 2 * GIB, "unit": "bytes",
+          "bytes_per_s": 108 << 20, "seconds_left": 75},
+         "Copying its layers, 1.0 GiB of 2.0 GiB, 108 MiB/s, 1 min 15 s left"),
         ({"step": "loading", "done": 0, "total": 1, "unit": "steps"}, "Loading its layers"),
         ({"step": "loading", "done": 1, "total": 1, "unit": "steps"}, "Loaded"),
         ({"step": "else"}, "Working"),
@@ -178,6 +182,22 @@ def test_words_of_a_download(one: Json, words: str) -> None:
 )  # fmt: skip
 def test_words_of_a_step(step: Json, words: str) -> None:
     assert step_words(step) == words
+
+
+def test_copies_to_several_machines_are_added_up(qtbot: QtBot) -> None:
+    def copy(name: str, done: int, speed: int | None, left: int | None) -> Json:
+        return {"step": "sending", "machine": name, "done": done << 20, "total": 100 << 20,
+                "unit": "bytes", "bytes_per_s": speed and speed << 20, "seconds_left": left}  # fmt: skip
+
+    shown = LoadSteps(lambda: None)
+    qtbot.addWidget(shown)
+    den = {"step": "cutting", "machine": "den", "done": 1, "total": 4, "unit": "bytes"}
+    shown.show_steps("big", [den, copy("attic", 50, 10, 5)])
+    assert shown.total.isHidden()
+    shown.show_steps("big", [den, copy("attic", 50, 10, 5), copy("kitchen", 20, 8, 10)])
+    assert shown.total.text() == "All machines: 70 MiB of 200 MiB, 18 MiB/s, 10 s left"
+    shown.show_steps("big", [den, copy("attic", 60, None, None), copy("kitchen", 20, None, None)])
+    assert shown.total.text() == "All machines: 80 MiB of 200 MiB"
 
 
 def test_what_can_be_done() -> None:

@@ -1,0 +1,51 @@
+"""How fast bytes move, over the last seconds."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+SPEED_SECONDS = 5.0  # a speed is over so long
+STALLED_SECONDS = 3.0
+LEAST_SECONDS = 0.1
+
+
+class Pace:
+    """Told how many bytes are done, it says how many come in a second, and how long the rest takes."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._marks: deque[tuple[float, int]] = deque()
+
+    def mark(self, done_bytes: int) -> None:
+        now = self._clock()
+        self._marks.append((now, done_bytes))
+        while self._marks[0][0] < now - SPEED_SECONDS:
+            self._marks.popleft()
+
+    def clear(self) -> None:
+        """It stands still, or begins anew."""
+        self._marks.clear()
+
+    def bytes_per_s(self) -> int | None:
+        """None while that is not known; 0 when nothing came lately."""
+        if len(self._marks) < 2:
+            return None
+        (began, first), (latest, last) = self._marks[0], self._marks[-1]
+        now = self._clock()
+        if now - latest > STALLED_SECONDS:
+            return 0
+        return int(max(0, last - first) / max(now - began, LEAST_SECONDS))
+
+    def json(self, rest_bytes: int) -> dict[str, int | None]:
+        """Both figures, for a face."""
+        return {
+            "bytes_per_s": self.bytes_per_s(),
+            "seconds_left": self.seconds_left(rest_bytes),
+        }
+
+    def seconds_left(self, rest_bytes: int) -> int | None:
+        """For so many more; None while that cannot be said."""
+        speed = self.bytes_per_s()
+        return round(max(0, rest_bytes) / speed) if speed else None
