@@ -19,6 +19,7 @@ from bench.bars import BARS, compare
 from bench.chat import chat
 from bench.children import ChildFailed, Place
 from bench.control import NodeRefused
+from bench.guesses import guesses
 from bench.idle import idle
 from bench.job import Bench, say
 from bench.losses import profile
@@ -76,6 +77,7 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "profile": profile,
         "planner": planner,
         "placements": placements,
+        "guesses": guesses,
         "ten": ten,
         "window": window,
         "chat": chat,

@@ -16,6 +16,7 @@ PARTS = (
     "profile",
     "planner",
     "placements",
+    "guesses",
     "ten",
     "window",
     "chat",

@@ -195,7 +195,7 @@ def _compared(
 def _asked(host: Node, prompt: list[int]) -> dict[str, Any]:
     order = {
         "prompt_ids": prompt, "max_tokens": OUTPUT, "ignore_end": True,
-        "sampling": {"temperature": 0},
+        "guesses": False, "sampling": {"temperature": 0},
     }  # fmt: skip
     return host.control.finish("/ask", order)
 

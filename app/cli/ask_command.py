@@ -74,7 +74,7 @@ def ask(  # noqa: PLR0913  one for each option
         "model": model,
         "max_tokens": max_tokens,
         "sampling": {"temperature": temperature, "seed": seed},
-        "guesses": not no_guesses,
+        **({"guesses": False} if no_guesses else {}),
     }
     answer = ask_node(home, lambda node: streamed(node, face, body))
     if as_json:

@@ -205,6 +205,12 @@ def test_ask_streams_text_and_strips_what_would_steer_a_terminal(
     }  # fmt: skip
 
 
+def test_ask_without_guesses_and_what_became_of_them(poolhouse: Any, answering: Any) -> None:
+    node = answering({("POST", "/ask"): streamed("Yes.")})
+    assert poolhouse("ask", "How?", "--no-guesses").code == 0
+    assert node.asked[0][2]["guesses"] is False
+
+
 def test_ask_json_is_one_object(poolhouse: Any, answering: Any) -> None:
     lines = streamed("Open Pool", " and press Add.")
     lines.lines.insert(0, progress("loading", 1, 2, "attic-pc"))

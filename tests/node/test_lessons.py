@@ -95,6 +95,7 @@ def test_what_cannot_be_compared_teaches_nothing(tmp_path: Path) -> None:
     unknown = plan(DEN, [replace(ATTIC, speed=None)], MODEL, Workload(1024), [1, 9, 6])
     assert lessons.learn(unknown, MODEL, answered(1.0)) is None
     assert lessons.learn(SPLIT, MODEL, answered(1.0, n_tokens=3)) is None
+    assert lessons.learn(SPLIT, MODEL, replace(answered(1.0), guessed=3)) is None
     assert lessons.json()["answers"] == 0
 
 

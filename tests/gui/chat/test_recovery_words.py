@@ -60,6 +60,16 @@ def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:
     assert "48" in note
 
 
+def test_guesses_stand_in_the_details(client: Client, answer: Answer) -> None:
+    ended: list[Ending] = []
+    answer.ended.connect(ended.append)
+    client.done({"token_ids": [1] * 90, "guessed": 40, "guessed_right": 31})
+    assert figures.details(ended[0].figures) == [
+        "Computed ahead: 40 guessed tokens, 31 of them right"
+    ]
+    assert figures.details({"guessed": 0, "guessed_right": 0}) == []
+
+
 def test_the_tray_and_the_status_line_say_it(qapp: object) -> None:
     loaded = {"model": "m", "state": "recovering", "reason": TEXT}
     pool = SimpleNamespace(is_there=True, loaded=loaded, node={}, snapshot={})

@@ -23,6 +23,9 @@ async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> Non
     values = dict(line.rsplit(" ", 1) for line in lines)
     assert float(values['poolhouse_tokens_total{kind="answer"}']) >= 5
     assert float(values['poolhouse_requests_total{path="/v1/chat/completions",status="200"}']) >= 1
+    assert (
+        values['poolhouse_guessed_tokens_total{outcome="right"}'] == "0"
+    )  # one machine: none idle
     assert float(values["poolhouse_time_to_first_token_seconds_count"]) >= 1
     assert float(values["poolhouse_time_between_tokens_seconds_count"]) >= 3
     assert values['poolhouse_model_loaded{model="guide"}'] == "1"
@@ -49,4 +52,4 @@ def test_buckets_add_up() -> None:
 
 def test_labels_are_escaped() -> None:
     assert series("m", "gauge", "About.", [({"a": 'x"\n\\'}, 1)]).endswith('m{a="x\\"\\n\\\\"} 1\n')
-    assert Figures().text({}).count("# TYPE") == 6
+    assert Figures().text({}).count("# TYPE") == 7

@@ -1,0 +1,121 @@
+"""What guessed tokens do to the speed of one answer: off and on in turns, where a text repeats itself and where not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench import report
+from bench.children import Place
+from bench.control import Control
+from bench.figures import Summary, summary
+from bench.job import Bench, say
+from bench.pool import PoolSide
+from bench.rounds import Questions
+from guide.kv import questions as guide_questions
+
+TITLE = "Guessed tokens, off and on"
+GUIDE, GUIDE_SPLIT = "guide", (1, 6, 1)
+GUIDE_OUTPUT = 200  # most answers of the Guide are shorter
+PER_ROUND = 6  # questions of the Guide, one after another
+CHANCE = {"temperature": 3.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+GREEDY = {"temperature": 0.0}
+STUCK = GREEDY | {"repeat_penalty": 0.1}  # what was said is said again, for ever
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Text:
+    """One kind of text: its speed without guesses and with them, in each round."""
+
+    words: str
+    off: list[float] = field(default_factory=list)  # tokens a second
+    on: list[float] = field(default_factory=list)
+    tokens: int = 0
+    guessed: int = 0
+    right: int = 0
+    same: bool = True  # every answer was the same either way
+
+    @property
+    def ratio(self) -> Summary:
+        return summary([on / off for on, off in zip(self.on, self.off, strict=True)])
+
+    def row(self) -> list[str]:
+        off, on, ratio = summary(self.off), summary(self.on), self.ratio
+        return [
+            self.words,
+            f"{off.median:.1f}",
+            f"{on.median:.1f}",
+            f"{ratio.median:.3f} ({ratio.low:.3f}–{ratio.high:.3f}, {ratio.n_runs})",
+            f"{self.guessed} of {self.tokens}",
+            f"{self.right / self.guessed:.0%}" if self.guessed else "–",
+            "yes" if self.same else "NO",
+        ]
+
+
+def guesses(bench: Bench) -> None:
+    """Random weights say nothing twice, or the same for ever; the Guide says real text."""
+    options = bench.options
+    places = [Place(cpus=(core,)) for core in options.cores]
+    asked = Questions(options.seed, bench.model.n_vocab)
+    with bench.family() as family:
+        side = PoolSide(family, options, places, bench.homes / "guesses", bench.model.n_layers)
+        control = side.host.control
+        side.use(side.settings()[0])
+        chance, stuck = Text("random weights, by chance"), Text("random weights, stuck")
+        _both(control, [_random(asked, "warm", options.output // 4, GREEDY, 1)], 0, Text(""))
+        for n in range(options.runs):
+            for text, how in ((chance, CHANCE), (stuck, STUCK)):
+                order = _random(asked, f"guesses {n}", options.output, how, n)
+                _both(control, [order | {"model": side.model}], n, text)
+                say(f"guesses, round {n + 1}: {', '.join(text.row())}")
+        real = Text("the Guide's answers to its questions")
+        control.finish("/load", {"model": GUIDE, "split": list(GUIDE_SPLIT)})
+        known = guide_questions()
+        for n in range(options.runs):
+            some = [known[(n * PER_ROUND + k) % len(known)] for k in range(PER_ROUND)]
+            _both(control, [_guide(prompt) for prompt in some], n, real)
+            say(f"guesses, round {n + 1}: {', '.join(real.row())}")
+    texts = [chance, stuck, real]
+    head = ["text", "off, tok/s", "on, tok/s", "on to off", "guessed", "right", "same answers"]
+    note = (
+        f"One answer at a time on {len(places)} machines, {options.runs} rounds of off and on in turns "
+        "(median; lowest–highest, rounds). By chance random weights never repeat themselves: what guesses cost. "
+        "Stuck, they say one token for ever: the most that guesses can give. Real text lies between.\n"
+    )
+    table = report.table(head, [text.row() for text in texts])
+    bench.add("guesses", {"texts": texts}, f"## {TITLE}\n\n{note}\n{table}")
+
+
+def _random(asked: Questions, label: str, n_out: int, how: Json, seed: int) -> Json:
+    return {
+        "prompt_ids": list(asked.prompts(label, 1, 128)[0]),
+        "max_tokens": n_out,
+        "ignore_end": True,
+        "sampling": how | {"seed": seed},
+    }
+
+
+def _guide(prompt: str) -> Json:
+    return {"prompt": prompt, "model": GUIDE, "max_tokens": GUIDE_OUTPUT, "sampling": GREEDY}
+
+
+def _both(control: Control, orders: list[Json], n: int, text: Text) -> None:
+    """All of them without guesses and with, whichever was last the other time first."""
+    found: dict[bool, list[Json]] = {}
+    for wanted in (False, True) if n % 2 == 0 else (True, False):
+        found[wanted] = [control.finish("/ask", order | {"guesses": wanted}) for order in orders]
+    text.off.append(_rate(found[False]))
+    text.on.append(_rate(found[True]))
+    text.tokens += sum(len(one["token_ids"]) for one in found[True])
+    text.guessed += sum(one["guessed"] for one in found[True])
+    text.right += sum(one["guessed_right"] for one in found[True])
+    text.same &= [a["token_ids"] for a in found[False]] == [b["token_ids"] for b in found[True]]
+
+
+def _rate(answers: list[Json]) -> float:
+    """Tokens a second after the first of each, over all answers."""
+    later = [(len(one["token_ids"]) - 1, one["decode_tok_s"]) for one in answers]
+    spent = sum(n / rate for n, rate in later if n > 0 and rate)
+    return sum(n for n, rate in later if n > 0 and rate) / spent if spent else 0.0
