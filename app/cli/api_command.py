@@ -47,6 +47,13 @@ OllamaOption = Annotated[
         help="Ollama's routes open without a key: most of its clients can send none.",
     ),
 ]
+LanOption = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--lan/--no-lan", show_default=False,
+        help="Other computers of this network too: over TLS, with a key.",
+    ),
+]  # fmt: skip
 AtOnceOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
@@ -81,6 +88,7 @@ def add_to(program: typer.Typer) -> None:
     commands.command("status")(status)
     commands.command("key")(key)
     commands.command("limit")(limit)
+    commands.command("certificate")(certificate)
     program.add_typer(commands, rich_help_panel="Every day")
 
 
@@ -90,12 +98,13 @@ def on(
     ollama_open: OllamaOption = None,
     at_once: AtOnceOption = None,
     tokens: TokensOption = None,
+    lan: LanOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Listen on this computer, for programs with a key. It stays on."""
     chosen = {"port": port, "may_load": may_load, "ollama_open": ollama_open,
-              "at_once": at_once, "tokens_a_minute": tokens}  # fmt: skip
+              "at_once": at_once, "tokens_a_minute": tokens, "lan": lan}  # fmt: skip
     order: Json = {"on": True} | {
         name: value for name, value in chosen.items() if value is not None
     }
@@ -152,6 +161,14 @@ def limit(
     _show(ask_node(home, lambda node: node.post("/api/limits", order)), as_json)
 
 
+def certificate(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Show the certificate that programs of other computers must trust."""
+    told = ask_node(home, lambda node: node.get("/api/certificate"))
+    none = "There is none: other computers cannot use the pool. `poolhouse api on --lan` lets them."
+    words = str(told["certificate"] or none).rstrip()
+    Face(as_json).result(told, lambda: words)
+
+
 def _show(told: Json, as_json: bool) -> None:
     def view() -> RenderableType:
         from rich.console import Group
@@ -171,6 +188,15 @@ def _lines(told: Json) -> list[str]:
         )
     keys = ", ".join(map(safe_text.name, told["keys"]))
     lines.append(f"Keys: {keys}. `poolhouse api key` shows one.")
+    if told["lan_addresses"]:
+        lines.append(
+            f"Other computers of this network too, at {', '.join(told['lan_addresses'])}: over TLS and with a key. "
+            "Nothing else is open to them. They must trust the certificate that `poolhouse api certificate` shows."
+        )
+    elif told["lan"]:
+        lines.append(
+            "Other computers cannot: this one has no address in a network of the household."
+        )
     lines += _limits(told)
     if told["may_load"]:
         lines.append("They may change the model that is loaded.")

@@ -26,6 +26,8 @@ API_SENTENCES: dict[str, str] = {
     "embedding_size": "The vectors of this model have {most} values. Ask for fewer dimensions.",
     "embedding_no_room": "{model} needs {need_bytes} for embeddings, and {free_bytes} are free on this machine. "
     "Unload the other model, or choose a smaller one.",
+    "api_no_lan": "This computer is in no network that joins a household. Connect it, "
+    "or choose the network in Settings.",
     "api_tokens_minute": "This key may have {most} tokens a minute and has had them. Ask again in {seconds} s.",
     "upstream_url": "{url} cannot be an upstream. Use https:// and the address up to /v1; "
     "http:// is for this computer only.",

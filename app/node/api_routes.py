@@ -35,10 +35,14 @@ def routes(api: Callable[[], ChatApi]) -> list[web.RouteDef]:
         await api().remove_key(name)
         return web.json_response({"removed": name})
 
+    async def certificate(request: web.Request) -> web.Response:
+        return web.json_response({"certificate": api().lan.certificate or None})
+
     async def limit(request: web.Request) -> web.Response:
         return web.json_response(await api().limit(await asked.body(request, asked.LimitKey)))
 
     return [
+        web.get("/api/certificate", certificate),
         web.post("/api/limits", limit),
         web.get("/api", told),
         web.post("/api", change),

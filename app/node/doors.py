@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from app.node.chat_api.surface import ChatApi
@@ -18,9 +19,9 @@ class Doors:
         self.api = ChatApi(node)
         self.control = Control(node)
 
-    async def start(self) -> None:
+    async def start(self, group: asyncio.TaskGroup) -> None:
         await self.control.start()
-        await self.api.start()
+        await self.api.start(group)
 
     async def stop(self) -> None:
         await self.api.stop()

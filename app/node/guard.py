@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from aiohttp import web
 
@@ -50,9 +50,14 @@ def refuse(status: int, code: str, message: str) -> web.Response:
     return web.json_response(body, status=status)
 
 
-def misplaced(request: web.Request, port: int) -> tuple[int, str] | None:
+def own_names(port: int) -> set[str]:
+    """How this computer's own programs may call a port of loopback."""
+    return {f"127.0.0.1:{port}", f"[::1]:{port}", f"localhost:{port}"}
+
+
+def misplaced(request: web.Request, names: Collection[str]) -> tuple[int, str] | None:
     """Status and words for a request that came over another name, or from a web page; None: neither."""
-    if request.host not in {f"127.0.0.1:{port}", f"[::1]:{port}", f"localhost:{port}"}:
+    if request.host not in names:
         return 421, "This address is not the node's own."
     if "Origin" in request.headers:
         return 403, "Web pages may not talk to the node."
@@ -71,7 +76,7 @@ CODES = {421: "foreign_host", 403: "foreign_origin", 415: "encoded_body"}
 
 def objection(request: web.Request, token: str, port: int) -> web.Response | None:
     """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
-    if found := misplaced(request, port) or encoded(request):
+    if found := misplaced(request, own_names(port)) or encoded(request):
         status, words = found
         return refuse(status, CODES[status], words)
     given = request.headers.get("Authorization", "")

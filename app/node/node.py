@@ -139,7 +139,7 @@ class Node:
             group.create_task(self.shop.downloads.run(), name="download models"),
             group.create_task(self.journal.run(lambda: self._lending.passed), name="journal"),
         ]
-        await self.doors.start()
+        await self.doors.start(group)
         control = self.doors.control
         runtime = runtime_file.of_this_process(control.port, control.token, __version__)
         await asyncio.to_thread(runtime_file.write, self.home.runtime_file, runtime)

@@ -11,9 +11,21 @@ from aiohttp import web
 
 from app.core.errors import BadInput
 
+IDLE_SECONDS = 60  # this and the next line: SAFETY.md 5 and 7
+MAX_HEADERS, MAX_HEADER_BYTES = 64, 8 << 10
+LINGER_SECONDS = 1.0  # for the rest of a body that was refused
 HEADER_SECONDS = 10.0
 MOST_SILENT = 64  # connections that have not sent a request yet
 TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES, 10013, 10048})  # the last two are Windows'
+
+
+def runner_of(application: web.Application) -> web.AppRunner:
+    """What serves it, with the limits that both of its doors have."""
+    return web.AppRunner(
+        application, handler_cancellation=True, access_log=None, shutdown_timeout=2,
+        keepalive_timeout=IDLE_SECONDS, max_headers=MAX_HEADERS, max_field_size=MAX_HEADER_BYTES,
+        max_line_size=MAX_HEADER_BYTES, auto_decompress=False, lingering_time=LINGER_SECONDS,
+    )  # fmt: skip
 
 
 class FirstWords:
@@ -27,12 +39,7 @@ class FirstWords:
     async def listen(self, runner: web.AppRunner, ports: Iterable[int]) -> int:
         """On the first of these ports that is free. Raises BadInput when none is."""
         loop = asyncio.get_running_loop()
-        server = runner.server
-        assert server is not None
-
-        def connection() -> asyncio.Protocol:
-            return _Watched(server(), partial(self._watch, loop), self._forget)
-
+        connection = self.watched(runner)
         first = 0
         for port in ports:
             first = first or port
@@ -44,6 +51,16 @@ class FirstWords:
                 continue
             return port
         raise BadInput("api_port_taken", port=first)
+
+    def watched(self, runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
+        """Makes the server's end of each new connection."""
+        server, loop = runner.server, asyncio.get_running_loop()
+        assert server is not None
+
+        def connection() -> asyncio.Protocol:
+            return _Watched(server(), partial(self._watch, loop), self._forget)
+
+        return connection
 
     def heard(self, request: web.Request) -> None:
         """A request has come over its connection."""

@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from aiohttp import web
 
@@ -38,16 +38,17 @@ class Gate:
     def __init__(
         self,
         keys: ApiKeys,
-        port: Callable[[], int],
+        names: Callable[[], Collection[str]],
         ollama_open: Callable[[], bool],
         figures: Figures,
         arrived: Callable[[web.Request], None],
         at_once: Callable[[str], int] = lambda _: MAX_OPEN,
+        opened: Counter[str] | None = None,
     ) -> None:
-        self._keys, self._port, self._ollama_open = keys, port, ollama_open
+        self._keys, self._names, self._ollama_open = keys, names, ollama_open
         self._figures, self._arrived = figures, arrived
         self._at_once = at_once
-        self._open: Counter[str] = Counter()
+        self._open = Counter[str]() if opened is None else opened
 
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -98,16 +99,18 @@ class Gate:
 
     def _objection(self, request: web.Request) -> web.Response | None:
         """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
-        if words := misplaced(request, self._port()):
+        if words := misplaced(request, self._names()):
             return refusal(request, *words)
         if words := encoded(request):
             return refusal(request, *words)
         key = self._keys.owner(_given_key(request))
         if key is None:
             if not (api_of(request.path) is Api.OLLAMA and self._ollama_open()):
-                return refusal(
+                answer = refusal(
                     request, 401, "The API key is missing or wrong. `poolhouse api key` shows it."
                 )
+                answer.force_close()  # a stranger's connection is not kept
+                return answer
             key = NO_KEY
         request[ASKER] = Asker(key, request[ASKER].request)
         if request.method == "POST" and request.content_type != "application/json":

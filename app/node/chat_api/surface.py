@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from app.core.errors import AppError, BadInput, Reason
 from app.machine import devices
 from app.machine.api_choice import ApiChoice, KeyLimits, Upstream
 from app.machine.api_keys import ApiKeys
+from app.machine.keystore import open_keystore
 from app.machine.secret_map import SecretMap
 from app.node import requests as asked
 from app.node.chat_api.answering import Answering
@@ -22,8 +24,9 @@ from app.node.chat_api.anthropic_routes import AnthropicRoutes
 from app.node.chat_api.budget import Budget
 from app.node.chat_api.embedding_routes import EmbeddingRoutes
 from app.node.chat_api.figures import Figures
-from app.node.chat_api.first_words import FirstWords
+from app.node.chat_api.first_words import FirstWords, runner_of
 from app.node.chat_api.gate import Gate
+from app.node.chat_api.lan_door import LanDoor
 from app.node.chat_api.ollama_routes import OllamaRoutes
 from app.node.chat_api.openai_routes import OpenAiRoutes
 from app.node.chat_api.own_routes import OwnRoutes
@@ -31,7 +34,7 @@ from app.node.chat_api.responses_routes import ResponsesRoutes
 from app.node.chat_api.upstream_desk import UpstreamDesk
 from app.node.chat_api.upstreams import Upstreams
 from app.node.embeddings import Embeddings
-from app.node.guard import MAX_BODY_BYTES
+from app.node.guard import MAX_BODY_BYTES, own_names
 
 if TYPE_CHECKING:
     from app.node.node import Node
@@ -39,10 +42,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-NEAR_PORTS = 10  # the wished one, and those after it
-IDLE_SECONDS = 60  # this and the next line: SAFETY.md 5 and 7
-MAX_HEADERS, MAX_HEADER_BYTES = 64, 8 << 10
-LINGER_SECONDS = 1.0  # for the rest of a body that was refused
+NEAR_PORTS = 10  # the wished one, and those after it; then as many for the LAN
+LOOK_SECONDS = 10.0  # between looks at this computer's addresses
 
 
 class ChatApi:
@@ -75,7 +76,11 @@ class ChatApi:
         )
         self.port = 0  # where it listens; 0: it does not
         self._runner: web.AppRunner | None = None
-        self._words = FirstWords()
+        self._words, self._lan_words = FirstWords(), FirstWords()
+        self._opened = Counter[str]()  # requests of each key, by both doors
+        self.lan = LanDoor(node.home, lambda: node.finding.choice.interfaces, self._lan_words)
+        self._group: asyncio.TaskGroup | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._turn, self._changing = asyncio.Lock(), asyncio.Lock()
 
     @property
@@ -91,17 +96,26 @@ class ChatApi:
     def _note(self, reason: Reason) -> None:
         self._node.journal.note(reason)
 
-    async def start(self) -> None:
+    async def start(self, group: asyncio.TaskGroup) -> None:
         """Listen, if the owner wants it. A node serves its household also without it."""
+        self._group = group
+        self._watching = group.create_task(self._watch_addresses(), name="addresses of the API")
         self._node.hosting.rested = self.answering.queue.look
         if self.choice.on:
             try:
                 await self._open()
+                await self._lan_as(self.choice)
             except AppError:
                 log.exception("the Chat API stays closed")
 
     async def stop(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        await self._closed()
+
+    async def _closed(self) -> None:
         async with self._turn:
+            await self.lan.close()
             await self._close()
             await self.embeddings.close()
 
@@ -114,6 +128,7 @@ class ChatApi:
             "upstreams": self.desk.told(),
             "listening": bool(self.port),
             "address": f"http://127.0.0.1:{self.port}/v1" if self.port else None,
+            "lan_addresses": [f"https://{name}/v1" for name in sorted(self.lan.names())],
             "listens_at": self.port or None,
             "keys": sorted(await self.keys.all()) if choice.on else [],
             "keys_where": await self.keys.where(),
@@ -134,7 +149,8 @@ class ChatApi:
             if wanted.on and (moves or not self.port):
                 await self._moved(wanted.port)
             elif not wanted.on:
-                await self.stop()
+                await self._closed()
+            await self._lan_changed(wanted)
             await self._node.choices.change(lambda now: msgspec.structs.replace(now, api=wanted))
         return await self.told()
 
@@ -169,6 +185,37 @@ class ChatApi:
                 lambda now: msgspec.structs.replace(now, api=how(now.api))
             )
 
+    async def _lan_changed(self, wanted: ApiChoice) -> None:
+        try:
+            await self._lan_as(wanted)
+        except AppError:
+            if not self.choice.on:
+                await self._closed()
+            raise
+
+    async def _lan_as(self, choice: ApiChoice) -> None:
+        """Open or close on the LAN, as that says. Raises BadInput, Refused."""
+        async with self._turn:
+            if not (choice.on and choice.lan):
+                await self.lan.close()
+            elif not self.lan.port and self._group is not None:
+                ports = self._ports(choice.port + NEAR_PORTS)
+                keys = await open_keystore(self._node.home)
+                await self.lan.open(self._application(self._lan_gate()), ports, keys, self._group)
+
+    async def _watch_addresses(self) -> None:
+        """What was opened on addresses that are gone is opened on those that came."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self.choice.on and self.choice.lan and await self.lan.moved():
+                async with self._changing:
+                    async with self._turn:
+                        await self.lan.close()
+                    try:
+                        await self._lan_as(self.choice)
+                    except AppError as error:
+                        log.warning("the Chat API is not on the LAN: %s", error.reason)
+
     async def _moved(self, port: int) -> None:
         """Open there; if that cannot be, stay where it was."""
         was = self.port
@@ -183,11 +230,7 @@ class ChatApi:
         async with self._turn:
             await self._close()
             await self.keys.all()
-            self._runner = web.AppRunner(
-                self._application(), handler_cancellation=True, access_log=None, shutdown_timeout=2,
-                keepalive_timeout=IDLE_SECONDS, max_headers=MAX_HEADERS, max_field_size=MAX_HEADER_BYTES,
-                max_line_size=MAX_HEADER_BYTES, auto_decompress=False, lingering_time=LINGER_SECONDS,
-            )  # fmt: skip
+            self._runner = runner_of(self._application(self._loopback_gate()))
             await self._runner.setup()
             try:
                 self.port = await self._words.listen(
@@ -207,15 +250,25 @@ class ChatApi:
     def _ports(self, first: int) -> range:
         return range(first, min(first + NEAR_PORTS, 1 << 16))
 
-    def _application(self) -> web.Application:
-        gate = Gate(
+    def _loopback_gate(self) -> Gate:
+        return Gate(
             self.keys,
-            lambda: self.port,
+            lambda: own_names(self.port),
             lambda: self.choice.ollama_open,
             self.figures,
             self._words.heard,
             self._at_once_of,
+            self._opened,
         )
+
+    def _lan_gate(self) -> Gate:
+        """Nobody passes it without a key."""
+        return Gate(
+            self.keys, self.lan.names, lambda: False, self.figures, self._lan_words.heard,
+            self._at_once_of, self._opened,
+        )  # fmt: skip
+
+    def _application(self, gate: Gate) -> web.Application:
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[gate.check])
         answering, listed = self.answering, self._node.shop.models.listed
         for part in (

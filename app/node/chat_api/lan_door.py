@@ -1,0 +1,165 @@
+"""The Chat API on the LAN: TLS only, at the addresses that join a household, never by a VPN nobody chose."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import ipaddress
+import logging
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from app.core.errors import BadInput, Refused, Unreachable
+from app.lan.api_certificate import FILE, load_or_make
+from app.lan.place import Keystore
+from app.lan.sockets import Address, accepted, listening_socket, tune
+from app.lan.tls import pairing_server_context
+from app.machine.interfaces import interfaces, usable
+from app.machine.paths import Home
+from app.node.chat_api.first_words import FirstWords, runner_of
+
+log = logging.getLogger(__name__)
+
+HANDSHAKE_SECONDS, CLOSE_SECONDS = 5.0, 1.0
+STRANGERS, STRANGERS_OF_ONE_ADDRESS = 64, 8  # handshakes under way (SAFETY.md 5)
+
+
+class LanDoor:
+    """Open or closed. `group` carries what it does; `chosen`: interfaces to use beside the usual ones."""
+
+    def __init__(self, home: Home, chosen: Callable[[], frozenset[str]], words: FirstWords) -> None:
+        self._home, self._chosen, self._words = home, chosen, words
+        self.port, self.addresses, self.certificate = 0, tuple[str, ...](), ""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sockets: list[socket.socket] = []
+        self._strangers: Counter[str] = Counter()
+        self._runner: web.AppRunner | None = None
+
+    def names(self) -> set[str]:
+        """What a request's Host may be."""
+        return {str(Address(address, self.port)) for address in self.addresses}
+
+    async def open(
+        self,
+        application: web.Application,
+        ports: Iterable[int],
+        keys: Keystore,
+        group: asyncio.TaskGroup,
+    ) -> None:
+        """Raises BadInput where no address or no port is to be had, Refused where the keyring is locked."""
+        addresses = await asyncio.to_thread(lan_addresses, self._chosen())
+        if not addresses:
+            raise BadInput("api_no_lan")
+        context = await self._context(keys, addresses)
+        self._sockets, self.port = _sockets(addresses, list(ports))
+        self.addresses = addresses
+        self._runner = runner_of(application)
+        await self._runner.setup()
+        for sock in self._sockets:
+            self._start(
+                group, self._accept_all(sock, context, group), "programs of other computers"
+            )
+        log.info("the Chat API listens on the LAN at %s", ", ".join(sorted(self.names())))
+
+    async def close(self) -> None:
+        """End every connection."""
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for sock in self._sockets:
+            sock.close()
+        self._words.close()
+        runner, self._runner = self._runner, None
+        self._sockets, self.port, self.addresses = [], 0, ()
+        if runner is not None:
+            await runner.cleanup()
+
+    async def moved(self) -> bool:
+        """Whether this computer has other addresses now."""
+        return self.addresses != await asyncio.to_thread(lan_addresses, self._chosen())
+
+    async def _context(self, keys: Keystore, addresses: Sequence[str]) -> ssl.SSLContext:
+        passphrase = await keys.read()
+        if not passphrase:
+            raise Refused("identity_locked")
+        file = self._home.identity / FILE
+        now = dt.datetime.now(dt.UTC)
+        try:
+            self.certificate = await asyncio.to_thread(
+                load_or_make, file, self._home.write, passphrase, addresses, now
+            )
+        except OSError as error:
+            raise Refused("identity_unwritten", path=str(file)) from error
+        return pairing_server_context(file, passphrase)
+
+    async def _accept_all(
+        self, sock: socket.socket, context: ssl.SSLContext, group: asyncio.TaskGroup
+    ) -> None:
+        while True:
+            try:
+                connection, host = await accepted(sock)
+            except OSError as error:  # the stranger left already, or no descriptors are free
+                log.info("accept failed: %s", error)
+                await asyncio.sleep(0.05)
+                continue
+            room = self._strangers.total() < STRANGERS
+            if not room or self._strangers[host] >= STRANGERS_OF_ONE_ADDRESS:
+                connection.close()
+                continue
+            self._strangers[host] += 1
+            self._start(group, self._welcome(connection, host, context), f"handshake with {host}")
+
+    async def _welcome(self, sock: socket.socket, host: str, context: ssl.SSLContext) -> None:
+        try:
+            assert self._runner is not None
+            tune(sock)
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self._words.watched(self._runner), sock, ssl=context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS, ssl_shutdown_timeout=CLOSE_SECONDS,
+            )  # fmt: skip
+        except OSError as error:  # silent, gone, or no TLS at all; ssl.SSLError is one
+            log.debug("handshake with %s failed: %s", host, error)
+            sock.close()
+        except Exception:  # top of a task: no stranger may bring the port down
+            log.exception("handshake with %s", host)
+            sock.close()
+        finally:
+            self._strangers[host] -= 1
+            self._strangers += Counter()  # drops the zeros
+
+    def _start(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = group.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def lan_addresses(chosen: frozenset[str]) -> tuple[str, ...]:
+    """Of the interfaces that join a household, IPv4 first; none that hold on one wire only. Blocks."""
+    found = [
+        address
+        for one in usable(interfaces(), chosen)
+        for address in one.addresses
+        if "%" not in address
+    ]
+    return tuple(sorted(found, key=lambda one: (ipaddress.ip_address(one).version, one)))
+
+
+def _sockets(addresses: Sequence[str], ports: Sequence[int]) -> tuple[list[socket.socket], int]:
+    """Listening at all addresses on the first port that is free at each. Raises BadInput."""
+    for port in ports:
+        made: list[socket.socket] = []
+        try:
+            made.extend(listening_socket(address, port) for address in addresses)
+        except (Unreachable, BadInput):
+            for sock in made:
+                sock.close()
+        else:
+            return made, port
+    raise BadInput("api_port_taken", port=ports[0] if ports else 0)
