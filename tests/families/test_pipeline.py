@@ -12,16 +12,16 @@ import pytest
 
 from app.catalog.shelf import Entry
 from app.inference.lend import Lender, Wanted
-from app.inference.links import lent_stage, open_run, own_stage
+from app.inference.links import lent_stage
 from app.inference.measure import RequestFigures
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Request
 from app.inference.step import Run
 from app.inference.work import Shape
-from app.inference.worker import Worker
 from app.lan.channel import MemoryChannel
 from backends.contract import Number, Role
 from tests.families import proof
+from tests.families.driven import HERE, Workers, opened
 from tests.families.fixtures import families
 from tests.families.home import CELLS, CONTEXT, ROWS, SLOTS, Home
 from tests.inference.guessers import Oracle
@@ -33,26 +33,26 @@ N_TOKENS = 12
 
 
 @asynccontextmanager
-async def pipeline(home: Home, entry: Entry, cuts: tuple[int, ...]) -> AsyncIterator[Pipeline]:
-    """The host's runs in one worker, a lender's in another; one run is the whole model."""
+async def pipeline(
+    workers: Workers, home: Home, entry: Entry, cuts: tuple[int, ...]
+) -> AsyncIterator[Pipeline]:
+    """The host's runs in its worker, a lender's in one that it starts; one run is the whole model."""
     model = entry.model
     form = Shape(SLOTS, CELLS, CONTEXT, model.n_vocab, ROWS, recurrent=model.later.recurrent)
     async with AsyncExitStack() as stack:
         group = await stack.enter_async_context(asyncio.TaskGroup())
-        host = await stack.enter_async_context(await Worker.start("this machine's layers"))
         lender = await stack.enter_async_context(Lender(lambda: MANY, "lender"))
         stages, serving = [], []
         for layers, role in proof.runs(model.n_layers, cuts):
-            run = Run(os.urandom(16), role, model.width, Number.F32)
             config = home.config(entry, layers, role, apart=True)
             if role is Role.MIDDLE:
+                run = Run(os.urandom(16), role, model.width, Number.F32)
                 await lender.open(Wanted(run, CONTEXT, config, 1 << 30, 0, 0))
                 near, far = MemoryChannel.pair()
                 serving.append(group.create_task(lender.serve(run.pipeline, far), name="serve"))
                 stages.append(lent_stage(near, run, "lender"))
             else:
-                await open_run(host, run, CONTEXT, config)
-                stages.append(own_stage(host, run, f"host {layers}", "host"))
+                stages.append((await opened(stack, workers, config, HERE))[0])
         try:
             async with Pipeline(stages, form) as built:
                 yield built
@@ -62,11 +62,11 @@ async def pipeline(home: Home, entry: Entry, cuts: tuple[int, ...]) -> AsyncIter
 
 
 async def talk(
-    home: Home, entry: Entry, cuts: tuple[int, ...]
+    workers: Workers, home: Home, entry: Entry, cuts: tuple[int, ...]
 ) -> tuple[list[tuple[Request, list[int]]], RequestFigures]:
     """Two answers at once, then a second turn of the first; and the figures of that."""
     one, two = proof.prompts(entry.model.n_vocab)
-    async with pipeline(home, entry, cuts) as built:
+    async with pipeline(workers, home, entry, cuts) as built:
         first = request(one, N_TOKENS, conversation="a")
         other = request(two, N_TOKENS, conversation="b")
         both = await asyncio.gather(answer(built, first), answer(built, other))
@@ -76,20 +76,21 @@ async def talk(
     return [(first, said[0]), (other, said[1]), (later, again)], finish.figures
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", KINDS)
 async def test_a_pool_says_what_one_machine_says(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where it computes ahead for tokens that are guessed right or wrong, or not guessed."""
     home = proof.home(tmp_path)
     entry = home.shelf.import_file(families()[name].path)
-    whole, _ = await talk(home, entry, ())
+    whole, _ = await talk(workers, home, entry, ())
     cuts = [*proof.threes(entry.model), *proof.twos(entry.model)][0]
     oracle = Oracle(0.6, silence=0.2)
     for asked, said in whole:
         oracle.knows(asked.ids, said)
     oracle.speaks(monkeypatch)
-    pooled, figures = await talk(home, entry, cuts)
+    pooled, figures = await talk(workers, home, entry, cuts)
     assert pooled == whole, cuts
     assert figures.reused_tokens == proof.FIRST + N_TOKENS - 1  # the first turn is paid for once
     assert bool(figures.guessed) != entry.model.later.recurrent
