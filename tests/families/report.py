@@ -14,8 +14,9 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -40,7 +41,8 @@ and at some random ones into three (seed {seed}). The stages compute in worker p
 carries two answers at once through them, each from a prompt in several chunks and 16 greedy tokens beyond its first; a
 worker with the whole model computes the same steps, and every score is compared. A family that is not listed runs whole
 on one computer, and so does a model whose metadata is outside what was proved of its family
-(`app/catalog/families.py` has the facts).
+(`app/catalog/families.py` has the facts). What another version of the engine changes, `make families-proof
+ENGINE=VERSION` finds out: [the last time](families-engines.md).
 
 *Exact*: bit for bit the whole model. *Within noise*: the cut scales what the engine scales in the whole, which rounds
 once more; scores differ by no more than they do when a prompt comes in other chunks, and the tokens are the same.
@@ -134,19 +136,19 @@ def legal_cuts(family: Family, path: Path) -> str:
     return "; ".join(said_so) or "any"
 
 
-async def rows(seed: int, tell: Callable[[Row], None]) -> list[Row]:
-    """The whole proof, with the engine of this interpreter. Workers that an engine took with it start anew."""
+async def rows(names: Sequence[str], seed: int, tell: Callable[[Row], None]) -> list[Row]:
+    """The proof of these, with the engine of this interpreter. Workers that an engine took with it start anew."""
     found = []
     async with Workers() as workers:
-        for name in families():
+        for name in names:
             found.append(await row_of(workers, name, seed))
             tell(found[-1])
     return found
 
 
-def rows_with(python: str, seed: int) -> list[Row]:
+def rows_with(python: str, names: Sequence[str], seed: int) -> list[Row]:
     """The same in another interpreter, which has another engine."""
-    command = [python, "-m", "tests.families.report", "--json", "--seed", str(seed)]
+    command = [python, "-m", "tests.families.report", "--json", "--seed", str(seed), *names]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     done = subprocess.run(
         command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True, check=True
@@ -191,29 +193,38 @@ def comparison(names: tuple[str, str], before: list[Row], after: list[Row]) -> s
                         changed="\n".join(changed))  # fmt: skip
 
 
-def compare(python: str, seed: int, found: list[Row]) -> None:
-    """The proof once more with another engine: what differs, printed and kept."""
-    names = f"llama-cpp-python {engine_of(sys.executable)}", f"llama-cpp-python {engine_of(python)}"
-    told = comparison(names, found, rows_with(python, seed))
-    print(told)
-    ENGINES.write_text(told, "utf-8", newline="\n")
+def compare(python: str, names: Sequence[str], seed: int, found: list[Row]) -> str:
+    """The proof once more with another engine: what differs."""
+    engines = tuple(f"llama-cpp-python {engine_of(each)}" for each in (sys.executable, python))
+    return comparison((engines[0], engines[1]), found, rows_with(python, names, seed))
+
+
+def _keep(path: Path, text: str, names: Sequence[str]) -> int:
+    """A document is of all models."""
+    if not names:
+        path.write_text(text, "utf-8", newline="\n")
+    return 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.families.report", description=__doc__)
+    parser.add_argument("names", nargs="*", help="these models, and no document; else all")
     parser.add_argument("--json", action="store_true", help="rows as JSON, and no document")
     parser.add_argument("--with", dest="other", help="an interpreter that has another engine")
     parser.add_argument("--seed", type=int, default=proof.SEED, help="chooses cuts into three")
     asked = parser.parse_args()
+    names = asked.names or list(families())
     if asked.json:
-        asyncio.run(rows(asked.seed, lambda row: print(json.dumps(asdict(row)), flush=True)))
+        tell = partial(print, flush=True)
+        asyncio.run(rows(names, asked.seed, lambda row: tell(json.dumps(asdict(row)))))
         return 0
     print(f"cuts into three by seed {asked.seed}")
-    found = asyncio.run(rows(asked.seed, lambda row: print(row.markdown(), flush=True)))
+    found = asyncio.run(rows(names, asked.seed, lambda row: print(row.markdown(), flush=True)))
     if asked.other:
-        compare(asked.other, asked.seed, found)
-        return 0
-    DOCUMENT.write_text(document(found, asked.seed), "utf-8", newline="\n")
+        told = compare(asked.other, names, asked.seed, found)
+        print(told)
+        return _keep(ENGINES, told, asked.names)
+    _keep(DOCUMENT, document(found, asked.seed), asked.names)
     failed = [row.name for row in found if row.verdict == "**fails**"]
     print(f"{len(found)} models proved, {len(failed)} failed: {', '.join(failed) or 'none'}")
     return bool(failed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -57,3 +58,12 @@ async def test_a_proof_is_a_row(workers: Workers) -> None:
     assert (row.verdict, row.compared, row.largest, row.tokens_equal) == ("exact", 6, 0.0, True)
     row = await report.row_of(workers, "qwen3-5", proof.SEED)
     assert row.legal == "an attention and a recurrent layer in each run"
+
+
+def test_another_interpreter_tells_its_rows() -> None:
+    row = report.Row(
+        "lfm2", "lfm2", "exact", "an attention and a recurrent layer in each run", compared=4
+    )
+    told = report.compare(sys.executable, ["lfm2"], proof.SEED, [row])
+    assert "No difference." in told
+    assert f"{report.engine_of(sys.executable)}: 1 exact" in told
