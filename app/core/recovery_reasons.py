@@ -1,4 +1,4 @@
-"""The sentences of an answer that is interrupted and goes on: what happened, what is done, how long it takes."""
+"""The sentences of machines that leave and of answers that go on: what happened, what is done, how long it takes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ RECOVERY_SENTENCES: dict[str, str] = {
     "recovery_replaying": "{machine} stopped responding. Starting again from the text so far, "
     "about {seconds} s.",
     "recovery_moved": "{machine} is gone. The answer goes on with {to}.",
+    "pause_sleep": "It is about to sleep. Resumes when it is awake.",
+    "pause_shutdown": "It is being shut down.",
+    "pause_quit": "Poolhouse is being ended there.",
     "recovery_handed_over": "{machine} leaves. Others hold its layers already; it goes on from the text so far, "
     "about {seconds} s.",
     "recovery_moving": "The layers are placed anew, about {seconds} s.",

@@ -48,6 +48,11 @@ Json = dict[str, Any]
 
 SENSE_SECONDS = 5.0  # between looks at the machine
 LOOK_SECONDS, DRAIN_LOOK_SECONDS = 1.0, 0.25  # between looks at what is lent
+QUIT = Reason("pause_quit")
+LEAVE_SECONDS = (
+    4.0  # for answers to go on elsewhere before a sleep or an end: systems wait for five
+)
+COMPUTED_SECONDS = 1.0  # most that lies between two tokens of an answer that still runs
 STOPPED_SECONDS = 3.0  # for an owner who waits until all is given back
 
 
@@ -86,6 +91,7 @@ class LendRules:
         self._since, self._told = time.time(), word(self.state)
         self._borrowed: Borrowed
         self._news = asyncio.Event()
+        self._leaves: Reason | None = None  # this computer sleeps or ends in a moment
 
     @property
     def rules(self) -> Rules:
@@ -186,6 +192,26 @@ class LendRules:
         await self._afresh()
         return self.all_json()
 
+    async def leave(self, why: Reason = QUIT) -> None:
+        """This computer, or its node, sleeps or ends in a moment: those who have layers here hear of it. Returns when
+        no answer needs it any more, or after a few seconds."""
+        self._leaves = why
+        self._judge()
+        self._news.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                while self._is_needed():  # noqa: ASYNC110  ends in other tasks
+                    await asyncio.sleep(0.02)
+
+    def _is_needed(self) -> bool:
+        return bool(self._borrowed.borrowers()) and self._borrowed.quiet_s() < COMPUTED_SECONDS
+
+    def stay(self) -> None:
+        """It is awake again, or did not end."""
+        self._leaves = None
+        self._judge()
+        self._news.set()
+
     def json(self) -> Json:
         """What faces show of lending."""
         lent, (used, _, _), why = self.lent_bytes(), self._uses(), self.reason()
@@ -282,10 +308,13 @@ class LendRules:
         self._verdict = verdict = self._verdict_now()
         now_s = time.monotonic()
         in_need = isinstance(verdict, Denied) and verdict.at_once
-        self._step(Judged(verdict, now_s if in_need else now_s + self.rules.drain_s))
+        drain_s = min(self.rules.drain_s, LEAVE_SECONDS) if self._leaves else self.rules.drain_s
+        self._step(Judged(verdict, now_s if in_need else now_s + drain_s))
 
     def _verdict_now(self) -> Verdict:
         senses = replace(self._senses, now_s=time.monotonic())
+        if self._leaves is not None:
+            return Denied(self._leaves, senses.now_s)
         if not self._is_lender():
             return Denied(Reason("lend_no_role"), senses.now_s)
         return may_lend(self.rules, senses, self.memory.room(*self._uses()), self._verdict)

@@ -148,6 +148,7 @@ class Node:
             who = {"id": self.network.id, "name": self.settings.name}
             ready(who | {"peer_port": self.network.port, "control_port": control.port})
             await self._stop.wait()
+            await self.lending.leave()
         finally:
             self._stopping()
             self.home.runtime_file.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -21,7 +22,9 @@ import psutil
 
 from app.core.errors import AppError, Refused
 from app.machine import runtime_file, settings
+from app.machine.going import listen
 from app.machine.paths import Home
+from app.node.going import follow
 from app.node.node import Node
 from app.node.options import NodeOptions
 from app.node.staying_awake import stay_awake
@@ -71,6 +74,8 @@ async def _main(
         def begun(facts: dict[str, Any]) -> None:
             ready(facts)
             beside.append(group.create_task(stay_awake(node.snapshot), name="stay awake"))
+            hear = listen(partial(follow, node.lending))
+            beside.append(group.create_task(hear, name="hear of sleep"))
 
         try:
             await node.run(begun)

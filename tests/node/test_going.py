@@ -1,0 +1,62 @@
+"""Before a computer sleeps or its node ends: who has layers there is told first. Rules without a node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import Reason
+from app.core.lending import Working
+from app.core.policy import Rules
+from app.machine.going import Going
+from app.node import lend_rules
+from app.node.going import follow
+from tests.node.test_lend_rules import HOST, Bench, until
+
+
+@pytest.fixture
+async def one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Bench, None]:
+    """A machine at work for a host."""
+    for name in ("SENSE_SECONDS", "LOOK_SECONDS", "DRAIN_LOOK_SECONDS"):
+        monkeypatch.setattr(lend_rules, name, 0.02)
+    made = Bench(tmp_path / "settings.json", Rules(memory_bytes=1 << 30))
+    await made.rules.begin(made.layers)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(made.rules.run(), name="rules")
+        made.layers.hosts = {HOST}
+        await until(lambda: isinstance(made.rules.state, Working))
+        yield made
+        running.cancel()
+
+
+async def test_before_it_sleeps_it_says_so_and_waits_for_who_computes(one: Bench) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        leaving = tasks.create_task(follow(one.rules, Going.SLEEPS), name="leave")
+        await until(lambda: one.word() == "draining")
+        assert one.rules.reason() == Reason("pause_sleep")
+        assert one.rules.json()["gives_back_in_s"] <= lend_rules.LEAVE_SECONDS
+        assert not leaving.done()
+        one.layers.hosts = set()  # it went on elsewhere
+        async with asyncio.timeout(1):
+            await leaving
+    await until(lambda: one.word() == "paused")
+    await follow(one.rules, Going.STAYS)
+    await until(lambda: one.word() == "ready")
+
+
+async def test_it_waits_no_longer_than_the_system_does(
+    one: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lend_rules, "LEAVE_SECONDS", 0.2)
+    await follow(one.rules, Going.ENDS)
+    await until(lambda: one.layers.told == [Reason("pause_shutdown")])
+
+
+async def test_nobody_is_waited_for_between_answers(one: Bench) -> None:
+    one.layers.quiet = 60.0
+    async with asyncio.timeout(1):
+        await one.rules.leave()
+    assert one.rules.reason() == Reason("pause_quit")
