@@ -1,4 +1,4 @@
-"""The faults: what is done to whom in which phase of an answer, and what must come of it."""
+"""The faults of processes: what is done to whom in which phase of an answer, and what must come of it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import psutil
 
 from tests.faults.household import HOST, N_TOKENS, Heard, Household, kill, pause
+from tests.faults.outcome import Outcome
 
-Json = dict[str, Any]
 PHASES = ("load", "prefill", "first token", "middle", "last token")
 VICTIMS = ("host's worker", "1st lender's worker", "2nd lender's worker",
            "1st lender's node", "2nd lender's node")  # fmt: skip
 STOPPED = ("host's worker", "1st lender's worker", "1st lender's node")
+END_SECONDS = 90.0
+SHORT_SECONDS = 2.0  # nobody who stands still for so long is given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +43,18 @@ class Case:
         whom = f"{self.victim} and {self.also} {self.second}" if self.also else self.victim
         return f"{deed}, {whom}"
 
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        return self.row, self.name, self.phase
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What came of one run. Times in seconds from the fault; NaN where nothing was to be seen."""
-
-    case: Case
-    passed: bool
-    why: str  # if not
-    said_s: float  # until the reader was told
-    next_token_s: float
-    recoveries: int
+    @property
+    def bars(self) -> tuple[float, float]:
+        """Seconds until the reader is told, and until the answer goes on."""
+        if self.also:
+            return 5.0, 15.0
+        if self.seconds is None:
+            return 1.0, 10.0
+        return 5.0, 5.0 + 10.0 if math.isinf(self.seconds) else self.seconds + 1.0
 
 
 def killed() -> list[Case]:
@@ -72,9 +74,10 @@ def twice() -> list[Case]:
     ]
 
 
-async def run(home: Household, case: Case) -> Result:
+async def run(home: Household, case: Case) -> Outcome:
     lenders = await home.whole()
     again: list[Callable[[], None]] = []
+    after = random.randrange(N_TOKENS // 4, 3 * N_TOKENS // 4)
 
     def strike() -> None:
         _strike(_process(home, lenders, case.victim), case.seconds)
@@ -86,17 +89,20 @@ async def run(home: Household, case: Case) -> Result:
     def when(heard: Heard) -> bool:
         if again and heard.notices and heard.notices[-1][1]["state"] == "rebuilding":
             again.pop()()
-        return _is_time(case, heard)
+        return _is_time(case.phase, heard, after)
 
     try:
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(END_SECONDS):
             if case.phase == "load":
                 heard = await home.load_anew(strike)
             else:
                 heard = await home.ask(strike, when)
     except TimeoutError:
-        return Result(case, False, "no end within 90 s", math.nan, math.nan, 0)
-    return _judged(home, case, heard)
+        return Outcome(*case.kind, False, f"no end within {END_SECONDS:g} s", in_time=False)
+    why = "the second one was never killed" if again else ""
+    if case.seconds == SHORT_SECONDS and (heard.done or {}).get("recoveries"):
+        why = "it was given up, and would have gone on"
+    return judged(case.kind, case.bars, heard, home.expected, why)
 
 
 def _process(home: Household, lenders: list[str], victim: str) -> psutil.Process:
@@ -110,38 +116,44 @@ def _strike(process: psutil.Process, seconds: float | None) -> None:
     kill(process) if seconds is None else pause(process, seconds)
 
 
-def _is_time(case: Case, heard: Heard) -> bool:
-    match case.phase:
+def _is_time(phase: str, heard: Heard, middle: int) -> bool:
+    match phase:
         case "prefill":
             return True  # asked just now: the prompt is read
         case "first token":
             return len(heard.ids) >= 1
         case "middle":
-            return len(heard.ids) >= random.randrange(N_TOKENS // 4, 3 * N_TOKENS // 4)
+            return len(heard.ids) >= middle
         case _:
             return len(heard.ids) >= N_TOKENS - 2
 
 
-def _judged(home: Household, case: Case, heard: Heard) -> Result:
-    said = next((at for at, _ in heard.notices), math.nan)
+def judged(
+    kind: tuple[str, str, str], bars: tuple[float, float], heard: Heard, right: list[int], why: str
+) -> Outcome:
+    """The tokens of the undisturbed answer and no others; told and gone on in time."""
+    said = next((at - heard.struck_at for at, _ in heard.notices), None)
     after = [at for at in heard.deltas_at if at > heard.struck_at]
     gaps = [b - a for a, b in zip([heard.struck_at, *after], after, strict=False)]
-    if case.phase == "load":
+    if kind[2] == "load":
         gaps = gaps[:1]
     longest = max(range(len(gaps)), key=gaps.__getitem__) if gaps else -1
-    next_token = after[longest] if gaps else math.nan  # the first after the gap
-    why = ""
-    if heard.error:
-        why = f"ended with {heard.error}"
-    elif heard.done is None:
-        why = "no end"
-    elif heard.ids != home.expected or heard.done["token_ids"] != home.expected:
-        same = [a == b for a, b in zip(heard.ids, home.expected, strict=False)]
-        why = f"{len(heard.ids)} tokens, other ones from {([*same, False]).index(False)} on"
-    elif not heard.struck_at:
+    next_token = after[longest] - heard.struck_at if gaps else None  # the first after the gap
+    why = wrong(heard, right) or why
+    if not why and not heard.struck_at:
         why = "the answer was over before the fault"
-    return Result(
-        case, not why, why,
-        said - heard.struck_at, next_token - heard.struck_at,
-        int((heard.done or {}).get("recoveries") or 0),
-    )  # fmt: skip
+    in_time = (said or 0.0) <= bars[0] and (next_token or 0.0) <= bars[1]
+    recoveries = int((heard.done or {}).get("recoveries") or 0)
+    return Outcome(*kind, not why, why, said, next_token, recoveries, in_time and not why)
+
+
+def wrong(heard: Heard, right: list[int]) -> str:
+    """What is wrong with an answer; nothing, if it is all there."""
+    if heard.error:
+        return f"ended with {heard.error}"
+    if heard.done is None:
+        return "no end"
+    if heard.ids != right or heard.done["token_ids"] != right:
+        same = [a == b for a, b in zip(heard.ids, right, strict=False)]
+        return f"{len(heard.ids)} tokens, other ones from {([*same, False]).index(False)} on"
+    return ""

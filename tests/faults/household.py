@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +52,16 @@ class Household:
     stack: ExitStack
     nodes: dict[str, TestNode] = field(default_factory=dict)
     expected: list[int] = field(default_factory=list)
+    usual_gap_s: float = 0.0  # between two tokens, at the 95th percentile
 
     def begin(self) -> None:
         for name in (HOST, *LENDERS):
             self.start(name)
         for name in LENDERS:
-            pair(self.nodes[HOST], self.nodes[name])
+            self.join(name)
+
+    def join(self, name: str) -> None:
+        pair(self.nodes[HOST], self.nodes[name])
 
     def start(self, name: str) -> None:
         self.nodes[name] = self.stack.enter_context(node(self.folder / name, name))
@@ -84,9 +89,16 @@ class Household:
             loaded = status["loaded"] or {}
             if loaded.get("state") != "ready" or len(machines(loaded)) != 4:
                 loaded = (await host.work("POST", "/load", LOAD))["loaded"]
-            if not self.expected:
-                self.expected = (await host.work("POST", "/ask", ORDER))["token_ids"]
+        if not self.expected:
+            await self._undisturbed()
         return machines(loaded)[1:-1]
+
+    async def _undisturbed(self) -> None:
+        heard = await self.ask(lambda: None, lambda _: False)
+        assert heard.done is not None, heard.error
+        self.expected, times = heard.ids, heard.deltas_at
+        gaps = sorted(b - a for a, b in pairwise(times))
+        self.usual_gap_s = gaps[int(0.95 * len(gaps))]
 
     async def ask(
         self, strike: Callable[[], None], when: Callable[[Heard], bool], order: Json = ORDER
@@ -193,11 +205,11 @@ def _go_on(process: psutil.Process) -> None:
 
 
 @contextmanager
-def together(folder: Path) -> Iterator[Household]:
+def together(folder: Path, kind: type[Household] = Household) -> Iterator[Household]:
     """A household until the end of the block."""
     os.environ["POOLHOUSE_KEYSTORE"] = "file"
     with ExitStack() as stack:
-        made = Household(folder, stack)
+        made = kind(folder, stack)
         made.begin()
         try:
             yield made

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.core.errors import AppError, DoesNotFit, Reason, StageLost
+from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
 from app.core.recovery import Loss, Misfit, Planned
 from app.inference.lend import Lender, Wanted
 from app.inference.links import close_run, lent_stage, open_run, own_stage
@@ -126,7 +126,7 @@ class Making:
 
         def connect() -> FrameChannel:
             near, far = MemoryChannel.pair()
-            serve = lender.serve(run.pipeline, far)
+            serve = _served(lender, run.pipeline, far)
             self.serving.append(self.group.create_task(serve, name=f"serve {name}"))
             channel: FrameChannel = self.wrap(near) if self.wrap else near
             built.channels[place:] = [channel]
@@ -137,6 +137,14 @@ class Making:
         built.lent.append(run.pipeline)
         peer = Again(connect, lender) if self.peers else None
         return lent_stage(channel, run, name, deadlines=self.deadlines, peer=peer)
+
+
+async def _served(lender: Lender, pipeline: bytes, channel: MemoryChannel) -> None:
+    """As a node's port has it: what is not open any more ends the channel."""
+    try:
+        await lender.serve(pipeline, channel)
+    except Refused:
+        await channel.close()
 
 
 @dataclass

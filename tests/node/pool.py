@@ -30,6 +30,7 @@ class TestNode:
     root: Path
     process: subprocess.Popen[str]
     ready: Json
+    launch: tuple[str, ...] = ()  # the command that puts another into the node's network
 
     def client(self) -> NodeClient:
         return NodeClient(Home.at(self.root))
@@ -42,7 +43,7 @@ class TestNode:
     def run(self, *words: str, within_s: float = 60) -> subprocess.CompletedProcess[str]:
         """One command line against this node."""
         return subprocess.run(
-            [sys.executable, "-m", "app", *words, "--home", str(self.root)],
+            [*self.launch, sys.executable, "-m", "app", *words, "--home", str(self.root)],
             capture_output=True, text=True, timeout=within_s, check=False,
         )  # fmt: skip
 
@@ -55,20 +56,23 @@ def _is_worker(process: psutil.Process) -> bool:
 
 
 @contextmanager
-def node(root: Path, name: str, lend: str = "1GiB") -> Iterator[TestNode]:
+def node(
+    root: Path, name: str, lend: str = "1GiB", launch: tuple[str, ...] = (),
+    bind: tuple[str, ...] = ("--bind", "127.0.0.1"),
+) -> Iterator[TestNode]:  # fmt: skip
     """A node until the end of the block; then it must end by itself, workers and all."""
     root.mkdir(parents=True, exist_ok=True)
     with (root / "stderr.txt").open("a") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app", "node", "--home", str(root), "--name", name, "--port", "0",
-             "--bind", "127.0.0.1", "--no-discovery", "--lend", lend, "--threads", "1"],
+            [*launch, sys.executable, "-m", "app", "node", "--home", str(root), "--name", name,
+             "--port", "0", *bind, "--no-discovery", "--lend", lend, "--threads", "1"],
             stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | {"POOLHOUSE_KEYSTORE": "file"},
         )  # fmt: skip
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line, (root / "stderr.txt").read_text()
-        yield TestNode(name, root, process, json.loads(line))
+        yield TestNode(name, root, process, json.loads(line), launch)
     finally:
         _end(process)
 
@@ -83,9 +87,11 @@ def paired(folder: Path, *names: str, lend: str = "1GiB") -> Iterator[list[TestN
         yield nodes
 
 
-def pair(host: TestNode, other: TestNode) -> None:
+def pair(host: TestNode, other: TestNode, here: str = "") -> None:
+    """here: the host's address, as it is from the other one's network."""
     opened = json.loads(host.run("pair", "--open", "--json").stdout)
-    done = other.run("pair", opened["address"], "--code", opened["code"], "--json")
+    address, _, port = opened["address"].rpartition(":")
+    done = other.run("pair", f"{here or address}:{port}", "--code", opened["code"], "--json")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -58,6 +58,7 @@ async def test_answers_are_finished_whatever_is_lost(home: Household) -> None:
             assert (found.recoveries == 0) == (case.seconds == 2 or case.phase == "load"), case
         if found.recoveries:
             within = STILL_SECONDS if case.seconds else TOLD_SECONDS
+            assert found.said_s is not None, case
             assert found.said_s < within * BUSY, case
 
 

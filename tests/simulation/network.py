@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import Callable
 
@@ -10,18 +11,39 @@ from app.core.errors import AppError, Unreachable
 from app.inference.stage_client import FrameChannel
 from tests.simulation.virtual_loop import VirtualLoop
 
+Flying = asyncio.PriorityQueue[tuple[float, int, bytes]]
+
 
 class Network:
     """All that is between the host and its lenders."""
 
     def __init__(self, loop: VirtualLoop, chance: random.Random, usual_s: float) -> None:
         self._loop, self._chance, self._usual_s = loop, chance, usual_s
-        self._open_at = 0.0
+        self._open_at = self._sound_at = 0.0
         self.channels: list[Wire] = []
 
     def partition(self, seconds: float) -> None:
         """Nothing gets through for so long, and nobody is told; then all of it comes."""
         self._open_at = self._loop.now + seconds
+
+    def disturb(self, seconds: float) -> None:
+        """For so long frames get lost, come twice, or come in another order than they were sent."""
+        self._sound_at = self._loop.now + seconds
+
+    def arrivals(self, after: float) -> list[float]:
+        """When a frame that is sent now is there: mostly once, after what was sent before it."""
+        due = self.arrival(after)
+        if self._loop.now >= self._sound_at:
+            return [due]
+        match self._chance.randrange(12):
+            case 0:
+                return []
+            case 1:
+                return [due, due + self._usual_s]
+            case 2:
+                return [due + 5 * self._usual_s]
+            case _:
+                return [due]
 
     def cut(self) -> None:
         """Every connection is reset; what was on its way is lost."""
@@ -46,15 +68,15 @@ class Wire:
         self._inner, self._network = inner, network
         self._loop = asyncio.get_running_loop()
         self._there = self._back = 0.0
-        self._going: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
-        self._coming: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
+        self._numbers = itertools.count()
+        self._going: Flying = asyncio.PriorityQueue()
+        self._coming: Flying = asyncio.PriorityQueue()
         self._over = asyncio.Event()
 
     async def send(self, frame: bytes) -> None:
         if self._over.is_set():
             raise Unreachable("channel_closed", name="the lender")
-        self._there = self._network.arrival(self._there)
-        self._going.put_nowait((self._there, frame))
+        self._there = self._fly(self._going, frame, self._there)
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
         try:
@@ -78,10 +100,25 @@ class Wire:
     def reset(self) -> None:
         self._over.set()
 
+    def _fly(self, way: Flying, frame: bytes, before: float) -> float:
+        """Send it off; when it is there, or the one before it."""
+        arrivals = self._network.arrivals(before)
+        for due in arrivals:
+            way.put_nowait((due, next(self._numbers), frame))
+        return min(arrivals, default=before)
+
+    async def _landed(self, way: Flying) -> bytes:
+        """The next frame that is there: one that overtakes another comes first."""
+        while True:
+            due, number, frame = await way.get()
+            if (early := due - self._loop.time()) <= 0:
+                return frame
+            way.put_nowait((due, number, frame))
+            await asyncio.sleep(early)
+
     async def _carry(self) -> None:
         while True:
-            due, frame = await self._going.get()
-            await asyncio.sleep(max(0.0, due - self._loop.time()))
+            frame = await self._landed(self._going)
             try:
                 await self._inner.send(frame)
             except (AppError, OSError):
@@ -90,8 +127,7 @@ class Wire:
 
     async def _hear(self) -> None:
         def heard(data: bytes) -> None:
-            self._back = self._network.arrival(self._back)
-            self._coming.put_nowait((self._back, data))
+            self._back = self._fly(self._coming, data, self._back)
 
         try:
             await self._inner.deliver(heard)
@@ -100,6 +136,4 @@ class Wire:
 
     async def _give(self, to: Callable[[bytes], None]) -> None:
         while True:
-            due, data = await self._coming.get()
-            await asyncio.sleep(max(0.0, due - self._loop.time()))
-            to(data)
+            to(await self._landed(self._coming))

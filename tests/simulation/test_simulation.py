@@ -13,16 +13,19 @@ from tests.simulation.world import Story, told, undisturbed
 SEEDS = int(os.environ.get("POOLHOUSE_SEEDS", "500"))
 FIRST = int(os.environ.get("POOLHOUSE_FIRST_SEED", "0"))
 BATCH = 50
-GENTLE, MENDED = {"cut", "stand_still"}, {"reconnecting", "continued"}
+GENTLE, MENDED = {"cut", "stand_still", "jump"}, {"reconnecting", "continued"}
 FINISHED_LEAST = 0.9  # of the answers that nobody stopped
 # What is frozen is seen in 5 s by its own node. Here no heartbeat tells of a connection that is silent for a minute
 # at most: a step's own deadline does, and what is placed anew waits for that connection as well.
 DETECTED_S, RECOVERED_S = 20.0, 120.0
+VANISHED_S = 65.0  # two frames that vanish in a connection which lives, as TCP never has it: the longest deadline
 
 
 def check(story: Story) -> None:
     """The invariants of SAFETY.md 9 that a stream shows: I1 and I4. And a broken connection is mended, not replaced."""
-    gentle = bool(story.deeds) and all(deed.split()[0] in GENTLE for deed in story.deeds)
+    deeds = {deed.split()[0] for deed in story.deeds}
+    gentle = bool(deeds) and deeds <= GENTLE
+    detected_s = VANISHED_S if "disturb" in deeds else DETECTED_S
     for one in story.heard:
         right = undisturbed(one.asked, shape())
         assert one.ids == right[: len(one.ids)], f"{story}\nsays {one.ids}\nnot  {right}"
@@ -33,7 +36,7 @@ def check(story: Story) -> None:
             assert said(one.error), str(story)
         assert not gentle or all(notice.state in MENDED for notice in one.notices), str(story)
         for recovered in one.finish.figures.recoveries if one.finish else ():
-            assert recovered.detected_after_s <= DETECTED_S, str(story)
+            assert recovered.detected_after_s <= detected_s, str(story)
             assert recovered.recovered_after_s <= RECOVERED_S, str(story)
 
 

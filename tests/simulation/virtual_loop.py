@@ -29,6 +29,7 @@ class _Selector(selectors.SelectSelector):
     loop: VirtualLoop
 
     def select(self, timeout: float | None = None) -> list[Any]:
+        self.loop.turned()
         ready = super().select(0)
         if not ready and timeout is None:
             raise Stuck(f"at {self.loop.now:.3f} s nothing is due")
@@ -55,6 +56,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, spawn: Callable[[VirtualLoop, Any], Any]) -> None:
         self.now = 1000.0
+        self.skew = 0.0  # of the wall clock, which nobody may trust
+        self._turns, self._deeds = 0, list[tuple[int, Callable[[], None]]]()
         self._spawn = spawn
         selector = _Selector()
         selector.loop = self
@@ -63,6 +66,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self.now
+
+    def wall_clock(self) -> float:
+        return 1.7e9 + self.now + self.skew
+
+    def after_turns(self, n: int, deed: Callable[[], None]) -> None:
+        """Do it between two turns of the loop, wherever the others are waiting then."""
+        self._deeds.append((self._turns + n, deed))
+
+    def turned(self) -> None:
+        self._turns += 1
+        due = [deed for turn, deed in self._deeds if turn <= self._turns]
+        self._deeds = [one for one in self._deeds if one[0] > self._turns]
+        for deed in due:
+            deed()
 
     async def subprocess_exec(  # type: ignore[override]
         self, factory: Callable[[], Any], *_: Any, **__: Any
@@ -125,6 +142,7 @@ def running(loop: VirtualLoop) -> Iterator[list[float]]:
             )
             patch.setattr(function, "__defaults__", tuple(given))
         patch.setattr(time, "monotonic", loop.time)
+        patch.setattr(time, "time", loop.wall_clock)
         patch.setattr(time, "sleep", sleep)
         yield slept
 

@@ -175,7 +175,8 @@ class World:
     async def _trouble(self, built: Pool) -> None:
         kinds = (
             self._kill, self._kill, self._freeze, self._freeze_long, self._partition, self._cut,
-            self._stand_still, self._leave, self._shortage, self._failing,
+            self._stand_still, self._leave, self._shortage, self._failing, self._disturb,
+            self._jump, self._kill_at_any_turn, self._kill_at_any_turn,
         )  # fmt: skip
         await self._asked.wait()
         for _ in range(self._chance.choice((0, 1, 1, 2, 3))):
@@ -207,6 +208,19 @@ class World:
         for _time in range(3):  # often enough for an answer to be lost on its way
             self._network.cut()
             await asyncio.sleep(0.3 * self._chance.random())
+
+    async def _disturb(self, _: Pool) -> None:
+        self._network.disturb(self._chance.choice((0.5, 10.0)) * self._chance.random())
+
+    async def _jump(self, _: Pool) -> None:
+        """Somebody sets the clock on the wall: by a day or ten years, either way."""
+        self._loop.skew += self._chance.choice((86_400.0, 3.2e8)) * self._chance.choice((-1, 1))
+
+    async def _kill_at_any_turn(self, _: Pool) -> None:
+        """A death that keeps to no second: between any two steps of anybody."""
+        process = self._some()
+        if process is not None:
+            self._loop.after_turns(self._chance.randrange(1, 400), lambda: _end(process))
 
     async def _stand_still(self, _: Pool) -> None:
         """The host's computer slept: its clock went on, and nobody else noticed."""
@@ -249,6 +263,11 @@ class World:
         assert not late, f"seed {self._seed}: computed {late} after the end at {closed_at}"
         for process in self._processes:
             assert process.is_gone, f"seed {self._seed}: a worker outlives its pool"
+
+
+def _end(process: Process) -> None:
+    if not process.is_gone:
+        process.kill()
 
 
 @cache

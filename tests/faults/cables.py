@@ -1,0 +1,89 @@
+"""A household whose lenders are at the other ends of cables with faults (Linux, root): one namespace for each."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tests.fault_link import FaultLink, Faults, cable, ip
+from tests.faults.household import HOST, LENDERS, Household
+from tests.node.pool import node, pair
+
+CLEAN = Faults()
+
+
+@dataclass
+class Cabled(Household):
+    """The host is in our own namespace, which is given a name for the cables' sake."""
+
+    cables: dict[str, FaultLink] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        room = f"phr{os.getpid()}"
+        self.stack.enter_context(_named(room))
+        for number, name in enumerate(LENDERS, 1):
+            self.stack.enter_context(_namespace(space(name)))
+            made = cable(room, space(name), CLEAN, net(number))
+            self.cables[name] = self.stack.enter_context(made)
+        super().begin()
+
+    def start(self, name: str) -> None:
+        launch: tuple[str, ...] = ()
+        if name != HOST:
+            launch = (sys.executable, "-m", "bench.launch", "--netns", space(name), "--")
+        made = node(self.folder / name, name, launch=launch, bind=())
+        self.nodes[name] = self.stack.enter_context(made)
+
+    def join(self, name: str) -> None:
+        here = f"{net(1 + LENDERS.index(name))}.1"
+        pair(self.nodes[HOST], self.nodes[name], here)
+
+    def use(self, faults: Faults, names: list[str]) -> None:
+        for name in names:
+            self.cables[name].use(faults)
+
+    def move(self, name: str, last: int) -> None:
+        """Another address for this lender, as from another DHCP server."""
+        where, device = space(name), f"to-phr{os.getpid()}"[:15]
+        ip("-n", where, "address", "flush", "dev", device)
+        ip(
+            "-n",
+            where,
+            "address",
+            "add",
+            f"{net(1 + LENDERS.index(name))}.{last}/24",
+            "dev",
+            device,
+        )
+
+
+def space(name: str) -> str:
+    return f"ph{os.getpid()}{name}"
+
+
+def net(number: int) -> str:
+    return f"10.97.{number}"
+
+
+@contextlib.contextmanager
+def _namespace(name: str) -> Iterator[None]:
+    ip("netns", "add", name)
+    try:
+        ip("-n", name, "link", "set", "lo", "up")
+        yield
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+@contextlib.contextmanager
+def _named(name: str) -> Iterator[None]:
+    """A name for the namespace we are in; nothing else changes."""
+    ip("netns", "attach", name, str(os.getpid()))
+    try:
+        yield
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)

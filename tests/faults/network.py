@@ -1,0 +1,175 @@
+"""The faults of the network under a running answer: silence, loss, jitter, spikes, slow cables, another address."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tests.fault_link import Faults
+from tests.faults.cables import CLEAN, Cabled
+from tests.faults.cases import END_SECONDS, judged
+from tests.faults.household import LENDERS, N_TOKENS, Heard
+from tests.faults.outcome import Outcome, quantile
+
+MS, MBIT = 1e-3, 1e6
+RESUMED_WITHIN = 4.75  # seconds of silence that no machine is given up for
+SPIKE_SECONDS = 0.05  # what is sent in such a moment arrives late, and all behind it
+BACK_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One kind of it. `seconds`: after which it is over; endless: when the answer is."""
+
+    row: str
+    name: str
+    faults: Faults
+    whom: str = "both lenders"
+    seconds: float = math.inf
+    spikes: bool = False  # the faults come in two short moments
+    moves: bool = False  # the lender gets another address
+    may_lose: bool = False  # a machine may be given up
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        return self.row, f"{self.name}, {self.whom}", "all of it" if self.is_lasting else "middle"
+
+    @property
+    def is_lasting(self) -> bool:
+        return math.isinf(self.seconds) and not self.moves
+
+    @property
+    def bars(self) -> tuple[float, float]:
+        """Seconds until told, and until it goes on."""
+        if self.moves:
+            return 10.0, 10.0
+        if self.row == "F3":
+            return 5.0, self.seconds + 1.0 if self.seconds < RESUMED_WITHIN else 15.0
+        return math.inf, math.inf  # it never quite stops: the gaps count
+
+
+def silences() -> list[Trouble]:
+    dead = Faults(partition=True)
+    found = []
+    for seconds in (0.5, 2.0, 5.0, 10.0, 30.0, 60.0):
+        for whom in ("1st lender", "both lenders"):
+            lost, name = seconds >= RESUMED_WITHIN, f"silent for {seconds:g} s"
+            found.append(Trouble("F3", name, dead, whom, seconds, may_lose=lost))
+    return found
+
+
+def bad_lines() -> list[Trouble]:
+    kinds = {
+        "1 % of packets lost": Faults(0.002, loss=0.01),
+        "5 % of packets lost": Faults(0.002, loss=0.05),
+        "10 % of packets lost": Faults(0.002, loss=0.1),
+        "5 % of packets twice": Faults(0.002, duplicate=0.05),
+        "5 % of packets out of order": Faults(0.002, reorder=0.05),
+        "3 ± 5 ms and 1 % lost": Faults(0.003, jitter_s=0.005, loss=0.01),
+    }
+    found = [
+        Trouble("F4", name, faults, may_lose=faults.loss > 0.05) for name, faults in kinds.items()
+    ]
+    for seconds in (0.2, 2.0):
+        name = f"two spikes of {seconds:g} s"
+        found.append(Trouble("F4", name, Faults(seconds), spikes=True))
+    return found
+
+
+def slow_lines() -> list[Trouble]:
+    rates = (10, 30, 50, 100)
+    return [
+        Trouble("F5", f"{rate} Mbit/s", Faults(MS, rate_bits_per_s=rate * MBIT)) for rate in rates
+    ]
+
+
+def moved() -> list[Trouble]:
+    return [Trouble("F9", "another address", CLEAN, "1st lender", moves=True)]
+
+
+async def run(home: Cabled, case: Trouble) -> Outcome:
+    lenders = await home.whole()
+    names = lenders[:1] if case.whom == "1st lender" else lenders
+    after = 0 if case.is_lasting else random.randrange(N_TOKENS // 8, N_TOKENS // 2)
+    healed = asyncio.Event()
+
+    def heal() -> None:
+        home.use(CLEAN, names)
+        healed.set()
+
+    def strike() -> None:
+        _strike(home, case, names, heal)
+
+    try:
+        async with asyncio.timeout(END_SECONDS):
+            heard = await home.ask(strike, lambda heard: len(heard.ids) >= after)
+    except TimeoutError:
+        home.use(CLEAN, names)
+        return Outcome(*case.kind, False, f"no end within {END_SECONDS:g} s", in_time=False)
+    why = "" if case.may_lose else await _lost(home, heard)
+    if not math.isinf(case.seconds):
+        await healed.wait()  # what was sent into the silence comes only now
+    heal()
+    back_s = await _back(home)
+    if back_s is None:
+        why = why or f"not everybody is back after {BACK_SECONDS:g} s"
+    found = judged(case.kind, case.bars, heard, home.expected, why)
+    return _with_gaps(found, case, heard, home.usual_gap_s, back_s)
+
+
+def _strike(home: Cabled, case: Trouble, names: list[str], heal: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
+    if case.moves:
+        home.move(names[0], random.randrange(10, 250))
+        return
+    home.use(case.faults, names)
+    if case.spikes:
+        for again_s in (0.0, case.faults.delay_s + 0.3):
+            loop.call_later(again_s, home.use, case.faults, names)
+            loop.call_later(again_s + SPIKE_SECONDS, home.use, CLEAN, names)
+    elif not math.isinf(case.seconds):
+        loop.call_later(case.seconds, heal)
+
+
+def _with_gaps(
+    found: Outcome, case: Trouble, heard: Heard, usual_s: float, back_s: float | None
+) -> Outcome:
+    """With what the row measures beside: the gaps between tokens, and when all were there again."""
+    times = heard.deltas_at
+    gap_s = quantile((b - a for a, b in pairwise(times)), 0.95) or 0.0
+    facts = {"gap_p95_s": gap_s, "usual_gap_p95_s": usual_s}
+    if back_s is not None:
+        facts["back_s"] = back_s
+    in_time = found.in_time and (case.row != "F4" or gap_s <= 3 * usual_s + 0.25)
+    return Outcome(
+        *case.kind, found.passed, found.why, found.said_s, found.next_token_s, found.recoveries,
+        in_time, facts,
+    )  # fmt: skip
+
+
+async def _lost(home: Cabled, heard: Heard) -> str:
+    """Who was taken for dead and is not."""
+    if (heard.done or {}).get("recoveries"):
+        return "a machine was given up that lived"
+    async with home.client() as host:
+        status = await host.get("/status")
+        offline = [m["name"] for m in status["machines"].values() if not m["online"]]
+    return f"{', '.join(offline)} counted as lost" if offline else ""
+
+
+async def _back(home: Cabled) -> float | None:
+    """How long until all lenders are there again."""
+    began = time.monotonic()
+    async with home.client() as host:
+        while time.monotonic() - began < BACK_SECONDS:
+            status = await host.get("/status")
+            there = {m["name"] for m in status["machines"].values() if m["online"]}
+            if there >= set(LENDERS):
+                return time.monotonic() - began
+            await asyncio.sleep(0.05)
+    return None
