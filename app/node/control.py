@@ -16,6 +16,7 @@ from app.machine import programs
 from app.node import autostart, own_settings, this_machine
 from app.node import requests as asked
 from app.node.api_routes import routes as api_routes
+from app.node.chat_api.first_words import FirstWords, runner_of
 from app.node.finding import reach
 from app.node.guard import MAX_BODY_BYTES, guard
 from app.node.naming import remove, set_roles
@@ -38,22 +39,19 @@ class Control:
         self._node = node
         self.token = secrets.token_urlsafe(32)
         self.port = 0
-        app = web.Application(
-            client_max_size=MAX_BODY_BYTES, middlewares=[guard(self.token, lambda: self.port)]
-        )
+        self._words = FirstWords()
+        checked = guard(self.token, lambda: self.port, self._words.heard)
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[checked])
         app.add_routes(self._routes())
-        self._runner = web.AppRunner(
-            app, handler_cancellation=True, access_log=None, shutdown_timeout=2
-        )
+        self._runner = runner_of(app)
 
     async def start(self) -> None:
         """Listen on a free loopback port."""
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        self.port = await self._words.listen(self._runner, [0])
 
     async def stop(self) -> None:
+        self._words.close()
         await self._runner.cleanup()
 
     def _routes(self) -> list[web.RouteDef]:

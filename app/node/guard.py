@@ -19,6 +19,7 @@ from app.core.errors import (
     Unreachable,
 )
 from app.core.reasons import said
+from app.lan.body import TooLong, TooSlow
 
 log = logging.getLogger(__name__)
 
@@ -89,11 +90,17 @@ def objection(request: web.Request, token: str, port: int) -> web.Response | Non
     return None
 
 
-def guard(token: str, port: Callable[[], int]) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """The middleware of the loopback API: who may pass, and what an error looks like."""
+def guard(
+    token: str, port: Callable[[], int], heard: Callable[[web.Request], None] = lambda _: None
+) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """The middleware of the loopback API: who may pass, and what an error looks like.
+
+    heard: is told of each request as soon as its headers are there.
+    """
 
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+        heard(request)
         if answer := objection(request, token, port()):
             return answer
         try:
@@ -102,6 +109,10 @@ def guard(token: str, port: Callable[[], int]) -> Callable[..., Awaitable[web.St
             retry = {"Retry-After": "2"} if isinstance(error, Busy) else {}
             body = {"error": explained(error)}
             return web.json_response(body, status=STATUS.get(type(error), 500), headers=retry)
+        except TooLong:
+            return refuse(413, "body_too_large", "The body is larger than 8 MiB.")
+        except TooSlow:
+            return refuse(408, "body_too_slow", "The body came too slowly.")
         except web.HTTPException:
             raise
         except Exception:  # the outer wall of a request

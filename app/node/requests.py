@@ -10,6 +10,8 @@ from aiohttp import web
 from msgspec import Meta
 
 from app.core.errors import BadInput
+from app.lan.body import whole_body
+from app.node.guard import MAX_BODY_BYTES
 from backends.contract import KvType, Sampling
 
 _BOUND = re.compile(r"Expected `(\w+)`( of length)? (<=|>=) (\d+) - at `\$\.([^`]+)`")
@@ -238,9 +240,10 @@ class Ask(Request, frozen=True):
 
 
 async def body(request: web.Request, kind: type[R]) -> R:
-    """The request's body as `kind`. Raises BadInput with the field that is wrong."""
+    """The request's body as `kind`. Raises BadInput with the field that is wrong; TooLong, TooSlow."""
+    raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
     try:
-        return msgspec.json.decode(await request.read() or b"{}", type=kind)
+        return msgspec.json.decode(raw or b"{}", type=kind)
     except msgspec.MsgspecError as error:
         raise BadInput("bad_request", why=plainly(str(error))) from None
 

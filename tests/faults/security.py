@@ -68,10 +68,10 @@ class Stronghold:
                 async for line in lines:
                     if "delta" in line:
                         times.append(monotonic())
+                        self.gaps += [b - a for a, b in pairwise(times[-2:])]
                         ids += line["delta"]["token_ids"]
         except AppError as error:
             self.wrong = f"an answer ended with {error.reason.code}"
-        self.gaps += [b - a for a, b in pairwise(times)]
         self.expected = self.expected or ids
         if ids != self.expected:
             self.wrong = self.wrong or "an answer says something else"

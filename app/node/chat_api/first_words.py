@@ -37,7 +37,7 @@ class FirstWords:
         self._server: asyncio.Server | None = None
 
     async def listen(self, runner: web.AppRunner, ports: Iterable[int]) -> int:
-        """On the first of these ports that is free. Raises BadInput when none is."""
+        """On the first of these ports that is free (0: any); which one. Raises BadInput when none is."""
         loop = asyncio.get_running_loop()
         connection = self.watched(runner)
         first = 0
@@ -49,7 +49,8 @@ class FirstWords:
                 if error.errno not in TAKEN:
                     raise
                 continue
-            return port
+            bound: int = self._server.sockets[0].getsockname()[1]
+            return bound
         raise BadInput("api_port_taken", port=first)
 
     def watched(self, runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
