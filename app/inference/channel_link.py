@@ -18,6 +18,8 @@ from backends import orders
 ASK_S = 1.0  # between two questions how far the other side is
 CLOSE_S = 2.0  # a polite end of a channel
 LEAST_RECONNECT_S = 0.25  # also when nothing came for longer than that already
+STEADY_S = 1.0  # a channel that was up for so long, or was heard on, has mended what was broken
+PAUSE_S = 0.05  # before the next one, when the last broke without that
 
 
 class Peer(Protocol):
@@ -50,6 +52,8 @@ class ChannelLink:
         self._asked_at = 0.0  # when it was asked after the answer that is overdue
         self._closed = False
         self._mended = False  # a new channel was made for that answer
+        self._opened_at = time.monotonic()  # the channel
+        self._broken_since: float | None = None  # no channel was steady since then
 
     async def send(self, frame: bytes) -> None:
         number = self._number
@@ -119,7 +123,7 @@ class ChannelLink:
             if not self._given_up.is_set():
                 stage.received(data)
                 self._last_done_at = time.monotonic()
-                self._mended = False
+                self._mended, self._broken_since = False, None
 
         try:
             await self._channel.deliver(received)
@@ -141,12 +145,16 @@ class ChannelLink:
         assert self._peer is not None
         stage.doubted()
         began = time.monotonic()
-        stalled_s = stage.stalled_s(began)
+        stalled_s, broken_s = stage.stalled_s(began), self._broken_s(began)
+        if broken_s > RECONNECT_S:  # it opens, and breaks again each time
+            return StageLost("stage_unreachable", machine=stage.machine)
         left_s = RECONNECT_S - stalled_s
         closing = group.create_task(close_channel(self._channel), name="close a broken channel")
         async with self._sending:
             try:
                 async with asyncio.timeout(max(left_s, LEAST_RECONNECT_S)):
+                    if broken_s:
+                        await asyncio.sleep(PAUSE_S)
                     while not await self._again(stage, self._peer, group):
                         pass
             except (AppError, OSError) as error:
@@ -156,15 +164,22 @@ class ChannelLink:
         stage.doubted(stalled_s + time.monotonic() - began)
         return None
 
+    def _broken_s(self, now: float) -> float:
+        """For how long channels have been breaking without a steady one between them."""
+        if self._broken_since is None or now - self._opened_at > STEADY_S:
+            self._broken_since = now
+        return now - self._broken_since
+
     async def _again(self, stage: StageClient, peer: Peer, group: asyncio.TaskGroup) -> bool:
         """One new channel; False when it broke while it was given what had no answer."""
         self._channel = channel = await peer.reopen()
-        self._number += 1
+        self._number, self._opened_at = self._number + 1, time.monotonic()
         try:
             for frame in stage.unanswered():
                 await channel.send(frame)
         except (Unreachable, ConnectionError):
             group.create_task(close_channel(channel), name="close a broken channel")
+            await asyncio.sleep(PAUSE_S)
             return False
         return True
 

@@ -245,14 +245,19 @@ class Lender:
             lent.gone.set()
             self.on_ended(pipeline)
 
+    def required(self, pipeline: bytes) -> Lent:
+        """The run, if it is open here. Raises Refused."""
+        lent = self._open.get(pipeline)
+        if lent is None or lent.opened is None:
+            raise Refused("lend_not_open")
+        return lent
+
     async def serve(self, pipeline: bytes, channel: FrameChannel) -> None:
         """Pass frames between a host's channel and the worker until one of them ends.
 
         Raises Refused when the run is not open here. A second channel for a run ends the first.
         """
-        lent = self._open.get(pipeline)
-        if lent is None or lent.opened is None:
-            raise Refused("lend_not_open")
+        lent = self.required(pipeline)
         worker = lent.carried()
         before, lent.channel, lent.answers = lent.channel, channel, asyncio.Queue()
         if worker.died is not None:

@@ -60,6 +60,9 @@ class StageHandlers(Protocol):
     ) -> bytes:
         """Tensor bytes come; read no more than was asked for. What became of them goes back."""
 
+    def expects(self, member: Member, pipeline: PipelineId) -> None:
+        """Raises Refused when no data connection of this member for this pipeline is wanted."""
+
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         """Serve frames until the channel ends. It is closed when this returns."""
 
@@ -255,10 +258,10 @@ class Listener:
         return link
 
     async def _on_data(self, request: web.Request) -> web.StreamResponse:
-        pipeline = pipeline_id(request.match_info["pipeline"])
+        pipeline, member = pipeline_id(request.match_info["pipeline"]), request[MEMBER]
+        self._stages.expects(member, pipeline)  # while it can still be told so
         link = _websocket(MAX_MESSAGE_BYTES)
         await link.prepare(request)
-        member: Member = request[MEMBER]
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
                 said = await link.receive()

@@ -158,7 +158,7 @@ class Lending:
         pipeline = pipeline_id(order.pipeline)
         held = self._runs.get(pipeline)
         if held is not None and held.again(member, order):
-            work = self._renew(held, order, send)
+            work = self._renew(member, held, order, send)
             held.opening = self._group.create_task(work, name=f"renew layers for {member.name}")
             return
         try:
@@ -169,11 +169,16 @@ class Lending:
         work = self._open(member, run, order, send)
         run.opening = self._group.create_task(work, name=f"load layers for {member.name}")
 
-    async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
-        """Serve frames until the host's channel ends."""
+    def expects(self, member: Member, pipeline: PipelineId) -> None:
+        """Raises Refused unless this host has that run here."""
         run = self._runs.get(pipeline)
         if run is None or run.member != member.id:
             raise Refused("lend_not_open")
+        self._lender.required(pipeline)
+
+    async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
+        """Serve frames until the host's channel ends."""
+        self.expects(member, pipeline)
         await self._lender.serve(pipeline, channel)
 
     async def close(self, member: MachineId, pipeline: PipelineId) -> None:
@@ -223,8 +228,7 @@ class Lending:
         if pipeline in self._runs:
             raise Refused("lend_twice")
         self._terms.require()
-        theirs = [run for run in self._runs.values() if run.member == member.id]
-        count = sum(run.is_opening for run in theirs)
+        count = sum(run.is_opening for run in self._runs.values() if run.member == member.id)
         if count >= MAX_OPENINGS:
             raise Busy("lend_busy", count=count)
         offer = self._offers.take(member.id, pipeline, order.manifest)
@@ -248,7 +252,9 @@ class Lending:
         self._changed()
         await _answer(send, answer)
 
-    async def _renew(self, run: _Run, order: messages.OpenStage, send: Send) -> None:
+    async def _renew(
+        self, member: Member, run: _Run, order: messages.OpenStage, send: Send
+    ) -> None:
         """The host plays its answers again, on layers that stayed here."""
         try:
             opened = await self._lender.renew(pipeline_id(order.pipeline), order.epoch)
@@ -258,10 +264,7 @@ class Lending:
                 fetched_bytes=0,
             )  # fmt: skip
         except AppError as error:
-            facts = without_paths(error.reason, self._stages.folder)
-            answer = messages.StageFailed(
-                pipeline=order.pipeline, code=error.reason.code, facts=facts
-            )
+            answer = self._failed(member, order, error)
         except Exception:  # the outer wall of this task
             log.exception("layers could not be begun anew")
             answer = messages.StageFailed(pipeline=order.pipeline, code="bug")

@@ -317,10 +317,11 @@ class Node:
     ) -> bytes:
         return await self._lending.pieces(member, pipeline, chunks)
 
+    def expects(self, member: Member, pipeline: PipelineId) -> None:
+        self._lending.expects(member, pipeline)
+
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         await self._lending.data(member, pipeline, channel)
-
-    # Lenders: what a placement asks
 
     def link(self, machine: MachineId) -> PeerLink:
         return self.network.link(machine)

@@ -125,6 +125,7 @@ class Making:
         place = len(built.channels)
 
         def connect() -> FrameChannel:
+            lender.required(run.pipeline)  # else a node's port refuses the connection
             near, far = MemoryChannel.pair()
             serve = _served(lender, run.pipeline, far)
             self.serving.append(self.group.create_task(serve, name=f"serve {name}"))

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from app.core import pairing
+from app.core.errors import Refused
 from app.core.ids import MachineId, PipelineId
 from app.core.link import End, LinkKind
 from app.core.membership import Member
@@ -40,6 +41,7 @@ class Node:
         self.windows: list[pairing.State] = []
         self.doubts: list[bool] = []
         self.at_work = False
+        self.gone: set[PipelineId] = set()  # runs that were open here
         self.network: Network
 
     def offer(self) -> Offer:
@@ -79,6 +81,10 @@ class Node:
         self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]
     ) -> bytes:
         return b'{"got": %d}' % sum([len(chunk) async for chunk in chunks])
+
+    def expects(self, member: Member, pipeline: PipelineId) -> None:
+        if pipeline in self.gone:
+            raise Refused("lend_not_open")
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         while True:

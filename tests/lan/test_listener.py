@@ -219,6 +219,15 @@ async def test_messages_have_limits(nodes: Nodes) -> None:
     await until(lambda: attic.network.links and den.network.links)
 
 
+async def test_who_comes_back_for_a_run_that_is_gone_is_told_at_once(nodes: Nodes) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    link = attic.network.link(den.network.id)
+    assert await link.open_data(PIPELINE)
+    den.gone.add(PIPELINE)
+    with pytest.raises(Refused):
+        await link.open_data(PIPELINE)
+
+
 @pytest.mark.parametrize("said", ["text", b"frames"])
 async def test_a_data_channel_begins_in_one_way_only(nodes: Nodes, said: str | bytes) -> None:
     den, attic = await nodes.paired("den", "attic")
