@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import math
 import random
+import signal
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -131,6 +132,7 @@ def main() -> None:
     given = words.parse_args()
     print(f"seed {given.seed}", flush=True)
     random.seed(given.seed)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # namespaces and nodes end with us
     book = Book(BOOK, goes_on=given.resume)
     matrix = Matrix(book, given.n, 60 * given.minutes)
     chosen = set(given.only or PARTS)

@@ -16,10 +16,14 @@ import pytest
 
 from app.core.errors import StageLost
 from app.core.reasons import said
+from app.inference import channel_link
+from app.inference.links import lent_stage
 from app.inference.measure import Deadlines
 from app.inference.sequences import Token
 from app.inference.stage_client import FrameChannel
-from backends.contract import Segment
+from app.inference.step import Run
+from app.lan.channel import MemoryChannel
+from backends.contract import Role, Segment
 from backends.frames import Frame, Kind, decode, encode
 from tests.inference.pool import Pool, answer, pool, request, shape
 
@@ -214,3 +218,36 @@ async def test_what_comes_late_or_twice_changes_nothing() -> None:
         expected, _ = await answer(plain.pipeline, request("hello", 20))
     async with pool(2, 4, 2, wrap=lambda channel: Echo(channel, encode)) as built:
         assert (await answer(built.pipeline, request("hello", 20)))[0] == expected
+
+
+class Flapping:
+    """A lender that takes every connection, and drops it at once."""
+
+    def __init__(self) -> None:
+        self.n_opened = 0
+
+    async def reopen(self) -> FrameChannel:
+        self.n_opened += 1
+        near, far = MemoryChannel.pair()
+        await far.close()
+        return near
+
+    async def ask(self) -> None:
+        pass
+
+    def computes(self) -> bool:
+        return False
+
+
+async def test_a_channel_that_opens_and_breaks_each_time_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(channel_link, "RECONNECT_S", 0.4)
+    peer = Flapping()
+    run = Run(os.urandom(16), Role.MIDDLE, 8)
+    stage = lent_stage(await peer.reopen(), run, "lender-1", peer=peer)
+    async with asyncio.timeout(10):
+        await stage.listen()
+    assert stage.lost is not None
+    assert stage.lost.reason.code == "stage_unreachable"
+    assert peer.n_opened < 20  # not as fast as the processor can

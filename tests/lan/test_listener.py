@@ -222,7 +222,7 @@ async def test_messages_have_limits(nodes: Nodes) -> None:
 async def test_who_comes_back_for_a_run_that_is_gone_is_told_at_once(nodes: Nodes) -> None:
     den, attic = await nodes.paired("den", "attic")
     link = attic.network.link(den.network.id)
-    assert await link.open_data(PIPELINE)
+    await (await link.open_data(PIPELINE)).close()
     den.gone.add(PIPELINE)
     with pytest.raises(Refused):
         await link.open_data(PIPELINE)
