@@ -298,9 +298,8 @@ class Node:
             self._tell(facts.Removed(machine))
             self._lending.close_soon(machine)
         for member in members.values():
-            roles = tuple(sorted(map(str, member.roles)))
             name = self.settings.name if member.id == me else member.name
-            self._tell(facts.Member(member.id, name, roles))
+            self._tell(facts.Member(member.id, name, tuple(sorted(map(str, member.roles)))))
         self._lending.follow(members)
         self.naming.members_changed(members.get(me))
         self.finding.members_changed()
