@@ -5,12 +5,12 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
-from app.core.reasons import said
 from app.gui import theme as sizes
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column
 from app.gui.parts.notice import Action, Notice
 from app.gui.parts.text import label
+from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
 

@@ -13,9 +13,9 @@ from PySide6.QtNetwork import QNetworkReply
 from app import __version__
 from app.core.errors import AppError
 from app.core.merge_patch import patched
-from app.core.reasons import said
 from app.gui.launch import Endpoint, Launcher
 from app.gui.node_client import NodeClient
+from app.gui.sentences import said
 
 Json = dict[str, Any]
 

@@ -9,6 +9,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.gui.lending.words import state_sentence
 from app.gui.pool import Link, Pool
+from app.gui.sentences import here
 
 
 class Kind(StrEnum):
@@ -50,9 +51,11 @@ def standing(pool: Pool) -> Standing:
     loaded, lending = pool.loaded, pool.node.get("lending") or {}
     answers = (pool.snapshot.get("answers") or {}).get("running", 0)
     if loaded and loaded.get("state") in ("failed", "lost"):
-        return Standing(Kind.ATTENTION, loaded.get("reason") or _tr("The model was lost."))
+        return Standing(
+            Kind.ATTENTION, here(str(loaded.get("reason") or "")) or _tr("The model was lost.")
+        )
     if loaded and loaded.get("state") == "recovering":
-        return Standing(Kind.WORKING, str(loaded.get("reason") or ""))
+        return Standing(Kind.WORKING, here(str(loaded.get("reason") or "")))
     if lending.get("state") in ("paused", "draining"):
         return Standing(Kind.PAUSED, state_sentence(lending))
     if lending.get("state") in ("working", "lending"):

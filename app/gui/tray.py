@@ -9,9 +9,9 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QSystemTrayIcon
 
 from app.core.errors import AppError
-from app.core.reasons import said
 from app.gui.icons import icon
 from app.gui.node_client import Json
+from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.standing import Standing, standing
 from app.gui.tray_menu import TrayMenu

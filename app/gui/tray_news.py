@@ -9,6 +9,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.core.pairing import TOO_MANY
 from app.gui import pages
+from app.gui.sentences import here
 
 Json = dict[str, Any]
 
@@ -66,4 +67,4 @@ def _lost(before: Json, now: Json) -> list[News]:
     if is_now.get("state") != "lost" or was.get("state") == "lost":
         return []
     title = QCoreApplication.translate("Tray", "The model was lost")
-    return [News(title, str(is_now.get("reason") or is_now.get("model") or ""), pages.POOL)]
+    return [News(title, here(str(is_now.get("reason") or is_now.get("model") or "")), pages.POOL)]

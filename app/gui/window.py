@@ -9,7 +9,6 @@ from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
 
 from app.core.errors import AppError
-from app.core.reasons import said
 from app.gui import pages
 from app.gui import theme as sizes
 from app.gui.page import Page
@@ -17,6 +16,7 @@ from app.gui.parts.layouts import column, row
 from app.gui.parts.notice import Action, Notice
 from app.gui.pool import Link
 from app.gui.restart import restart
+from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.sidebar import Sidebar
 from app.gui.theme import set_role

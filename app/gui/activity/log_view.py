@@ -25,6 +25,7 @@ from app.gui.icons import icon
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import tooltip
+from app.gui.sentences import here
 from app.gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
@@ -216,4 +217,4 @@ class LogView(QWidget):
 
 
 def _event(one: Happened) -> Entry:
-    return Entry(one.number, one.at, one.kind, one.sentence)
+    return Entry(one.number, one.at, one.kind, here(one.sentence))

@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, Signal
 from app.core.chat import ATTACHMENTS, Chat, Message
 from app.core.errors import AppError
 from app.gui.node_client import Call, NodeClient
+from app.gui.sentences import here
 
 Json = dict[str, Any]
 
@@ -89,7 +90,7 @@ class Answer(QObject):
             self.progress = line["progress"]
             self.progressed.emit()
         elif "recovery" in line:
-            self.trouble = str(line["recovery"].get("text") or "")
+            self.trouble = here(str(line["recovery"].get("text") or ""))
             self.progressed.emit()
 
     def _done(self, done: Json) -> None:

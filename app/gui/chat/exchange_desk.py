@@ -15,7 +15,6 @@ from PySide6.QtWidgets import QFileDialog, QProgressBar, QWidget
 
 from app.core.chat import Chat, ChatId
 from app.core.errors import AppError, BadInput
-from app.core.reasons import said
 from app.gui import theme as sizes
 from app.gui.chat.exchange import MAX_FILE_BYTES, chats_of
 from app.gui.chat.exchange_work import Work
@@ -27,6 +26,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
 from app.gui.parts.save_file import save_file
 from app.gui.parts.text import label
+from app.gui.sentences import said
 
 Done = Callable[[Any], None]
 

@@ -11,11 +11,11 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, NOTES, Chat, ChatId, Message, MessageId, Role
 from app.core.errors import AppError
-from app.core.reasons import said
 from app.gui.chat.answer import Answer, Ending, content, question
 from app.gui.chat.figures import GUIDE
 from app.gui.chat.history import History
 from app.gui.pool import Link, Pool
+from app.gui.sentences import said
 
 Json = dict[str, Any]
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from app.core.errors import AppError
-from app.core.reasons import said
 from app.gui import theme as sizes
 from app.gui.node_client import Call, segment
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import label, paragraph
+from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
 

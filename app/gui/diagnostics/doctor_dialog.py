@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QDialog, QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.core.check import Check, likeliest
 from app.core.errors import AppError
-from app.core.reasons import said
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.diagnostics.address_form import AddressForm
@@ -23,6 +22,7 @@ from app.gui.parts.layouts import card, clear, column, row, scrolled
 from app.gui.parts.text import label, paragraph
 from app.gui.pool import Link
 from app.gui.restart import restart
+from app.gui.sentences import said
 from app.gui.services import Services
 
 WIDTH, HEIGHT = 680, 500

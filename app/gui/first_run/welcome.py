@@ -9,7 +9,6 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.core.errors import AppError
-from app.core.reasons import said
 from app.gui import pages
 from app.gui import theme as sizes
 from app.gui.announce import announce
@@ -25,6 +24,7 @@ from app.gui.parts.layouts import column, row, scrolled
 from app.gui.parts.notice import Notice
 from app.gui.parts.text import label
 from app.gui.pool import Link
+from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
 

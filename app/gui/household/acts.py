@@ -15,6 +15,7 @@ from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesShee
 from app.gui.household.outlook import Outlook
 from app.gui.node_client import Call
 from app.gui.page import Page
+from app.gui.sentences import here
 
 Json = dict[str, Any]
 HOUR_S = 3600
@@ -106,7 +107,9 @@ class Acts(QObject):
 
     def _tested(self, answer: Json) -> None:
         self._test = None
-        reasons = [str(one["reason"]) for one in answer.get("links") or () if one.get("reason")]
+        reasons = [
+            here(str(one["reason"])) for one in answer.get("links") or () if one.get("reason")
+        ]
         if reasons:
             self._page.notice.say(" ".join(reasons), "warning")
         else:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.gui.sentences import here
+
 Json = dict[str, Any]
 Run = tuple[int, int]  # first layer, and the one after the last
 
@@ -105,7 +107,8 @@ def machines_of(snapshot: Json, without: Collection[str] = ()) -> tuple[MachineF
                 host=this and bool(loaded.get("stages")),
                 online=bool(one.get("online")),
                 state=_state(one, why),
-                reason=one.get("reason") or (why if one.get("online") else None),
+                reason=here(str(one.get("reason") or (why if one.get("online") else "") or ""))
+                or None,
                 device=str(one.get("device") or ""),
                 total_bytes=int(one.get("total_bytes") or 0),
                 lent_bytes=_with_own(one, "lent_bytes", own_bytes),

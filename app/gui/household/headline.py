@@ -17,6 +17,7 @@ from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import Elided, label, paragraph
+from app.gui.sentences import here
 from app.gui.theme import Theme, set_role
 
 Json = dict[str, Any]
@@ -119,10 +120,10 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
             return "check", "good", title, _figures(head, loaded, expected)
         case "recovering":
             title = head.tr("{model} is being rebuilt").format(model=model)
-            return "warning", "warning", title, str(loaded.get("reason") or "")
+            return "warning", "warning", title, here(str(loaded.get("reason") or ""))
         case _:
             title = head.tr("{model} was lost").format(model=model)
-            return "warning", "error", title, str(loaded.get("reason") or "")
+            return "warning", "error", title, here(str(loaded.get("reason") or ""))
 
 
 def _outlook(head: Headline, expected: Expected) -> str:

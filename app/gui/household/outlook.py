@@ -8,8 +8,8 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core.errors import AppError
-from app.core.reasons import said
 from app.gui.node_client import Call
+from app.gui.sentences import here, said
 from app.gui.services import Services
 
 Json = dict[str, Any]
@@ -164,7 +164,7 @@ def read(plan: Json) -> Expected:
         machines=tuple(dict.fromkeys(stage["machine"] for stage in plan.get("stages") or ())),
         tok_s=forecast.get("decode_tok_s"),
         ttft_s=forecast.get("ttft_s"),
-        advice=tuple(one["sentence"] for one in plan.get("advice") or ()),
+        advice=tuple(here(one["sentence"]) for one in plan.get("advice") or ()),
         room_bytes=int(known[0].get("lends_bytes") or 0),
         alone=len(known) == 1,
     )

@@ -29,6 +29,7 @@ from app.gui.page import Page
 from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, scrolled
+from app.gui.sentences import here
 from app.gui.services import Services
 from app.gui.theme import Theme
 
@@ -150,7 +151,7 @@ class PoolPage(Page):
             one.setVisible(there)
         if not there:
             return
-        self._say_dismissed(pool.node.get("reason"))
+        self._say_dismissed(here(str(pool.node.get("reason") or "")) or None)
         self.machines = machines_of(pool.snapshot, outlook.without)
         alone = len(self.machines) == 1
         self.test.setVisible(not alone)

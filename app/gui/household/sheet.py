@@ -7,13 +7,13 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QPushButton, QWidget
 
 from app.core.errors import AppError
-from app.core.reasons import said
 from app.gui import theme as sizes
 from app.gui.node_client import Call
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import Item, column, row
 from app.gui.parts.notice import Notice
 from app.gui.parts.text import label, paragraph
+from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
 

@@ -6,13 +6,13 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
-from app.core.reasons import said
 from app.gui import theme as sizes
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Call, Json
 from app.gui.parts.beside import Beside
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
+from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
 

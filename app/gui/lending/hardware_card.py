@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QProgressBar, QWidget
 
 from app.core.errors import AppError
-from app.core.reasons import said
 from app.gui import theme as sizes
 from app.gui.lending.hardware_words import lines, speed_words
 from app.gui.node_client import Call, Json
@@ -14,6 +13,7 @@ from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import clear, column, line
 from app.gui.parts.text import label, paragraph
+from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
 

@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QFrame, QLineEdit, QSizePolicy, QVBoxLayout, QWidg
 
 from app.core.errors import AppError
 from app.core.hours import MAX_CHARACTERS, MAX_SPANS, hours_text, read_hours, within
-from app.core.reasons import said
 from app.gui import theme as sizes
 from app.gui.lending.lending import Lending
 from app.gui.lending.rule_row import RuleRow
@@ -19,6 +18,7 @@ from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
 from app.gui.preferences import Preferences
+from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
 

@@ -7,6 +7,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication, QDateTime, QLocale
 
 from app.gui import formats
+from app.gui.sentences import here
 
 Json = dict[str, Any]
 
@@ -40,7 +41,7 @@ def state_sentence(lending: Json) -> str:
             return _by_hand(lending)
         case "off":
             return tr("Lending", "Turned off. Nothing of this machine is lent.")
-    return str(lending.get("reason") or tr("Lending", "Nothing is lent now."))
+    return here(str(lending.get("reason") or "")) or str(tr("Lending", "Nothing is lent now."))
 
 
 def users(lending: Json) -> str:

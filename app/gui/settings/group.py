@@ -6,12 +6,12 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.core.errors import AppError
-from app.core.reasons import said
 from app.gui import theme as sizes
 from app.gui.node_client import Call, Done, Json
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, column, line, row
 from app.gui.parts.text import label
+from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.settings.setting import Setting
 

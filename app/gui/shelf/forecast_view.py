@@ -14,6 +14,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import clear, column, row
 from app.gui.parts.text import Elided, label, paragraph
+from app.gui.sentences import here
 
 Json = dict[str, Any]
 
@@ -96,12 +97,12 @@ class ForecastView(QWidget):
             self._show_figures(forecast, plan)
         codes = [one["code"] for one in plan.get("why") or []]
         lines = [
-            str(sentence)
+            here(str(sentence))
             for code, sentence in zip(codes, plan["reasons"], strict=False)
             if forecast is not None or not str(code).startswith("plan_unmeasured")
         ]
         lines += more
-        self._say(lines, [str(one["sentence"]) for one in plan.get("advice") or []])
+        self._say(lines, [here(str(one["sentence"])) for one in plan.get("advice") or []])
         self.show()
 
     def show_fact(self, last: Json | None) -> None:

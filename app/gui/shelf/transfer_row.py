@@ -14,6 +14,7 @@ from app.gui import theme as sizes
 from app.gui.parts.buttons import IconButton
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import Elided, paragraph
+from app.gui.sentences import here
 from app.gui.theme import Theme
 
 Json = dict[str, Any]
@@ -61,7 +62,7 @@ def of_download(one: Json) -> Transfer:
 
 def _words(one: Json, state: str, done: float, total: float) -> str:
     if one.get("reason"):
-        return str(one["reason"])
+        return here(str(one["reason"]))
     amounts = formats.size(done)
     if total:
         amounts = translate("Models", "{done} of {total}").format(

@@ -8,9 +8,9 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 
 from app.core.errors import AppError, DoesNotFit
-from app.core.reasons import said
 from app.core.verdict import Parts, Verdict, Word, verdict_of
 from app.gui import formats
+from app.gui.sentences import said
 
 Json = dict[str, Any]
 translate = QCoreApplication.translate

@@ -1,0 +1,74 @@
+"""The core's and the node's sentences in the window's language, as far as resources hold them; else in English."""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from functools import lru_cache
+from pathlib import Path
+
+from PySide6.QtCore import QLocale
+
+from app.core import reasons
+from app.core.errors import AppError, Reason
+
+FOLDER = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
+MOST_CHARACTERS = 1_000  # of a sentence that is looked up; no template is as long
+Known = tuple[tuple[re.Pattern[str], str], ...]
+
+
+def said(what: Reason | AppError) -> str:
+    """As app/core/reasons.py says it, for whoever looks at the window."""
+    return here(reasons.said(what))
+
+
+def here(sentence: str) -> str:
+    """A sentence that was made in English, here or in the node."""
+    language = QLocale().name()[:2]
+    return sentence if language == "en" else in_language(sentence, language)
+
+
+@lru_cache(maxsize=1_024)
+def in_language(sentence: str, language: str) -> str:
+    """The sentence with its facts, which may be sentences themselves; itself where it is not known."""
+    if not sentence.strip() or len(sentence) > MOST_CHARACTERS:
+        return sentence
+    for pattern, own in _known(language):
+        if found := pattern.fullmatch(sentence):
+            facts = {
+                name: in_language(fact, language) if fact.endswith(".") else fact
+                for name, fact in found.groupdict().items()
+            }
+            return own.format(**facts)
+    return sentence
+
+
+def own_words(language: str) -> dict[str, str]:
+    """What the resources hold of a language: the template of each code. Empty for a language without."""
+    file = FOLDER / f"sentences_{language}.json"
+    if not (re.fullmatch("[a-z]{2}", language) and file.is_file()):
+        return {}
+    found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+@lru_cache(maxsize=4)
+def _known(language: str) -> Known:
+    """Those with the most words of their own first: a shorter one may end in any text."""
+    known = own_words(language).items()
+    pairs = [(reasons.SENTENCES[code], own) for code, own in known if code in reasons.SENTENCES]
+    pairs.sort(key=lambda pair: -len(re.sub(r"\{.*?\}", "", pair[0])))
+    return tuple((_pattern(english), own) for english, own in pairs)
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """What the template has become. Only a fact at its end may be sentences: others hold no full stop."""
+    parts, seen = [], set[str]()
+    for words, name, _, _ in string.Formatter().parse(template):
+        parts.append(re.escape(words))
+        if name is not None:
+            any_text = ".+" if template.endswith(f"{{{name}}}") else r"(?:(?!\. ).)+?"
+            parts.append(f"(?P={name})" if name in seen else f"(?P<{name}>{any_text})")
+            seen.add(name)
+    return re.compile("".join(parts), re.DOTALL)
