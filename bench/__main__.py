@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench import report
+from bench.api import api
 from bench.bars import BARS, compare
 from bench.chat import chat
 from bench.children import ChildFailed, Place
@@ -81,6 +82,7 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "ten": ten,
         "window": window,
         "chat": chat,
+        "api": api,
     }
     chosen = {name: part for name, part in parts.items() if name in options.parts}
     return {"side by side": side_parts, **chosen} if options.sides else chosen

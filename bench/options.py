@@ -20,6 +20,7 @@ PARTS = (
     "ten",
     "window",
     "chat",
+    "api",
 )
 BUILD = Path("build") / "bench"
 MODEL = BUILD / "bench-0.75b-Q4_K_M.gguf"
@@ -48,6 +49,7 @@ class Options:
     lend: str
     rate_mbit: int
     idle_seconds: float
+    api_seconds: float
     tuned: Path | None
     keep: bool
 
@@ -92,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--lend", default="4GiB", help="what each lender lends")
     p.add_argument("--rate-mbit", type=int, default=1000, help="link of the transfer part")
     p.add_argument("--idle-seconds", type=float, default=60.0)
+    p.add_argument("--api-seconds", type=float, default=120.0, help="of the 64 clients")
     p.add_argument("--tuned", type=Path, help="tuning.json of an earlier run, instead of tuning")
     p.add_argument("--keep", action="store_true", help="keep the nodes' homes")
     return p
@@ -122,6 +125,7 @@ def parse(arguments: list[str] | None = None) -> Options:
         lend=args.lend,
         rate_mbit=args.rate_mbit,
         idle_seconds=args.idle_seconds,
+        api_seconds=args.api_seconds,
         tuned=args.tuned,
         keep=args.keep,
     )
