@@ -192,10 +192,12 @@ class Answering:
             wanted = await self._here(wish.model)
 
             async def ask(running: Running) -> Question:
+                if running.entry.name != wanted:  # somebody loaded another one in this moment
+                    raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
                 await talk.hear(running)
                 return await self._question(wish, asker, index, running)
 
-            async with aclosing(self._hosting().answered(wanted, ask)) as lines:
+            async with aclosing(self._hosting().answered(self._to_load(wanted), ask)) as lines:
                 last = 0.0
                 async for line in lines:
                     if delta := line.get("delta"):
@@ -233,6 +235,12 @@ class Answering:
             conversation=_conversation(wish, asker.key),
             request=asker.request,
         )
+
+    def _to_load(self, wanted: str) -> str | None:
+        """None for what is loaded: to look for it on the shelf would take longer than all else here."""
+        running = self._hosting().running
+        is_there = running is not None and running.is_ready and running.entry.name == wanted
+        return None if is_there else wanted
 
     def _room(self) -> int:
         """Slots that the owner's own chats leave; one is always for programs."""

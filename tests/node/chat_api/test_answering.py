@@ -86,7 +86,7 @@ class Pool:
     """A pool with one slot, which answers with a word, and an upstream that does too, or cannot."""
 
     def __init__(self, fails: AppError | None = None) -> None:
-        self.running = SimpleNamespace(entry=SimpleNamespace(name="m"), slots=1)
+        self.running = SimpleNamespace(entry=SimpleNamespace(name="m"), slots=1, is_ready=True)
         self.n_asks, self._fails = 0, fails
         choice = {"barn": Upstream("https://x/v1", {"m": "theirs", "only": "there"}, 100, on=True)}
         self.upstreams = Upstreams(lambda: choice, cast("Any", None), Path("none"), lambda _: None)
