@@ -107,7 +107,7 @@ class Pool:
 
     async def answered(self, wanted: str, ask: object) -> AsyncGenerator[Json, None]:
         yield {"delta": {"text": "here", "token_ids": [1]}}
-        yield {"done": DONE | {"recoveries": 0}}
+        yield {"done": DONE | {"recoveries": 0, "guessed": 0, "guessed_right": 0}}
 
     async def _there(
         self, chosen: Chosen, wish: Wish, index: int, request: str
