@@ -47,6 +47,7 @@ class Answer(QObject):
         self.n_tokens = 0
         self.progress: Json | None = None
         self.trouble = ""  # a machine is gone: what happened, and what is done about it
+        self.is_short = False  # and the rest is too small: it waits for the machine
         self._call: Call | None = None
         self._over = False
         self._began = time.monotonic()
@@ -84,13 +85,14 @@ class Answer(QObject):
             self.n_tokens += len(line["delta"].get("token_ids") or ())
             self.text += str(line["delta"].get("text") or "")
             self.progress = None
-            self.trouble = ""
+            self.trouble, self.is_short = "", False
             self.grew.emit()
         elif "progress" in line:
             self.progress = line["progress"]
             self.progressed.emit()
         elif "recovery" in line:
             self.trouble = here(str(line["recovery"].get("text") or ""))
+            self.is_short = line["recovery"].get("state") == "short"
             self.progressed.emit()
 
     def _done(self, done: Json) -> None:

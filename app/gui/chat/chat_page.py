@@ -31,6 +31,7 @@ from app.gui.chat.message_deeds import MessageDeeds
 from app.gui.chat.message_view import Deed
 from app.gui.chat.presets import Presets
 from app.gui.chat.session import Running, Session
+from app.gui.chat.shortage import Shortage
 from app.gui.chat.slices import Slices
 from app.gui.chat.speaker import Speaker
 from app.gui.chat.suggestions import Suggestions
@@ -59,6 +60,7 @@ class ChatPage(Page):
         self.session = Session(self.history, services.pool, self)
         self._deeds = MessageDeeds(self.history, self.session, services.theme, self.open_chat, self)
         self._presets = Presets(services.preferences, self)
+        self._shortage = Shortage(services.client, self.notice, self._use_smaller, self)
         self._moved = False  # the border of the list, by a person
         self._files: dict[str, list[Json]] = {}  # attachments of drafts
         self._models: list[str] = []
@@ -252,6 +254,7 @@ class ChatPage(Page):
         running = self._running
         if running is not None and (view := self.conversation.view(running.message)) is not None:
             view.tell_state(state_of(running, self.services.pool))
+        self._tell_shortage()
 
     def _grow(self, chat: str) -> None:
         running = self._running
@@ -261,6 +264,11 @@ class ChatPage(Page):
         if view is not None:
             view.grow(running.text)
             view.tell_state(state_of(running, self.services.pool))
+        self._tell_shortage()
+
+    def _tell_shortage(self) -> None:
+        model = str((self.services.pool.loaded or {}).get("model") or "")
+        self._shortage.tell(self._running, model)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)
@@ -327,6 +335,13 @@ class ChatPage(Page):
             self.session.answer(self.chat.id, end.id)
         else:
             self.session.go_on(self.chat.id, end.id)
+
+    def _use_smaller(self, model: str) -> None:
+        """The answer waits for a machine: from where it is, another model goes on."""
+        self.notice.clear()
+        self.session.stop(self.chat.id)
+        self._set_up(replace(self.chat, model=model))
+        self._retry()
 
     def _count_tokens(self, file: Json) -> None:
         """As the loaded model counts them; nothing is said where none is loaded."""

@@ -4954,6 +4954,17 @@
     </message>
 </context>
 <context>
+    <name>Shortage</name>
+    <message>
+        <source>Use a smaller model: {model}</source>
+        <translation>Ein kleineres Modell nehmen: {model}</translation>
+    </message>
+    <message>
+        <source>Wait for it</source>
+        <translation>Darauf warten</translation>
+    </message>
+</context>
+<context>
     <name>Sidebar</name>
     <message>
         <source>Activity</source>

@@ -99,6 +99,25 @@ def test_regenerate_edit_and_versions(qtbot: QtBot, page: ChatPage) -> None:
     assert tree.path(page.chat)[0].text == "Is it free?"
 
 
+def test_a_smaller_model_goes_on_from_where_an_answer_waits(qtbot: QtBot, page: ChatPage) -> None:
+    page._set_up(replace(page.chat, sampling={"temperature": 0.0}))
+    say(qtbot, page, "What is Poolhouse?")
+    qtbot.waitUntil(lambda: bool(page.session.running), timeout=WITHIN_MS)
+    answer = page.session.running[page.chat.id].answer
+    qtbot.waitUntil(lambda: bool(answer.text), timeout=WITHIN_MS)
+    answer._take({"recovery": {"state": "short", "machine": "attic", "text": "attic is gone."}})
+    assert page.notice.sentence == "attic is gone."
+    before = answer.text
+    page._use_smaller("guide")
+    assert page.notice.isHidden()
+    rested(qtbot, page)
+    question, whole = tree.path(page.chat)
+    assert page.chat.model == whole.details[MODEL] == "guide"
+    assert question.text == "What is Poolhouse?"
+    assert whole.text.startswith(before)
+    assert len(whole.text) > len(before)
+
+
 def test_stop_keeps_the_text_and_continue_goes_on(qtbot: QtBot, page: ChatPage) -> None:
     page._set_up(replace(page.chat, sampling={"max_tokens": 5, "temperature": 0.0}))
     ask(qtbot, page, "What is Poolhouse?")

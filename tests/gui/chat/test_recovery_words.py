@@ -42,7 +42,7 @@ def answer(client: Client, qapp: object) -> Answer:
 def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: Answer) -> None:
     told: list[int] = []
     answer.progressed.connect(lambda: told.append(1))
-    running = cast("Running", SimpleNamespace(answer=answer))
+    running = cast("Running", SimpleNamespace(answer=answer, waits=False))
     pool = cast("Pool", SimpleNamespace(snapshot={}))
     client.take({"delta": {"text": "One ", "token_ids": [1]}})
     client.take({"recovery": {"state": "reconnecting", "machine": "attic", "text": TEXT}})
