@@ -20,7 +20,7 @@ GUIDE_OUTPUT = 200  # most answers of the Guide are shorter
 PER_ROUND = 6  # questions of the Guide, one after another
 CHANCE = {"temperature": 3.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
 GREEDY = {"temperature": 0.0}
-STUCK = GREEDY | {"repeat_penalty": 0.1}  # what was said is said again, for ever
+STUCK = GREEDY | {"logit_bias": [[1000, 1000.0]]}  # one token for ever
 
 Json = dict[str, Any]
 

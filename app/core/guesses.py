@@ -8,6 +8,7 @@ score of the guesses it would have made, at no cost, and a pipeline of what righ
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
@@ -38,7 +39,7 @@ class Found:
 
     @property
     def grade(self) -> int:
-        return sum(self.n_alike >= least for least in GRADES)
+        return bisect_right(GRADES, self.n_alike)
 
 
 class Lookup:
@@ -108,10 +109,13 @@ class Way(Enum):
     WRONG = auto()  # another token was in its position, and had to be taken back
 
 
-KEEP = 0.9  # of what was known, with each new measurement
-OUTLIER = 3.0  # a token that took longer, as a share of a plain one, counts as this
+KEEP = 0.9  # of what was known of plain tokens, with each new one
+KEEP_SHARE = 0.8  # and of what guesses cost: while that is not known, they may cost much
+OUTLIER = 2.0  # a token that took longer, as a share of a plain one, counts as this
 RELAX = 0.995  # with each plain token: what was measured long ago is tried again some day
 LEAST_PLAIN = 4  # tokens to be measured first
+FIRST_SHARES = {Way.OPENED: 1.0, Way.RIGHT: 0.65, Way.WRONG: 1.15}
+LEAST_CHANCE = 0.1  # a wrong guess takes power, even where it takes no time
 LEAST_GAIN = 0.01  # of a plain token's time, to be expected of a guess
 
 
@@ -119,14 +123,15 @@ LEAST_GAIN = 0.01  # of a plain token's time, to be expected of a guess
 class Gain:
     """What a token takes in a pipeline with one answer: seconds of a plain one, and the others' share of that.
 
-    The shares begin with what two equal machines would show, and follow what is measured.
+    The shares begin with what two equal machines would show, and follow what is measured. A plain token's time
+    ends when the first run has computed the next position as well, in one trip with the last run; any other's
+    does not. `first_s` makes them comparable: what a position takes in the first run, a guess there has shown it.
     """
 
+    first_s: float = 0.0
     plain_s: float = 0.0
     n_plain: int = 0
-    shares: dict[Way, float] = field(
-        default_factory=lambda: {Way.OPENED: 1.0, Way.RIGHT: 0.65, Way.WRONG: 1.15}
-    )
+    shares: dict[Way, float] = field(default_factory=lambda: FIRST_SHARES)
 
     def after(self, way: Way, seconds: float) -> Gain:
         """A token took so long."""
@@ -134,18 +139,25 @@ class Gain:
             known = self.n_plain > 0
             counted = min(seconds, OUTLIER * self.plain_s) if known else seconds
             usual = KEEP * self.plain_s + (1 - KEEP) * counted if known else counted
-            first = Gain().shares
-            eased = {w: RELAX * s + (1 - RELAX) * first[w] for w, s in self.shares.items()}
-            return Gain(usual, self.n_plain + 1, eased)
+            eased = {w: RELAX * s + (1 - RELAX) * FIRST_SHARES[w] for w, s in self.shares.items()}
+            return Gain(self.first_s, usual, self.n_plain + 1, eased)
         if self.plain_s <= 0:
             return self
         share = min(OUTLIER, seconds / self.plain_s)
         before = self.shares[way]
-        return replace(self, shares=self.shares | {way: KEEP * before + (1 - KEEP) * share})
+        return replace(
+            self, shares=self.shares | {way: KEEP_SHARE * before + (1 - KEEP_SHARE) * share}
+        )
+
+    def first_took(self, seconds: float) -> Gain:
+        """The first run computed a guessed position."""
+        counted = min(seconds, OUTLIER * self.first_s) if self.first_s else seconds
+        first_s = KEEP * self.first_s + (1 - KEEP) * counted if self.first_s else counted
+        return replace(self, first_s=first_s)
 
     def pays(self, chance: float) -> bool:
         """Whether a guess that is right with this chance makes the answer quicker, by all that is known."""
-        if self.n_plain < LEAST_PLAIN:
+        if self.n_plain < LEAST_PLAIN or chance < LEAST_CHANCE:
             return False
         gain = 1 - self.shares[Way.RIGHT]
         loss = max(0.0, self.shares[Way.WRONG] - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from array import array
 from collections import deque
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ class Guess:
     pos: int
     chance: float  # that it and those before it are right
     n_reached: int = 0  # runs that were sent it
+    first_s: float = 0.0  # it took the first one
     _verdict: asyncio.Future[bool] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -60,8 +62,9 @@ class Guesses:
     _lookup: Lookup = field(default_factory=Lookup)
     _score: Score = field(default_factory=Score)
     _found: Found | None = None  # for the token that comes next, whether or not it was guessed
-    _way: Way | None = (
-        None  # of the token that comes next; None: it has not been measured from its start
+    _way: Way | None = None  # of the next token; None: not measured from its start
+    _followed: bool = (
+        False  # the first run had computed that position when the token before it came
     )
 
     def next(self, tokens: array[int], gain: Gain) -> Guess | None:
@@ -82,9 +85,21 @@ class Guesses:
             self._way = Way.OPENED
         return guess
 
-    def came(self, tokens: array[int]) -> Way | None:
-        """The last of `tokens` is new: the guesses for it are judged. Returns how it came about."""
+    def came(self, tokens: array[int], seconds: float, followed: bool, gain: Gain) -> Gain:
+        """The last of `tokens` is new, so long after the one before: the guesses for it are judged. Returns
+        what is known now of all guesses' gain.
+
+        followed: the first run has computed its position in the same time.
+        """
         token, way = tokens[-1], self._way
+        begun = (
+            self._followed - followed
+        )  # what of this position was computed before, less of the next
+        self._followed = followed
+        if self.pending and self.pending[0].first_s:
+            gain = gain.first_took(self.pending[0].first_s)
+        if way is not None:
+            gain = gain.after(way, max(0.0, seconds + begun * gain.first_s))
         if self._found is not None:
             self._score = self._score.after(self._found, token)
         self._lookup.read(tokens)
@@ -98,7 +113,7 @@ class Guesses:
                 self.pending.popleft().judge(True)
             else:
                 self.drop()
-        return way
+        return gain
 
     def drop(self) -> None:
         """Nothing that is pending comes true."""
@@ -117,8 +132,10 @@ class Guesses:
 async def go_ahead(guess: Guess, step: Step, stages: Sequence[StageClient]) -> Step | None:
     """Compute a guessed step as far as the last run, and wait for its token; None: another one came."""
     try:
+        sent_at = time.monotonic()
         for stage in stages:
             step = await stage.forward(step, guess.enters)
+            guess.first_s = guess.first_s or time.monotonic() - sent_at
         await guess.proved()
     except Wrong:
         return None

@@ -274,7 +274,7 @@ class Pipeline:
             while (following := self._following(carried)) is not None:
                 last, first = self._stages[-1], self._stages[0]
                 sampled, after = await last.forward_into(step, first, following.step)
-                self._work.deliver(carried, sampled)
+                self._work.deliver(carried, sampled, followed=True)
                 if not following.goes_on:
                     await self._work.take_back(following, first)
                     break

@@ -200,7 +200,7 @@ class Work:
             await lane
         return carried
 
-    def deliver(self, carried: Carried, step: Step) -> None:
+    def deliver(self, carried: Carried, step: Step, *, followed: bool = False) -> None:
         """A micro-batch is back: a sampled token to every sequence that was due one."""
         sampled = iter(struct.unpack(f"<{len(step.rows) // 4}i", step.rows))
         now = time.monotonic()
@@ -209,7 +209,7 @@ class Work:
             if part.due:
                 before = sequence.last_at
                 sequence.sampled(next(sampled), now, self._figures)
-                self._judge(sequence, now - before)
+                self._judge(sequence, now - before, followed)
         self.drop(carried)
 
     def drop(self, carried: Carried) -> None:
@@ -308,14 +308,13 @@ class Work:
         if sequence.leaving and not sequence.under_way:
             self._release(sequence)
 
-    def _judge(self, sequence: Sequence, seconds: float) -> None:
+    def _judge(self, sequence: Sequence, seconds: float, followed: bool) -> None:
         """It was given a token so long after the last one: what was guessed for its place is right or wrong."""
         if sequence.leaving:
             sequence.guesses.drop()
         elif sequence.request.guesses and self._limits.machines > 1:
-            way = sequence.guesses.came(sequence.tokens)
-            if way is not None and len(self._running) == 1:
-                self._gain = self._gain.after(way, seconds)
+            known = sequence.guesses.came(sequence.tokens, seconds, followed, self._gain)
+            self._gain = known if len(self._running) == 1 else self._gain
 
     # slots
 

@@ -204,6 +204,7 @@ class SamplingValues(Request, frozen=True):
     min_p: Annotated[float, Meta(ge=0, le=1)] = 0.05
     repeat_penalty: Annotated[float, Meta(ge=0, le=10)] = 1.0
     seed: Annotated[int, Meta(ge=0, le=(1 << 32) - 2)] | None = None
+    logit_bias: Annotated[list[tuple[int, float]], Meta(max_length=300)] = []
 
     def sampling(self, chance: int) -> Sampling:
         """The values with a seed: the one given, or `chance`."""
@@ -214,6 +215,7 @@ class SamplingValues(Request, frozen=True):
             min_p=self.min_p,
             repeat_penalty=self.repeat_penalty,
             seed=chance if self.seed is None else self.seed,
+            logit_bias=tuple(self.logit_bias),
         )
 
 

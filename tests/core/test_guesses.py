@@ -147,7 +147,7 @@ def measured(plain_s: float, right: float, wrong: float, opened: float = 1.0) ->
 @pytest.mark.parametrize(
     ("right", "wrong", "opened", "least"),
     [
-        (0.5, 1.0, 1.0, 0.02),  # two equal machines: a miss costs nothing
+        (0.5, 1.0, 1.0, 0.1),  # two equal machines: a miss costs nothing but power
         (0.5, 1.5, 1.0, 0.51),
         (0.9, 1.1, 1.0, 0.55),
         (0.9, 1.1, 1.05, 0.8),
@@ -160,6 +160,13 @@ def test_a_guess_pays_from_some_chance_on(
     gain = measured(0.03, right, wrong, opened)
     assert gain.pays(least + 0.01)
     assert not gain.pays(least - 0.01)
+
+
+def test_what_a_guess_takes_in_the_first_run_is_measured() -> None:
+    assert Gain().first_took(0.01).first_s == 0.01
+    gain = Gain().first_took(0.01).first_took(5.0)
+    assert 0.01 < gain.first_s < 0.013
+    assert gain.after(Way.PLAIN, 0.03).first_s == gain.first_s
 
 
 def test_nothing_pays_where_guesses_only_cost_nor_before_anything_is_measured() -> None:

@@ -14,6 +14,7 @@ from app.core.guesses import Found, Lookup
 from app.inference.measure import RequestFigures
 from app.inference.sequences import Request
 from backends.contract import Sampling
+from tests.inference.guessers import Oracle
 from tests.inference.pool import answer, pool, request, shape
 from tests.simulation.network import Network
 from tests.simulation.process import Process
@@ -73,6 +74,27 @@ def test_a_text_that_does_not_repeat_loses_nothing(sizes: Sizes) -> None:
     assert guessed.decode_tok_s > 0.99 * plain.decode_tok_s
 
 
+@pytest.mark.parametrize(
+    ("sizes", "truth", "least"),
+    [
+        ((2, 4, 2), 0.2, 1.05),  # a wrong guess of equal machines costs hardly anything
+        ((2, 4, 2), 0.5, 1.2),
+        ((2, 3, 2, 1), 0.5, 1.25),
+        ((3, 2, 3), 0.2, 1.0),
+        ((1, 6, 1), 0.5, 0.94),  # here it holds the lender up, which has to be found out first
+        ((1, 6, 1), 0.8, 1.1),
+    ],
+)
+def test_guesses_that_are_right_now_and_then(
+    sizes: Sizes, truth: float, least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oracle = Oracle(truth, seed=3)
+    oracle.knows(ON.ids, undisturbed(ON, shape()))
+    monkeypatch.setattr(Lookup, "find", lambda _self, *known: oracle.find(*known))
+    plain, guessed = measured(sizes, off(ON), ON)
+    assert guessed.decode_tok_s > least * plain.decode_tok_s
+
+
 @pytest.mark.parametrize("sizes", [(2, 4, 2), (1, 6, 1)])
 @pytest.mark.parametrize("n_alike", [2, 16])
 def test_a_lookup_that_is_always_wrong_is_soon_not_believed(
@@ -84,5 +106,5 @@ def test_a_lookup_that_is_always_wrong_is_soon_not_believed(
     monkeypatch.setattr(Lookup, "find", wrong)
     plain, guessed = measured(sizes, off(ON), ON)
     assert guessed.guessed_right == 0
-    assert guessed.guessed < 0.25 * N_TOKENS
+    assert guessed.guessed < 0.35 * N_TOKENS
     assert guessed.decode_tok_s > 0.95 * plain.decode_tok_s
