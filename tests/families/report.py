@@ -173,11 +173,16 @@ def document(found: list[Row], seed: int) -> str:
 def differences(before: list[Row], after: list[Row]) -> list[str]:
     """One line for each figure that another engine changes."""
     return [
-        f"{old.name}: {field.name} {getattr(old, field.name)} -> {getattr(new, field.name)}"
+        f"{old.name}: {field.name} {_shown(getattr(old, field.name))} -> "
+        f"{_shown(getattr(new, field.name))}"
         for old, new in zip(before, after, strict=True)
         for field in fields(Row)
         if getattr(old, field.name) != getattr(new, field.name)
     ]
+
+
+def _shown(figure: object) -> str:
+    return f"{figure:.1e}" if isinstance(figure, float) else str(figure)
 
 
 def comparison(names: tuple[str, str], before: list[Row], after: list[Row]) -> str:

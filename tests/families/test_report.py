@@ -32,7 +32,7 @@ def test_what_another_engine_changes_is_named() -> None:
     assert report.differences(rows, rows) == []
     assert report.differences(rows, other) == [
         "b: verdict exact -> **fails**",
-        "b: largest 0.0 -> 0.5",
+        "b: largest 0.0e+00 -> 5.0e-01",
     ]
 
 
