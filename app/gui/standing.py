@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from PySide6.QtCore import QCoreApplication
 
+from app.gui.chat.figures import model_name
 from app.gui.lending.words import state_sentence
 from app.gui.pool import Link, Pool
 from app.gui.sentences import here
@@ -61,7 +62,9 @@ def standing(pool: Pool) -> Standing:
     if lending.get("state") in ("working", "lending"):
         return Standing(Kind.WORKING, state_sentence(lending))
     if loaded and loaded.get("state") == "loading":
-        return Standing(Kind.WORKING, _tr("Loading {model}.").format(model=loaded.get("model")))
+        return Standing(
+            Kind.WORKING, _tr("Loading {model}.").format(model=model_name(str(loaded.get("model"))))
+        )
     if loaded:
         kind = Kind.WORKING if answers else Kind.IDLE
         return Standing(kind, _ready(loaded))
@@ -76,7 +79,7 @@ def _ready(loaded: dict[str, object]) -> str:
         if many == 1
         else _tr("Ready. {many} machines hold {model}.")
     )
-    return text.format(model=loaded.get("model"), many=many)
+    return text.format(model=model_name(str(loaded.get("model"))), many=many)
 
 
 def _away(pool: Pool) -> Standing:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QProgressBar, QPushButton, QWidget
 from app.core.speed import is_rough
 from app.gui import formats
 from app.gui import theme as sizes
+from app.gui.chat.figures import model_name
 from app.gui.household.outlook import Expected
 from app.gui.icons import icon
 from app.gui.parts.beside import Beside
@@ -107,7 +108,7 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
     """Picture, colour, title, figures."""
     if not loaded:
         return "models", "muted", head.tr("No model is loaded"), _outlook(head, expected)
-    model, n_machines = str(loaded.get("model")), len(loaded.get("machines") or ())
+    model, n_machines = model_name(str(loaded.get("model"))), len(loaded.get("machines") or ())
     match loaded.get("state"):
         case "loading":
             title = head.tr("Loading {model}").format(model=model)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QScrollArea, QWidget
 
-from app.gui.parts.scroll_area import ScrollArea
 from app.gui.theme import set_role
 
 
-class Inside(ScrollArea):
+class Inside(QScrollArea):
     """Scrolls up and down. `want` says how high it would like to be."""
 
     def __init__(self, content: QWidget) -> None:
-        super().__init__(content)
+        super().__init__()
         self._wanted = 0
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidget(content)
         for widget in (self, content):
             set_role(widget, "inside")
         for widget in (self.viewport(), content):
