@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
-KEPT_STATES = 2  # of a slot: after its latest prompts, where a state cannot be cut back otherwise
+KEPT_STATES = (
+    2  # of a slot at most: after its latest prompts, where a state cannot be cut back otherwise
+)
 MAX_BATCH_TOKENS = 512  # rows of one step, over all its segments (SAFETY.md 5)
 
 
@@ -144,6 +146,17 @@ USUAL = Traits()
 
 
 @dataclass(frozen=True, slots=True)
+class Keep:
+    """Which states of recurrent layers are kept for a slot (kept.py); all stages have the same rule."""
+
+    marks: int = KEPT_STATES  # at most
+    least_rows: int = 1  # of a prompt after which one is kept; after a shorter one it is read again
+
+
+KEEP_ALL = Keep()
+
+
+@dataclass(frozen=True, slots=True)
 class StageConfig:
     """All an engine needs to load one run of layers. Sizes are fixed for the life of the stage."""
 
@@ -163,6 +176,7 @@ class StageConfig:
     apart: bool = False  # each slot has cells of its own, an equal share; else all share them
     traits: Traits = USUAL
     kv: KvType = KvType.F16
+    keep: Keep = KEEP_ALL
 
 
 CELLS_STEP = 256  # llama.cpp rounds the cells of a slot that has its own up to a multiple of this

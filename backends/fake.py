@@ -75,7 +75,7 @@ class FakeStage:
         self._marks: list[list[int]] = [[] for _ in range(config.slots)]  # a hash for each position
         self._held = bytearray(self.options.bytes_per_layer * len(config.layers))
         self._held[::4096] = b"\x01" * len(self._held[::4096])  # memory counts once it is touched
-        self._kept = [Kept()] * config.slots
+        self._kept = [Kept(rule=config.keep)] * config.slots
         self._steps = 0
 
     @property

@@ -10,6 +10,12 @@ FORECAST_SENTENCES: dict[str, str] = {
     "unforecast_experts": "Its speed is not forecast: its file does not say how many experts a token takes. "
     "It is placed by memory; what it does is shown once it answers.",
     "unforecast_unknown": "Its speed is not forecast: what kind of model it is is not known before it is here.",
+    "states_by_cost": "A conversation's states take {state_bytes}; up to {states} more of each are kept, after "
+    "prompts of {rows} tokens and more: a copy takes {ms} ms, reading a token again {row_ms} ms.",
+    "states_kept": "A conversation's states take {state_bytes}; up to {states} more of each are kept after its "
+    "prompts: a copy takes {ms} ms. What reading them again would take is not known yet.",
+    "states_no_room": "A conversation's states take {state_bytes}, and there is no room to keep more of them: a "
+    "prompt is read again where an answer comes back changed.",
     "plan_sketched": "An estimate from what is known of the model before it is here, and from a plain layer of the "
     "same number type that was measured on each machine.",
     "plan_estimated": "An estimate: the machines were measured on a plain layer of the same number type, because "

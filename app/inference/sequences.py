@@ -193,7 +193,7 @@ class Sequence:
         """No stage holds any of it: all tokens so far are to be computed again, and the next is due then."""
         self.entered = self.under_way = 0
         self.due_from = len(self.tokens)
-        self.begun, self.kept = False, Kept()
+        self.begun, self.kept = False, self.kept.cut_back(0)
         self.guesses.clear()
 
     def sampled(

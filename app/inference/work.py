@@ -23,6 +23,7 @@ from app.inference.measure import StageFigures
 from app.inference.sequences import UNREAD_S, Request, Sequence, check_request
 from app.inference.stage_client import StageClient
 from app.inference.step import Step
+from backends.contract import KEEP_ALL, Keep
 from backends.frames import Frame
 from backends.kept import Kept
 
@@ -42,9 +43,9 @@ class Shape:
     n_vocab: int
     chunk_rows: int = 64  # rows of a micro-batch; its stages were opened for as many at least
     max_waiting: int = MAX_WAITING
-    recurrent: bool = (
-        False  # slots are cut back to where their state was kept only (backends/kept.py)
-    )
+    # slots are cut back to where their state was kept only, by this rule (backends/kept.py)
+    recurrent: bool = False
+    keep: Keep = KEEP_ALL
 
 
 class Work:
@@ -346,12 +347,10 @@ class Work:
         for earlier in self._waiting[: admission.index]:
             earlier.overtaken += 1
         idle = self._idle.pop(admission.slot)
-        held, sequence.kept = len(idle.ids), (idle.kept or Kept()).cut_back(admission.keep)
-        sequence.slot, sequence.entered, sequence.reused = (
-            admission.slot,
-            admission.keep,
-            admission.keep,
-        )
+        empty = Kept(rule=self._shape.keep)
+        held, sequence.kept = len(idle.ids), (idle.kept or empty).cut_back(admission.keep)
+        keep = admission.keep
+        sequence.slot, sequence.entered, sequence.reused = admission.slot, keep, keep
         sequence.since, sequence.stages_before = self._number, self._figures()
         sequence.begun_at = sequence.begun_at or time.monotonic()
         sequence.under_way = 1  # so that nobody releases its slot meanwhile

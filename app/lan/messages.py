@@ -16,7 +16,7 @@ from app.core.errors import Fact, Reason
 from app.core.model_shape import ModelShape
 from app.core.operations import MAX_OPERATION_BYTES
 from app.core.reasons import SENTENCES, said
-from backends.contract import KvType
+from backends.contract import KEPT_STATES, KvType
 
 PROTOCOL = 1
 MAX_MESSAGE_BYTES = 64 << 10
@@ -135,6 +135,8 @@ class OpenStage(_Message, frozen=True, tag="open_stage"):
     batch_rows: Count
     engine: Text
     kv: KvType = KvType.F16
+    kept_states: Annotated[int, msgspec.Meta(ge=0, le=KEPT_STATES)] = KEPT_STATES
+    kept_rows: Count = 1  # of a prompt after which a state is kept
 
 
 class StageProgress(_Message, frozen=True, tag="stage_progress"):

@@ -351,7 +351,8 @@ class Hosting:
     ) -> Running:
         chosen = await self._planner.plan(entry.model, order, released, speeds, limits)
         described = plan_json(chosen, entry.model, lends(chosen))
-        running = Running(entry, order, chosen, described, self._planner.sizes(chosen, order))
+        sizes = self._planner.sizes(chosen, order, entry.model)
+        running = Running(entry, order, chosen, described, sizes)
         self.running = running
         self._changed()
         replan = partial(self._replan, running)

@@ -29,7 +29,7 @@ from app.inference.step import Run
 from app.lan import messages
 from app.node.few_threads import FewThreads
 from app.node.offers import Offer, Offers, no_paths_leave, without_paths
-from backends.contract import MAX_BATCH_TOKENS, Layers, Number, Role, StageConfig, keeps_apart
+from backends.contract import MAX_BATCH_TOKENS, Keep, Layers, Number, Role, StageConfig, keeps_apart
 
 log = logging.getLogger(__name__)
 
@@ -373,6 +373,7 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
         apart=keeps_apart(order.slots, order.kv_cells, order.context),
         traits=model.traits(Role.MIDDLE),
         kv=order.kv,
+        keep=Keep(order.kept_states, order.kept_rows),
     )
     run = Run(
         bytes.fromhex(order.pipeline), Role.MIDDLE, order.width, NUMBERS[order.number], order.epoch

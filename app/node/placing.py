@@ -27,7 +27,7 @@ from app.node.sending import SendLink, send_layers
 from app.node.stoppable import in_thread, unless
 from app.node.together import together
 from app.node.way_back import WayBack
-from backends.contract import KvType, Layers, Number, Role, StageConfig, keeps_apart
+from backends.contract import KEEP_ALL, Keep, KvType, Layers, Number, Role, StageConfig, keeps_apart
 
 NUMBER_NAMES = {Number.F32: "f32", Number.F16: "f16", Number.Q8: "q8"}
 
@@ -72,6 +72,7 @@ class Sizes:
     batch_rows: int
     threads: int  # of this machine's worker
     kv: KvType = KvType.F16
+    keep: Keep = KEEP_ALL
 
 
 @dataclass(slots=True)
@@ -329,10 +330,8 @@ class Placing:
         return cut
 
     def _run(self, stage: PlannedStage) -> Run:
-        number = self._sizes.number
-        return Run(
-            secrets.token_bytes(16), stage.role, self._entry.model.width, number, self._epoch
-        )
+        width, number = self._entry.model.width, self._sizes.number
+        return Run(secrets.token_bytes(16), stage.role, width, number, self._epoch)
 
     def _config(self, stage: PlannedStage, path: str) -> StageConfig:
         sizes = self._sizes
@@ -350,6 +349,7 @@ class Placing:
             apart=keeps_apart(sizes.slots, sizes.kv_cells, sizes.context),
             traits=self._entry.model.traits(stage.role),
             kv=sizes.kv,
+            keep=sizes.keep,
         )
 
     def _order(self, run: Run, stage: PlannedStage, manifest: str) -> messages.OpenStage:
@@ -371,6 +371,8 @@ class Placing:
             batch_rows=sizes.batch_rows,
             engine="llamacpp",
             kv=sizes.kv,
+            kept_states=sizes.keep.marks,
+            kept_rows=sizes.keep.least_rows,
         )
 
     def _tell(

@@ -15,6 +15,7 @@ from app.machine import devices
 from app.node import requests as asked
 from app.node.outlook import Outlook, Speeds
 from app.node.placing import Sizes
+from app.node.state_rule import StateRule
 from backends.contract import CELLS_STEP, KvType, Number
 
 CONTEXT = 4096  # positions of one answer, when nobody says
@@ -28,6 +29,7 @@ class Planner:
 
     def __init__(self, outlook: Outlook, threads: int) -> None:
         self._outlook, self._threads = outlook, threads
+        self._states = StateRule()
 
     async def plan(
         self,
@@ -61,9 +63,10 @@ class Planner:
         work = Workload(context, users, BATCH_ROWS, kv=order.kv)
         # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
         found = await asyncio.to_thread(plan, host, lenders, model, work, order.split)
-        return said_why(found, self._outlook.unforecast(model) if speeds else None)
+        found = said_why(found, self._outlook.unforecast(model) if speeds else None)
+        return await self._states.told(found, model)
 
-    def sizes(self, chosen: Plan, order: asked.LoadModel) -> Sizes:
+    def sizes(self, chosen: Plan, order: asked.LoadModel, model: Model) -> Sizes:
         """What all stages of the plan have in common."""
         work = chosen.workload
         return Sizes(
@@ -74,6 +77,7 @@ class Planner:
             batch_rows=work.batch_rows,
             threads=self._threads,
             kv=work.kv,
+            keep=self._states.keep(chosen, model),
         )
 
 

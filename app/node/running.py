@@ -292,7 +292,7 @@ class Running:
         model, sizes = self.entry.model, self._sizes
         shape = Shape(
             sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows,
-            recurrent=model.later.recurrent,
+            recurrent=model.later.recurrent, keep=sizes.keep,
         )  # fmt: skip
         pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilding))
         await self._unless_stopped(self._prove(pipeline, shape, shelf))

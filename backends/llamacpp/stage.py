@@ -53,7 +53,9 @@ class LlamaStage:
         self._memory = self._llama.llama_get_memory(self._context)
         planes = 1 if config.role is Role.WHOLE else traits.position_planes
         self._batch = Batch(self._llama, config.batch_rows, config.slots, planes)
-        self._states = States(self._llama, self._context) if traits.recurrent else None
+        self._states: States | None = None
+        if traits.recurrent:
+            self._states = States(self._llama, self._context, config.keep)
 
     @property
     def _is_tail(self) -> bool:

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from backends.contract import Segment, StageError
+from backends.contract import Keep, Segment, StageError
 from backends.kept import Kept
 
 State = ctypes.Array[ctypes.c_uint8]
@@ -15,8 +15,9 @@ State = ctypes.Array[ctypes.c_uint8]
 class States:
     """The kept states of all slots of one context."""
 
-    def __init__(self, llama: Any, context: Any) -> None:
+    def __init__(self, llama: Any, context: Any, rule: Keep) -> None:
         self._llama, self._context = llama, context
+        self._empty = Kept(rule=rule)
         self._flags = llama.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY  # not the KV cache
         self._slots: dict[int, Kept] = {}
         self._states: dict[tuple[int, int], State] = {}  # by slot and position
@@ -24,14 +25,14 @@ class States:
     def before(self, segments: Sequence[Segment]) -> None:
         """These are computed next: keep what could not be had again afterwards."""
         for segment in segments:
-            slot = self._slots.get(segment.slot, Kept())
+            slot = self._slots.get(segment.slot, self._empty)
             if slot.keeps(segment):
                 self._states[segment.slot, slot.end] = self._read(segment.slot)
             self._set(segment.slot, slot.after(segment))
 
     def cut_back(self, slot: int, keep: int) -> None:
         """Have the state after `keep` positions again. Raises StageError where it was not kept."""
-        held = self._slots.get(slot, Kept())
+        held = self._slots.get(slot, self._empty)
         if held.reach(keep) != min(keep, held.end):
             raise StageError(f"slot {slot} has no state after position {keep}")
         if 0 < keep < held.end:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backends.contract import KEPT_STATES, Segment
+from backends.contract import KEPT_STATES, Keep, Segment
 from backends.kept import Kept
 
 
@@ -40,3 +40,20 @@ def test_cutting_back_forgets_what_came_later() -> None:
     assert through(5, 1, kept=back).marks == (20, 25)
     assert kept.cut_back(0) == Kept()
     assert kept.cut_back(99) == kept
+
+
+def test_after_a_short_prompt_nothing_is_kept_and_it_is_read_again() -> None:
+    kept = through(64, 1, 1, 8, 1, 1, kept=Kept(rule=Keep(2, 32)))
+    assert kept.marks == (64,)
+    assert kept.reach(kept.end - 1) == 64
+    grown = through(30, 1, kept=kept)
+    assert grown.marks == (64, 106)  # 42 since the state before
+    assert grown.cut_back(64).rule == Keep(2, 32)
+
+
+def test_no_state_is_kept_where_there_is_no_room() -> None:
+    kept = through(64, 1, 64, 1, kept=Kept(rule=Keep(0)))
+    assert kept.marks == ()
+    assert kept.reach(kept.end) == kept.end
+    assert kept.reach(kept.end - 1) == 0
+    assert through(64, 1, 64, 1, kept=Kept(rule=Keep(1))).marks == (129,)

@@ -64,7 +64,18 @@ def fake(
 ) -> StageConfig:
     traits = Traits(recurrent=form.recurrent)
     return StageConfig(
-        "fake", path, "", role, layers, width, form.slots, form.kv_cells, 512, 1, traits=traits
+        "fake",
+        path,
+        "",
+        role,
+        layers,
+        width,
+        form.slots,
+        form.kv_cells,
+        512,
+        1,
+        traits=traits,
+        keep=form.keep,
     )
 
 

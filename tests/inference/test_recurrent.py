@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from app.inference.pipeline import Pipeline
+from backends.contract import Keep
 from tests.inference.pool import answer, pool, request, shape
 
 RECURRENT = shape(recurrent=True)
@@ -73,3 +74,16 @@ async def test_the_last_run_and_the_first_in_one_trip_would_compute_too_much() -
         for n in (1, 2, 5):
             assert await turn(built.pipeline, [*PROMPT, n + 10], n) is not None
         assert built.pipeline.lost is None
+
+
+async def test_where_states_cost_more_than_reading_the_prompt_is_read_again() -> None:
+    by_cost = shape(recurrent=True, keep=Keep(2, len(PROMPT) + 1))
+    async with pool(*SIZES, form=by_cost) as built:
+        said, _ = await turn(built.pipeline, PROMPT)
+        other = PROMPT + said[:3] + MORE
+        again, reused = await turn(built.pipeline, other)
+        assert reused == 0
+        assert again == await fresh(other)
+        onward = other + again + MORE
+        _, reused = await turn(built.pipeline, onward)
+        assert reused == len(other) + len(again) - 1  # what was only continued needs no state
