@@ -375,9 +375,8 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
         kv=order.kv,
         keep=Keep(order.kept_states, order.kept_rows),
     )
-    run = Run(
-        bytes.fromhex(order.pipeline), Role.MIDDLE, order.width, NUMBERS[order.number], order.epoch
-    )
+    number = NUMBERS[order.number]
+    run = Run(bytes.fromhex(order.pipeline), Role.MIDDLE, order.width, number, order.epoch)
     return Wanted(
         run,
         order.context,
