@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLayout, QLineEdit
 
@@ -17,6 +19,7 @@ from app.gui.settings.setting import Setting
 
 FIRST_KEY, USUAL_PORT = "default", 47114
 LEAST_PORT, MOST_PORT = 1024, 65535
+MOST_AT_ONCE, MOST_TOKENS = 32, 1_000_000_000
 KEY_WIDTH, PORT_WIDTH = 220, 120
 
 
@@ -39,17 +42,30 @@ class LocalApi(Group):
         self.port.setFixedWidth(services.theme.px(PORT_WIDTH))
         self.may_load = self._switch(self.tr("They may load another model"), "may_load")
         self.ollama_open = self._switch(self.tr("Ollama's programs need no key"), "ollama_open")
+        self.lan = self._switch(self.tr("Other computers may use it too"), "lan")
+        self.at_once = self._number(1, MOST_AT_ONCE, "at_once")
+        self.tokens = self._number(0, MOST_TOKENS, "tokens_a_minute")
+        self._upstreams: dict[str, tuple[Switch, Setting]] = {}
         self._add_door()
         self._add_rights()
+        self._add_limits()
 
     def refresh(self) -> None:
         self.ask("GET", "/api", self._tell)
 
     def reset(self) -> None:
-        self._save({"on": False, "port": USUAL_PORT, "may_load": False, "ollama_open": False})
+        self._save(
+            {"on": False, "port": USUAL_PORT, "may_load": False, "ollama_open": False, "lan": False,
+             "at_once": MOST_AT_ONCE, "tokens_a_minute": 0}
+        )  # fmt: skip
 
     def _switch(self, name: str, what: str) -> Switch:
         return Switch(self.services.theme, name, lambda on: self._save({what: on}))
+
+    def _number(self, least: int, most: int, what: str) -> Number:
+        made = Number(least, most, 0, lambda value: self._save({what: int(value)}))
+        made.setFixedWidth(self.services.theme.px(PORT_WIDTH))
+        return made
 
     def _add_door(self) -> None:
         copy_address = button(self.tr("Copy"), self._copy_address)
@@ -65,7 +81,7 @@ class LocalApi(Group):
             Setting(
                 self.tr("Other programs may use the pool"),
                 self.tr("Editors, agents and scripts on this computer, as they would use OpenAI, Anthropic or "
-                        "Ollama. No other computer can."),
+                        "Ollama."),
                 self.on, default=self.tr("Default: off"), words="api openai anthropic ollama server",
             ),
             self._where,
@@ -91,6 +107,32 @@ class LocalApi(Group):
             title=self.tr("What they may do"),
         )  # fmt: skip
 
+    def _add_limits(self) -> None:
+        self._reach = Setting(
+            self.tr("Other computers may use it too"), "", self.lan,
+            default=self.tr("Default: off"), words="lan network tls guest",
+        )  # fmt: skip
+        copy = button(self.tr("Copy"), self._copy_certificate)
+        copy.setAccessibleName(self.tr("Copy the certificate of the API"))
+        self._trust = Setting(
+            self.tr("Certificate"),
+            self.tr("Their programs must trust it."),
+            Flow(copy),
+            words="pem",
+        )
+        self.add(self._reach, self._trust, title=self.tr("From other computers"))
+        self.add(
+            Setting(
+                self.tr("Requests at once"), self.tr("Of each key. More are told to come again."),
+                self.at_once, default=self.tr("Default: 32"), words="limit",
+            ),
+            Setting(
+                self.tr("Tokens a minute"), self.tr("Of each key, prompts included. 0: any number."),
+                self.tokens, default=self.tr("Default: any number"), words="limit",
+            ),
+            title=self.tr("How much each program may have"),
+        )  # fmt: skip
+
     def _key_row(self) -> QLayout:
         copy = button(self.tr("Copy"), self._copy_key)
         copy.setAccessibleName(self.tr("Copy the key"))
@@ -99,9 +141,13 @@ class LocalApi(Group):
         return Flow(self.key, self.show_key, copy, new)
 
     def _tell(self, told: Json) -> None:
-        for name in ("on", "may_load", "ollama_open"):
+        for name in ("on", "may_load", "ollama_open", "lan"):
             getattr(self, name).show_on(told[name])
         self.port.show_value(told["port"])
+        self.at_once.show_value(told["at_once"])
+        self.tokens.show_value(told["tokens_a_minute"])
+        self._tell_reach(told)
+        self._tell_upstreams(told["upstreams"])
         listening = bool(told["listening"])
         self._where.setEnabled(listening)
         self._key.setEnabled(listening)
@@ -113,6 +159,44 @@ class LocalApi(Group):
             self.ask("GET", "/api/keys", self._tell_keys)
         else:
             self.key.clear()
+
+    def _tell_reach(self, told: Json) -> None:
+        there = ", ".join(told["lan_addresses"])
+        open_to = self.tr(
+            "Open to this network at {there}: over TLS and with a key. Nothing else is open there."
+        )
+        closed = self.tr(
+            "Over TLS, with a key that you give. Nothing else of this computer is opened."
+        )
+        self._reach.tell(open_to.format(there=there) if there else closed)
+        self._trust.setEnabled(bool(there))
+
+    def _tell_upstreams(self, those: list[Json]) -> None:
+        """Servers that were added by the command line: a switch for each, and what it has cost."""
+        names = [one["name"] for one in those]
+        new = [name for name in names if name not in self._upstreams]
+        for name in new:
+            switch = Switch(self.services.theme, name, partial(self._turn, name))
+            self._upstreams[name] = switch, Setting(name, "", switch, words="upstream openai")
+        if new:
+            title = self.tr("Other servers, when the pool is full or lacks the model")
+            self.add(*(self._upstreams[name][1] for name in new), title=title)
+        for name, (_, setting) in self._upstreams.items():
+            setting.setVisible(name in names)
+        words = self.tr(
+            "{spent} of {cap} tokens are spent. What is sent there leaves your household."
+        )
+        for one in those:
+            switch, setting = self._upstreams[one["name"]]
+            switch.show_on(one["on"])
+            spent, cap = (f"{one[what]:,}" for what in ("spent_tokens", "cap_tokens"))
+            setting.tell(words.format(spent=spent, cap=cap))
+
+    def _turn(self, name: str, on: bool) -> None:
+        self.ask("POST", f"/api/upstreams/{name}", self._tell_turned, {"on": on})
+
+    def _tell_turned(self, told: Json) -> None:
+        self._tell_upstreams(told["upstreams"])
 
     def _tell_keys(self, told: Json) -> None:
         keys = {one["name"]: one["key"] for one in told["keys"]}
@@ -133,6 +217,13 @@ class LocalApi(Group):
     def _copy_address(self) -> None:
         QGuiApplication.clipboard().setText(self.address.text())
         self.told.emit(self.tr("The address was copied."), "info")
+
+    def _copy_certificate(self) -> None:
+        self.ask("GET", "/api/certificate", self._copied_certificate)
+
+    def _copied_certificate(self, told: Json) -> None:
+        QGuiApplication.clipboard().setText(told["certificate"] or "")
+        self.told.emit(self.tr("The certificate was copied."), "info")
 
     def _copy_key(self) -> None:
         QGuiApplication.clipboard().setText(self.key.text())

@@ -3016,6 +3016,10 @@
         <translation>Ein anderes Programm belegt Port {port}, darum ist es diesmal der nächste freie.</translation>
     </message>
     <message>
+        <source>Certificate</source>
+        <translation>Zertifikat</translation>
+    </message>
+    <message>
         <source>Copy</source>
         <translation>Kopieren</translation>
     </message>
@@ -3024,20 +3028,36 @@
         <translation>Die Adresse der API kopieren</translation>
     </message>
     <message>
+        <source>Copy the certificate of the API</source>
+        <translation>Das Zertifikat der API kopieren</translation>
+    </message>
+    <message>
         <source>Copy the key</source>
         <translation>Den Schlüssel kopieren</translation>
+    </message>
+    <message>
+        <source>Default: 32</source>
+        <translation>Standard: 32</translation>
     </message>
     <message>
         <source>Default: 47114, or the next free one</source>
         <translation>Standard: 47114 oder der nächste freie</translation>
     </message>
     <message>
+        <source>Default: any number</source>
+        <translation>Standard: beliebig viele</translation>
+    </message>
+    <message>
         <source>Default: off</source>
         <translation>Standard: aus</translation>
     </message>
     <message>
-        <source>Editors, agents and scripts on this computer, as they would use OpenAI, Anthropic or Ollama. No other computer can.</source>
-        <translation>Editoren, Agenten und Skripte auf diesem Computer, so wie sie OpenAI, Anthropic oder Ollama nutzen würden. Kein anderer Computer kann es.</translation>
+        <source>Editors, agents and scripts on this computer, as they would use OpenAI, Anthropic or Ollama.</source>
+        <translation>Editoren, Agenten und Skripte auf diesem Computer, wie sie OpenAI, Anthropic oder Ollama nutzen würden.</translation>
+    </message>
+    <message>
+        <source>From other computers</source>
+        <translation>Von anderen Computern</translation>
     </message>
     <message>
         <source>Hide</source>
@@ -3046,6 +3066,10 @@
     <message>
         <source>Hide the key</source>
         <translation>Den Schlüssel verbergen</translation>
+    </message>
+    <message>
+        <source>How much each program may have</source>
+        <translation>Wie viel jedes Programm bekommen darf</translation>
     </message>
     <message>
         <source>Key</source>
@@ -3072,6 +3096,14 @@
         <translation>Neuer Schlüssel</translation>
     </message>
     <message>
+        <source>Of each key, prompts included. 0: any number.</source>
+        <translation>Je Schlüssel, Eingaben mitgezählt. 0: beliebig viele.</translation>
+    </message>
+    <message>
+        <source>Of each key. More are told to come again.</source>
+        <translation>Je Schlüssel. Was darüber ist, muss später wiederkommen.</translation>
+    </message>
+    <message>
         <source>Off</source>
         <translation>Aus</translation>
     </message>
@@ -3080,12 +3112,32 @@
         <translation>Programme für Ollama brauchen keinen Schlüssel</translation>
     </message>
     <message>
+        <source>Open to this network at {there}: over TLS and with a key. Nothing else is open there.</source>
+        <translation>Für dieses Netz offen unter {there}: über TLS und mit Schlüssel. Sonst ist dort nichts offen.</translation>
+    </message>
+    <message>
+        <source>Other computers may use it too</source>
+        <translation>Auch andere Computer dürfen sie nutzen</translation>
+    </message>
+    <message>
         <source>Other programs may use the pool</source>
         <translation>Andere Programme dürfen den Pool nutzen</translation>
     </message>
     <message>
+        <source>Other servers, when the pool is full or lacks the model</source>
+        <translation>Andere Server, wenn der Pool voll ist oder das Modell nicht hat</translation>
+    </message>
+    <message>
+        <source>Over TLS, with a key that you give. Nothing else of this computer is opened.</source>
+        <translation>Über TLS, mit einem Schlüssel von Ihnen. Sonst wird nichts von diesem Computer geöffnet.</translation>
+    </message>
+    <message>
         <source>Port</source>
         <translation>Port</translation>
+    </message>
+    <message>
+        <source>Requests at once</source>
+        <translation>Anfragen zugleich</translation>
     </message>
     <message>
         <source>Show</source>
@@ -3100,8 +3152,16 @@
         <translation>Die Adresse wurde kopiert.</translation>
     </message>
     <message>
+        <source>The certificate was copied.</source>
+        <translation>Das Zertifikat wurde kopiert.</translation>
+    </message>
+    <message>
         <source>The key was copied.</source>
         <translation>Der Schlüssel wurde kopiert.</translation>
+    </message>
+    <message>
+        <source>Their programs must trust it.</source>
+        <translation>Ihre Programme müssen ihm vertrauen.</translation>
     </message>
     <message>
         <source>There is a new key. The one before opens nothing more.</source>
@@ -3112,12 +3172,20 @@
         <translation>Sie dürfen ein anderes Modell laden</translation>
     </message>
     <message>
+        <source>Tokens a minute</source>
+        <translation>Token pro Minute</translation>
+    </message>
+    <message>
         <source>What they may do</source>
         <translation>Was sie dürfen</translation>
     </message>
     <message>
         <source>Where those programs look for it.</source>
         <translation>Wo diese Programme danach suchen.</translation>
+    </message>
+    <message>
+        <source>{spent} of {cap} tokens are spent. What is sent there leaves your household.</source>
+        <translation>{spent} von {cap} Token sind verbraucht. Was dorthin geht, verlässt Ihren Haushalt.</translation>
     </message>
 </context>
 <context>

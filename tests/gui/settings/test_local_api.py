@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.gui.settings.local_api import USUAL_PORT, LocalApi
+from app.gui.settings.setting import Setting
 from tests.gui.desk import Desk
 from tests.node.chat_api.conftest import free_port
 
@@ -67,3 +68,28 @@ def test_from_off_to_a_copied_key_and_back(qtbot: QtBot, page: LocalApi) -> None
     assert not any(one.isChecked() for one in (page.on, page.may_load, page.ollama_open))
     assert page.port.value() == USUAL_PORT
     assert page.key.text() == ""
+
+
+def test_the_network_limits_and_other_servers(qtbot: QtBot, page: LocalApi, at_lone: Desk) -> None:
+    told = {
+        "on": True, "may_load": False, "ollama_open": False, "lan": True, "port": 47114, "listening": False,
+        "address": None, "listens_at": None, "at_once": 8, "tokens_a_minute": 500,
+        "lan_addresses": ["https://192.0.2.2:47124/v1"],
+        "upstreams": [{"name": "barn", "on": True, "spent_tokens": 1_200, "cap_tokens": 9_000}],
+    }  # fmt: skip
+    page._tell(told)
+    assert (page.lan.isChecked(), page.at_once.value(), page.tokens.value()) == (True, 8, 500)
+    words = [setting.about.text() for setting in page.findChildren(Setting)]
+    assert any("https://192.0.2.2:47124/v1: over TLS and with a key" in one for one in words)
+    assert any("1,200 of 9,000 tokens are spent" in one for one in words)
+    (barn,) = [one for one in page.findChildren(Setting) if one.title.text() == "barn"]
+    page._tell({**told, "upstreams": [], "lan_addresses": []})
+    assert not barn.isVisibleTo(page)
+    page.refresh()
+    qtbot.waitUntil(lambda: page.tokens.value() == 0, timeout=5000)  # as the node has it
+    page.tokens.setValue(700)
+    page.at_once.setValue(4)
+    page.refresh()
+    qtbot.waitUntil(lambda: (page.at_once.value(), page.tokens.value()) == (4, 700), timeout=5000)
+    page.reset()
+    qtbot.waitUntil(lambda: (page.at_once.value(), page.tokens.value()) == (32, 0), timeout=5000)
