@@ -8,7 +8,7 @@ import random
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from time import monotonic
@@ -26,10 +26,12 @@ Json = dict[str, Any]
 HOST, LENDER = "den", "attic"
 LOAD = {"model": "guide", "split": [2, 4, 2], "number": "f32"}
 LONG = ORDER | {"max_tokens": 600}
+REST_SECONDS = 0.0  # between two answers
 QUIET_SECONDS = 5.0  # of undisturbed answers, for comparison
 STALL_BAR_S = 0.05  # above the undisturbed, at the 99th percentile
 GROWTH_BAR_BYTES = 16 << 20  # from a tenth of the siege to its end: before that, buffers fill once
 REMOVED_BAR_S = 2.0
+MANY = 200  # tries: fewer are one siege, without a first tenth
 PAIRING_TRIES = 2000  # while one window is open
 FULL = {"garbage": 10_000, "frames": 10_000, "unpaired": 1_000, "slow": 200}
 
@@ -60,6 +62,7 @@ class Stronghold:
         async with self.host() as host:
             while True:
                 await self._one(host)
+                await asyncio.sleep(REST_SECONDS)
 
     async def _one(self, host: NodeClient) -> None:
         ids, times = [], []
@@ -207,9 +210,8 @@ async def unpaired(hold: Stronghold, n: int) -> Outcome:
 
     found = await _sieged(hold, "S6", "unpaired, removed and minted certificates", n, attack)
     found.facts["removed_closed_s"] = max(closed, default=0.0)
-    if max(closed, default=0.0) > REMOVED_BAR_S:
-        return _failed(found, "a removed machine's link stayed too long")
-    return found
+    soon = found.facts["removed_closed_s"] <= REMOVED_BAR_S
+    return replace(found, in_time=found.in_time and soon)
 
 
 async def _sieged(
@@ -221,9 +223,10 @@ async def _sieged(
     usual_s, before = quantile(hold.gaps, 0.99) or 0.0, hold.memory()
     async with hold.answering():
         began = monotonic()
-        why = await attack(max(1, n // 10))
+        first = n // 10 if n >= MANY else 0
+        why = await attack(first) if first else ""
         tenth = hold.memory()
-        why = await attack(n - max(1, n // 10)) or why
+        why = await attack(n - first) or why
         after, took_s = hold.memory(), monotonic() - began
     stalled_s = quantile(hold.gaps, 0.99) or 0.0
     facts = {
@@ -238,7 +241,3 @@ async def _sieged(
         why = "nothing was answered meanwhile"
     in_time = not why and stalled_s <= usual_s + STALL_BAR_S
     return Outcome(row, name, "while it answers", not why, why, in_time=in_time, facts=facts)
-
-
-def _failed(found: Outcome, why: str) -> Outcome:
-    return Outcome(found.row, found.name, found.phase, False, why, in_time=False, facts=found.facts)

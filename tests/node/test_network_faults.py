@@ -1,0 +1,29 @@
+"""A few rows of the network's faults on real packets; `make faults` runs all of them, many times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fault_link import Faults
+from tests.faults.cables import Cabled
+from tests.faults.household import together
+from tests.faults.network import Trouble, run
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
+
+TROUBLES = [
+    Trouble("F4", "5 % of packets lost", Faults(0.002, loss=0.05)),
+    Trouble("F3", "silent for 2 s", Faults(partition=True), "1st lender", 2.0),
+    Trouble("F3", "silent for 6 s", Faults(partition=True), "1st lender", 6.0, may_lose=True),
+]
+
+
+async def test_answers_outlast_what_the_network_does(tmp_path: Path) -> None:
+    """All tokens, in their order; nobody who lives is given up, and whoever was returns."""
+    with together(tmp_path, Cabled) as home:
+        assert isinstance(home, Cabled)
+        found = [await run(home, case) for case in TROUBLES]
+    assert [(one.name, one.why) for one in found if not one.passed] == []
+    assert found[2].recoveries == 1
