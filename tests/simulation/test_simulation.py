@@ -18,6 +18,7 @@ FINISHED_LEAST = 0.9  # of the answers that nobody stopped
 # What is frozen is seen in 5 s by its own node. Here no heartbeat tells of a connection that is silent for a minute
 # at most: a step's own deadline does, and what is placed anew waits for that connection as well.
 DETECTED_S, RECOVERED_S = 20.0, 120.0
+STOOD_S = 30.0  # who sleeps detects nothing
 VANISHED_S = 65.0  # two frames that vanish in a connection which lives, as TCP never has it: the longest deadline
 
 
@@ -26,6 +27,7 @@ def check(story: Story) -> None:
     deeds = {deed.split()[0] for deed in story.deeds}
     gentle = bool(deeds) and deeds <= GENTLE
     detected_s = VANISHED_S if "disturb" in deeds else DETECTED_S
+    detected_s += STOOD_S * sum(deed.startswith("stand_still") for deed in story.deeds)
     for one in story.heard:
         right = undisturbed(one.asked, shape())
         assert one.ids == right[: len(one.ids)], f"{story}\nsays {one.ids}\nnot  {right}"
