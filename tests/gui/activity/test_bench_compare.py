@@ -40,6 +40,7 @@ def parts(qtbot: QtBot, qapp: QApplication, pool: list[TestNode]) -> Iterator[De
     made.services.pool.stop()
 
 
+@pytest.mark.timeout(240)  # two nodes, and three loads of a model
 def test_a_press_measures_both_and_puts_the_layers_back(qtbot: QtBot, parts: Desk) -> None:
     services = parts.services
     done: list[Any] = []
