@@ -22,14 +22,14 @@ NO_PIPELINE = bytes(16)
 
 
 class Kind(IntEnum):
-    """What a frame says. STEP, FORGET and their answers cross the network; TEXT only the pipe."""
+    """What a frame says. STEP, FORGET, BEGIN and their answers cross the network; TEXT only the pipe."""
 
     STEP = 1  # rows in: token ids or hidden states
     OUTPUT = 2  # hidden states of the STEP with the same seq
-    SAMPLED = 3  # one token id for each segment that was due (the segments name them), pipe only
+    SAMPLED = 3  # one token id for each segment that was due (the segments name them)
     LOGITS = 4  # float32 scores of each segment that was due, pipe only, asked for by tests
     FORGET = 5  # keep the slot's first `pos` positions
-    DONE = 6  # a FORGET is carried out
+    DONE = 6  # a FORGET, or a BEGIN, is carried out
     STALE = 7  # the frame was of an older epoch and changed nothing
     NEED_FROM = 8  # the step left a gap; each segment's `pos` is the position expected
     LOST = 9  # the stage is gone; the payload is JSON: code and facts
@@ -37,9 +37,8 @@ class Kind(IntEnum):
     FOLLOW = (
         11  # a STEP without rows: they are the tokens sampled by the STEP in its payload, pipe only
     )
-    LIKELY = (
-        12  # before a SAMPLED: one slot's token and the likeliest ones, pipe only, if asked for
-    )
+    LIKELY = 12  # before a SAMPLED: one slot's token and the likeliest ones, if asked for
+    BEGIN = 13  # to a whole model elsewhere: a slot starts a sequence; the payload is orders.Begin
 
 
 class BadFrame(Exception):

@@ -172,8 +172,11 @@ Answer = (
     | Failed
 )
 
-__all__ = ["Answer", "Asked", "Layers", "Role", "decode_answer", "decode_order", "encode"]
+__all__ = [
+    "Answer", "Asked", "Layers", "Role", "decode_answer", "decode_begin", "decode_order", "encode",
+]  # fmt: skip
 
 encode = msgspec.json.Encoder().encode
 decode_order = msgspec.json.Decoder(Asked).decode
+decode_begin = msgspec.json.Decoder(Begin).decode
 decode_answer = msgspec.json.Decoder(Answer).decode

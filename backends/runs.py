@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from backends.contract import (
@@ -18,10 +19,10 @@ from backends.contract import (
     StageError,
     Tokens,
 )
-from backends.frames import Agreed, Frame, Kind
+from backends.frames import Agreed, BadFrame, Frame, Kind
 from backends.likely import likeliest, likely_to_wire
 from backends.numbers import bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
-from backends.orders import Begin, OpenStage
+from backends.orders import Begin, OpenStage, decode_begin
 from backends.sampling import Greedy, Sampler, sampler_for
 from backends.steps import Answers, Steps
 
@@ -106,6 +107,20 @@ class Run:
         self._sequences[order.slot] = Sequence(
             order.due_from, sampler, order.logits, order.sampling.likely
         )
+
+    def begin_from(self, frame: Frame) -> Answers:
+        """Answer a BEGIN. Raises as `step`."""
+        known = self._steps.admit_begin(frame)
+        if known is not None:
+            return known
+        try:
+            order = decode_begin(frame.payload)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise BadFrame(f"no beginning of ours: {error}") from None
+        if order.slot != frame.segments[0].slot or order.sampling.grammar or order.logits:
+            raise BadFrame("a beginning for another slot, or with what stays with the host")
+        self.begin(order)
+        return self._steps.begun(frame)
 
     def step(self, frame: Frame) -> Answers:
         """Answer a STEP. Raises BadFrame, which changes nothing, and StageError."""

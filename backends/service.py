@@ -39,7 +39,7 @@ class Service:
         match frame.kind:
             case Kind.TEXT:
                 yield from self._obey(frame)
-            case Kind.STEP | Kind.FORGET:
+            case Kind.STEP | Kind.FORGET | Kind.BEGIN:
                 yield from self._move(frame)
             case Kind.FOLLOW:
                 yield from self._follow(frame)
@@ -68,8 +68,10 @@ class Service:
         if run is None:
             return (lost(frame, "stage_missing", "these layers are not loaded here"),)
         try:
-            if frame.kind is not Kind.STEP:
+            if frame.kind is Kind.FORGET:
                 return run.forget(frame)
+            if frame.kind is Kind.BEGIN:
+                return run.begin_from(frame)
             told = run.step(frame)
             self._last = frame
             return told

@@ -9,7 +9,7 @@ from backends.contract import Segment
 from backends.frames import Agreed, BadFrame, Frame, Kind, check_step
 
 KEPT_OUTPUTS = 2  # as many frames as a stage has credit for (SAFETY.md 5)
-KEPT_FORGETS = 16  # answers of a few bytes
+KEPT_FORGETS = 16  # answers of a few bytes, also to beginnings
 
 Answers = tuple[Frame, ...]
 
@@ -59,6 +59,21 @@ class Steps:
         if any(segment.slot >= self.agreed.slots for segment in frame.segments):
             raise BadFrame(f"a forget beyond {self.agreed.slots} slots")
         return self._stale(frame) or (_kept(self._forgets, frame.seq) if frame.seq else None)
+
+    def admit_begin(self, frame: Frame) -> Answers | None:
+        """As `admit`, for a BEGIN. Raises BadFrame."""
+        if frame.pipeline != self.agreed.pipeline or len(frame.segments) != 1:
+            raise BadFrame("a beginning for another pipeline, or not of one slot")
+        if frame.segments[0].slot >= self.agreed.slots:
+            raise BadFrame(f"a beginning beyond {self.agreed.slots} slots")
+        return self._stale(frame) or _kept(self._forgets, frame.seq)
+
+    def begun(self, frame: Frame) -> Answers:
+        """The run has carried out an admitted BEGIN. Sent again, it is answered only: what was drawn
+        meanwhile is not drawn again."""
+        done = (self._answer(Kind.DONE, frame, frame.segments),)
+        self._forgets.append((frame.seq, done))
+        return done
 
     def kept(self, segment: Segment) -> int:
         """How many positions of the slot remain after an admitted FORGET."""

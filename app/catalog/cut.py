@@ -36,9 +36,9 @@ class Cut:
 def cut(model: Model, header: Header, hashes: Mapping[str, str], layers: Layers, role: Role) -> Cut:
     """The stage that holds `layers` of the model in this role (DESIGN.md 3.1).
 
-    hashes: tensor name -> SHA-256 in hex, of every tensor in the header. Role.WHOLE has no stage
-    file: the model's own file serves. Raises BadInput where the model may not be cut like this: a
-    wrong cut would be silently wrong.
+    hashes: tensor name -> SHA-256 in hex, of every tensor in the header. Role.WHOLE is for other
+    machines: the model's own file without its vocabulary; here that file itself serves. Raises
+    BadInput where the model may not be cut like this: a wrong cut would be silently wrong.
     """
     _check(model, layers, role)
     job = Job(model, header, FAMILIES[model.architecture], layers, role)
@@ -64,9 +64,10 @@ def _check(model: Model, layers: Layers, role: Role) -> None:
     if model.whole_reason:
         raise BadInput(model.whole_reason.code, **model.whole_reason.facts)
     ends = (layers.first == 0, layers.last == model.n_layers)
-    fits = ends == (role is Role.FIRST, role is Role.LAST)
+    whole = role is Role.WHOLE
+    fits = ends == (whole or role is Role.FIRST, whole or role is Role.LAST)
     cuts = {0, *model.boundaries, model.n_layers}
-    legal = {layers.first, layers.last} <= cuts and model.runs.allow(layers)
+    legal = whole or ({layers.first, layers.last} <= cuts and model.runs.allow(layers))
     if not fits or not legal:
         first, last = layers.first, layers.last
         raise BadInput("cut_illegal", model=model.name, first=first, last=last)
@@ -75,7 +76,7 @@ def _check(model: Model, layers: Layers, role: Role) -> None:
 def _entries(job: Job) -> list[bytes]:
     """The metadata of the stage, each entry as the bytes of its file."""
     header, changed, found = job.header, changed_entries(job), []
-    slices = Rule.F14 in job.family.rules
+    slices = Rule.F14 in job.family.rules and job.role is not Role.WHOLE
     for key, value in header.entries.items():
         if key in changed or (key.startswith(_LEFT_OUT) and key not in _KEPT):
             continue

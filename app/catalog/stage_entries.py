@@ -48,6 +48,8 @@ class Job:
 
 def changed_entries(job: Job) -> dict[str, bytes | None]:
     """What takes the place of the model's own entries."""
+    if job.role is Role.WHOLE:
+        return dict([_number(job, "vocab_size", job.model.n_vocab)])
     found = dict(_always(job))
     for rule, entries in BY_RULE.items():
         if rule in job.family.rules:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from app.core.errors import Reason
@@ -152,6 +152,18 @@ class Plan:
     forecast: Forecast | None = None  # None: not all of it was measured
     alternatives: tuple[Alternative, ...] = ()  # the chosen one among them
     machines: tuple[Candidate, ...] = ()  # the host and all lenders that were considered
+
+    @property
+    def host(self) -> MachineId:
+        """Who drives it."""
+        return self.machines[0].id if self.machines else self.stages[0].machine
+
+    @property
+    def parts(self) -> tuple[Plan, ...]:
+        """A plan for each replica; of one machine or a split, that itself."""
+        if self.shape is not Shape.REPLICAS:
+            return (self,)
+        return tuple(replace(self, stages=(stage,), forecast=None) for stage in self.stages)
 
     @property
     def shape(self) -> Shape:

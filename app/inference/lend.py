@@ -19,7 +19,7 @@ from app.inference.stage_client import CREDIT, FrameChannel
 from app.inference.step import Run
 from app.inference.worker import Worker
 from backends import orders
-from backends.contract import StageConfig
+from backends.contract import Number, StageConfig
 from backends.frames import MAX_FRAME, Agreed, BadFrame, Frame, Kind, check_step, decode, encode
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ KEEP_S = 600.0  # layers and KV cache wait for a host's return
 PROCESS_BYTES = 128 << 20  # the interpreter and the engine's code, beside what was promised
 GROWTH = 1.1  # over what was admitted, then the worker is ended (SAFETY.md 8)
 LINGER_S = 1.0  # the host closes first, once it has read that the worker is gone
+BEGIN_BYTES, ID_BYTES = 64 << 10, 12  # how to sample, and each token before, as JSON
 MAX_UNDER_WAY = 4 * CREDIT  # steps, and repeated ones after a reconnect
 
 
@@ -233,7 +234,7 @@ class Lender:
                 free_bytes=free_bytes,
                 lent_bytes=lent_bytes,
             )
-        agreed = Agreed(run.pipeline, run.width, run.number, wanted.config.slots, wanted.context)
+        agreed = Agreed(run.pipeline, run.width, run.takes, wanted.config.slots, wanted.context)
         lent = self._open[run.pipeline] = Lent(wanted, agreed)
         return lent
 
@@ -376,9 +377,16 @@ def _check(data: bytes, agreed: Agreed) -> int:
     frame = decode(data)
     if frame.kind is Kind.STEP:
         check_step(frame, agreed)
-    elif frame.kind is not Kind.FORGET or frame.pipeline != agreed.pipeline or frame.payload:
+    elif frame.pipeline != agreed.pipeline or len(frame.payload) > _most_payload(frame, agreed):
         raise BadFrame(f"a {frame.kind.name} frame from a host")
     return sum(segment.n_tokens for segment in frame.segments) if frame.kind is Kind.STEP else 0
+
+
+def _most_payload(frame: Frame, agreed: Agreed) -> int:
+    """What may come with a frame that is no step; less than nothing: no such frame."""
+    if frame.kind is Kind.BEGIN and agreed.number is Number.IDS:
+        return BEGIN_BYTES + ID_BYTES * agreed.context
+    return 0 if frame.kind is Kind.FORGET else -1
 
 
 def _lost(run: Run, machine: str, error: StageLost) -> bytes:

@@ -50,7 +50,7 @@ class PipeLink:
     def give_up(self, why: StageLost) -> None:
         self.worker.kill(why.reason)
 
-    async def begin(self, order: orders.Begin) -> None:
+    async def begin(self, order: orders.Begin, stage: StageClient) -> None:
         sampling = order.sampling
         if sampling.grammar or sampling.logit_bias or order.drawn:
             await self.worker.ask(order, orders.Begun, OPEN_S)  # refused: nothing of it is computed

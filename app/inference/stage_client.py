@@ -17,6 +17,7 @@ from app.core.errors import AppError, StageLost
 from app.core.routing import Pace
 from app.inference.explain import lost_of
 from app.inference.measure import Deadlines, StageFigures, StageMeter
+from app.inference.stage_link import Link
 from app.inference.step import Run, Step
 from app.inference.turns import Turns
 from backends import orders
@@ -44,43 +45,6 @@ class FrameChannel(Protocol):
     async def send(self, frame: bytes) -> None: ...
     async def deliver(self, to: Callable[[bytes], None]) -> None:
         """Give `to` each frame as it comes, until the connection ends or `to` raises."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-class Link(Protocol):
-    """How frames get to a stage and back."""
-
-    async def send(self, frame: bytes) -> None: ...
-
-    async def listen(self, stage: StageClient) -> None:
-        """Hand over what comes back, until the link ends or this is cancelled."""
-        ...
-
-    def last_done_at(self) -> float:
-        """When whatever computes there last finished something, for this stage or another one."""
-        ...
-
-    def overdue(self, stage: StageClient, seconds: float) -> bool:
-        """The oldest answer should have come, and did not for so long: see whether that can be mended.
-        True when whatever computes there says that it does: then it is slow, not gone."""
-        ...
-
-    def stands_still_s(self, now: float) -> float:
-        """For how long the system has stopped whatever computes there, as far as this machine can see."""
-        ...
-
-    def silence(self, machine: str, seconds: float) -> StageLost:
-        """What it means that nothing came for so long."""
-        ...
-
-    def give_up(self, why: StageLost) -> None:
-        """The stage is of no more use."""
-        ...
-
-    async def begin(self, order: orders.Begin) -> None:
-        """Start a sequence in the last run, which is always on this machine."""
         ...
 
     async def close(self) -> None: ...
@@ -218,7 +182,17 @@ class StageClient:
             request=0, pipeline=self.run.pipeline.hex(), slot=slot, due_from=due_from,
             sampling=sampling, history=tuple(history), drawn=drawn,
         )  # fmt: skip
-        await self._link.begin(order)
+        await self._link.begin(order, self)
+
+    async def begin_there(self, order: orders.Begin) -> None:
+        """As `begin`, by a frame that is sent again like a step, and so counts once."""
+        seq, payload = self._next_seq(), orders.encode(order)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        head = self._head(Kind.BEGIN, seq, 1, Number.F32, len(payload))
+        frame = b"".join((head, SEGMENT.pack(order.slot, 0, order.due_from), payload))
+        self._sent.append(Sent(seq, Kind.BEGIN, answer, b"", 0, frame))
+        await self._put(frame)
+        await answer
 
     async def listen(self) -> None:
         """Hand over what comes back until the stage is lost; then it has failed for everybody."""
@@ -373,8 +347,10 @@ class StageClient:
         match head.kind:
             case Kind.LOST:
                 self.give_up(lost_of(decode(data).payload, self.machine))
-            case Kind.DONE if sent.kind is Kind.FORGET and head.seq == sent.seq:
+            case Kind.DONE if sent.kind in (Kind.FORGET, Kind.BEGIN) and head.seq == sent.seq:
                 self._sent.popleft()
+                if sent.answer is not None and not sent.answer.done():
+                    sent.answer.set_result(data)
             case Kind.LOGITS:
                 pass  # asked for by tests only; they listen at the worker
             case Kind.LIKELY if self.run.samples:

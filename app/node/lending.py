@@ -357,13 +357,15 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
     if (why := unproved_stage(model.architecture)) is not None:
         raise BadInput(why.code, **why.facts)
     layers = _checked_layers(order)
+    whole = len(layers) == order.n_layers
+    role = Role.WHOLE if whole else Role.MIDDLE  # token ids come only where all layers are
     if model.width != order.width or model.n_layers != len(layers):
         raise BadInput("manifest_odd", what="another shape than was asked for")
     config = StageConfig(
         engine="llamacpp",
         path=str(path),
         embedding_path="",
-        role=Role.MIDDLE,  # tokens, text and logits never leave the host
+        role=role,
         layers=layers,
         width=order.width,
         slots=order.slots,
@@ -371,19 +373,19 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
         batch_rows=order.batch_rows,
         threads=threads,
         apart=keeps_apart(order.slots, order.kv_cells, order.context),
-        traits=model.traits(Role.MIDDLE),
+        traits=model.traits(role),
         kv=order.kv,
         keep=Keep(order.kept_states, order.kept_rows),
     )
-    number = NUMBERS[order.number]
-    run = Run(bytes.fromhex(order.pipeline), Role.MIDDLE, order.width, number, order.epoch)
+    run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
+    scores_bytes = 4 * order.slots * model.n_vocab if whole else 0
     return Wanted(
         run,
         order.context,
         config,
         layer_bytes=manifest.total_bytes,
         kv_bytes=model.kv_bytes(model.layers, order.kv_cells, order.slots, order.kv),
-        work_bytes=work_bytes(order.width, order.batch_rows),
+        work_bytes=work_bytes(order.width, order.batch_rows) + scores_bytes,
     )
 
 

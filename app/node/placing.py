@@ -117,6 +117,7 @@ class Placing:
         self._lenders, self._sizes, self._stack, self._report = lenders, sizes, stack, report
         self._epoch = 0
         self._worker: Worker | None = None
+        self._host: MachineId | None = None  # this machine, as the last plan has it
         self._held: dict[Key, Held] = {}
         self._on_disk: set[Key] = set()  # of lenders, as far as this placement sent it
         self._turn = (
@@ -139,11 +140,13 @@ class Placing:
     async def _open(self, plan: Plan) -> list[StageClient]:
         self._epoch += 1
         self.failed = None
+        self._host = plan.host
         elsewhere = await self._give_back_but(plan)
-        host = plan.stages[0].machine
-        worker = await self._own_worker()
+        here = any(stage.machine == plan.host for stage in plan.stages)
+        worker = await self._own_worker() if here else None
         opening = [
-            self._stage(stage, worker if stage.machine == host else None) for stage in plan.stages
+            self._stage(stage, worker if stage.machine == plan.host else None)
+            for stage in plan.stages
         ]
         # a machine that hangs takes seconds to be closed: nobody waits for those
         closing = [self._given_back(held) for held in elsewhere]
@@ -188,7 +191,7 @@ class Placing:
         if held is None or _is_lost(held.client):
             return False
         worker_died = self._worker is None or self._worker.died is not None
-        return not (worker_died and held.stage.role is not Role.MIDDLE)
+        return not (worker_died and held.stage.machine == self._host)
 
     async def _give_back_but(self, plan: Plan) -> list[Held]:
         """Close what the plan does not have, and what is lost, before its memory is needed. What is left
@@ -198,7 +201,7 @@ class Placing:
         for key, held in list(self._held.items()):
             if key not in wanted or not self._stays(held):
                 del self._held[key]
-                if self._worker is not None and held.stage.role is not Role.MIDDLE:
+                if self._worker is not None and held.stage.machine == self._host:
                     await _close_here(self._worker, held.run)
                 if held.stage.machine in machines:
                     await held.closing.aclose()

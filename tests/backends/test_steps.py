@@ -124,3 +124,23 @@ def test_a_link_that_sends_twice_loses_and_doubles_nothing(
             else:
                 assert answers == output(seq)
     assert steps.next_pos == list(applied.values())
+
+
+def begin(seq: int, slot: int = 0, *, epoch: int = 5, pipeline: bytes = PIPELINE) -> Frame:
+    return Frame(Kind.BEGIN, pipeline, epoch, seq, segments=(Segment(slot, 0, 4),), payload=b"{}")
+
+
+def test_a_repeated_beginning_is_answered_and_not_carried_out_again(steps: Steps) -> None:
+    assert steps.admit_begin(begin(1)) is None
+    done = steps.begun(begin(1))
+    assert [frame.kind for frame in done] == [Kind.DONE]
+    assert steps.admit_begin(begin(1)) == done
+    assert steps.admit_begin(begin(2)) is None
+    [stale] = steps.admit_begin(begin(3, epoch=4)) or ()
+    assert stale.kind is Kind.STALE
+
+
+@pytest.mark.parametrize("frame", [begin(1, 3), begin(1, epoch=6), begin(1, pipeline=b"x" * 16)])
+def test_a_beginning_that_cannot_be_changes_nothing(steps: Steps, frame: Frame) -> None:
+    with pytest.raises(BadFrame):
+        steps.admit_begin(frame)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,11 @@ def test_cut_stages_say_what_the_whole_says(home: Home, quant: str, width: int, 
         assert np.std(said[-1]) > 0.1
         for cuts in ((1,), (4,), (1, 4), (2, 3, 4)):
             assert np.array_equal(answer(pipeline(*cuts)), said), f"cut at {cuts}"
+        sent = str(home.stages.fill(home.shelf.cut(entry, Layers(0, 5), Role.WHOLE)))
+        there = load(home, replace(entry, path=sent), Layers(0, 5), Role.WHOLE)
+        assert np.array_equal(answer([stack.enter_context(closing(there))]), said)
+        known = [key for key in read_header(Path(sent)).entries if key.startswith("tokenizer.")]
+        assert known == ["tokenizer.ggml.model"]  # nothing to read text with
 
 
 def test_what_a_stage_file_holds(home: Home) -> None:
@@ -134,7 +140,8 @@ def test_per_layer_arrays_are_sliced_by_their_key_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("layers", "role"),
     [
-        (Layers(0, 4), Role.WHOLE),
+        (Layers(0, 3), Role.WHOLE),
+        (Layers(1, 4), Role.WHOLE),
         (Layers(0, 4), Role.FIRST),
         (Layers(0, 2), Role.MIDDLE),
         (Layers(1, 2), Role.FIRST),

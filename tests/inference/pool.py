@@ -106,6 +106,7 @@ class Making:
     width: int
     wrap: Wrap | None
     peers: bool  # lenders can be reached again when a channel breaks
+    away: bool  # all runs are on lenders
     stack: AsyncExitStack
     group: asyncio.TaskGroup
     serving: list[asyncio.Task[None]] = field(default_factory=list)
@@ -119,7 +120,7 @@ class Making:
             run = Run(os.urandom(16), role, self.width, self.number)
             path = self.paths[min(index, len(self.paths) - 1)]
             config = fake(role, layers, self.form, path, self.width)
-            if role is not Role.MIDDLE:
+            if role is not Role.MIDDLE and not self.away:
                 await open_run(built.host, run, self.form.context, config)
                 name = f"host {layers}"
                 stages.append(own_stage(built.host, run, name, "host", deadlines=self.deadlines))
@@ -229,6 +230,7 @@ async def pool(
     wrap: Wrap | None = None,
     peers: bool = False,
     rebuilds: bool = False,
+    away: bool = False,
 ) -> AsyncIterator[Pool]:
     """A host with the first and last run, and a lender for each run between them."""
     form = form or shape()
@@ -236,7 +238,9 @@ async def pool(
         group = await stack.enter_async_context(asyncio.TaskGroup())
         host = await stack.enter_async_context(await Worker.start("this machine's layers"))
         built = Pool(None, host)  # type: ignore[arg-type]
-        making = Making(sizes, form, paths, number, deadlines, width, wrap, peers, stack, group)
+        making = Making(
+            sizes, form, paths, number, deadlines, width, wrap, peers, away, stack, group
+        )  # fmt: skip
         built.rebuild = Rebuild(making, built)
         stages = await making.make(built)
         built.pipeline = Pipeline(stages, form, built.rebuild if rebuilds else None)

@@ -1,0 +1,94 @@
+"""A whole model on another machine: token ids go there, tokens come back, and the text stays with the host."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+
+import pytest
+
+from app.inference.lend import BEGIN_BYTES, ID_BYTES, _check
+from app.inference.stage_client import FrameChannel
+from backends import orders
+from backends.contract import GREEDY, Number, Sampling, Segment
+from backends.frames import Agreed, BadFrame, Frame, Kind, encode
+from tests.inference.pool import answer, pool, request
+from tests.inference.test_recovery import Breaking, hear
+
+CREATIVE = Sampling(temperature=0.9, seed=11, repeat_penalty=1.2, likely=3)
+PIPELINE = bytes(15) + b"w"
+
+
+async def test_it_says_what_the_whole_says_also_over_connections_that_break() -> None:
+    """A beginning that is sent again does not begin anew: what was drawn since is not drawn twice."""
+    asked = [
+        request("x" * (10 + 70 * n), 30 + n, sampling=(GREEDY, CREATIVE)[n % 2]) for n in range(7)
+    ]
+    async with pool(8) as built:
+        expected = [(await answer(built.pipeline, what))[0] for what in asked]
+    chance, made = random.Random(3), []
+
+    def wrap(channel: FrameChannel) -> FrameChannel:
+        made.append(channel)
+        there, back = chance.choice(((1, 0), (0, 1)))
+        after = chance.randrange(2, 20)
+        return Breaking(channel, there * after or 1 << 30, back * after or 1 << 30)
+
+    async with pool(8, away=True, wrap=wrap, peers=True, rebuilds=True) as built:
+        heard = await asyncio.gather(*(hear(built.pipeline, what) for what in asked))
+        assert [ids for ids, _, _ in heard] == expected
+        assert len(made) > 3
+        assert not built.rebuild.planned
+        assert not built.host.under_way
+
+
+def begin(payload: bytes, *, kind: Kind = Kind.BEGIN, pipeline: bytes = PIPELINE) -> bytes:
+    return encode(Frame(kind, pipeline, 1, 1, segments=(Segment(0, 0, 5),), payload=payload))
+
+
+def test_a_lender_passes_on_only_what_was_agreed() -> None:
+    whole = Agreed(PIPELINE, 8, Number.IDS, slots=2, context=100)
+    part = Agreed(PIPELINE, 8, Number.F16, slots=2, context=100)
+    most = BEGIN_BYTES + ID_BYTES * 100
+    assert _check(begin(b"x" * most), whole) == 0
+    for data, agreed in (
+        (begin(b"x" * (most + 1)), whole),
+        (begin(b"{}"), part),
+        (begin(b"{}", pipeline=bytes(16)), whole),
+        (begin(b"{}", kind=Kind.TEXT), whole),
+        (begin(b"x", kind=Kind.FORGET), whole),
+    ):
+        with pytest.raises(BadFrame):
+            _check(data, agreed)
+
+
+@pytest.mark.parametrize(
+    ("changes", "slot"),
+    [
+        ({"sampling": Sampling(grammar="root ::= x")}, 0),
+        ({"logits": True}, 0),
+        ({}, 1),
+    ],
+)
+async def test_what_stays_with_the_host_is_refused_by_the_worker(
+    changes: dict[str, object], slot: int
+) -> None:
+    from backends.contract import Layers, Role, StageConfig
+    from backends.runs import Run
+
+    name = os.urandom(16)
+    config = StageConfig("fake", "fake:", "", Role.WHOLE, Layers(0, 2), 8, 2, 256, 64, 1)
+    run = Run(
+        orders.OpenStage(
+            request=0, pipeline=name.hex(), epoch=1, number=1, context=128, memory_limit_bytes=0,
+            config=config,
+        )
+    )  # fmt: skip
+    given = {"request": 0, "pipeline": name.hex(), "slot": 0, "due_from": 5, "sampling": GREEDY}
+    order = orders.Begin(**(given | changes))  # type: ignore[arg-type]
+    frame = Frame(Kind.BEGIN, name, 1, 1, segments=(Segment(slot, 0, 5),))
+    for payload in (orders.encode(order), b"{}", b"\xff"):
+        with pytest.raises(BadFrame):
+            run.begin_from(Frame(Kind.BEGIN, name, 1, 1, segments=frame.segments, payload=payload))
+    run.close()
