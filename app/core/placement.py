@@ -20,9 +20,8 @@ class Shape(StrEnum):
     REPLICAS = "replicas"  # whole on several machines, each request to one of them
 
 
-SERVED = frozenset(
-    {Shape.ONE_MACHINE, Shape.SPLIT}
-)  # what a node can load; replicas are forecast only
+SHAPES = frozenset(Shape)
+ONE_PIPELINE = frozenset({Shape.ONE_MACHINE, Shape.SPLIT})
 LEAST_SLOTS = 4  # conversations kept warm, even for one user
 PLENTY_BYTES = 1 << 62  # memory that is no limit
 

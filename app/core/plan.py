@@ -1,8 +1,9 @@
 """Who holds which layers. Pure: same facts in, same answer out; no clock, no network.
 
 Of all placements that fit, the one with the shortest typical request (core/forecast.py) is chosen: the host
-alone, or a split over some of the lenders. In a split the host holds the first and the last run, so that
-tokens, text and logits never leave it. Machines that were not measured are placed by memory alone.
+alone, a split over some of the lenders, or replicas. In a split the host holds the first and the last run, so
+that tokens, text and logits never leave it. Replicas are whole, and get the token ids of the requests they answer.
+Machines that were not measured are placed by memory alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from app.core.forecast import forecast
 from app.core.model import Model
 from app.core.placement import (
     PLENTY_BYTES,
-    SERVED,
+    ONE_PIPELINE,
+    SHAPES,
     Alternative,
     Bottleneck,
     Candidate,
@@ -28,12 +30,23 @@ from app.core.placement import (
     Shape,
     Workload,
 )
+from app.core.replicas import replicas_by_memory
 from app.core.room import split_stages, work_bytes
 from app.core.shapes import Household, Option
 from app.core.why import reasons_for
 from backends.contract import Layers
 
-__all__ = ["SERVED", "Candidate", "Plan", "PlannedStage", "Shape", "Workload", "plan", "work_bytes"]
+__all__ = [
+    "ONE_PIPELINE",
+    "SHAPES",
+    "Candidate",
+    "Plan",
+    "PlannedStage",
+    "Shape",
+    "Workload",
+    "plan",
+    "work_bytes",
+]
 
 MATTERS = 0.9  # memory sets the pace when more of it would make requests at least so much shorter
 
@@ -45,22 +58,39 @@ def plan(
     workload: Workload,
     split: Sequence[int] | None = None,
     *,
-    shapes: frozenset[Shape] = SERVED,
+    shapes: frozenset[Shape] = SHAPES,
 ) -> Plan:
     """Place the model. `split` forces the layers of each run: host's first, lenders in order, host's last.
 
     shapes: what may be chosen. The order of the lenders matters only to `split`.
-    Raises DoesNotFit with the bytes that are missing, BadInput for a split that cannot be.
+    Raises DoesNotFit with the bytes that are missing or the shape that cannot be, BadInput for a split.
     """
     if split is not None:
         return _forced(host, lenders, model, workload, split)
     lenders = sorted(lenders, key=lambda lender: (lender.name, lender.id))
     best = _best(host, lenders, model, workload, shapes)
     if best is None:
-        best = plan_by_memory(host, lenders, model, workload)
+        best = _by_memory(host, lenders, model, workload, shapes)
         best = replace(best, reasons=(*best.reasons, *_unmeasured(host, lenders, best)))
     reasons = (*best.reasons, *([model.whole_reason] if model.whole_reason else []))
     return replace(best, reasons=reasons, machines=(host, *lenders))
+
+
+def _by_memory(
+    host: Candidate,
+    lenders: Sequence[Candidate],
+    model: Model,
+    workload: Workload,
+    shapes: frozenset[Shape],
+) -> Plan:
+    """What fits, where not all was measured; replicas only when nothing else will do."""
+    if not shapes & ONE_PIPELINE:
+        return replicas_by_memory(host, lenders, model, workload)
+    found = plan_by_memory(host, lenders, model, workload)
+    if found.shape not in shapes:
+        code = "shape_not_split" if Shape.SPLIT in shapes else "shape_not_alone"
+        raise DoesNotFit(code, model=model.name, machine=host.name)
+    return found
 
 
 def _best(

@@ -88,6 +88,14 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "on {machine} alone {alone_s:.1f} s.",
     "plan_alone_faster": "One machine: on {machine} alone a typical request takes {alone_s:.1f} s, "
     "split at best {split_s:.1f} s.",
+    "plan_replicas_chosen": "Whole on each of {machines} machines, as you asked: each reads and answers "
+    "requests of its own.",
+    "replicas_need_two": "{model} fits whole on fewer than two machines, {machine} among them, so there can be "
+    "no replicas. Lend more memory, or leave the shape to Poolhouse.",
+    "shape_not_split": "{model} was not split: {machine} holds it whole, and the machines were not measured. "
+    "Say how with --split, or leave the shape to Poolhouse.",
+    "shape_not_alone": "{model} does not fit on {machine} alone. Leave the shape to Poolhouse, or choose a smaller model.",
+    "shape_and_split": "A split says the shape already. Give either --split or --shape.",
     "plan_replicas": "Whole on {machines} machines: with {users} people at once a typical request "
     "takes {request_s:.1f} s.",
     "plan_unmeasured": "{machine} has not been measured yet, so memory alone decided.",

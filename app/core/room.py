@@ -29,8 +29,8 @@ def stage(
 ) -> PlannedStage:
     """A run of layers on a machine, with all that it takes there."""
     cells = workload.context * workload.users
-    header = 0 if role is Role.WHOLE else STAGE_HEADER_BYTES
-    logits = workload.users * model.n_vocab if role in (Role.LAST, Role.WHOLE) else 0
+    header = STAGE_HEADER_BYTES
+    logits = workload.slots * model.n_vocab if role in (Role.LAST, Role.WHOLE) else 0
     return PlannedStage(
         machine.id,
         machine.name,

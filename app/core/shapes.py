@@ -9,13 +9,10 @@ from app.core.forecast import forecast, spread, whole_forecast
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.placement import Candidate, Forecast, PlannedStage, Shape, Workload
+from app.core.replicas import holders
 from app.core.room import stage
 from app.core.search import INFINITE, Search
 from backends.contract import Layers, Role
-
-SERVED = frozenset(
-    {Shape.ONE_MACHINE, Shape.SPLIT}
-)  # what a node can load; replicas are only forecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class Household:
         return [option for option in found if option is not None]
 
     def below(self, request_s: float) -> Option | None:
-        """The best shape that can be loaded, if its request_s is below this."""
+        """The best shape of one pipeline, if its request_s is below this."""
         found = (self._alone(), self._split(request_s))
         options = [o for o in found if o is not None and o.forecast.request_s < request_s]
         return min(options, key=lambda option: option.forecast.request_s, default=None)
@@ -86,15 +83,14 @@ class Household:
 
     def _replicas(self) -> Option | None:
         """The whole model on as many machines as it pays, each for some of the users; None for fewer than two."""
-        holders = [
-            machine
-            for machine in self._by_id.values()
-            if self._whole(machine).total_bytes <= machine.lends_bytes
-        ]
-        if len(holders) < 2:
+        found = holders(self.host, self.lenders, self.model, self.workload)
+        if len(found) < 2 or self.workload.users < 2:
             return None
-        users = spread(holders, self.model, self.workload)
-        stages = tuple(self._whole(one) for one, n in zip(holders, users, strict=True) if n)
+        users = spread(found, self.model, self.workload)
+        served = [n > 0 or one is self.host for one, n in zip(found, users, strict=True)]
+        stages = tuple(
+            self._whole(one) for one, is_used in zip(found, served, strict=True) if is_used
+        )
         if len(stages) < 2:
             return None
         return Option(Shape.REPLICAS, stages, self._known(stages))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.core.errors import DoesNotFit, Reason
 from app.core.link import LinkKind
 from app.core.model import Model
-from app.core.placement import SERVED, Candidate, Part, Plan, Shape, Workload
+from app.core.placement import ONE_PIPELINE, SHAPES, Candidate, Part, Plan, Shape, Workload
 from app.core.plan import plan
 from app.core.reasons import said
 from tests.core.households import MIB, fits, link, machine, model, some_household, speed
@@ -64,7 +64,7 @@ def test_the_same_machine_takes_part_when_the_model_needs_it() -> None:
 def test_a_far_machine_is_left_out_where_the_way_costs_more_than_it_brings() -> None:
     host = machine("host", 4000, speed(0.004))
     near, far = lender("near", 4000, 0.004), lender("far", 4000, 0.004, 2.0)
-    placed = plan(host, [near, far], LAYERS, Workload(1024, users=8))
+    placed = plan(host, [near, far], LAYERS, Workload(1024, users=8), shapes=ONE_PIPELINE)
     assert {stage.name for stage in placed.stages} == {"host", "near"}
     assert codes(placed)[0] == "plan_split_faster"
     assert codes(plan(host, [far], LAYERS, WORK))[0] == "plan_alone_faster"
@@ -81,17 +81,54 @@ def test_one_machine_where_there_is_no_other() -> None:
     assert codes(placed) == ["plan_fits_host", "pace_machine"]
 
 
-def test_replicas_are_forecast_but_chosen_only_when_they_can_be_served() -> None:
+def test_replicas_are_chosen_when_people_wait_unless_one_pipeline_is_asked_for() -> None:
     host, lenders = machine("host", 4000, speed(0.004)), [lender("attic", 4000, 0.004, 0.01, 5e6)]
     work = Workload(1024, users=8)
-    placed = plan(host, lenders, LAYERS, work)
+    assert plan(host, lenders, LAYERS, WORK).shape is Shape.ONE_MACHINE
+    placed = plan(host, lenders, LAYERS, work, shapes=ONE_PIPELINE)
     known = {one.shape: one.forecast.request_s for one in placed.alternatives}
     assert placed.shape is not Shape.REPLICAS
     assert known[Shape.REPLICAS] < known[placed.shape]
-    routed = plan(host, lenders, LAYERS, work, shapes=SERVED | {Shape.REPLICAS})
+    routed = plan(host, lenders, LAYERS, work)
+    assert routed == plan(host, lenders, LAYERS, work, shapes=SHAPES)
     assert routed.shape is Shape.REPLICAS
     assert codes(routed)[0] == "plan_replicas"
     assert [(s.name, len(s.layers)) for s in routed.stages] == [("host", 16), ("attic", 16)]
+    assert [part.shape for part in routed.parts] == [Shape.ONE_MACHINE] * 2
+    assert [part.stages[0].name for part in routed.parts] == ["host", "attic"]
+    assert {part.host for part in routed.parts} == {host.id}
+    assert placed.parts == (placed,)
+
+
+def test_a_person_chooses_the_shape_also_of_machines_that_were_not_measured() -> None:
+    host, attic = machine("host", 4000, None), machine("attic", 4000, None)
+    chosen = frozenset({Shape.REPLICAS})
+    placed = plan(host, [attic, machine("small", 300, None)], LAYERS, WORK, shapes=chosen)
+    assert placed.shape is Shape.REPLICAS
+    assert {stage.name for stage in placed.stages} == {"host", "attic"}
+    assert placed.forecast is None
+    assert codes(placed)[0] == "plan_replicas_chosen"
+    known = plan(
+        replace(host, speed=speed(0.004)), [lender("attic", 4000, 0.004)], LAYERS, WORK,
+        shapes=chosen,
+    )  # fmt: skip
+    assert known.forecast is not None
+
+
+@pytest.mark.parametrize(
+    ("host_mib", "shape", "code"),
+    [
+        (4000, Shape.SPLIT, "shape_not_split"),
+        (1000, Shape.ONE_MACHINE, "shape_not_alone"),
+        (1000, Shape.REPLICAS, "replicas_need_two"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_said(host_mib: int, shape: Shape, code: str) -> None:
+    host, attic = machine("host", host_mib, None), machine("attic", 4000, None)
+    with pytest.raises(DoesNotFit) as error:
+        plan(host, [attic], LAYERS, WORK, shapes=frozenset({shape}))
+    assert error.value.reason.code == code
+    assert said(error.value)
 
 
 @pytest.mark.parametrize(
@@ -159,6 +196,11 @@ def test_a_plan_is_legal_and_never_over_memory(seed: int) -> None:
     except DoesNotFit:
         return
     assert fits(placed.stages, {one.id: one for one in [host, *lenders]})
+    if placed.shape is Shape.REPLICAS:
+        assert work.users > 1
+        assert placed.stages[0].machine == host.id
+        assert all(len(stage.layers) == made.n_layers for stage in placed.stages)
+        return
     runs = [stage.layers for stage in placed.stages]
     assert (runs[0].first, runs[-1].last) == (0, made.n_layers)
     assert all(a.last == b.first and b.first in made.boundaries for a, b in pairwise(runs))

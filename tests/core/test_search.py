@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import DoesNotFit
 from app.core.forecast import forecast
-from app.core.placement import Candidate, Workload
+from app.core.placement import ONE_PIPELINE, Candidate, Workload
 from app.core.plan import plan
 from app.core.search import Search
 from tests.core.households import (
@@ -35,7 +35,7 @@ def test_the_planner_is_never_worse_than_trying_everything(part: int) -> None:
         host, lenders, made, work = some_household(Random(seed))
         least = least_request_s(host, lenders, made, work)
         try:
-            placed = plan(host, lenders, made, work)
+            placed = plan(host, lenders, made, work, shapes=ONE_PIPELINE)
         except DoesNotFit:
             assert least is None, f"seed {seed}: {least} s is possible"
             n_none += 1
