@@ -11,7 +11,7 @@ from rich.text import Text
 from app.cli import safe_text
 from app.cli.amounts import memory_bar, rate, seconds, size
 from app.cli.layer_strip import COLOURS, in_words, joined, strip
-from app.cli.shapes import Forecast, Plan, Stage
+from app.cli.shapes import Forecast, Plan, Replica, Stage
 from app.core.speed import is_rough
 
 
@@ -41,14 +41,28 @@ def headline(plan: Plan) -> str:
     """`guide · split over 3 machines · context 4,096 · 2 users · f16`."""
     machines = len(by_machine(plan.stages))
     shape = f"split over {machines} machines" if machines > 1 else "on one machine"
+    if plan.shape == "replicas":
+        shape = f"replicas on {machines} machines"
     parts = [safe_text.name(plan.model), shape]
     if plan.context:
         parts.append(f"context {plan.context:,}")
     if plan.users and plan.users > 1:
         parts.append(f"{plan.users} at once")
-    if plan.number and machines > 1:
+    if plan.number and machines > 1 and plan.shape != "replicas":
         parts.append(plan.number)
     return " · ".join(parts)
+
+
+def replicas_line(replicas: Sequence[Replica]) -> str:
+    """`Replicas: den-pc ready, 4 answering; attic-pc lost.`"""
+    parts = []
+    for one in replicas:
+        doing = [f"{one.answering} answering"] if one.answering else []
+        doing += [f"{one.waiting} waiting"] if one.waiting else []
+        parts.append(
+            ", ".join([f"{safe_text.name(one.machine)} {safe_text.line(one.state)}", *doing])
+        )
+    return f"Replicas: {'; '.join(parts)}."
 
 
 def loaded_line(plan: Plan) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -33,6 +33,24 @@ class NumberName(StrEnum):
     Q8 = "q8"
 
 
+class ShapeName(StrEnum):
+    """How a model stands in the household."""
+
+    ONE = "one"
+    SPLIT = "split"
+    REPLICAS = "replicas"
+
+
+ShapeOption = Annotated[
+    Optional[ShapeName],  # noqa: UP045
+    typer.Option(
+        "--shape",
+        help="One machine, a split, or the whole model on several machines; "
+        "without it the best for so many users.",
+        show_default=False,
+    ),
+]
+
 NumberOption = Annotated[
     NumberName, typer.Option("--number", help="How numbers travel between machines.")
 ]
@@ -56,11 +74,20 @@ def add_to(program: typer.Typer) -> None:
 
 
 def placing(
-    model: str, context: int | None, users: int | None, split: str | None, kv: KvType
+    model: str,
+    context: int | None,
+    users: int | None,
+    split: str | None,
+    kv: KvType,
+    shape: ShapeName | None,
 ) -> dict[str, Any]:
     """What a plan and a load have in common."""
     runs = read_counts(split) if split else None
-    return {"model": model, "context": context, "users": users, "split": runs, "kv": kv.value}
+    chosen = shape.value if shape else None
+    return {
+        "model": model, "context": context, "users": users, "split": runs, "kv": kv.value,
+        "shape": chosen,
+    }  # fmt: skip
 
 
 def plan(
@@ -69,6 +96,7 @@ def plan(
     users: UsersOption = None,
     split: SplitOption = None,
     kv: KvOption = KvType.F16,
+    shape: ShapeOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -76,7 +104,7 @@ def plan(
     from app.cli.progress import shown
 
     face = Face(as_json)
-    body = placing(model, context, users, split, kv)
+    body = placing(model, context, users, split, kv, shape)
     with shown(face) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/plan", body, show))
 
@@ -86,13 +114,14 @@ def plan(
     face.result(answer, lambda: plan_view(read(answer, Plan)))
 
 
-def load(
+def load(  # noqa: PLR0913  one for each option
     model: ModelArgument,
     split: SplitOption = None,
     context: ContextOption = None,
     users: UsersOption = None,
     number: NumberOption = NumberName.F16,
     kv: KvOption = KvType.F16,
+    shape: ShapeOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -100,7 +129,7 @@ def load(
     from app.cli.progress import shown
 
     face = Face(as_json)
-    body = {**placing(model, context, users, split, kv), "number": number.value}
+    body = {**placing(model, context, users, split, kv, shape), "number": number.value}
     with shown(face) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/load", body, show))
 

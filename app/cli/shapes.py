@@ -98,6 +98,15 @@ class Outcome(msgspec.Struct, frozen=True):
     tok_s: float
 
 
+class Replica(msgspec.Struct, frozen=True):
+    """One of several pipelines of the loaded model."""
+
+    machine: str
+    state: str = ""
+    answering: int = 0
+    waiting: int = 0
+
+
 class Plan(msgspec.Struct, frozen=True):
     """A placement, and for a loaded model its state."""
 
@@ -117,6 +126,7 @@ class Plan(msgspec.Struct, frozen=True):
     forecast: Forecast | None = None
     last_answer: Outcome | None = None
     advice: list[Said] = []
+    replicas: list[Replica] = []
 
 
 class Link(msgspec.Struct, frozen=True):

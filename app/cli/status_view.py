@@ -11,7 +11,13 @@ from app.cli.amounts import memory_bar, seconds
 from app.cli.forecasts_view import forecasts_view
 from app.cli.links_view import in_short
 from app.cli.nearby import nearby_view
-from app.cli.placement_view import by_machine, forecast_line, headline, placement_view
+from app.cli.placement_view import (
+    by_machine,
+    forecast_line,
+    headline,
+    placement_view,
+    replicas_line,
+)
 from app.cli.shapes import Link, Machine, Plan, Snapshot
 
 COLOUR_OF_STATE = {
@@ -36,6 +42,8 @@ def status_view(snapshot: Snapshot) -> RenderableType:
     if snapshot.loaded is not None and snapshot.loaded.stages:
         title = Text(headline(snapshot.loaded), style="bold")
         rows += [Text(), title, placement_view(snapshot.loaded)]
+        if snapshot.loaded.replicas:
+            rows.append(Text(replicas_line(snapshot.loaded.replicas)))
         if snapshot.loaded.forecast is not None:
             rows.append(Text(forecast_line(snapshot.loaded.forecast, snapshot.loaded.users or 1)))
         rows += forecasts_view(snapshot.loaded.last_answer, snapshot.forecasts)

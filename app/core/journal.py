@@ -13,8 +13,8 @@ Json = dict[str, Any]
 def news(before: Json, now: Json) -> list[Reason]:
     """What happened between two snapshots of one node, in the order in which it is told."""
     return [
-        *_machines(before, now), *_model(before, now), *_downloads(before, now),
-        *_lending(before, now),
+        *_machines(before, now), *_model(before, now), *_replicas(before, now),
+        *_downloads(before, now), *_lending(before, now),
     ]  # fmt: skip
 
 
@@ -65,6 +65,19 @@ def _model(before: Json, now: Json) -> Iterator[Reason]:
         yield _reason("log_model_ready", model=new["model"], seconds=seconds)
     elif state == "lost":
         yield _reason("log_model_lost", model=new["model"], why=new.get("reason") or "")
+
+
+def _replicas(before: Json, now: Json) -> Iterator[Reason]:
+    """Of a model that goes on answering, which of several machines are gone, or back."""
+    old, new = before.get("loaded") or {}, now.get("loaded") or {}
+    if not old.get("state") == new.get("state") == "ready" or old.get("model") != new.get("model"):
+        return
+    pairs = zip(old.get("replicas") or (), new.get("replicas") or (), strict=False)
+    for was, one in pairs:
+        if was["machine"] != one["machine"] or (was["state"] == "lost") == (one["state"] == "lost"):
+            continue
+        code = "log_model_without" if one["state"] == "lost" else "log_model_with"
+        yield _reason(code, model=new["model"], machine=one["machine"])
 
 
 def _downloads(before: Json, now: Json) -> Iterator[Reason]:

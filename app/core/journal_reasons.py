@@ -20,6 +20,8 @@ JOURNAL_SENTENCES: dict[str, str] = {
     "log_model_broken": "The download of {model} stopped. {why}",
     "log_model_broken_off": "A machine of {model} is missing. {why}",
     "log_model_goes_on": "{model} goes on answering.",
+    "log_model_without": "{machine} answers with {model} no more. The other machines go on.",
+    "log_model_with": "{machine} answers with {model} again.",
     "log_model_lost": "{model} was lost. {why}",
     "log_node_upstream": "{upstream} answered in place of the pool: {tokens} tokens of {model}.",
     "log_lending_off": "Lending is off.",

@@ -18,8 +18,8 @@ from app.core.errors import BadInput, DoesNotFit, Reason
 from app.core.forecast import forecast
 from app.core.model import Model
 from app.core.placement import (
-    PLENTY_BYTES,
     ONE_PIPELINE,
+    PLENTY_BYTES,
     SHAPES,
     Alternative,
     Bottleneck,

@@ -94,7 +94,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "no replicas. Lend more memory, or leave the shape to Poolhouse.",
     "shape_not_split": "{model} was not split: {machine} holds it whole, and the machines were not measured. "
     "Say how with --split, or leave the shape to Poolhouse.",
-    "shape_not_alone": "{model} does not fit on {machine} alone. Leave the shape to Poolhouse, or choose a smaller model.",
+    "shape_not_alone": "{model} does not fit on {machine} alone. Leave the shape to Poolhouse, "
+    "or choose a smaller model.",
     "shape_and_split": "A split says the shape already. Give either --split or --shape.",
     "plan_replicas": "Whole on {machines} machines: with {users} people at once a typical request "
     "takes {request_s:.1f} s.",

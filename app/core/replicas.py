@@ -1,4 +1,4 @@
-"""The whole model on every machine that holds it: for machines that were not measured, or when a person wants so. Pure."""
+"""The whole model on every machine that has room for it. Pure."""
 
 from __future__ import annotations
 

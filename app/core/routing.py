@@ -15,8 +15,11 @@ TYPICAL_OUTPUT = (
 )
 CROWD = 0.25  # each further answer makes a step so much longer, where that was not measured
 FEWEST_ROWS = 16  # of a prompt's chunk that says something of the time a row takes
-LEARNED = 0.2  # of what was known, each new measure replaces so much
-MOST_CHANGE = 20.0  # a step that took longer than so many times what was known was a hiccup
+LEARNED = (
+    0.03  # of what was known, each new measure replaces so much: one slow moment is soon forgotten
+)
+MOST_CHANGE = 5.0  # a step that took longer than so many times what was known was a hiccup
+COLD_STEPS = 8  # the first ones also bring weights into memory: of these the quickest counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class Pace:
     row_s: float  # a row of a prompt
     step_s: float  # a token of one answer alone
     crowd: float = CROWD  # how much of that each further answer adds
+    seen: int = COLD_STEPS  # steps that it was learned from
 
     def round_s(self, answers: float) -> float:
         """A token of each of so many answers."""
@@ -54,14 +58,21 @@ def learned(pace: Pace | None, busy_s: float, rows: int, prefill: bool) -> Pace 
     known = pace or UNKNOWN
     if (prefill and rows < FEWEST_ROWS) or busy_s <= 0:  # less than a coarse clock can tell
         return pace
-    expected_s = known.row_s * rows if prefill else known.round_s(rows)
-    change = busy_s / expected_s
+    change = busy_s / (known.row_s * rows if prefill else known.round_s(rows))
     if pace is None:  # the one is in proportion to the other, until both were measured
-        return replace(known, row_s=known.row_s * change, step_s=known.step_s * change)
-    factor = 1 + LEARNED * (min(change, MOST_CHANGE) - 1)
+        return Pace(known.row_s * change, known.step_s * change, known.crowd, seen=1)
+    if pace.seen < COLD_STEPS:
+        change = min(1.0, change)
+        return replace(
+            pace, row_s=pace.row_s * change, step_s=pace.step_s * change, seen=pace.seen + 1
+        )
+    off = LEARNED * (min(change, MOST_CHANGE) - 1)
     if prefill:
-        return replace(known, row_s=known.row_s * factor)
-    return replace(known, step_s=known.step_s * factor)
+        return replace(pace, row_s=pace.row_s * (1 + off))
+    others = 1 - pace.step_s / pace.round_s(rows)  # the share of the time that is due to them
+    return replace(
+        pace, step_s=pace.step_s * (1 + off * (1 - others)), crowd=pace.crowd * (1 + off * others)
+    )
 
 
 def pace_of(stages: Sequence[Pace | None]) -> Pace | None:

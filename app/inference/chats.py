@@ -6,14 +6,13 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from app.core.errors import BadInput
 from app.core.recovery import Notice, Recovered
 from app.inference.detokenizer import Detokenizer, StopFinder
 from app.inference.measure import StageFigures
-from app.inference.pipeline import Pipeline
-from app.inference.sequences import Finish, Request
+from app.inference.sequences import Finish, Request, Token
 from app.inference.text import Message, Text
 from backends.contract import GREEDY, Sampling
 
@@ -65,12 +64,19 @@ class Summary:
     recoveries: tuple[Recovered, ...] = ()
     guessed: int = 0  # tokens that were computed before they were known
     guessed_right: int = 0  # those of them that came
+    place: int = 0  # of several pipelines of the model, which one ended it
+
+
+class Generates(Protocol):
+    """A pipeline, or several of one model."""
+
+    def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]: ...
 
 
 class Answerer:
     """Answers questions with one model."""
 
-    def __init__(self, text: Text, pipeline: Pipeline) -> None:
+    def __init__(self, text: Text, pipeline: Generates) -> None:
         self._text = text
         self._pipeline = pipeline
 
@@ -190,4 +196,5 @@ def _summary(text: str, ids: list[int], finish: Finish, stop: str | None) -> Sum
         recoveries=figures.recoveries,
         guessed=figures.guessed,
         guessed_right=figures.guessed_right,
+        place=figures.place,
     )

@@ -35,7 +35,6 @@ class Replicas:
         self._held: dict[int, Replica] = {}
         self._over = asyncio.Event()
         self.on_news: Callable[[], None] = lambda: None
-        self.on_moved: Callable[[str, str], None] = lambda lost, to: None  # an answer goes on
 
     def put(self, place: int, replica: Replica) -> None:
         """It serves from now on, in place of the one that was lost there."""
@@ -149,10 +148,10 @@ class Replicas:
         if to is None:
             return False
         heir = self._held[to]
-        facts = {"machine": self._held[place].name, "to": heir.name}
-        asking.put(Notice("rebuilding", loss.name, Reason("recovery_moved", dict(facts))))
+        if asking.begun_at:  # else nobody has heard of it yet
+            facts = {"machine": self._held[place].name, "to": heir.name}
+            asking.put(Notice("rebuilding", loss.name, Reason("recovery_moved", dict(facts))))
         heir.pipeline.adopt(asking)
-        self.on_moved(self._held[place].name, heir.name)
         return True
 
 

@@ -18,6 +18,8 @@ from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Sta
 from app.core.household import Told
 from app.core.ids import MachineId
 from app.core.moving import kept_runs
+from app.core.placement import ONE_PIPELINE
+from app.core.plan import Plan
 from app.core.reasons import said
 from app.core.recovery import MAX_RECOVERIES, Notice
 from app.inference.chats import Delta, Question, Summary
@@ -28,6 +30,7 @@ from app.node.company import Company
 from app.node.journal import Journal
 from app.node.lessons import Outcome, predicted
 from app.node.ndjson import Progress, with_progress
+from app.node.opening import Sources
 from app.node.outlook import Outlook, Speeds
 from app.node.placing import Lenders
 from app.node.planning import BATCH_ROWS, Planner, lends
@@ -39,7 +42,6 @@ from app.node.stoppable import in_thread, unless
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-
 
 # what loading again, on the machines that are there, may mend
 GONE_LOADING = frozenset({"worker_died", "worker_hung", "stage_unreachable", "stage_silent", "stage_lost",
@@ -61,7 +63,7 @@ class Hosting:
         journal: Journal,
         changed: Callable[[], None],
     ) -> None:
-        self._shelf, self._stages, self._lenders = shelf, stages, lenders
+        self._shelf, self._sources = shelf, Sources(shelf, stages, lenders)
         self.outlook, self._planner = outlook, Planner(outlook, threads)
         self._group, self._journal, self._changed = group, journal, changed
         self._turn = asyncio.Lock()  # one load or unload at a time
@@ -87,7 +89,6 @@ class Hosting:
     async def plan(self, order: asked.PlanModel, report: Progress) -> Json:
         """The placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
-        # first without speeds: what cannot be is refused before anything is measured
         await self._planner.plan(entry.model, order, self.released(), {})
         speeds = await self._speeds(entry, order, report, measure=True)
         chosen = await self._planner.plan(entry.model, order, self.released(), speeds)
@@ -201,7 +202,7 @@ class Hosting:
 
     def _ended(self, summary: Summary, running: Running, alone: bool) -> Json:
         """The end of an answer; what came of its forecast is kept, when it had the pool to itself."""
-        model, chosen = running.entry.model, running.plan
+        model, chosen = running.entry.model, running.plan.parts[summary.place]
         computed = summary.prompt_tokens - summary.reused_tokens
         expected = predicted(chosen, model, computed, len(summary.token_ids))
         if (
@@ -211,16 +212,16 @@ class Hosting:
         ):
             running.outcome = outcome
             self._group.create_task(
-                self._noted(running, outcome), name="note what came of a forecast"
+                self._noted(running, chosen, outcome), name="note what came of a forecast"
             )
         return answer_json(summary, running.entry.name, chosen.stages, expected)
 
-    async def _noted(self, running: Running, outcome: Outcome) -> None:
+    async def _noted(self, running: Running, chosen: Plan, outcome: Outcome) -> None:
         """Keep it, and doubt what the forecast was made from if that cannot hold."""
         lessons = self.outlook.lessons
         await asyncio.to_thread(lessons.save, lessons.content())
         if outcome.is_far_off:
-            others = {stage.machine for stage in running.plan.stages[1:-1]}
+            others = {stage.machine for stage in chosen.stages} - {chosen.host}
             await self.outlook.doubt(running.entry, BATCH_ROWS, others)
 
     def _at_hand(self, wanted: str | None, use: ExitStack) -> Running | None:
@@ -266,23 +267,23 @@ class Hosting:
         try:
             await self._planner.plan(lost.entry.model, lost.order, self.released(), {})
         except AppError:
-            return msgspec.structs.replace(lost.order, split=None)
+            return msgspec.structs.replace(lost.order, split=None, shape=None)
         return lost.order
 
     async def _replan(self, running: Running, without: frozenset[MachineId]) -> list[Option]:
         """Where the layers of a broken placement may go: as it was ordered if that can be, or with what
         is whole left where it is. Raises AppError."""
-        entry, order = running.entry, running.order
-        order = msgspec.structs.replace(order, without=[*order.without, *without])
+        entry, was = running.entry, running.order
+        order = msgspec.structs.replace(was, without=[*was.without, *without])
         speeds = await self.outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
-        released = running.releases()
+        given = entry.model, order, running.releases(), speeds, None, ONE_PIPELINE
         try:
-            chosen = await self._planner.plan(entry.model, order, released, speeds)
+            chosen = await self._planner.plan(*given)
         except AppError:
-            if order.split is None:
+            if order.split is None and order.shape is None:
                 raise
-            order = msgspec.structs.replace(order, split=None)
-            chosen = await self._planner.plan(entry.model, order, released, speeds)
+            order = msgspec.structs.replace(order, split=None, shape=None)
+            chosen = await self._planner.plan(given[0], order, *given[2:])
         kept = await asyncio.to_thread(kept_runs, running.plan, chosen, entry.model)
         return [(one, plan_json(one, entry.model, lends(one))) for one in (chosen, *kept)]
 
@@ -356,7 +357,7 @@ class Hosting:
         self.running = running
         self._changed()
         replan = partial(self._replan, running)
-        work = running.run(self._shelf, self._stages, self._lenders, report, self._changed, replan)
+        work = running.run(self._sources, report, self._changed, replan)
         task = self._group.create_task(work, name=f"placement of {entry.name}")
         try:
             await running.ready()

@@ -357,8 +357,7 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
     if (why := unproved_stage(model.architecture)) is not None:
         raise BadInput(why.code, **why.facts)
     layers = _checked_layers(order)
-    whole = len(layers) == order.n_layers
-    role = Role.WHOLE if whole else Role.MIDDLE  # token ids come only where all layers are
+    role = Role.WHOLE if len(layers) == order.n_layers else Role.MIDDLE  # token ids come to WHOLE
     if model.width != order.width or model.n_layers != len(layers):
         raise BadInput("manifest_odd", what="another shape than was asked for")
     config = StageConfig(
@@ -378,7 +377,7 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
         keep=Keep(order.kept_states, order.kept_rows),
     )
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
-    scores_bytes = 4 * order.slots * model.n_vocab if whole else 0
+    scores_bytes = 4 * order.slots * model.n_vocab if role is Role.WHOLE else 0
     return Wanted(
         run,
         order.context,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from app.core.errors import BadInput, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.placement import LEAST_SLOTS
+from app.core.placement import LEAST_SLOTS, SHAPES, Shape
 from app.core.plan import Plan, Workload, plan
 from app.machine import devices
 from app.node import requests as asked
@@ -21,6 +21,7 @@ from backends.contract import CELLS_STEP, KvType, Number
 CONTEXT = 4096  # positions of one answer, when nobody says
 USERS = 1
 BATCH_ROWS = 64
+SHAPE_OF = {"one": Shape.ONE_MACHINE, "split": Shape.SPLIT, "replicas": Shape.REPLICAS}
 NUMBERS = {"f16": Number.F16, "f32": Number.F32, "q8": Number.Q8}
 
 
@@ -38,6 +39,7 @@ class Planner:
         released: Mapping[MachineId, int],
         speeds: Speeds,
         limits: Mapping[MachineId, int] | None = None,
+        shapes: frozenset[Shape] = SHAPES,
     ) -> Plan:
         """The placement. `limits`: what a lender said it has. Raises DoesNotFit or BadInput."""
         if not model.writes:
@@ -61,8 +63,13 @@ class Planner:
         if order.kv is not KvType.F16 and not model.quantised_kv:
             raise BadInput("kv_odd", model=model.name, kv=order.kv)
         work = Workload(context, users, BATCH_ROWS, kv=order.kv)
+        if order.shape and order.split is not None:
+            raise BadInput("shape_and_split")
+        shapes = frozenset({SHAPE_OF[order.shape]}) if order.shape else shapes
         # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
-        found = await asyncio.to_thread(plan, host, lenders, model, work, order.split)
+        found = await asyncio.to_thread(
+            plan, host, lenders, model, work, order.split, shapes=shapes
+        )
         found = said_why(found, self._outlook.unforecast(model) if speeds else None)
         return await self._states.told(found, model)
 

@@ -152,6 +152,7 @@ class PlanModel(Request, frozen=True):
     context: Count | None = None
     users: Annotated[int, Meta(ge=1, le=64)] | None = None
     split: Annotated[list[int], Meta(min_length=1, max_length=64)] | None = None
+    shape: Literal["one", "split", "replicas"] | None = None  # None: the best for so many users
     measure: bool | None = (
         None  # the machines first; None: a load does unless it was told the split
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,24 +13,23 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from app.catalog.shelf import Entry, Shelf
-from app.catalog.stage_store import StageStore
+from app.catalog.shelf import Entry
 from app.core.errors import AppError, Fact, Reason, StageLost
 from app.core.ids import MachineId
+from app.core.placement import Shape
 from app.core.plan import Plan, PlannedStage
 from app.core.recovery import Loss
 from app.inference.chats import Answerer
 from app.inference.measure import StageFigures
-from app.inference.pipeline import Pipeline
-from app.inference.proof import Proof, prove
-from app.inference.stage_client import StageClient
+from app.inference.replicas import Replica, Replicas
 from app.inference.text import Text
-from app.inference.work import Shape
 from app.node import requests as asked
 from app.node.ahead import Ahead
+from app.node.keeping import Keeper, Only
 from app.node.lessons import Outcome
 from app.node.ndjson import Progress
-from app.node.placing import Lenders, Placing, Sizes
+from app.node.opening import Opener, Sources
+from app.node.placing import Placing, Sizes
 from app.node.rebuilding import Option, Rebuilding, Replan, notice_json
 from app.node.snapshot import sentence, stage_json
 from app.node.stoppable import unless
@@ -60,8 +59,9 @@ class Running:
         self.asked = asyncio.Event()  # somebody does
         self._askers = 0
         self._ended_at = 0.0
-        self._pipeline: Pipeline | None = None
-        self._rebuilding: Rebuilding | None = None
+        self._replicas: Replicas | None = None  # of one machine or a split, one
+        self._keeper: Keeper | None = None
+        self._rebuilding: Rebuilding | None = None  # of one machine or a split
         self._leaving: set[MachineId] = set()  # others take over what they hold
         self._is_moving = False  # to a better placement, for nobody
         self.n_changes = 0  # of the household, and of what is placed
@@ -87,7 +87,7 @@ class Running:
 
     @property
     def is_ready(self) -> bool:
-        serves = self._pipeline is None or self._pipeline.lost is None
+        serves = self._replicas is None or self._replicas.lost is None
         return serves and self.answerer is not None and not (self._lost or self._stop.is_set())
 
     async def ready(self) -> None:
@@ -109,12 +109,12 @@ class Running:
             self._lost = why.reason
         elif not self.ended.is_set():
             self._fail(why)
-            if self._pipeline is None:
+            if self._replicas is None:
                 self.stop()
-            elif self._pipeline.lost is not None:
+            elif self._replicas.lost is not None:
                 self._blamed = why.reason
             else:
-                self._pipeline.break_off(self._loss(machine, why))
+                self._replicas.break_off(self._loss(machine, why))
 
     def _loss(self, machine: MachineId | None, why: StageLost) -> Loss:
         names = {stage.machine: stage.name for stage in self._plan.stages}
@@ -126,6 +126,8 @@ class Running:
         """A machine came, or has other memory: what was too short may fit now."""
         self.n_changes += 1
         self._news.set()
+        if self._keeper is not None:
+            self._keeper.look()
 
     @property
     def split(self) -> list[int] | None:
@@ -139,7 +141,7 @@ class Running:
 
     def move(self, option: Option) -> None:
         """Go over to a better placement while nobody asks; who asks meanwhile waits for it."""
-        if self._rebuilding is None or self._pipeline is None or not self.is_ready:
+        if self._rebuilding is None or self._replicas is None or not self.is_ready:
             return
         before = {stage.machine for stage in self._plan.stages}
         names = [one.name for one in option[0].stages if one.machine not in before]
@@ -148,27 +150,28 @@ class Running:
         log.info("%s moves to a better placement", self.entry.name)
         self._rebuilding.intend(option)
         self._is_moving = True
-        self._pipeline.break_off(Loss("", "", why, time.monotonic()))
+        self._replicas.break_off(Loss("", "", why, time.monotonic()))
 
     async def leave(self, machine: MachineId, why: StageLost) -> None:
         """That machine wants its memory back: the answers go on without it, if they can. First others
         take its layers, while it computes on; then they change between two tokens."""
-        if self._rebuilding is None or self._pipeline is None:
-            return
-        if machine in self._leaving:
+        if self._replicas is None or machine in self._leaving:
             return
         self._leaving.add(machine)
         try:
-            await self._rebuilding.hand_over(frozenset({machine}))
+            if self._rebuilding is not None:  # else the other replicas are there already
+                await self._rebuilding.hand_over(frozenset({machine}))
         except AppError:
             return  # it keeps what it has until they end, or its owner's patience does
         finally:
             self._leaving.discard(machine)
         if self.is_ready and self.uses(machine):
-            await self._pipeline.leave(replace(self._loss(machine, why), leaves=True))
+            await self._replicas.leave(replace(self._loss(machine, why), leaves=True))
 
     def give_up_when_unused(self, why: StageLost | None) -> None:
         """A machine of it wants its memory back, when no answer needs it. None: no more."""
+        if self.is_several:
+            return  # its replica leaves at once, and the others go on
         self._wanted_back = why
         if why is not None and not self._askers:
             self.give_up(why)
@@ -194,9 +197,19 @@ class Running:
         held: dict[MachineId, int] = {}
         if self.ended.is_set() and time.monotonic() - self._ended_at > NEWS_SECONDS:
             return held
-        for stage in (*self._plan.stages, *self._ahead()):
+        for stage in (*self._present(), *self._ahead()):
             held[stage.machine] = held.get(stage.machine, 0) + stage.total_bytes
         return held
+
+    def _present(self) -> list[PlannedStage]:
+        """Its stages, but those of replicas that are lost."""
+        keeper = self._keeper if self.is_several else None
+        return [one for one in self._plan.stages if not (keeper and keeper.is_lost(one.machine))]
+
+    @property
+    def is_several(self) -> bool:
+        """Whether whole requests go to whole machines."""
+        return self._plan.shape is Shape.REPLICAS
 
     def _ahead(self) -> list[PlannedStage]:
         """What other machines hold in memory for a loss that may come."""
@@ -205,14 +218,14 @@ class Running:
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
         """What each machine holds of this model, once it is ready."""
         held: dict[MachineId, tuple[Layers, ...]] = {}
-        for stage in self._plan.stages if self.is_ready else ():
+        for stage in self._present() if self.is_ready else ():
             held[stage.machine] = (*held.get(stage.machine, ()), stage.layers)
         return held
 
     @property
     def slots(self) -> int:
         """How many answers can be made at once."""
-        return self._sizes.slots
+        return self._sizes.slots * max(1, self._replicas.n_serving if self._replicas else 1)
 
     @property
     def context(self) -> int:
@@ -221,15 +234,15 @@ class Running:
 
     def figures(self) -> tuple[StageFigures, ...]:
         """What each stage has done since it was loaded."""
-        return self._pipeline.figures() if self._pipeline else ()
+        return self._replicas.figures() if self._replicas else ()
 
     @property
     def n_answering(self) -> int:
         """Answers that have a slot."""
-        return self._pipeline.n_running if self._pipeline else 0
+        return self._replicas.n_running if self._replicas else 0
 
     def json(self) -> Json:
-        news = self._pipeline.news if self._pipeline and self.is_ready else None
+        news = self._replicas.news if self._replicas and self.is_ready else None
         state = "lost" if self._lost else "ready" if self.answerer else "loading"
         state = "recovering" if news else state
         return {
@@ -243,16 +256,16 @@ class Running:
             "loaded_seconds": round(self._seconds, 3),
             "fetched_bytes": self._fetched_bytes,
             "last_answer": msgspec.to_builtins(self.outcome),
+            "replicas": [_replica_json(one) for one in self.replicas],
         }
 
+    @property
+    def replicas(self) -> Sequence[Replica]:
+        """In the order of the plan; none of one machine or a split."""
+        return self._replicas.held if self._replicas and self.is_several else ()
+
     async def run(
-        self,
-        shelf: Shelf,
-        stages: StageStore,
-        lenders: Lenders,
-        report: Progress,
-        changed: Callable[[], None],
-        replan: Replan,
+        self, sources: Sources, report: Progress, changed: Callable[[], None], replan: Replan
     ) -> None:
         """Open, prove, serve until stopped or lost, close. Never raises."""
 
@@ -261,20 +274,33 @@ class Running:
             changed()
             report(progress)
 
+        def rebuilding(placing: Placing) -> Rebuilding:
+            self._rebuilding = Rebuilding(
+                placing, replan, self._replaced, self._news,
+                lambda: self._askers > 0 or self._is_moving,
+            )  # fmt: skip
+            return self._rebuilding
+
         try:
             async with AsyncExitStack() as stack:
-                placing = Placing(self.entry, shelf, stages, lenders, self._sizes, stack, tell)
-                self._rebuilding = Rebuilding(
-                    placing, replan, self._replaced, self._news,
-                    lambda: self._askers > 0 or self._is_moving,
-                )  # fmt: skip
-                await self._open(placing, stack, shelf, self._rebuilding)
-                assert self._pipeline is not None
-                self._pipeline.on_news = partial(self._told, changed)
-                changed()
-                await self._until_over(changed, self._rebuilding)
-        except AppError as error:
-            self._fail(error)
+                opener, replicas = Opener(self.entry, sources, self._sizes, tell), Replicas()
+                told = partial(self._told, changed)
+                keeper = Keeper(
+                    self._plan, self.described, opener, replicas, Only(rebuilding), told
+                )
+                group = await stack.enter_async_context(asyncio.TaskGroup())
+                stack.callback(keeper.end)
+                try:
+                    start = time.monotonic()
+                    text = await self._unless_stopped(self._opened(keeper, group, stack))
+                    self._seconds = time.monotonic() - start
+                    self._fetched_bytes = opener.fetched_bytes
+                    self._begin(text, replicas, keeper)
+                    replicas.on_news = told
+                    changed()
+                    await self._until_over(replicas, changed)
+                except AppError as error:  # here: the group would wrap it
+                    self._fail(error)
         except Exception:  # the outer wall of this task
             log.exception("the placement of %s", self.entry.name)
             self._fail(StageLost("bug"))
@@ -284,28 +310,23 @@ class Running:
             self.ended.set()
             changed()
 
-    async def _open(
-        self, placing: Placing, stack: AsyncExitStack, shelf: Shelf, rebuilding: Rebuilding
-    ) -> None:
-        start = time.monotonic()
-        clients, text = await self._unless_stopped(self._opened(placing, stack))
-        model, sizes = self.entry.model, self._sizes
-        shape = Shape(
-            sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows,
-            recurrent=model.later.recurrent, keep=sizes.keep,
-        )  # fmt: skip
-        pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilding))
-        await self._unless_stopped(self._prove(pipeline, shape, shelf))
-        self._seconds, self._fetched_bytes = time.monotonic() - start, placing.fetched.bytes
-        loaded_bytes = sum(stage.weight_bytes for stage in self._plan.stages)
-        rebuilding.bytes_per_second = loaded_bytes / max(self._seconds, 0.1)
-        self._pipeline, self.answerer = pipeline, Answerer(text, pipeline)
+    def _begin(self, text: Text, replicas: Replicas, keeper: Keeper) -> None:
+        """From now on it answers."""
+        self._keeper, self._replicas, self.answerer = keeper, replicas, Answerer(text, replicas)
         self._progress.clear()
         self._outcome.set_result(None)
 
+    async def _opened(
+        self, keeper: Keeper, group: asyncio.TaskGroup, stack: AsyncExitStack
+    ) -> Text:
+        text = await Text.open(self.entry.path)
+        await stack.enter_async_context(text)
+        await keeper.begin(group)
+        return text
+
     def _told(self, changed: Callable[[], None]) -> None:
         self._progress.clear()
-        if self._pipeline is not None and self._pipeline.news is None:
+        if self._replicas is not None and self._replicas.news is None:
             self._is_moving = False
         changed()
 
@@ -314,41 +335,39 @@ class Running:
         self.placed_s = time.monotonic()
         self.n_changes += 1
 
-    async def _opened(
-        self, placing: Placing, stack: AsyncExitStack
-    ) -> tuple[list[StageClient], Text]:
-        clients = await placing.open(self._plan)
-        text = await Text.open(self.entry.path)
-        await stack.enter_async_context(text)
-        return clients, text
-
-    async def _prove(self, pipeline: Pipeline, shape: Shape, shelf: Shelf) -> None:
-        """Ready only after a known answer; what it is, is known once the model ran on one machine."""
-        whole = len({stage.machine for stage in self._plan.stages}) == 1
-        known = Proof(self.entry.proof) if self.entry.proof and not whole else None
-        found = await prove(pipeline, shape, self.entry.name, known)
-        if whole:
-            await asyncio.to_thread(shelf.keep_proof, self.entry, found.steps)
-
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, or StageLost as soon as somebody stops the load."""
         return await unless(self._stop, work, StageLost("load_stopped", model=self.entry.name))
 
-    async def _until_over(self, changed: Callable[[], None], rebuilding: Rebuilding) -> None:
-        assert self._pipeline is not None
+    async def _until_over(self, replicas: Replicas, changed: Callable[[], None]) -> None:
         async with asyncio.TaskGroup() as group:
-            ahead = group.create_task(Ahead(self, rebuilding).run(), name="place layers ahead")
             stopped = group.create_task(self._stop.wait(), name="stop a placement")
-            lost = group.create_task(self._pipeline.wait_lost(), name="lose a placement")
+            lost = group.create_task(replicas.wait_lost(), name="lose a placement")
+            tasks: list[asyncio.Task[Any]] = [stopped, lost]
+            if self._rebuilding is not None:
+                ahead = Ahead(self, self._rebuilding).run()
+                tasks.append(group.create_task(ahead, name="place layers ahead"))
             await asyncio.wait({stopped, lost}, return_when=asyncio.FIRST_COMPLETED)
             if lost.done() and not stopped.done():
                 self._lost = self._blamed or lost.result().reason
                 log.warning("the placement of %s is lost: %s", self.entry.name, self._lost)
                 changed()
-            for task in (stopped, lost, ahead):
+            for task in tasks:
                 task.cancel()
 
     def _fail(self, error: AppError) -> None:
         if not self._outcome.done():
             self._outcome.set_exception(error)
             self._outcome.exception()  # nobody may be waiting any more
+
+
+def _replica_json(replica: Replica) -> Json:
+    pipeline = replica.pipeline
+    state = "lost" if pipeline.lost else "recovering" if pipeline.news else "ready"
+    return {
+        "machine": replica.name,
+        "ids": sorted(replica.machines),
+        "state": "draining" if replica.draining and state == "ready" else state,
+        "answering": pipeline.n_running,
+        "waiting": pipeline.n_waiting,
+    }

@@ -155,7 +155,8 @@ def test_plan(poolhouse: Any, answering: Any) -> None:
     assert said.out.splitlines()[0] == "guide · split over 2 machines · context 2,048 · 8 at once"
     assert said.out.splitlines()[-1] == "Split as asked."
     assert node.asked[0][2] == {
-        "model": "guide", "context": 2048, "users": 8, "split": [4, 4, 4], "kv": "f16"
+        "model": "guide", "context": 2048, "users": 8, "split": [4, 4, 4], "kv": "f16",
+        "shape": None,
     }  # fmt: skip
 
 
@@ -167,7 +168,7 @@ def test_load(poolhouse: Any, answering: Any) -> None:
     assert said.err == "Sending layers to attic-pc…\nSending layers to attic-pc: 50 %\n"
     assert node.asked[0][2] == {
         "model": "guide", "context": None, "users": None, "split": [4, 4, 4],
-        "kv": "q8_0", "number": "f32",
+        "kv": "q8_0", "number": "f32", "shape": None,
     }  # fmt: skip
 
 

@@ -39,7 +39,20 @@ def loads(state: str, reason: str | None = None) -> Json:
 
 
 PLAIN = snapshot()
+BOTH = [{"machine": "den", "state": "ready"}, {"machine": "attic", "state": "ready"}]
+ONE = [BOTH[0], BOTH[1] | {"state": "lost"}]
 CASES: list[tuple[Json, Json, list[str]]] = [
+    (
+        snapshot(model("ready", replicas=BOTH)),
+        snapshot(model("ready", replicas=ONE)),
+        ["attic answers with guide no more. The other machines go on."],
+    ),
+    (
+        snapshot(model("ready", replicas=ONE)),
+        snapshot(model("ready", replicas=BOTH)),
+        ["attic answers with guide again."],
+    ),
+    (snapshot(model("ready", replicas=ONE)), snapshot(model("ready", replicas=ONE)), []),
     (PLAIN, PLAIN, []),
     (PLAIN, snapshot(a=machine("attic", online=False)), ["attic belongs to the household now."]),
     (

@@ -63,9 +63,9 @@ class Overheard(PipeLink):
         self.scores: dict[tuple[int, int], Scores] = {}  # by slot and position
         self.slots: dict[int, int] = {}  # by the length of the prompt
 
-    async def begin(self, order: orders.Begin) -> None:
+    async def begin(self, order: orders.Begin, stage: StageClient) -> None:
         self.slots[order.due_from] = order.slot
-        await super().begin(msgspec.structs.replace(order, logits=True))
+        await super().begin(msgspec.structs.replace(order, logits=True), stage)
 
     async def send(self, frame: bytes) -> None:
         seen = decode(frame)

@@ -47,6 +47,7 @@ class OwnRoutes:
                 [({}, answers["running"])],
             ),
             "poolhouse_model_loaded": ("gauge", "1 for the model that answers.", _loaded(hosting)),
+            **_replicas(hosting),
             **_stages(hosting),
         }
         text = self._figures.text(gauges)
@@ -55,6 +56,27 @@ class OwnRoutes:
 
 def _loaded(hosting: Hosting) -> Lines:
     return [({"model": hosting.running.entry.name}, 1)] if hosting.running else []
+
+
+def _replicas(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:
+    """Of a model that stands on several machines, how each of them does now."""
+    held = hosting.running.replicas if hosting.running else ()
+    known = [({"machine": one.name}, one.pipeline) for one in held]
+    about = "Of replicas: 1 for one that serves."
+    return {
+        "poolhouse_replica_up": (
+            "gauge", about, [(labels, float(one.lost is None)) for labels, one in known],
+        ),
+        "poolhouse_replica_answers": (
+            "gauge",
+            "Answers of each replica that are made, or wait there for a slot.",
+            [
+                (labels | {"state": state}, getattr(one, f"n_{state}"))
+                for labels, one in known
+                for state in ("running", "waiting")
+            ],
+        ),
+    }  # fmt: skip
 
 
 def _stages(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:

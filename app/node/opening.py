@@ -1,0 +1,68 @@
+"""Opens one pipeline of a placement: its stages, and the proof that they compute what the model says."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from app.catalog.shelf import Entry, Shelf
+from app.catalog.stage_store import StageStore
+from app.core.plan import Plan
+from app.inference.pipeline import Pipeline
+from app.inference.proof import Proof, prove
+from app.inference.work import Shape
+from app.node.ndjson import Progress
+from app.node.placing import Lenders, Placing, Sizes
+from app.node.rebuilding import Rebuilding
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where stages come from and go to."""
+
+    shelf: Shelf
+    stages: StageStore
+    lenders: Lenders
+
+
+class Opener:
+    """For one placement. What it opens is closed with the stack that it is given."""
+
+    def __init__(self, entry: Entry, sources: Sources, sizes: Sizes, tell: Progress) -> None:
+        self._entry, self._sources, self._sizes, self._tell = entry, sources, sizes, tell
+        self._known = Proof(entry.proof) if entry.proof else None
+        self.fetched_bytes = 0  # weights that crossed the network
+
+    async def open(
+        self, plan: Plan, stack: AsyncExitStack, rebuilding: Callable[[Placing], Rebuilding]
+    ) -> Pipeline:
+        """Raises AppError."""
+        began, sizes, model = time.monotonic(), self._sizes, self._entry.model
+        given = self._sources
+        placing = Placing(
+            self._entry, given.shelf, given.stages, given.lenders, sizes, stack, self._tell
+        )
+        rebuilder = rebuilding(placing)
+        clients = await placing.open(plan)
+        shape = Shape(
+            sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows,
+            recurrent=model.later.recurrent, keep=sizes.keep,
+        )  # fmt: skip
+        pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilder))
+        await self._prove(plan, pipeline, shape)
+        loaded_bytes = sum(stage.weight_bytes for stage in plan.stages)
+        rebuilder.bytes_per_second = loaded_bytes / max(time.monotonic() - began, 0.1)
+        self.fetched_bytes += placing.fetched.bytes
+        return pipeline
+
+    async def _prove(self, plan: Plan, pipeline: Pipeline, shape: Shape) -> None:
+        """Ready only after a known answer; what it is, is known once the model ran on this machine alone."""
+        here = {stage.machine for stage in plan.stages} == {plan.host}
+        known = None if here else self._known
+        found = await prove(pipeline, shape, self._entry.name, known)
+        if here:
+            self._known = found
+            await asyncio.to_thread(self._sources.shelf.keep_proof, self._entry, found.steps)

@@ -1,0 +1,129 @@
+"""Whole requests to whole machines: real nodes, the Guide on each, and one of them killed in mid-answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from app.client import NodeClient
+from tests.node.pool import TestNode, paired
+
+Json = dict[str, Any]
+pytestmark = pytest.mark.timeout(240)
+
+EACH = 16  # answers on each machine when one of them is killed
+ORDER = {"model": "guide", "users": EACH, "context": 256, "shape": "replicas", "measure": False}
+TOKENS = 50
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[TestNode]]:
+    with paired(tmp_path_factory.mktemp("replicas"), "den", "attic") as made:
+        yield made
+
+
+def question(n: int, **more: Any) -> Json:
+    greedy = {"sampling": {"temperature": 0}, "max_tokens": TOKENS, "ignore_end": True}
+    return {"prompt": f"Question {n}: how do I add a computer?", "raw": True, **greedy, **more}
+
+
+async def ask(host: NodeClient, what: Json, came: Callable[[], None] = lambda: None) -> Json:
+    """The end of an answer, with the notices in it."""
+    told: list[Json] = []
+    async with aclosing(host.stream("POST", "/ask", what)) as lines:
+        async for line in lines:
+            if notice := line.get("recovery"):
+                told.append(notice)
+            if "delta" in line:
+                came()
+            if "done" in line:
+                return {**line["done"], "notices": told}
+    raise AssertionError("an answer without its end")
+
+
+async def until(holds: Callable[[], Awaitable[bool]], within_s: float = 60) -> None:
+    async with asyncio.timeout(within_s):
+        while not await holds():  # noqa: ASYNC110  seen from outside
+            await asyncio.sleep(0.1)
+
+
+async def test_a_replica_killed_under_many_answers_takes_none_of_them_with_it(
+    nodes: list[TestNode],
+) -> None:
+    den, attic = nodes
+    asked = [question(n) for n in range(2 * EACH)]
+    async with den.client() as host:
+        await host.work("POST", "/load", ORDER | {"shape": "one"})
+        whole = await asyncio.gather(*(ask(host, what) for what in asked))
+        loaded = (await host.work("POST", "/load", ORDER))["loaded"]
+        assert loaded["shape"] == "replicas"
+        assert [stage["role"] for stage in loaded["stages"]] == ["whole", "whole"]
+        assert [one["state"] for one in loaded["replicas"]] == ["ready", "ready"]
+        came = 0
+
+        def one_came() -> None:
+            nonlocal came
+            came += 1
+            if came == 2 * EACH * TOKENS // 4:
+                attic.workers()[0].kill()
+
+        done = await asyncio.gather(*(ask(host, what, one_came) for what in asked))
+        assert [one["token_ids"] for one in done] == [one["token_ids"] for one in whole]
+        moved = [one for one in done if one["recoveries"]]
+        assert len(moved) > EACH // 2  # its slots were full, or nearly so
+        for one in moved:
+            assert [notice["state"] for notice in one["notices"]] == ["rebuilding", "continued"]
+            assert "attic" in one["notices"][0]["text"]
+            assert [stage["machine"] for stage in one["placement"]] == ["den"]
+        assert [one["notices"] for one in done if not one["recoveries"]] == [[]] * (
+            2 * EACH - len(moved)
+        )
+
+        async def is_back() -> bool:
+            held = (await host.get("/status"))["loaded"]["replicas"]
+            return [one["state"] for one in held] == ["ready", "ready"]
+
+        await until(is_back)  # its machine is still there: it is opened again
+        done = await asyncio.gather(*(ask(host, what) for what in asked[:8]))
+        assert [one["token_ids"] for one in done] == [one["token_ids"] for one in whole[:8]]
+
+
+async def test_a_chat_returns_to_its_machine_and_a_lender_that_pauses_is_left(
+    nodes: list[TestNode],
+) -> None:
+    den, attic = nodes
+    async with den.client() as host:
+        if ((await host.get("/status"))["loaded"] or {}).get("shape") != "replicas":
+            await host.work("POST", "/load", ORDER)
+        begun = [f"Chat {n}. " + "How do I add a computer? " * 16 for n in range(4)]
+        chats = [
+            question(n, prompt=text, conversation=f"chat {n}", max_tokens=2)
+            for n, text in enumerate(begun)
+        ]
+        first = await asyncio.gather(*(ask(host, chat) for chat in chats))
+        for chat, one in zip(chats, first, strict=True):
+            again = await ask(host, chat | {"prompt": f"{chat['prompt']}{one['text']}!"})
+            assert again["placement"] == one["placement"]
+            assert again["reused_tokens"] > 60
+        asked = [question(n) for n in range(8)]
+        expected = await asyncio.gather(*(ask(host, what) for what in asked))
+        began = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            answers = [group.create_task(ask(host, what, began.set)) for what in asked]
+            await began.wait()
+            await asyncio.to_thread(attic.run, "lend", "--pause")
+        done = [one.result() for one in answers]
+        assert [one["token_ids"] for one in done] == [one["token_ids"] for one in expected]
+        assert {one["placement"][0]["machine"] for one in done} == {"den"}
+        status = json.loads((await asyncio.to_thread(den.run, "status", "--json")).stdout)
+        assert [one["state"] for one in status["loaded"]["replicas"]] == ["ready", "lost"]
+        told = (await asyncio.to_thread(den.run, "status")).stdout
+        assert "replicas on 2 machines" in told
+        assert "attic" in told
+        assert "lost" in told
+        await asyncio.to_thread(attic.run, "lend", "--resume")
