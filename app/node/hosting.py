@@ -356,8 +356,7 @@ class Hosting:
         running = Running(entry, order, chosen, described, sizes)
         self.running = running
         self._changed()
-        replan = partial(self._replan, running)
-        work = running.run(self._sources, report, self._changed, replan)
+        work = running.run(self._sources, report, self._changed, partial(self._replan, running))
         task = self._group.create_task(work, name=f"placement of {entry.name}")
         try:
             await running.ready()

@@ -38,7 +38,6 @@ THREADS_FOR_OTHERS = 2  # hash, copy and write what members send
 ANSWER_GAP_SECONDS = 1.0  # most that lies between two tokens of an answer that still runs
 MAX_SLOTS, MAX_CELLS = 512, 1 << 24
 NUMBERS = {"f32": Number.F32, "f16": Number.F16, "q8": Number.Q8}
-
 Send = Callable[[messages.Message], Awaitable[None]]
 
 
@@ -377,14 +376,14 @@ def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: 
         keep=Keep(order.kept_states, order.kept_rows),
     )
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
-    scores_bytes = 4 * order.slots * model.n_vocab if role is Role.WHOLE else 0
+    scores = 4 * order.slots * model.n_vocab if role is Role.WHOLE else 0
     return Wanted(
         run,
         order.context,
         config,
         layer_bytes=manifest.total_bytes,
         kv_bytes=model.kv_bytes(model.layers, order.kv_cells, order.slots, order.kv),
-        work_bytes=work_bytes(order.width, order.batch_rows) + scores_bytes,
+        work_bytes=work_bytes(order.width, order.batch_rows) + scores,
     )
 
 

@@ -120,9 +120,7 @@ class Placing:
         self._host: MachineId | None = None  # this machine, as the last plan has it
         self._held: dict[Key, Held] = {}
         self._on_disk: set[Key] = set()  # of lenders, as far as this placement sent it
-        self._turn = (
-            asyncio.Lock()
-        )  # what is opened ahead is opened before, or after, what is wanted
+        self._turn = asyncio.Lock()  # what is opened ahead is so before, or after, what is wanted
         self._hurry = asyncio.Event()  # somebody waits: nothing is opened ahead now
         self.fetched = Fetched()
         self.failed: PlannedStage | None = None  # which stage the last `open` could not have
