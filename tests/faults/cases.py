@@ -132,7 +132,8 @@ def judged(
     kind: tuple[str, str, str], bars: tuple[float, float], heard: Heard, right: list[int], why: str
 ) -> Outcome:
     """The tokens of the undisturbed answer and no others; told and gone on in time."""
-    said = next((at - heard.struck_at for at, _ in heard.notices), None)
+    told = [at - heard.struck_at for at, _ in heard.notices if at > heard.struck_at]
+    said = min(told, default=None)
     after = [at for at in heard.deltas_at if at > heard.struck_at]
     gaps = [b - a for a, b in zip([heard.struck_at, *after], after, strict=False)]
     if kind[2] == "load":
