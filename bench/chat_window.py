@@ -16,6 +16,7 @@ from app.core import chat as tree
 from app.core.chat import Chat, Message, Role
 from app.gui.chat.chat_page import ChatPage
 from app.gui.launch import Endpoint
+from app.gui.pool import Link
 from bench.chat import PIECE
 from tests.gui.desk import desk
 
@@ -82,6 +83,7 @@ def main(port: int, n_messages: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         parts = desk(app, Path(folder)).services
         parts.client.endpoint = Endpoint(0, port, "", __version__)
+        parts.pool.link = Link.THERE  # else what is asked waits for a node
         page = ChatPage(parts)
         page.resize(*SIZE)
         page.show()

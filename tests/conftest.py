@@ -65,7 +65,16 @@ def project() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `root` run only where network namespaces can be made."""
+    """Tests of one file share its nodes, so one process runs them; those of the Chat API share one node.
+
+    Tests marked `root` run only where network namespaces can be made.
+    """
+    for item in items:
+        folder = item.path.parent
+        shared = folder if folder.name == "chat_api" else item.path
+        item.add_marker(
+            pytest.mark.xdist_group(shared.relative_to(item.config.rootpath).as_posix())
+        )
     marked = [item for item in items if item.get_closest_marker("root")]
     if marked and not _can_make_namespaces():
         for item in marked:

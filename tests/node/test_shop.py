@@ -25,7 +25,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Json = dict[str, Any]
 OFFER = {
-    "id", "name", "maker", "about", "good_at", "parameters", "active_parameters", "architecture",
+    "id", "name", "maker", "about", "about_in", "good_at", "parameters", "active_parameters", "architecture",
     "n_layers", "context_length", "kv_bytes_per_token", "licence", "gated", "splits", "repository",
     "revision", "page", "files",
 }  # fmt: skip
