@@ -19,6 +19,7 @@ pytestmark = pytest.mark.timeout(240)
 EACH = 16  # answers on each machine when one of them is killed
 ORDER = {"model": "guide", "users": EACH, "context": 256, "shape": "replicas", "measure": False}
 TOKENS = 50
+LONG = 200  # of answers that should not be over before something happens
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ async def test_a_chat_returns_to_its_machine_and_a_lender_that_pauses_is_left(
     nodes: list[TestNode],
 ) -> None:
     den, attic = nodes
-    async with den.client() as host:
+    async with den.client() as host, attic.client() as lender:
         if ((await host.get("/status"))["loaded"] or {}).get("shape") != "replicas":
             await host.work("POST", "/load", ORDER)
         begun = [f"Chat {n}. " + "How do I add a computer? " * 16 for n in range(4)]
@@ -110,13 +111,13 @@ async def test_a_chat_returns_to_its_machine_and_a_lender_that_pauses_is_left(
             again = await ask(host, chat | {"prompt": f"{chat['prompt']}{one['text']}!"})
             assert again["placement"] == one["placement"]
             assert again["reused_tokens"] > 60
-        asked = [question(n) for n in range(8)]
+        asked = [question(n, max_tokens=LONG) for n in range(8)]
         expected = await asyncio.gather(*(ask(host, what) for what in asked))
         began = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             answers = [group.create_task(ask(host, what, began.set)) for what in asked]
             await began.wait()
-            await asyncio.to_thread(attic.run, "lend", "--pause")
+            await lender.post("/lending/pause", {})
         done = [one.result() for one in answers]
         assert [one["token_ids"] for one in done] == [one["token_ids"] for one in expected]
         assert {one["placement"][0]["machine"] for one in done} == {"den"}
