@@ -81,7 +81,8 @@ class Household:
             ends_at = time.monotonic() + RETURN_SECONDS
             while True:
                 status = await host.get("/status")
-                there = {m["name"] for m in status["machines"].values() if m["online"]}
+                lend = [m for m in status["machines"].values() if m["online"] and m["lent_bytes"]]
+                there = {one["name"] for one in lend}
                 if there >= set(LENDERS):
                     break
                 assert time.monotonic() < ends_at, f"only {there} came back"
