@@ -99,10 +99,13 @@ class Replicas:
             replica.pipeline.break_off(loss)
 
     async def leave(self, loss: Loss) -> None:
-        """As `break_off`, on purpose: no new request goes there, and the answers move between two tokens."""
+        """As `break_off`, on purpose: no new request goes there, and the answers move between two tokens.
+
+        The only one is placed anew under its answers, and the next request's too.
+        """
         leaving = self._of(loss.machine)
         for replica in leaving:
-            replica.draining = replica.pipeline.lost is None
+            replica.draining = len(self._held) > 1 and replica.pipeline.lost is None
         for replica in leaving:
             await replica.pipeline.leave(loss)
 
@@ -110,7 +113,9 @@ class Replicas:
         self.on_news()
 
     def _of(self, machine: str) -> list[Replica]:
-        return [one for one in self._held.values() if not machine or machine in one.machines]
+        """Those that machine is part of: of the only one it always is, whose stages move between machines."""
+        every = not machine or len(self._held) == 1
+        return [one for one in self._held.values() if every or machine in one.machines]
 
     def _choose(self, request: Request) -> Pipeline:
         place = self._route(request, len(request.ids), request.max_tokens)

@@ -177,6 +177,24 @@ async def test_the_last_replica_recovers_in_place_and_then_all_is_over() -> None
             await hear(replicas, what)
 
 
+async def test_the_only_one_is_left_by_any_machine_and_takes_questions_on() -> None:
+    """Its stages move between machines: also one that came later can leave, and nothing drains."""
+    what = request("tell me", 60)
+    [expected] = await undisturbed(what)
+    async with several((2, 4, 2), paths=SLOW, rebuilds=True) as (replicas, pools):
+        for leaver in range(2):
+            before = pools[0].pipeline._stages
+            async with asyncio.TaskGroup() as group:
+                hearing = group.create_task(hear(replicas, what))
+                await until(lambda: pools[0].pipeline.n_running == 1)
+                await asyncio.sleep(0.05)
+                await replicas.leave(lost(leaver))
+            ids, _, finish = hearing.result()
+            assert ids == expected
+            assert len(finish.figures.recoveries) == 1
+            assert pools[0].pipeline._stages is not before
+
+
 async def test_closing_an_answer_that_moved_frees_its_slot() -> None:
     async with several((8,), (8,), paths=SLOW) as (replicas, pools):
         replicas.held[0].draining = True
