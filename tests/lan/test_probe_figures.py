@@ -93,12 +93,12 @@ async def test_five_added_milliseconds_are_found_within_one(nodes: Nodes) -> Non
     port, far = attic.network.port, attic.network.id
     least = [math.inf, math.inf]
     with relay(port, Faults()) as plain, relay(port, Faults(delay_s=0.0025)) as slow:
-        for tried in range(20):
+        for tried in range(12):  # more in a minute are refused
             for n, link in enumerate((plain, slow)):
                 way = Address("127.0.0.1", link.port)
                 found = await unless_busy(partial(paths.round_trips, den.network, far, way))
                 least[n] = min(least[n], found.median_s)
-            if tried >= 3 and abs(least[1] - least[0] - 0.005) < 0.0005:
+            if tried >= 3 and abs(least[1] - least[0] - 0.005) < 0.0008:
                 break
     assert least[1] - least[0] == pytest.approx(0.005, abs=0.001)
 
