@@ -39,7 +39,7 @@ demo: setup ## several nodes on this computer share one model and answer one que
 
 test: check ## everything: format, lint, types, import contracts, tests
 	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not alone"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=20 -m "not alone"
 	@echo "== tests that measure time, one at a time"
 	@$(BIN)/python -m pytest -m alone
 
