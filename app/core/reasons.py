@@ -7,14 +7,14 @@ from app.core.download_reasons import DOWNLOAD_SENTENCES
 from app.core.errors import AppError, Fact, Reason
 from app.core.forecast_reasons import FORECAST_SENTENCES
 from app.core.journal_reasons import JOURNAL_SENTENCES
+from app.core.link_reasons import LINK_SENTENCES
 from app.core.recovery_reasons import RECOVERY_SENTENCES
 from app.core.window_reasons import WINDOW_SENTENCES
 
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 
 ELSEWHERE = (
-    WINDOW_SENTENCES
-    | JOURNAL_SENTENCES
+    (WINDOW_SENTENCES | LINK_SENTENCES | JOURNAL_SENTENCES)
     | DOWNLOAD_SENTENCES
     | API_SENTENCES
     | RECOVERY_SENTENCES

@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
@@ -23,6 +24,7 @@ from app.lan.frame_stream import LEAVE, FrameStream
 from app.lan.messages import MAX_MESSAGE_BYTES, Refuse, understood
 from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
 from app.lan.sockets import Address, tune
+from app.lan.through import Through, made_socket
 from app.lan.tls import fingerprint, peer_der
 
 CONNECT_SECONDS = 3.0
@@ -37,12 +39,12 @@ CONNECTIONS = 16  # data channels of several pipelines, an upload, an offer
 class _PinnedConnector(aiohttp.TCPConnector):
     """Checks the fingerprint on each connection, besides what the context checks."""
 
-    def __init__(self, context: ssl.SSLContext, peer: MachineId) -> None:
+    def __init__(self, context: ssl.SSLContext, peer: MachineId, through: Through | None) -> None:
         super().__init__(
             ssl=context,
             limit=CONNECTIONS,
             keepalive_timeout=REUSE_SECONDS,
-            socket_factory=_socket,
+            socket_factory=partial(_socket, through),
         )
         self._peer = peer
 
@@ -87,14 +89,23 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
 
 
 class PeerClient:
-    """Speaks to `member` at `address`. `context` pins exactly that member's certificate."""
+    """Speaks to `member` at `address`. `context` pins exactly that member's certificate.
 
-    def __init__(self, member: Member, address: Address, context: ssl.SSLContext) -> None:
-        self.member, self.address = member, address
+    through: by this interface of ours; None: by the one that the system chooses.
+    """
+
+    def __init__(
+        self,
+        member: Member,
+        address: Address,
+        context: ssl.SSLContext,
+        through: Through | None = None,
+    ) -> None:
+        self.member, self.address, self.through = member, address, through
         self._websockets: WeakSet[_WebSocket] = WeakSet()
         self._session = aiohttp.ClientSession(
             base_url=f"https://{address}/",
-            connector=_PinnedConnector(context, member.id),
+            connector=_PinnedConnector(context, member.id, through),
             ws_response_class=_WebSocket,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=_waits(0),
@@ -197,9 +208,9 @@ def _waits(total_bytes: int) -> ClientTimeout:
     )
 
 
-def _socket(info: aiohttp.AddrInfoType) -> socket.socket:
+def _socket(through: Through | None, info: aiohttp.AddrInfoType) -> socket.socket:
     family, kind, protocol, _, _ = info
-    made = socket.socket(family, kind, protocol)
+    made = made_socket(family, kind, protocol, through)
     tune(made)
     return made
 

@@ -18,9 +18,10 @@ from app.core.errors import AppError, Reason, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.membership import Member
 from app.lan.client import PeerClient
-from app.lan.messages import Hello, Refuse, encode
-from app.lan.peer import Heartbeat, Owner, PeerLink, as_ack, hear_hello, say_hello
+from app.lan.messages import Hello, Refuse, as_ack, encode
+from app.lan.peer import Heartbeat, Owner, PeerLink, hear_hello, say_hello
 from app.lan.sockets import Address
+from app.lan.through import Through
 
 REDIAL_SECONDS, REDIAL_AT_MOST_SECONDS = 0.5, 15.0
 SIMULTANEOUS_SECONDS = 2.0  # two links so close together were dialled from both sides at once
@@ -62,6 +63,7 @@ class Links:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.up: dict[MachineId, PeerLink] = {}
+        self.through: dict[MachineId, Through] = {}  # by which interface of ours each is dialled
         self.failed: dict[MachineId, Reason] = {}  # why the last call to each that is not up failed
         self._me, self._owner, self._tasks = me, owner, tasks
         self._heartbeat, self._clock = heartbeat, clock
@@ -106,11 +108,17 @@ class Links:
     async def call(self, member: Member, addresses: Sequence[Address]) -> PeerLink:
         """Dial now: race the addresses, say HELLO on the first that opens. The link is not yet run.
 
-        Raises Refused or Unreachable.
+        First by the interface that was chosen for this machine, then by any. Raises Refused or Unreachable.
         """
         if not addresses:
             raise Unreachable("peer_address_unknown", name=member.name)
-        client, socket = await self._race(member, addresses[:ADDRESSES_TRIED])
+        through, tried = self.through.get(member.id), addresses[:ADDRESSES_TRIED]
+        try:
+            client, socket = await self._race(member, tried, through)
+        except Unreachable:
+            if through is None:
+                raise
+            client, socket = await self._race(member, tried, None)
         try:
             theirs = await say_hello(socket, self._owner.hello(), member)
         except BaseException as error:
@@ -262,11 +270,11 @@ class Links:
         return self._clock() - link.up_since_seconds < SIMULTANEOUS_SECONDS
 
     async def _race(
-        self, member: Member, addresses: Sequence[Address]
+        self, member: Member, addresses: Sequence[Address], through: Through | None
     ) -> tuple[PeerClient, aiohttp.ClientWebSocketResponse]:
         """The first address that opens; the others are closed again."""
         context = self._owner.dialling_context(member)
-        clients = [PeerClient(member, address, context) for address in addresses]
+        clients = [PeerClient(member, address, context, through) for address in addresses]
         won: list[tuple[PeerClient, aiohttp.ClientWebSocketResponse]] = []
         errors: list[AppError] = []
 

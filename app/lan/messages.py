@@ -73,6 +73,12 @@ class HelloAck(_Greeting, frozen=True, tag="hello_ack"):
     """The answer that makes the link."""
 
 
+def as_ack(mine: Hello) -> HelloAck:
+    """The same facts as an answer."""
+    fields = {name: getattr(mine, name) for name in mine.__struct_fields__}
+    return HelloAck(**fields)
+
+
 class Refuse(_Message, frozen=True, tag="refuse"):
     """No: to the HELLO (then the link ends), or to the last request."""
 

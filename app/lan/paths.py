@@ -13,6 +13,7 @@ from app.lan.client import PeerClient
 from app.lan.network import Network
 from app.lan.probe import Measured, RoundTrips
 from app.lan.sockets import Address, plain_host
+from app.lan.through import Through
 
 FRAME_BYTES = 64 << 10  # eight tokens' hidden states of width 4096 in f16
 MUCH_BETTER = 1.5  # so much quicker a path must be to be changed to
@@ -20,11 +21,15 @@ MUCH_BETTER = 1.5  # so much quicker a path must be to be changed to
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One way to a machine: its address, ours on that connection, and what was measured there."""
+    """One way to a machine: its address, ours on that connection, and what was measured there.
+
+    through: the interface of ours that was chosen for it; None: the system chose.
+    """
 
     address: Address
     own_host: str
     measured: Measured
+    through: Through | None = None
 
     @property
     def frame_seconds(self) -> float:
@@ -36,7 +41,8 @@ class Path:
 
 async def measured(network: Network, machine: MachineId, address: Address) -> Path:
     """Measure one way. Raises Busy, Unreachable or Refused; Unreachable for who is no member."""
-    async with _client(network, machine, address) as client:
+    through = network.calls.through.get(machine)
+    async with _client(network, machine, address, through) as client:
         own_host: list[str] = []
 
         async def opened() -> FrameChannel:
@@ -45,12 +51,15 @@ async def measured(network: Network, machine: MachineId, address: Address) -> Pa
             return channel
 
         found = await network.probes.measure(opened, client.member.name)
-        return Path(address, own_host[0], found)
+        return Path(address, own_host[0], found, through)
 
 
-async def round_trips(network: Network, machine: MachineId, address: Address) -> RoundTrips:
-    """Only the round trips of one way. Raises as `measured`."""
-    async with _client(network, machine, address) as client:
+async def round_trips(
+    network: Network, machine: MachineId, address: Address, through: Through | None = None
+) -> RoundTrips:
+    """Only the round trips of one way. `through`: not by what is chosen for it now. Raises as `measured`."""
+    through = through or network.calls.through.get(machine)
+    async with _client(network, machine, address, through) as client:
 
         async def opened() -> FrameChannel:
             return (await client.open_probe())[0]
@@ -67,23 +76,25 @@ def chosen(paths: Sequence[Path], present: Address) -> Path:
     return now
 
 
-def change_to(network: Network, machine: MachineId, address: Address) -> None:
+def change_to(
+    network: Network, machine: MachineId, address: Address, through: Through | None = None
+) -> None:
     """Use this way for new data connections. Raises Busy during work, Unreachable without a link."""
     link = network.link(machine)
     if network.probes.is_barred:
         raise Busy("probe_busy_here")
     member = network.members[machine]
-    link.use(PeerClient(member, address, network.dialling_context(member)))
+    link.use(PeerClient(member, address, network.dialling_context(member), through))
 
 
 @asynccontextmanager
 async def _client(
-    network: Network, machine: MachineId, address: Address
+    network: Network, machine: MachineId, address: Address, through: Through | None
 ) -> AsyncIterator[PeerClient]:
     member = network.members.get(machine)
     if member is None:
         raise Unreachable("peer_offline", name=machine[:16])
-    client = PeerClient(member, address, network.dialling_context(member))
+    client = PeerClient(member, address, network.dialling_context(member), through)
     try:
         yield client
     finally:

@@ -40,8 +40,9 @@ from app.lan.messages import (
     decode,
     encode,
     understood,
-)
+)  # fmt: skip
 from app.lan.sockets import Address
+from app.lan.through import Through
 
 HELLO_SECONDS = 2.0
 HEARTBEAT_SECONDS = 1.0
@@ -130,6 +131,11 @@ class PeerLink:
         """Where its port is."""
         return self._client.address
 
+    @property
+    def through(self) -> Through | None:
+        """The interface of ours that data connections leave by, where one was chosen."""
+        return self._client.through
+
     def use(self, client: PeerClient) -> None:
         """Open data connections and stages over another path from now on. Those that are open stay."""
         self._retired.append(self._client)
@@ -194,7 +200,7 @@ class PeerLink:
 
     def _back_to_first_path(self) -> bool:
         """Whether there is one: the chosen path may be gone while this link is not."""
-        if self._retired and self._client.address != self._retired[0].address:
+        if self._retired and self._client is not self._retired[0]:
             self.use(self._retired[0])
             return True
         return False
@@ -377,12 +383,6 @@ def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]
         "newer": clean_name(new.name),
         "newer_build": new.build,
     }
-
-
-def as_ack(mine: Hello) -> HelloAck:
-    """The same facts as an answer."""
-    fields = {name: getattr(mine, name) for name in mine.__struct_fields__}
-    return HelloAck(**fields)
 
 
 async def _first(socket: Socket, member: Member) -> Message:

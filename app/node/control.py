@@ -12,6 +12,7 @@ import msgspec
 from aiohttp import web
 
 from app.core.errors import BadInput
+from app.core.ids import MachineId
 from app.machine import programs
 from app.node import autostart, own_settings, this_machine
 from app.node import requests as asked
@@ -90,6 +91,7 @@ class Control:
             web.get("/settings", self._settings),
             web.post("/settings", self._change_settings),
             web.post("/machines/{ref}/address", self._reach),
+            web.post("/machines/{ref}/interface", self._prefer),
             web.get("/doctor", self._doctor),
             web.get("/journal", self._journal),
             web.post("/shutdown", self._shutdown),
@@ -172,7 +174,14 @@ class Control:
         return web.json_response(await self._node.shop.models.remove(request.match_info["name"]))
 
     async def _measure(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._node.links.measure_now())
+        ref = request.query.get("machine")
+        only = other_machine(self._node, ref) if ref is not None else None
+        return web.json_response(await self._node.links.measure_now(only))
+
+    async def _prefer(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.PreferInterface)
+        machine = other_machine(self._node, request.match_info["ref"])
+        return web.json_response(await self._node.links.prefer(machine, order.interface))
 
     async def _plan(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.PlanModel)
@@ -255,6 +264,14 @@ class Control:
     async def _shutdown(self, request: web.Request) -> web.Response:
         self._node.stop()
         return web.json_response({})
+
+
+def other_machine(node: Node, ref: str) -> MachineId:
+    """The machine a person means, which is not this one. Raises BadInput."""
+    machine = node.machine(ref)
+    if machine.id == node.network.id:
+        raise BadInput("interface_not_own", machine=machine.name)
+    return machine.id
 
 
 async def _long(

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import random
+import socket
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -23,6 +24,9 @@ from app.lan.network import Network
 from app.lan.sockets import Address, own_host_towards
 from app.machine.interfaces import UNASKED, Interface, carrying, interfaces, usable
 from app.machine.paths import write_atomically
+from app.node.better_ways import BetterWays, told
+from app.node.link_record import Known, known_json, link_of, load
+from app.node.preferred import Preferred, checked
 
 LOOK_SECONDS = 10.0  # between looks at the interfaces, and at what is due
 SETTLE_SECONDS = 2.0  # after a link came up; spread, so that not all measure at once
@@ -41,14 +45,6 @@ log = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 
-class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One link as it was measured: to which address, and when (Unix time)."""
-
-    link: Link
-    address: str
-    measured_at: float
-
-
 class LinkBook:
     """Measures the links of one node while nothing else is done. `run` keeps at it."""
 
@@ -64,6 +60,8 @@ class LinkBook:
         self._chosen = chosen  # interfaces to use too, by name: VPNs and the like
         self._chance = chance or random.Random()  # noqa: S311  spreads, protects nothing
         self._known: dict[MachineId, Known] = load(file)
+        self._preferred = Preferred(file.with_name("preferred_interfaces.json"))
+        self._better = BetterWays(network)
         self._due: dict[MachineId, float] = {}  # by the monotonic clock
         self._patience: dict[MachineId, float] = {}  # before the next try
         self._whole: set[MachineId] = set()  # whose throughput is wanted too
@@ -95,6 +93,7 @@ class LinkBook:
                 "address": str(link.address),
                 "version": link.hello.build,
                 **(known_json(self._known[machine]) if machine in self._known else {}),
+                **told(machine, self._preferred, self._better),
             }
             for machine, link in self._network.links.items()
         }
@@ -111,6 +110,7 @@ class LinkBook:
 
         So links that a busy moment broke are not measured by all ends at once, which breaks more.
         """
+        self._preferred.try_again(machine)
         known, link = self._known.get(machine), self._network.links.get(machine)
         if known and link and known.address == str(link.address) and machine not in self._whole:
             self._plan(machine, SETTLE_SECONDS)
@@ -126,7 +126,9 @@ class LinkBook:
 
     def keep_only(self, members: Iterable[MachineId]) -> None:
         """Nothing is kept of machines that were removed."""
-        gone = self._known.keys() - set(members)
+        members = set(members)
+        self._preferred.keep_only(members)
+        gone = self._known.keys() - members
         for machine in gone:
             del self._known[machine]
             self._found.pop(machine, None)
@@ -148,6 +150,7 @@ class LinkBook:
         """Do what is due now; seconds until the next round, unless there is news."""
         await self._look()
         await self._try_new_ways()
+        await self._try_better_interfaces()
         now = time.monotonic()
         due = sorted((at, machine) for machine, at in self._due.items() if at <= now)
         for _, machine in due:
@@ -155,23 +158,54 @@ class LinkBook:
         waits = min((at - time.monotonic() for at in self._due.values()), default=LOOK_SECONDS)
         return max(0.0, min(waits, LOOK_SECONDS))
 
-    async def measure_now(self) -> Json:
-        """By hand: every link that is up, all of it. Links that could not be measured say why.
-
-        Raises BadInput when there is no link.
-        """
-        if not self._network.links:
+    async def measure_now(self, only: MachineId | None = None) -> Json:
+        """By hand: every link that is up, or the one to a machine, all of it. Those that could not
+        be measured say why. Raises BadInput when there is no link, Unreachable without that one."""
+        if only is not None:
+            self._network.link(only)
+        elif not self._network.links:
             raise BadInput("measure_no_links")
-        found: list[Json] = []
-        for machine, link in list(self._network.links.items()):
-            about: Json = {"id": machine, "name": link.name, "reason": None}
-            try:
-                await self._insistently(machine)
-                about |= known_json(self._known[machine])
-            except AppError as error:
-                about["reason"] = said(error)
-            found.append(about)
-        return {"links": found}
+        chosen = [one for one in self._network.links if only in (None, one)]
+        return {"links": [await self._measured_by_hand(machine) for machine in chosen]}
+
+    async def _measured_by_hand(self, machine: MachineId) -> Json:
+        link = self._network.links.get(machine)
+        about: Json = {"id": machine, "name": link.name if link else "", "reason": None}
+        try:
+            await self._insistently(machine)
+            about |= known_json(self._known[machine])
+        except AppError as error:
+            about["reason"] = said(error)
+        return about | told(machine, self._preferred, self._better)
+
+    async def prefer(self, machine: MachineId, interface: str | None) -> Json:
+        """Dial that machine by this interface from now on; None: by whichever is best.
+
+        What was found by it, or why it could not be measured. Raises BadInput for an interface that
+        is not there, DoesNotFit when the choice cannot be kept.
+        """
+        every = await asyncio.to_thread(interfaces)
+        if interface is not None:
+            checked(every, interface)
+        self._interfaces = every
+        self._preferred.choose(machine, interface)
+        self._follow_choices()
+        self._forget_ways(machine)
+        if machine not in self._network.links:
+            return {"id": machine, "reason": None, **told(machine, self._preferred, self._better)}
+        found = await self._measured_by_hand(machine)
+        if found["reason"] is not None:
+            self._measure_soon(machine)
+        self._changed()
+        return found
+
+    def _follow_choices(self) -> None:
+        through, members = self._network.calls.through, self._network.members
+        self._preferred.apply(through, self._interfaces, members)
+
+    def _forget_ways(self, machine: MachineId) -> None:
+        self._ways = {key: led for key, led in self._ways.items() if key[0] != machine}
+        self._found.pop(machine, None)
 
     async def _insistently(self, machine: MachineId) -> None:
         """Try again for a moment when another measurement is in the way. Raises AppError."""
@@ -241,21 +275,32 @@ class LinkBook:
                 self._ways[machine, way] = False
         if found:
             self._take(machine, paths.chosen(list(found.values()), present), present)
+        elif refusal and not isinstance(refusal, Busy) and machine in self._network.calls.through:
+            self._preferred.leads_nowhere(machine)  # said, and the next best is taken
+            self._follow_choices()
+            self._forget_ways(machine)
+            await self._measure(machine)
+            return
         if refusal is not None and (isinstance(refusal, Busy) or not found):
             raise refusal
         self._whole.discard(machine)
         self._found.pop(machine, None)
 
     def _take(self, machine: MachineId, best: paths.Path, present: Address) -> None:
-        if best.address != present:
-            paths.change_to(self._network, machine, best.address)
-            log.info("frames for %s go by %s from now on", machine[:8], best.address)
+        if best.address != present or best.through != self._network.link(machine).through:
+            paths.change_to(self._network, machine, best.address, best.through)
+            by = best.through.name if best.through else "whatever leads there"
+            log.info("frames for %s go to %s by %s from now on", machine[:8], best.address, by)
         self._note(machine, best)
 
     def _may_use(self, machine: MachineId, way: Address) -> bool:
         """Whether a way is worth a try, and leads over nothing that is used only when chosen."""
+        if not self._ways.get((machine, way), True):
+            return False
+        if through := self._network.calls.through.get(machine):
+            return through.has(socket.AF_INET6 if ":" in way.host else socket.AF_INET)
         own = own_host_towards(way.host)
-        if own is None or not self._ways.get((machine, way), True):
+        if own is None:
             return False
         by = carrying(self._interfaces, own, way.host)
         allowed = UNASKED | {LinkKind.LOOPBACK}
@@ -278,8 +323,11 @@ class LinkBook:
         if self._serving(before) != self._serving(self._interfaces):
             first = not before
             self._ways.clear()
+            self._better.forget()
+            self._preferred.try_again()
             for machine in () if first else self._network.links:
                 self._measure_soon(machine)
+        self._follow_choices()
         for machine in self._due.keys() - self._network.links.keys():
             del self._due[machine]
 
@@ -300,6 +348,20 @@ class LinkBook:
             new = [way for way in ways if way != link.address and (machine, way) not in self._ways]
             for way in new[:WAYS]:
                 await self._try(machine, way)
+
+    async def _try_better_interfaces(self) -> None:
+        """Where a link goes over Wi-Fi, a VPN or a virtual network: whether it need not."""
+        for machine, link in list(self._network.links.items()):
+            known = self.link(machine)
+            if known is None or self._preferred.of(machine) is not None:
+                self._better.found.pop(machine, None)
+                continue
+            ways = dict.fromkeys((link.address, *self._network.addresses(machine)))
+            before = self._better.found.get(machine)
+            async with self._one_at_a_time:
+                await self._better.look(machine, known, self._interfaces, list(ways)[:WAYS])
+            if self._better.found.get(machine) != before:
+                self._changed()
 
     async def _try(self, machine: MachineId, way: Address) -> None:
         try:
@@ -336,65 +398,3 @@ class LinkBook:
             write_atomically(self._file, msgspec.json.encode(self._known))
         except OSError as error:  # they are measured again after the next start
             log.warning("the measured links cannot be kept: %s", error)
-
-
-def link_of(path: paths.Path, by: Interface | None) -> Link:
-    """A measured path and the interface that carries it, as the planner takes it."""
-    found = path.measured
-    return Link(
-        round_trip_s=found.round_trips.median_s,
-        round_trip_p95_s=found.round_trips.p95_s,
-        jitter_s=found.round_trips.jitter_s,
-        out_bytes_per_s=found.out_bytes_per_s,
-        in_bytes_per_s=found.in_bytes_per_s,
-        interface=by.name if by else "",
-        kind=by.kind if by else LinkKind.UNKNOWN,
-        mtu=by.mtu if by else None,
-        negotiated_bits_per_s=by.negotiated_bits_per_s if by else None,
-        far_kind=found.far.kind,
-        far_interface=found.far.interface,
-        far_negotiated_bits_per_s=found.far.negotiated_bits_per_s,
-    )
-
-
-def known_json(known: Known) -> Json:
-    """Every figure of a measured link, and when it was measured."""
-    link = known.link
-    return {
-        "measured_at": round(known.measured_at, 3),
-        "measured_address": known.address,
-        "measured_round_trip_seconds": link.round_trip_s,
-        "round_trip_p95_seconds": link.round_trip_p95_s,
-        "jitter_seconds": link.jitter_s,
-        "out_bytes_per_s": link.out_bytes_per_s,
-        "in_bytes_per_s": link.in_bytes_per_s,
-        "interface": link.interface,
-        "kind": str(link.kind),
-        "far_kind": str(link.far_kind),
-        "far_interface": link.far_interface,
-        "far_negotiated_bits_per_s": link.far_negotiated_bits_per_s,
-        "mtu": link.mtu,
-        "negotiated_bits_per_s": link.negotiated_bits_per_s,
-    }
-
-
-def load(file: Path) -> dict[MachineId, Known]:
-    """What an earlier start measured. A damaged file is no loss: links are measured again."""
-    try:
-        read = msgspec.json.decode(file.read_bytes(), type=dict[str, Known])
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.MsgspecError) as error:
-        log.warning("the measured links in %s are passed over: %s", file, error)
-        return {}
-    return {MachineId(machine): known for machine, known in read.items() if is_sound(known)}
-
-
-def is_sound(known: Known) -> bool:
-    """Whether these figures can have been measured."""
-    link = known.link
-    rates = link.out_bytes_per_s, link.in_bytes_per_s
-    times = link.round_trip_s, link.round_trip_p95_s, link.jitter_s, known.measured_at
-    return all(math.isfinite(x) and x > 0 for x in rates) and all(
-        math.isfinite(x) and x >= 0 for x in times
-    )

@@ -71,6 +71,12 @@ class ChangeSettings(Request, frozen=True):
     interfaces: Annotated[list[Name], Meta(max_length=32)] | msgspec.UnsetType = msgspec.UNSET
 
 
+class PreferInterface(Request, frozen=True):
+    """By which interface of this computer a machine is dialled; None: by whichever is best."""
+
+    interface: Annotated[str, Meta(min_length=1, max_length=128)] | None
+
+
 class ChangeApi(Request, frozen=True):
     """The Chat API; what is not given stays. It counts at once."""
 

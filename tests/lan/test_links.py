@@ -26,9 +26,10 @@ from app.lan.messages import (
     Ping,
     Pong,
     Refuse,
+    as_ack,
     encode,
 )
-from app.lan.peer import as_ack, check_greeting, receive, say_hello
+from app.lan.peer import check_greeting, receive, say_hello
 from tests.lan.nodes import QUICK, Node, Nodes, at, pair, until
 from tests.lan.test_messages import HELLO, OPEN
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -19,10 +20,12 @@ from app.core.errors import BadInput, Busy
 from app.core.ids import MachineId
 from app.core.link import Link, LinkKind
 from app.lan import paths
+from app.lan.client import PeerClient
 from app.lan.sockets import Address
 from app.machine.interfaces import Interface, interfaces
-from app.node import link_book
-from app.node.link_book import Known, LinkBook
+from app.node import link_book, link_record
+from app.node.link_book import LinkBook
+from app.node.link_record import Known
 from tests.fault_link import Faults, relay
 from tests.lan.nodes import Node, Nodes, at, opened, until
 from tests.node.pool import TestNode, paired
@@ -60,10 +63,10 @@ async def running(book: LinkBook) -> AsyncIterator[LinkBook]:
 
 def test_what_was_measured_is_known_after_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "links.json"
-    assert link_book.load(file) == {}
+    assert link_record.load(file) == {}
     known = {FAR: Known(replace(LINK, far_kind=LinkKind.WIFI), "10.0.0.2:1", 1e9)}
     file.write_bytes(msgspec.json.encode(known))
-    assert link_book.load(file) == known
+    assert link_record.load(file) == known
 
 
 @pytest.mark.parametrize(
@@ -82,14 +85,14 @@ def test_figures_that_cannot_be_are_passed_over(tmp_path: Path, change: dict[str
     plain = json.loads(msgspec.json.encode({FAR: Known(LINK, "10.0.0.2:1", 1e9)}))
     plain[FAR]["link"] |= change
     file.write_text(json.dumps(plain))
-    assert link_book.load(file) == {}
+    assert link_record.load(file) == {}
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"x": 1}', b"\xff\x00", b'{"a": {"link": {}}}'])
 def test_a_damaged_file_is_no_loss(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "links.json"
     file.write_bytes(content)
-    assert link_book.load(file) == {}
+    assert link_record.load(file) == {}
 
 
 async def test_nothing_is_kept_of_removed_machines(nodes: Nodes, tmp_path: Path) -> None:
@@ -100,7 +103,7 @@ async def test_nothing_is_kept_of_removed_machines(nodes: Nodes, tmp_path: Path)
     assert book.link(FAR) == LINK
     book.keep_only([den.network.id])
     assert book.link(FAR) is None
-    assert link_book.load(file) == {}
+    assert link_record.load(file) == {}
 
 
 # when it is measured
@@ -124,7 +127,7 @@ async def test_a_new_link_is_measured_and_named(nodes: Nodes, tmp_path: Path) ->
         assert shown["kind"] == "loopback"
         assert shown["address"] == shown["measured_address"] == str(at(attic))
         assert shown["out_bytes_per_s"] == link.out_bytes_per_s
-    assert link_book.load(tmp_path / "links.json")[far].link == link
+    assert link_record.load(tmp_path / "links.json")[far].link == link
 
 
 async def test_a_link_at_work_is_measured_later(nodes: Nodes, tmp_path: Path) -> None:
@@ -266,6 +269,88 @@ async def test_by_hand(nodes: Nodes, tmp_path: Path) -> None:
     refused = (await book.measure_now())["links"]
     assert "attic is at work" in refused[0]["reason"]
     assert book.link(attic.network.id) is not None  # what was known stays
+
+
+# a person chooses by which interface
+
+LOOPBACK = next(one.name for one in interfaces() if one.kind is LinkKind.LOOPBACK)
+CHOSEN = Interface(LOOPBACK, LinkKind.ETHERNET, True, ("127.0.0.2",))
+ASTRAY = Interface("nowhere9", LinkKind.ETHERNET, True, ("127.0.0.3",))
+DOWN = Interface("down9", LinkKind.ETHERNET, False, ())
+needs_second_loopback = pytest.mark.skipif(
+    sys.platform == "darwin", reason="macOS has only one address of its loopback"
+)
+
+
+@needs_second_loopback
+async def test_the_interface_that_a_person_prefers_is_dialled_and_kept(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.node.link_book.interfaces", lambda: (CHOSEN, ASTRAY, DOWN))
+    den, attic = await nodes.paired("den", "attic")
+    far, link = attic.network.id, den.network.link(attic.network.id)
+    book = book_of(den, tmp_path / "links.json")
+    await book._measure(far)
+    found = await book.prefer(far, LOOPBACK)
+    told = [found[key] for key in ("preferred", "preferred_reason", "reason")]
+    assert told == [LOOPBACK, None, None]
+    member = den.network.members[far]
+    context = den.network.dialling_context(member)
+    client = PeerClient(member, link.address, context, link.through)
+    channel, own = await client.open_probe()
+    await channel.close()
+    await client.close()
+    assert own == "127.0.0.2"
+    again = book_of(den, tmp_path / "links.json")  # as after a restart
+    assert again.json()[far]["preferred"] == LOOPBACK
+    assert (await book.prefer(far, None))["preferred"] is None
+    assert link.through is None
+
+
+@needs_second_loopback
+async def test_a_preferred_interface_that_does_not_lead_there_is_named_and_another_used(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.node.link_book.interfaces", lambda: (CHOSEN, ASTRAY, DOWN))
+    den, attic = await nodes.paired("den", "attic")
+    far, link = attic.network.id, den.network.link(attic.network.id)
+    book = book_of(den, tmp_path / "links.json")
+    for name, code in (("eth77", "interface_unknown"), ("down9", "interface_down")):
+        with pytest.raises(BadInput) as refused:
+            await book.prefer(far, name)
+        assert refused.value.reason.code == code
+    found = await book.prefer(far, "nowhere9")
+    assert found["reason"] is None
+    assert "nowhere9 was chosen" in found["preferred_reason"]
+    assert "does not lead to attic" in found["preferred_reason"]
+    assert link.through is None
+    assert book.link(far) is not None
+    monkeypatch.setattr("app.node.link_book.interfaces", lambda: (CHOSEN,))
+    await book._look()
+    assert "not connected now" in book.json()[far]["preferred_reason"]
+
+
+@needs_second_loopback
+async def test_a_link_by_a_vpn_beside_a_cable_names_the_cable_that_leads_there(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vpn = Interface("wg7", LinkKind.VPN, True, ("127.0.0.1",))
+    monkeypatch.setattr("app.node.link_book.interfaces", lambda: (ASTRAY, CHOSEN, vpn))
+    den, attic = await nodes.paired("den", "attic")
+    far = attic.network.id
+    book = book_of(den, tmp_path / "links.json")
+    await book._measure(far)
+    known = book._known[far]
+    wrong = replace(known.link, kind=LinkKind.VPN, interface="wg7")
+    book._known[far] = msgspec.structs.replace(known, link=wrong)
+    await book._look()
+    await book._try_better_interfaces()
+    told = book.json()[far]
+    assert told["better_interface"] == LOOPBACK  # not the other one, which leads nowhere
+    assert "through a VPN (wg7)" in told["better_reason"]
+    await book.prefer(far, LOOPBACK)
+    await book._try_better_interfaces()
+    assert book.json()[far]["better_interface"] is None
 
 
 # real nodes

@@ -46,13 +46,15 @@ class Household:
 
     def _network(self, me: MachineId) -> Any:
         links = {
-            other: SimpleNamespace(address=Address(f"10.0.0.{n}", 1), round_trip_seconds=None)
+            other: SimpleNamespace(
+                address=Address(f"10.0.0.{n}", 1), round_trip_seconds=None, through=None
+            )
             for n, other in enumerate(MACHINES)
             if other != me
         }
         return SimpleNamespace(
             me=me, links=links, members=dict.fromkeys(MACHINES), link=links.__getitem__,
-            addresses=self.addresses,
+            addresses=self.addresses, calls=SimpleNamespace(through={}),
         )  # fmt: skip
 
     def addresses(self, machine: MachineId) -> Sequence[Address]:

@@ -11,9 +11,10 @@ from PySide6.QtWidgets import QMenu
 from app.core.errors import AppError
 from app.gui.announce import announce
 from app.gui.household.facts import MachineFacts
+from app.gui.household.interface_sheet import InterfaceSheet
 from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
 from app.gui.household.outlook import Outlook
-from app.gui.node_client import Call
+from app.gui.node_client import Call, segment
 from app.gui.page import Page
 from app.gui.sentences import here
 
@@ -22,9 +23,10 @@ HOUR_S = 3600
 
 
 class Acts(QObject):
-    """`changed`: a test of links began or ended."""
+    """`changed`: a test of links began or ended. `details(machine)`: a person wants all of it."""
 
     changed = Signal()
+    details = Signal(str)
 
     def __init__(self, page: Page, outlook: Outlook) -> None:
         super().__init__(page)
@@ -45,7 +47,9 @@ class Acts(QObject):
         menu.popup(where)
 
     def fill(self, menu: QMenu, machine: MachineFacts) -> None:
-        """Everything that can be done with it."""
+        """Everything that can be done with it and its link."""
+        menu.addAction(self.tr("Details"), lambda: self.details.emit(machine.id))
+        menu.addSeparator()
         if machine.this:
             self.fill_pause(menu, machine)
             menu.addSeparator()
@@ -53,9 +57,10 @@ class Acts(QObject):
             if machine.lends:
                 text = self.tr("Take back in") if machine.left_out else self.tr("Leave out")
                 menu.addAction(text, lambda: self.toggle(machine))
-            if machine.online:
-                act = menu.addAction(self.tr("Test links"), self.test)
+            if machine.link is not None:
+                act = menu.addAction(self.tr("Test link"), lambda: self.test(machine))
                 act.setEnabled(not self.testing)
+                menu.addAction(self.tr("Prefer interface…"), lambda: self.prefer(machine))
             menu.addSeparator()
         menu.addAction(self.tr("Rename…"), lambda: self.rename(machine))
         if not machine.this:
@@ -92,11 +97,25 @@ class Acts(QObject):
     def resume(self) -> None:
         self._send("/lending/resume", {})
 
-    def test(self) -> None:
-        """Measure every link now."""
+    def prefer(self, machine: MachineFacts) -> None:
+        InterfaceSheet(self._page.services, machine, self._say, self._page).open()
+
+    def use_interface(self, machine: MachineFacts) -> None:
+        """Take the interface that the node found to be better."""
+        if machine.link is None or not machine.link.better_interface or self._test is not None:
+            return
+        path = f"/machines/{segment(machine.id)}/interface"
+        body = {"interface": machine.link.better_interface}
+        client = self._page.services.client
+        self._test = client.post(path, body, self._preferred, self._not_tested)
+        self.changed.emit()
+
+    def test(self, machine: MachineFacts | None = None) -> None:
+        """Measure the link to a machine now, or every link."""
         if self._test is None:
             client = self._page.services.client
-            self._test = client.post("/measure", {}, self._tested, self._not_tested)
+            path = "/measure" if machine is None else f"/measure?machine={segment(machine.id)}"
+            self._test = client.post(path, {}, self._tested, self._not_tested)
             self.changed.emit()
 
     def stop(self) -> None:
@@ -115,6 +134,9 @@ class Acts(QObject):
         else:
             announce(self._page, self.tr("The links are measured."))
         self.changed.emit()
+
+    def _preferred(self, answer: Json) -> None:
+        self._tested({"links": [answer]})
 
     def _not_tested(self, error: AppError) -> None:
         self._test = None

@@ -30,6 +30,9 @@ class LinkFacts:
     share: float | None  # of the time of a request, by the forecast of what is loaded
     token_s: float | None
     chunk_s: float | None
+    preferred: str = ""  # the interface a person chose for it
+    trouble: str = ""  # why that one is not used, or which other one would be better
+    better_interface: str = ""
 
     @property
     def slower_bytes_per_s(self) -> float | None:
@@ -200,6 +203,9 @@ def _link(link: Json, key: str, loaded: Json) -> LinkFacts:
         share=share,
         token_s=ways.get("token_way_s"),
         chunk_s=ways.get("chunk_way_s"),
+        preferred=str(link.get("preferred") or ""),
+        trouble=here(str(link.get("preferred_reason") or link.get("better_reason") or "")),
+        better_interface=str(link.get("better_interface") or ""),
     )
 
 

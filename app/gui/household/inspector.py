@@ -15,7 +15,7 @@ from app.gui.icons import icon
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.layouts import clear, column, row
-from app.gui.parts.text import Elided, label
+from app.gui.parts.text import Elided, label, paragraph
 from app.gui.services import Services
 from app.gui.theme import set_role
 
@@ -41,7 +41,7 @@ class Inspector(QFrame):
         self._picture, self.state = label(), label()
         self.why = Elided("", "muted")
         self.leave = button(self.tr("Leave out"), self._toggle)
-        self.test = button(self.tr("Test links"), acts.test)
+        self.test = button(self.tr("Test link"), lambda: self._on(acts.test))
         self.pause = button(self.tr("Pause lending"))
         self.resume = button(self.tr("Lend again"), acts.resume)
         self._pauses = QMenu(self)
@@ -57,10 +57,14 @@ class Inspector(QFrame):
         for one in buttons:
             one.setVisible(one is close)
         head = Beside(told, *buttons, gap=sizes.S, least=LEAST_CHARACTERS)
+        self.trouble = paragraph("")
+        self.use = button("", lambda: self._on(acts.use_interface))
+        self._wrong = QWidget()
+        self._wrong.setLayout(Beside(self.trouble, self.use, gap=sizes.S))
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(sizes.S)
         self._grid.setVerticalSpacing(sizes.XS)
-        box = column(head, self._grid, gap=sizes.M)
+        box = column(head, self._wrong, self._grid, gap=sizes.M)
         box.setContentsMargins(sizes.L, sizes.M, sizes.M, sizes.L)
         self.setLayout(box)
         self.hide()
@@ -84,6 +88,7 @@ class Inspector(QFrame):
         self.state.setText(state.word)
         self.why.say(words.why(facts))
         self._buttons(facts)
+        self._say_trouble(facts.link)
         self._fill(_about(facts) + (_about_link(facts.link) if facts.link else []))
 
     def first_button(self) -> QWidget:
@@ -96,13 +101,23 @@ class Inspector(QFrame):
         self.leave.setText(self.tr("Take back in") if facts.left_out else self.tr("Leave out"))
         self.test.setVisible(facts.link is not None)
         self.test.setEnabled(not self._acts.testing)
-        self.test.setText(self.tr("Testing…") if self._acts.testing else self.tr("Test links"))
+        self.test.setText(self.tr("Testing…") if self._acts.testing else self.tr("Test link"))
         self.pause.setVisible(facts.this and facts.state != "paused")
         self.resume.setVisible(facts.this and facts.state == "paused")
         self.rename.setVisible(facts.this)
         self.more.setVisible(not facts.this)
         self._pauses.clear()
         self._acts.fill_pause(self._pauses, facts)
+
+    def _say_trouble(self, link: LinkFacts | None) -> None:
+        """That the link goes by the wrong interface, and the button that changes it."""
+        self._wrong.setVisible(link is not None and bool(link.trouble))
+        if link is not None:
+            self.trouble.setText(link.trouble)
+            text = self.tr("Use {interface}").format(interface=link.better_interface)
+            self.use.setText(text)
+            self.use.setVisible(bool(link.better_interface))
+            self.use.setEnabled(not self._acts.testing)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)
@@ -163,6 +178,8 @@ def _about_link(link: LinkFacts) -> list[Fact]:
         (_tr("Carried by"), words.carried(link) if link.kind else _tr("not measured")),
         (_tr("Measured"), words.moment(link.measured_at) if link.measured_at else _tr("not yet")),
     ]
+    if link.preferred:
+        found.insert(3, (_tr("Preferred"), link.preferred))
     if link.share is not None:
         found.append((_tr("Takes"), words.share(link.share).word))
     if link.token_s is not None and link.chunk_s is not None:

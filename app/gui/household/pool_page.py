@@ -133,6 +133,7 @@ class PoolPage(Page):
         self.alone = EmptyState(self.tr("Only this machine so far"), "")
         self.alone.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.nearby = Nearby(self._near_chosen)
+        self.acts.details.connect(self._open)
         self.inspector = Inspector(services, self.acts, lambda: self.choose(""))
         body = QWidget()
         parts = (self.headline, self.what_if, self.stack, self.alone, self.nearby, self.inspector)

@@ -141,6 +141,10 @@
 <context>
     <name>Acts</name>
     <message>
+        <source>Details</source>
+        <translation>Details</translation>
+    </message>
+    <message>
         <source>Leave out</source>
         <translation>Auslassen</translation>
     </message>
@@ -161,6 +165,10 @@
         <translation>Verleih pausieren, bis ich ihn fortsetze</translation>
     </message>
     <message>
+        <source>Prefer interface…</source>
+        <translation>Anschluss bevorzugen…</translation>
+    </message>
+    <message>
         <source>Remove from household…</source>
         <translation>Aus dem Haushalt entfernen…</translation>
     </message>
@@ -173,8 +181,8 @@
         <translation>Wieder aufnehmen</translation>
     </message>
     <message>
-        <source>Test links</source>
-        <translation>Verbindungen testen</translation>
+        <source>Test link</source>
+        <translation>Verbindung testen</translation>
     </message>
     <message>
         <source>The links are measured.</source>
@@ -2290,6 +2298,10 @@
         <translation>Ändern</translation>
     </message>
     <message>
+        <source>Choose which connection of this computer carries the traffic. A model that is loaded keeps its connections until it is loaded again.</source>
+        <translation>Wählen Sie, welcher Anschluss dieses Computers den Verkehr trägt. Ein geladenes Modell behält seine Verbindungen, bis es neu geladen wird.</translation>
+    </message>
+    <message>
         <source>Close</source>
         <translation>Schließen</translation>
     </message>
@@ -2382,6 +2394,10 @@
         <translation>Geladen</translation>
     </message>
     <message>
+        <source>Looking for the connections of this computer…</source>
+        <translation>Die Anschlüsse dieses Computers werden gesucht…</translation>
+    </message>
+    <message>
         <source>Machine</source>
         <translation>Gerät</translation>
     </message>
@@ -2432,6 +2448,10 @@
     <message>
         <source>Paused</source>
         <translation>Pausiert</translation>
+    </message>
+    <message>
+        <source>Preferred</source>
+        <translation>Bevorzugt</translation>
     </message>
     <message>
         <source>Processor</source>
@@ -2486,6 +2506,14 @@
         <translation>Zustand</translation>
     </message>
     <message>
+        <source>Testing…</source>
+        <translation>Wird getestet…</translation>
+    </message>
+    <message>
+        <source>The choice for {name} is kept, and counts when it is connected.</source>
+        <translation>Die Wahl für {name} ist gespeichert und gilt, sobald es verbunden ist.</translation>
+    </message>
+    <message>
         <source>The command was copied.</source>
         <translation>Der Befehl wurde kopiert.</translation>
     </message>
@@ -2518,6 +2546,10 @@
         <translation>Zeitanteil</translation>
     </message>
     <message>
+        <source>The way to {name}</source>
+        <translation>Der Weg zu {name}</translation>
+    </message>
+    <message>
         <source>This machine</source>
         <translation>Dieses Gerät</translation>
     </message>
@@ -2528,6 +2560,14 @@
     <message>
         <source>Thunderbolt</source>
         <translation>Thunderbolt</translation>
+    </message>
+    <message>
+        <source>Traffic to {name} goes by {interface} now: {speed}.</source>
+        <translation>Der Verkehr zu {name} geht jetzt über {interface}: {speed}.</translation>
+    </message>
+    <message>
+        <source>Use and test</source>
+        <translation>Benutzen und testen</translation>
     </message>
     <message>
         <source>Use models</source>
@@ -2560,6 +2600,10 @@
     <message>
         <source>What {name} may do</source>
         <translation>Was {name} darf</translation>
+    </message>
+    <message>
+        <source>Whichever is fastest</source>
+        <translation>Der jeweils schnellste</translation>
     </message>
     <message>
         <source>Wi-Fi</source>
@@ -2729,8 +2773,12 @@
         <translation>Wieder aufnehmen</translation>
     </message>
     <message>
-        <source>Test links</source>
-        <translation>Verbindungen testen</translation>
+        <source>Test link</source>
+        <translation>Verbindung testen</translation>
+    </message>
+    <message>
+        <source>Use {interface}</source>
+        <translation>{interface} benutzen</translation>
     </message>
     <message>
         <source>Testing…</source>

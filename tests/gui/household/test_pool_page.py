@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QPushButton, QRadioButton, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QRadioButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import Refused
+from app.gui.household.interface_sheet import InterfaceSheet
 from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
 from app.gui.household.pool_page import PoolPage
 from tests.gui.desk import Desk, desk, follow
+from tests.gui.household.snapshots import household
 from tests.node.pool import TestNode, paired
 
 
@@ -142,6 +144,61 @@ def test_a_test_of_links_gives_figures(qtbot: QtBot, page: PoolPage) -> None:
     assert link is not None
     assert link.out_bytes_per_s
     assert link.kind == "loopback"
+
+
+def test_the_link_to_one_machine_is_tested_and_its_interface_chosen(
+    qtbot: QtBot, page: PoolPage
+) -> None:
+    attic = page.machines[1]
+    page.choose(attic.id)
+    before = attic.link.measured_at if attic.link else None
+    page.inspector.test.click()
+    qtbot.waitUntil(
+        lambda: getattr(page.machines[1].link, "measured_at", None) != before, timeout=20_000
+    )
+    qtbot.waitUntil(page.inspector.test.isEnabled, timeout=5000)
+    page.acts.prefer(page.machines[1])
+    sheet = page.findChild(InterfaceSheet)
+    assert sheet is not None
+    qtbot.waitUntil(sheet.act.isEnabled, timeout=5000)
+    assert sheet.choices[0].isChecked()
+    assert sheet.choices[0].text() == "Whichever is fastest"
+    assert not any("(lo)" in one.text() for one in sheet.choices)
+    sheet.act.click()
+    qtbot.waitUntil(lambda: "Traffic to attic goes by" in page.notice.sentence, timeout=20_000)
+
+
+def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[object, ...]] = []
+    made = household(3)
+    far = f"{1:064x}"
+    made["links"][far] |= {
+        "kind": "vpn", "interface": "wg0", "preferred": None, "preferred_reason": None,
+        "better_interface": "eth0",
+        "better_reason": "Traffic to attic-pc goes through a VPN (wg0). Poolhouse can use eth0 instead.",
+    }  # fmt: skip
+    away.services.pool.snapshot = made
+    page = shown(qtbot, away)
+    page.choose(f"{2:064x}")
+    assert not page.inspector.use.isVisible()
+    page.choose(far)
+    assert "through a VPN" in page.inspector.trouble.text()
+    assert page.inspector.use.text() == "Use eth0"
+    monkeypatch.setattr(away.services.client, "post", lambda *order: asked.append(order[:2]))
+    page.inspector.use.click()
+    assert asked == [(f"/machines/{far}/interface", {"interface": "eth0"})]
+    menu = QMenu()
+    page.acts.fill(menu, next(one for one in page.machines if one.id == far))
+    names = [act.text() for act in menu.actions() if act.text()]
+    assert names == [
+        "Details", "Leave out", "Test link", "Prefer interface…", "Rename…", "What it may do…",
+        "Remove from household…",
+    ]  # fmt: skip
+    page.choose("")
+    menu.actions()[0].trigger()
+    assert page.inspector.isVisible()
 
 
 def test_a_machine_is_renamed_and_gets_other_rights(qtbot: QtBot, page: PoolPage) -> None:

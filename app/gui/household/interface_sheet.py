@@ -1,0 +1,115 @@
+"""Dialog: by which interface of this computer another machine is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QButtonGroup, QRadioButton, QWidget
+
+from app.core.errors import AppError
+from app.gui import formats
+from app.gui.household import words
+from app.gui.household.facts import MachineFacts
+from app.gui.household.sheet import Sheet
+from app.gui.node_client import segment
+from app.gui.parts.buttons import button
+from app.gui.parts.text import paragraph
+from app.gui.sentences import here
+from app.gui.services import Services
+
+Json = dict[str, Any]
+Said = Callable[[str], object]  # is told what was done, in a sentence
+
+
+class InterfaceSheet(Sheet):
+    """One choice for each interface that is connected, and the usual one: whichever is fastest."""
+
+    def __init__(
+        self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
+    ) -> None:
+        title = _tr("The way to {name}").format(name=machine.name)
+        sentence = _tr(
+            "Choose which connection of this computer carries the traffic. A model that is loaded "
+            "keeps its connections until it is loaded again."
+        )
+        super().__init__(services, title, sentence, parent)
+        self._machine, self._done = machine, done
+        self._group = QButtonGroup(self)
+        self._names: list[str | None] = [None]
+        self.choices = [QRadioButton(_tr("Whichever is fastest"))]
+        self._group.addButton(self.choices[0], 0)
+        self.choices[0].setChecked(True)
+        self.add(self.choices[0])
+        self.waiting = paragraph(_tr("Looking for the connections of this computer…"), "muted")
+        self.add(self.waiting)
+        self.act = button(_tr("Use and test"), self.save, "primary")
+        self.act.setEnabled(False)
+        self.offer(_tr("Cancel"), self.act)
+        self.keep(services.client.get("/settings", self._fill, self.fail))
+
+    def _fill(self, answer: Json) -> None:
+        link = self._machine.link
+        for one in answer.get("interfaces") or ():
+            name = str(one.get("name") or "")
+            chosen = link is not None and link.preferred == name
+            away = not one.get("up") or not one.get("addresses")
+            if one.get("kind") == "loopback" or (away and not chosen):
+                continue
+            made = QRadioButton(_told(one))
+            made.setEnabled(not away)
+            made.setChecked(chosen)
+            self._group.addButton(made, len(self._names))
+            self._names.append(name)
+            self.choices.append(made)
+            self.add(made)
+        self.waiting.hide()
+        self.act.setEnabled(True)
+        self.fit()
+
+    def choose(self, name: str | None) -> None:
+        self.choices[self._names.index(name)].setChecked(True)
+
+    def save(self) -> None:
+        self.act.setEnabled(False)
+        self.act.setText(_tr("Testing…"))
+        self.notice.clear()
+        path = f"/machines/{segment(self._machine.id)}/interface"
+        body = {"interface": self._names[self._group.checkedId()]}
+        self.keep(self.services.client.post(path, body, self._saved, self._refused))
+
+    def _refused(self, error: AppError) -> None:
+        self.act.setEnabled(True)
+        self.act.setText(_tr("Use and test"))
+        self.fail(error)
+
+    def _saved(self, answer: Json) -> None:
+        self._done(self._result(answer))
+        self.accept()
+
+    def _result(self, answer: Json) -> str:
+        for why in (answer.get("preferred_reason"), answer.get("reason")):
+            if why:
+                return here(str(why))
+        name = self._machine.name
+        if answer.get("interface") and answer.get("out_bytes_per_s"):
+            text = _tr("Traffic to {name} goes by {interface} now: {speed}.")
+            slower = min(answer["out_bytes_per_s"], answer["in_bytes_per_s"])
+            return text.format(name=name, interface=answer["interface"], speed=formats.rate(slower))
+        return _tr("The choice for {name} is kept, and counts when it is connected.").format(
+            name=name
+        )
+
+
+def _told(one: Json) -> str:
+    """`cable (eth0, 1.00 Gb/s)`."""
+    inside = [str(one.get("name"))]
+    if one.get("bits_per_s"):
+        inside.append(formats.rate(one["bits_per_s"] / 8))
+    kind = words.kind(str(one.get("kind"))).word
+    return f"{kind} ({', '.join(inside)})"
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Household", text)

@@ -1,0 +1,94 @@
+"""Whether another interface of this computer leads to a machine too, where a link uses the wrong one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from app.core.errors import AppError, Busy, Reason
+from app.core.ids import MachineId
+from app.core.link import End, Link
+from app.core.link_advice import better_ends, wrong_interface
+from app.core.reasons import said
+from app.lan import paths
+from app.lan.network import Network
+from app.lan.sockets import Address
+from app.machine.interfaces import Interface
+from app.node.preferred import Preferred, through_of
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+Tried = tuple[MachineId, str, Address]
+
+
+class BetterWays:
+    """Tries with some kilobytes; what did not lead there is not tried again until `forget`."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._tried: set[Tried] = set()
+        self.found: dict[MachineId, tuple[End, Reason]] = {}  # what to use, and the sentence
+
+    def forget(self) -> None:
+        """Other interfaces are there: all may be different."""
+        self._tried.clear()
+        self.found.clear()
+
+    async def look(
+        self,
+        machine: MachineId,
+        link: Link,
+        interfaces: Sequence[Interface],
+        ways: Iterable[Address],
+    ) -> None:
+        """See whether the interface that this link uses is the right one."""
+        used = End(link.kind, link.interface, link.negotiated_bits_per_s)
+        ends = [
+            End(one.kind, one.name, one.negotiated_bits_per_s)
+            for one in interfaces
+            if one.is_up and one.addresses
+        ]
+        better = better_ends(used, ends)
+        known = self.found.get(machine)
+        if known is not None and known[0] not in better:
+            del self.found[machine]
+        if not better or machine in self.found:
+            return
+        where = tuple(ways)
+        for end in better:
+            if await self._leads_there(machine, end, interfaces, where):
+                name = self._network.link(machine).name
+                self.found[machine] = end, wrong_interface(name, used, end)
+                return
+
+    async def _leads_there(
+        self, machine: MachineId, end: End, interfaces: Sequence[Interface], ways: Sequence[Address]
+    ) -> bool:
+        through = through_of(interfaces, end.interface)
+        for way in ways:
+            key = (machine, end.interface, way)
+            if through is None or key in self._tried:
+                continue
+            try:
+                await paths.round_trips(self._network, machine, way, through)
+            except Busy:
+                return False  # at the next look
+            except AppError as error:
+                log.debug("%s does not lead to %s: %s", end.interface, way, error.reason)
+                self._tried.add(key)
+                continue
+            return True
+        return False
+
+
+def told(machine: MachineId, preferred: Preferred, better: BetterWays) -> Json:
+    """Which interface was chosen, why it is not used, and which one would be better."""
+    why, instead = preferred.unheeded.get(machine), better.found.get(machine)
+    return {
+        "preferred": preferred.of(machine),
+        "preferred_reason": said(why) if why else None,
+        "better_interface": instead[0].interface if instead else None,
+        "better_reason": said(instead[1]) if instead else None,
+    }
