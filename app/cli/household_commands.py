@@ -37,6 +37,7 @@ class RoleName(StrEnum):
     """What a new machine may do."""
 
     LEND = "lend"
+    GUEST = "guest"
     USE_AND_LEND = "use-and-lend"
     ADMIN = "admin"
 
@@ -62,7 +63,8 @@ def pair(
         typer.Option("--code", help="The six digits the other machine shows.", show_default=False),
     ] = None,
     role: Annotated[
-        RoleName, typer.Option("--role", help="What the new machine may do.")
+        RoleName,
+        typer.Option("--role", help="What the new machine may do; guest: use models only."),
     ] = RoleName.USE_AND_LEND,
     close: Annotated[
         bool, typer.Option("--close", help="Call off what --open began; the code is void then.")
@@ -182,6 +184,9 @@ def roles(
     machine: MachineArgument,
     host: Annotated[bool, typer.Option("--host", help="May use others' memory.")] = False,
     lender: Annotated[bool, typer.Option("--lender", help="May lend its own.")] = False,
+    guest: Annotated[
+        bool, typer.Option("--guest", help="May have its questions answered, and no more.")
+    ] = False,
     admin: Annotated[
         bool, typer.Option("--admin", help="May also change the household; ends by removal only.")
     ] = False,
@@ -191,10 +196,10 @@ def roles(
     """Say what a machine may do from now on: all that is given here, and nothing else."""
     from app.client import segment
 
-    given = {"admin": admin, "host": host, "lender": lender}
+    given = {"admin": admin, "host": host, "lender": lender, "guest": guest}
     chosen = [role for role, wanted in given.items() if wanted]
     if not chosen:
-        raise typer.BadParameter("Give at least one of --host, --lender and --admin.")
+        raise typer.BadParameter("Give at least one of --host, --lender, --guest and --admin.")
     path = f"/machines/{segment(machine)}/roles"
     answer = ask_node(home, lambda node: node.post(path, {"roles": chosen}))
     done = answer.get("machine", {})

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from app.cli import hints, safe_text
 from app.cli.amounts import size
-from app.cli.shapes import Model
+from app.cli.shapes import Model, Offered
 
 
 def models_view(models: Sequence[Model]) -> RenderableType:
@@ -38,6 +38,18 @@ def models_view(models: Sequence[Model]) -> RenderableType:
         )
     missing = [Text(safe_text.line(model.missing)) for model in models if model.missing]
     return Group(table, *_whole(models), *missing)
+
+
+def offered_view(offered: Sequence[Offered]) -> list[RenderableType]:
+    """A line for each host that answers for this guest."""
+    by_host: dict[str, list[str]] = {}
+    for one in offered:
+        by_host.setdefault(one.machine, []).append(safe_text.name(one.name))
+    lines: list[RenderableType] = [
+        Text(f"{safe_text.name(machine)} answers with {', '.join(names)}.")
+        for machine, names in by_host.items()
+    ]
+    return [*lines, Text("On this machine:")] if lines else []
 
 
 def _whole(models: Sequence[Model]) -> list[Text]:

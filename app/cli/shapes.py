@@ -276,6 +276,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     forecasts: Forecasts = Forecasts()
     pairing: Pairing | None = None
     answers: Answers = Answers()
+    hosts: list[str] | None = None  # that answer for this guest
 
 
 class Model(msgspec.Struct, frozen=True):
@@ -293,6 +294,14 @@ class Model(msgspec.Struct, frozen=True):
     whole_reason: str | None = None
     builtin: bool = False
     missing: str | None = None
+
+
+class Offered(msgspec.Struct, frozen=True):
+    """A model that a host answers with for this guest."""
+
+    name: str
+    machine: str
+    quantisation: str = ""
 
 
 class StageFigures(msgspec.Struct, frozen=True):

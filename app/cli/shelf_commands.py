@@ -28,10 +28,18 @@ def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the models on the shelf."""
     answer = ask_node(home, lambda node: node.get("/models"))
 
-    from app.cli.models_view import models_view
-    from app.cli.shapes import Model, read
+    from rich.console import Group
 
-    Face(as_json).result(answer, lambda: models_view(read(answer["models"], list[Model])))
+    from app.cli.models_view import models_view, offered_view
+    from app.cli.shapes import Model, Offered, read
+
+    Face(as_json).result(
+        answer,
+        lambda: Group(
+            *offered_view(read(answer.get("offered", []), list[Offered])),
+            models_view(read(answer["models"], list[Model])),
+        ),
+    )
 
 
 def import_file(

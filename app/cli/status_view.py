@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -60,7 +62,7 @@ def _head(snapshot: Snapshot) -> RenderableType:
     parts = [safe_text.name(node.name), f"Poolhouse {safe_text.line(node.version)}"]
     if node.peer_address:
         parts.append(safe_text.line(node.peer_address))
-    sentence = hints.text(pool_sentence(snapshot.loaded), "bold")
+    sentence = hints.text(pool_sentence(snapshot.loaded, snapshot.hosts), "bold")
     if node.reason:
         sentence = hints.text(safe_text.line(node.reason), "bold red")
     answers = snapshot.answers
@@ -71,8 +73,11 @@ def _head(snapshot: Snapshot) -> RenderableType:
     return Group(sentence, Text(" · ".join(parts), style="dim"))
 
 
-def pool_sentence(loaded: Plan | None) -> str:
-    """What the pool can do now, in one sentence (UX.md 4)."""
+def pool_sentence(loaded: Plan | None, hosts: Sequence[str] | None = None) -> str:
+    """What the pool can do now, in one sentence (UX.md 4). hosts: of a guest."""
+    if hosts is not None:
+        names = ", ".join(map(safe_text.name, hosts))
+        return f"Ready. Answers come from {names}." if hosts else "No host is here to answer."
     if loaded is None:
         return "No model is loaded. Load one with `poolhouse load NAME`."
     name = safe_text.name(loaded.model)

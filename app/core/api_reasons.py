@@ -41,6 +41,8 @@ API_SENTENCES: dict[str, str] = {
     "upstream_tokens": "Token ids mean something else at {name}, which has the model. "
     "Ask with text, and without logit_bias.",
     "upstream_key_odd": "The key of an upstream has only letters, digits and signs of ASCII.",
+    "guest_no_host": "No host of the household is here to answer. Start Poolhouse on one, "
+    "or load a model on this machine.",
     "api_port_taken": "Port {port} and the ones after it are used by other programs. Choose another port "
     "(`poolhouse api on --port`).",
 }

@@ -85,6 +85,11 @@ class Pool(QObject):
     def loaded(self) -> Json | None:
         return self.snapshot.get("loaded")
 
+    @property
+    def hosts(self) -> list[str] | None:
+        """Names of those that answer for this machine; None: it is no guest, or answers itself."""
+        return self.snapshot.get("hosts")
+
     # Following
 
     def start(self) -> None:

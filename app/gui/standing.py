@@ -68,7 +68,15 @@ def standing(pool: Pool) -> Standing:
     if loaded:
         kind = Kind.WORKING if answers else Kind.IDLE
         return Standing(kind, _ready(loaded))
+    if pool.hosts is not None:
+        return Standing(Kind.IDLE, _guest(pool.hosts))
     return Standing(Kind.IDLE, _tr("Ready. No model is loaded yet."))
+
+
+def _guest(hosts: list[str]) -> str:
+    if not hosts:
+        return _tr("No host is here to answer.")
+    return _tr("Ready. Answers come from {machine}.").format(machine=", ".join(hosts))
 
 
 def _ready(loaded: dict[str, object]) -> str:

@@ -36,7 +36,7 @@ REUSE_SECONDS = 5.0  # below the listener's idle limit, so that we never meet a 
 CONNECTIONS = 16  # data channels of several pipelines, an upload, an offer
 
 
-class _PinnedConnector(aiohttp.TCPConnector):
+class PinnedConnector(aiohttp.TCPConnector):
     """Checks the fingerprint on each connection, besides what the context checks."""
 
     def __init__(self, context: ssl.SSLContext, peer: MachineId, through: Through | None) -> None:
@@ -105,7 +105,7 @@ class PeerClient:
         self._websockets: WeakSet[_WebSocket] = WeakSet()
         self._session = aiohttp.ClientSession(
             base_url=f"https://{address}/",
-            connector=_PinnedConnector(context, member.id, through),
+            connector=PinnedConnector(context, member.id, through),
             ws_response_class=_WebSocket,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=_waits(0),
@@ -125,7 +125,7 @@ class PeerClient:
                 return await link.leave(self.member.name)
         except (aiohttp.ClientError, OSError, Unreachable) as error:
             link.release()
-            raise self._explained(error) from error
+            raise explained(self.member, self.address, error) from error
 
     async def open_probe(self) -> tuple[FrameChannel, str]:
         """A new connection for lan/probe.py, and our own address on it. Raises Unreachable or Refused."""
@@ -165,7 +165,7 @@ class PeerClient:
                 self._websockets.add(made)
                 return made
         except (aiohttp.ClientError, OSError, RuntimeError) as error:
-            raise self._explained(error) from error
+            raise explained(self.member, self.address, error) from error
 
     async def _request(
         self, method: str, path: str, body: io.BytesIO | AsyncIterator[bytes], total_bytes: int
@@ -178,24 +178,25 @@ class PeerClient:
                 if response.status == 200:
                     return answer
         except (aiohttp.ClientError, OSError, RuntimeError, TooSlow, TooLong) as error:
-            raise self._explained(error) from error
-        raise _problem(answer)
+            raise explained(self.member, self.address, error) from error
+        raise problem(answer)
 
-    def _explained(self, error: Exception) -> AppError:
-        """The sentence behind a failed connection. RuntimeError: this link was closed meanwhile."""
-        facts = {"name": self.member.name, "address": str(self.address)}
-        match error:
-            case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
-                return Refused("peer_is_another", **facts)
-            case TimeoutError():
-                return Unreachable("peer_silent", **facts)
-            case aiohttp.ClientConnectorError(os_error=cause):
-                refused = int(isinstance(cause, ConnectionRefusedError))  # nothing listens there
-                return Unreachable("peer_unreachable", **facts, refused=refused)
-            case aiohttp.WSServerHandshakeError():
-                return Refused("peer_refused")
-            case _:
-                return Unreachable("peer_hung_up", **facts)
+
+def explained(member: Member, address: Address, error: Exception) -> AppError:
+    """The sentence behind a failed connection. RuntimeError: this link was closed meanwhile."""
+    facts = {"name": member.name, "address": str(address)}
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
+            return Refused("peer_is_another", **facts)
+        case TimeoutError():
+            return Unreachable("peer_silent", **facts)
+        case aiohttp.ClientConnectorError(os_error=cause):
+            refused = int(isinstance(cause, ConnectionRefusedError))  # nothing listens there
+            return Unreachable("peer_unreachable", **facts, refused=refused)
+        case aiohttp.WSServerHandshakeError():
+            return Refused("peer_refused")
+        case _:
+            return Unreachable("peer_hung_up", **facts)
 
 
 def _waits(total_bytes: int) -> ClientTimeout:
@@ -215,7 +216,7 @@ def _socket(through: Through | None, info: aiohttp.AddrInfoType) -> socket.socke
     return made
 
 
-def _problem(answer: bytes) -> AppError:
+def problem(answer: bytes) -> AppError:
     """What the peer said was wrong, as the error it was there; trusted no further than that."""
     try:
         fields = json.loads(answer)

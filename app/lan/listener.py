@@ -42,7 +42,11 @@ CONNECTIONS_OF_ONE_MEMBER = 64
 CLOSE_SECONDS = 1.0
 LEAVE_SECONDS = 2.0
 
-FOR_ALL_ROLES = ("/control", f"/{PROBE_PATH}")  # the rest is for hosts
+FOR_ALL_ROLES = (
+    "/control",
+    f"/{PROBE_PATH}",
+)  # the rest is for hosts, and below GUEST_PATH for guests
+GUEST_PATH = "/guest"
 
 MEMBER = web.RequestKey("member", Member)
 
@@ -92,6 +96,7 @@ class Listener:
         stages: StageHandlers,
         probe: Probe,
         clock: Callable[[], float] = time.monotonic,
+        chat: web.Application | None = None,
     ) -> None:
         self.port: int = sock.getsockname()[1]
         self._sock = sock
@@ -103,7 +108,7 @@ class Listener:
         self._strangers: Counter[str] = Counter()
         self._handshakes: set[socket.socket] = set()
         self._runner = web.AppRunner(
-            self._application(),
+            self._application(chat),
             access_log=None,
             keepalive_timeout=IDLE_SECONDS,
             shutdown_timeout=CLOSE_SECONDS,
@@ -207,8 +212,10 @@ class Listener:
                 elif not connection.requests and connection.idle_since_seconds < limit:
                     transport.close()
 
-    def _application(self) -> web.Application:
+    def _application(self, chat: web.Application | None) -> web.Application:
         application = web.Application(middlewares=[self._guard], client_max_size=0)
+        if chat is not None:
+            application.add_subapp(GUEST_PATH, chat)
         application.add_routes(
             [
                 web.get("/control", self._on_control),
@@ -226,13 +233,13 @@ class Listener:
         request: web.Request,
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
-        """Every request: a member now, and for stages a host. Errors become JSON."""
+        """Every request: a member now that has the right to it. Errors become JSON."""
         transport = request.transport
         connection = self._admit(transport) if transport is not None else None
         member = self._members.get(connection.machine) if connection else None
         if connection is None or member is None:
             raise web.HTTPForbidden  # into a closed connection
-        if request.path not in FOR_ALL_ROLES and Role.HOST not in member.roles:
+        if not _may(member, request.path):
             return _problem("Refused", "role_missing", {"name": member.name})
         request[MEMBER] = member
         connection.requests += 1
@@ -308,6 +315,13 @@ class Listener:
         finally:
             self.transfers -= 1
         return _json(answer)
+
+
+def _may(member: Member, path: str) -> bool:
+    """A guest gets whole answers and nothing else; stages are for hosts."""
+    if path.startswith(f"{GUEST_PATH}/"):
+        return Role.GUEST in member.roles
+    return path in FOR_ALL_ROLES or Role.HOST in member.roles
 
 
 def _websocket(max_bytes: int) -> web.WebSocketResponse:

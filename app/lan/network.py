@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class Network:
-    """See the module. `sock` is taken over and closed."""
+    """See the module. `sock` is taken over and closed; `chat` is what guests may ask."""
 
     def __init__(
         self,
@@ -56,6 +56,7 @@ class Network:
         sock: socket.socket,
         local: Local,
         handlers: Handlers,
+        chat: web.Application | None = None,
         *,
         heartbeat: Heartbeat | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -69,7 +70,7 @@ class Network:
         self.probes = Probes(
             lambda: local.busy() or self._listener.transfers > 0, local.link_end, clock
         )
-        self._listener = Listener(sock, self._on_control, handlers, self.probes.serve, clock)
+        self._listener = Listener(sock, self._on_control, handlers, self.probes.serve, clock, chat)
         self._contexts: dict[MachineId, ssl.SSLContext] = {}
         self._window: PairingWindow | None = None
         self._window_roles: tuple[Role, ...] = ()
@@ -176,13 +177,9 @@ class Network:
         sock = listening_near(None if self._host == "::" else self._host, self.port + 1)
         self._window_roles = tuple(sorted(set(roles)))
         window = PairingWindow(
-            self._speaker(),
-            self,
-            sock,
-            self.address.host,
-            self._handlers.pairing_changed,
+            self._speaker(), self, sock, self.address.host, self._handlers.pairing_changed,
             self._clock,
-        )
+        )  # fmt: skip
         self._window = window
         self._start(window.run(), "pairing window")
         return window

@@ -164,7 +164,9 @@ class Control:
         return web.json_response(await self._node.lending.resume())
 
     async def _models(self, request: web.Request) -> web.Response:
-        return web.json_response({"models": await self._node.shop.models.listed()})
+        offered = await self._node.guesting.listed() if self._node.rights.is_guest() else []
+        own = await self._node.shop.models.listed()
+        return web.json_response({"models": own, "offered": offered})
 
     async def _import(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.Import)
@@ -217,7 +219,9 @@ class Control:
 
     async def _ask(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.Ask)
-        return await stream(request, self._node.hosting.ask(order))
+        node = self._node
+        passes = node.guesting.passes(order.model or "")
+        return await stream(request, (node.guesting if passes else node.hosting).ask(order))
 
     async def _this_machine(self, request: web.Request) -> web.Response:
         return web.json_response(await this_machine.told(self._node.hardware, self._node.home))

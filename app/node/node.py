@@ -19,7 +19,6 @@ from app.core.household import Household, Machine, apply
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.link import End
 from app.core.membership import Member
-from app.core.operations import Role
 from app.core.plan import Candidate
 from app.inference.lend import Lender
 from app.lan import identity, messages
@@ -35,6 +34,7 @@ from app.node.closings import Closings
 from app.node.doors import Doors
 from app.node.events import Events
 from app.node.finding import Finding, choice_of, listening
+from app.node.guesting import Guesting
 from app.node.hardware import Hardware
 from app.node.hosting import Hosting
 from app.node.journal import Journal
@@ -47,6 +47,7 @@ from app.node.naming import Naming
 from app.node.options import NodeOptions
 from app.node.outlook import Outlook
 from app.node.own_speed import Here, OwnSpeed
+from app.node.rights import Rights
 from app.node.shop import Shop
 from app.node.snapshot import machines_json, sentence
 from app.node.telling import Telling, cleaned, status_of, told
@@ -68,11 +69,13 @@ class Node:
     ) -> None:
         self.home, self.choices = home, Choices(home.settings_file, chosen)
         self.events = Events(self.snapshot)
+        self.rights = Rights(lambda: self.network.members, lambda: self.network.id)
+        self.guesting = Guesting(lambda: self.network, self.rights, lambda: self.hosting)
         self.doors = Doors(self)
         self.options, self._stopping = options, stopping
         self._household, self._stop = Household(), asyncio.Event()
         self.lending = LendRules(
-            self.choices, self._uses, self._is_lender, self._lends_to, self.changed
+            self.choices, self._uses, self.rights.lends, self._lends_to, self.changed
         )
         self.naming = Naming(self.choices, self._named)
         self._telling = Telling(self._status, lambda status: self.network.tell(status))  # noqa: PLW0108  made later
@@ -118,7 +121,7 @@ class Node:
             )  # fmt: skip
             here = Here(self.hardware, self._lending, self.hosting, self.lending)
             self.measuring = Measuring(OwnSpeed(here, self.home.root), self._shelf, self.link, group)  # fmt: skip
-            self.network = Network(self.home, me, sock, self, self)
+            self.network = Network(self.home, me, sock, self, self, self.doors.api.for_guests())
             choice = choice_of(self.options, self.settings)
             file = self.home.household / "links.json"
             self.links = LinkBook(self.network, file, self.changed, choice.interfaces)
@@ -199,6 +202,7 @@ class Node:
             "forecasts": self._lessons.json(),
             **pairings.json(self.network.window),
             "answers": self.hosting.answers(),
+            **self.guesting.json(),
             **self.shop.json(),
             "journal": {"last": self.journal.number},
         }
@@ -346,12 +350,12 @@ class Node:
 
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
         """This machine and the lenders here; `released`: bytes of ours they are giving back now."""
-        me = self.network.id
+        me, guest = self.network.id, self.rights.is_guest()
         host = Candidate(me, self.settings.name, self.lending.memory.own_bytes(*self._uses()))
         lenders = [
             Candidate(key, machine.name, machine.could_lend(released.get(key, 0)))
             for key, machine in self._household.machines.items()
-            if key != me and machine.online and "lender" in machine.roles
+            if key != me and machine.online and "lender" in machine.roles and not guest
         ]
         return host, sorted(lenders, key=lambda lender: (lender.name, lender.id))
 
@@ -387,11 +391,6 @@ class Node:
 
     def _status(self) -> messages.Status:
         return status_of(self.offer(), self._lending.used_bytes, self.lending)
-
-    def _is_lender(self) -> bool:
-        """A machine without a household lends to nobody anyway."""
-        me = self.network.members.get(self.network.id)
-        return me is None or Role.LENDER in me.roles
 
     def _named(self, name: str) -> None:
         """This machine has a new name."""

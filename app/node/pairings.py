@@ -21,6 +21,7 @@ Json = dict[str, Any]
 
 ROLES = {
     "lend": (Role.LENDER,),
+    "guest": (Role.GUEST,),
     "use_and_lend": (Role.HOST, Role.LENDER),
     "admin": (Role.ADMIN, Role.HOST, Role.LENDER),
 }

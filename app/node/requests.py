@@ -27,7 +27,7 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class OpenPairing(Request, frozen=True):
-    role: Literal["lend", "use_and_lend", "admin"] = "use_and_lend"
+    role: Literal["lend", "guest", "use_and_lend", "admin"] = "use_and_lend"
 
 
 class Join(Request, frozen=True):
@@ -127,7 +127,7 @@ class RenameMachine(Request, frozen=True):
 
 
 class SetRoles(Request, frozen=True):
-    roles: Annotated[list[Literal["admin", "host", "lender"]], Meta(max_length=3)]
+    roles: Annotated[list[Literal["admin", "host", "lender", "guest"]], Meta(max_length=4)]
 
 
 class Import(Request, frozen=True):

@@ -64,6 +64,18 @@ def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> 
     )
 
 
+def test_a_guest_s_status_and_shelf_say_who_answers(poolhouse: Any, answering: Any) -> None:
+    offered = [{"name": "guide", "machine": "den-pc"}, {"name": "other", "machine": "den-pc"}]
+    answering({
+        ("GET", "/status"): {**SNAPSHOT, "loaded": None, "hosts": ["den-pc"]},
+        ("GET", "/models"): {"models": [], "offered": offered},
+    })  # fmt: skip
+    assert poolhouse("status").out.startswith("Ready. Answers come from den-pc.")
+    assert poolhouse("models").out.startswith(
+        "den-pc answers with guide, other.\nOn this machine:\n"
+    )
+
+
 def test_status_json_is_what_the_node_said(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/status"): SNAPSHOT})
     assert poolhouse("status", "--json").json == SNAPSHOT

@@ -204,6 +204,8 @@ def test_rename_and_roles(poolhouse: Any, answering: Any) -> None:
     assert poolhouse("rename", "a/b", "loft").out == "a/b is called loft now.\n"
     assert poolhouse("roles", "loft", "--lender", "--host").out == "loft is host and lender now.\n"
     assert [body for _, _, body in node.asked] == [{"name": "loft"}, {"roles": ["host", "lender"]}]
+    assert poolhouse("roles", "loft", "--guest").code == 0
+    assert node.asked[-1][2] == {"roles": ["guest"]}
     assert poolhouse("roles", "loft").code == 2
 
 

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from aiohttp import web
+
 from app.core import pairing
 from app.core.errors import Refused
 from app.core.ids import MachineId, PipelineId
@@ -91,6 +93,17 @@ class Node:
             await channel.send(await channel.receive())
 
 
+def a_chat() -> web.Application:
+    """What guests may ask, in small."""
+
+    async def models(_: web.Request) -> web.Response:
+        return web.json_response({"models": []})
+
+    made = web.Application()
+    made.router.add_get("/models", models)
+    return made
+
+
 class Nodes:
     """Opens nodes below one directory; all are closed together."""
 
@@ -110,7 +123,7 @@ class Nodes:
         home, identity = await an_identity(self._directory / name)
         node = Node(name)
         sock = listening_socket("127.0.0.1", port)
-        node.network = Network(home, identity, sock, node, node, heartbeat=heartbeat)
+        node.network = Network(home, identity, sock, node, node, a_chat(), heartbeat=heartbeat)
         return node
 
     async def paired(self, *names: str, heartbeat: Heartbeat | None = None) -> list[Node]:

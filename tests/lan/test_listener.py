@@ -19,6 +19,7 @@ from app.core.operations import Role
 from app.lan import body, listener
 from app.lan.channel import MAX_FRAME_BYTES
 from app.lan.client import PeerClient
+from app.lan.guest_client import GuestClient
 from app.lan.tls import peer_context
 from tests.lan.certificates import PASSPHRASE, Recipe
 from tests.lan.nodes import Node, Nodes, an_identity, at, pair, until
@@ -113,6 +114,27 @@ async def test_stages_are_for_hosts_only(nodes: Nodes) -> None:
         await link.open_data(PIPELINE)
     await until(lambda: attic.network.id in den.network.links)
     assert await den.network.link(attic.network.id).offer_stage(PIPELINE, b"{}")
+
+
+async def test_guests_get_whole_answers_and_nothing_else(nodes: Nodes) -> None:
+    den, attic = await nodes.open("den"), await nodes.open("attic")
+    await pair(den, attic, (Role.GUEST,))
+    link = attic.network.link(den.network.id)
+    with pytest.raises(Refused) as refused:
+        await link.offer_stage(PIPELINE, b"{}")
+    assert refused.value.reason.code == "role_missing"
+    with pytest.raises(Refused):
+        await link.open_data(PIPELINE)
+
+    async def status(of: Node, at_: Node) -> int:
+        host = of.network.members[at_.network.id]
+        context = of.network.dialling_context(host)
+        client = GuestClient(host, at(at_), context, asyncio.Event())
+        async with client.asked("GET", "/models") as answer:
+            return answer.status
+
+    assert await status(attic, den) == 200
+    assert await status(den, attic) == 409  # a host, and no guest
 
 
 async def test_garbage_does_no_harm(nodes: Nodes) -> None:

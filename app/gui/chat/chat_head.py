@@ -67,6 +67,8 @@ class ChatHead(QWidget):
         """Who answers next, and where."""
         loaded = self._pool.loaded or {}
         name = loaded.get("model")
+        if self._pool.hosts is not None:
+            return self.tr("Answered by {machine}").format(machine=", ".join(self._pool.hosts))
         if chat.model is not None and chat.model != name:
             return self.tr("{model}, loaded with the next message").format(
                 model=figures.model_name(chat.model)

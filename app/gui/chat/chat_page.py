@@ -245,7 +245,8 @@ class ChatPage(Page):
         self._tell_state()
 
     def _tell_hint(self) -> None:
-        is_loaded = self.services.pool.loaded is not None
+        pool = self.services.pool
+        is_loaded = pool.loaded is not None or pool.hosts is not None
         full = self.chat_head.is_nearly_full
         waits = self.composer.waits
         self.hint.tell(self.chat, self._models, is_loaded=is_loaded, is_full=full, waits=waits)

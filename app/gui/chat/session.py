@@ -173,7 +173,7 @@ class Session(QObject):
         """What to load before, if this chat wants more context than there is."""
         loaded = self._pool.loaded or {}
         name = chat.model or loaded.get("model") or GUIDE
-        if chat.context is None:
+        if chat.context is None or self._pool.hosts is not None:
             return None
         enough = int(loaded.get("context") or 0) >= chat.context
         if loaded.get("model") == name and loaded.get("state") in THERE and enough:

@@ -24,7 +24,7 @@ from app.gui.services import Services
 Json = dict[str, Any]
 DIGITS = 6
 TICK_MS = 250
-ROLE_ORDER = (words.USE_AND_LEND, words.LEND, words.ADMIN)
+ROLE_ORDER = (words.USE_AND_LEND, words.LEND, words.GUEST, words.ADMIN)
 
 
 class AddSheet(Sheet):
@@ -83,6 +83,7 @@ class AddSheet(Sheet):
         for name, text in (
             (words.USE_AND_LEND, self.tr("Use models and lend")),
             (words.LEND, self.tr("Only lend its memory")),
+            (words.GUEST, self.tr("Use models only")),
             (words.ADMIN, self.tr("Use, lend, and add or remove machines")),
         ):
             self.role.addItem(text, name)

@@ -84,12 +84,13 @@ class RolesSheet(Sheet):
 
 
 class RoleChoice:
-    """Three radio buttons: lend, use and lend, change the household too."""
+    """Radio buttons: lend, use and lend, use only, change the household too."""
 
     def __init__(self, roles: frozenset[str]) -> None:
         texts = {
             words.LEND: _tr("Only lend its memory"),
             words.USE_AND_LEND: _tr("Use models and lend"),
+            words.GUEST: _tr("Use models only"),
             words.ADMIN: _tr("Use, lend, and add or remove machines"),
         }
         self._group = QButtonGroup()
@@ -99,7 +100,7 @@ class RoleChoice:
             self._group.addButton(one, number)
         now = words.ADMIN if "admin" in roles else words.USE_AND_LEND
         if roles and "host" not in roles:
-            now = words.LEND
+            now = words.GUEST if roles == {"guest"} else words.LEND
         self.buttons[self._names.index(now)].setChecked(True)
 
     @property

@@ -11,10 +11,11 @@ from app.gui import formats
 from app.gui.household.facts import LinkFacts, MachineFacts, Run
 
 NOTICEABLE, BRAKE = 0.1, 0.3  # of a request's time
-LEND, USE_AND_LEND, ADMIN = "lend", "use_and_lend", "admin"
+LEND, USE_AND_LEND, ADMIN, GUEST = "lend", "use_and_lend", "admin", "guest"
 ROLES = {
     LEND: ("lender",),
     USE_AND_LEND: ("host", "lender"),
+    GUEST: ("guest",),
     ADMIN: ("admin", "host", "lender"),
 }
 
@@ -109,10 +110,12 @@ def roles(of: Iterable[str]) -> str:
     given = set(of)
     if "admin" in given:
         return _tr("Use, lend, change the household")
-    if {"host", "lender"} <= given:
+    if "lender" in given and given & {"host", "guest"}:
         return _tr("Use models and lend")
     if "host" in given:
         return _tr("Use models")
+    if "guest" in given:
+        return _tr("Use models only")
     return _tr("Lend only") if "lender" in given else ""
 
 

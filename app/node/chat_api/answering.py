@@ -197,7 +197,7 @@ class Answering:
                 await talk.hear(running)
                 return await self._question(wish, asker, index, running)
 
-            async with aclosing(self._hosting().answered(self._to_load(wanted), ask)) as lines:
+            async with aclosing(self._hosting().answered(self.to_load(wanted), ask)) as lines:
                 last = 0.0
                 async for line in lines:
                     if delta := line.get("delta"):
@@ -236,7 +236,7 @@ class Answering:
             request=asker.request,
         )
 
-    def _to_load(self, wanted: str) -> str | None:
+    def to_load(self, wanted: str) -> str | None:
         """None for what is loaded: to look for it on the shelf would take longer than all else here."""
         running = self._hosting().running
         is_there = running is not None and running.is_ready and running.entry.name == wanted

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
+from typing import Protocol
 
 from aiohttp import web
 
@@ -32,21 +33,49 @@ BODY = web.RequestKey("body", bytes)
 ASKER = web.RequestKey("asker", Asker)
 
 
-class Gate:
-    """Lets requests in, counts those of each key, and turns every error into its API's shape."""
+class Door(Protocol):
+    """Whom a gate lets in."""
+
+    def misplaced(self, request: web.Request) -> tuple[int, str] | None:
+        """Status and words for a request that came by a way that nobody should take."""
+
+    def key_of(self, request: web.Request) -> str | None:
+        """The name of who asks, for limits and the log; None: a stranger."""
+
+
+class KeyDoor:
+    """For programs: by one of our own names, with one of our keys."""
 
     def __init__(
         self,
         keys: ApiKeys,
         names: Callable[[], Collection[str]],
         ollama_open: Callable[[], bool],
+    ) -> None:
+        self._keys, self._names, self._ollama_open = keys, names, ollama_open
+
+    def misplaced(self, request: web.Request) -> tuple[int, str] | None:
+        return misplaced(request, self._names())
+
+    def key_of(self, request: web.Request) -> str | None:
+        key = self._keys.owner(_given_key(request))
+        if key is None and api_of(request.path) is Api.OLLAMA and self._ollama_open():
+            return NO_KEY
+        return key
+
+
+class Gate:
+    """Lets requests in, counts those of each key, and turns every error into its API's shape."""
+
+    def __init__(
+        self,
+        door: Door,
         figures: Figures,
         arrived: Callable[[web.Request], None],
         at_once: Callable[[str], int] = lambda _: MAX_OPEN,
         opened: Counter[str] | None = None,
     ) -> None:
-        self._keys, self._names, self._ollama_open = keys, names, ollama_open
-        self._figures, self._arrived = figures, arrived
+        self._door, self._figures, self._arrived = door, figures, arrived
         self._at_once = at_once
         self._open = Counter[str]() if opened is None else opened
 
@@ -99,19 +128,17 @@ class Gate:
 
     def _objection(self, request: web.Request) -> web.Response | None:
         """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
-        if words := misplaced(request, self._names()):
+        if words := self._door.misplaced(request):
             return refusal(request, *words)
         if words := encoded(request):
             return refusal(request, *words)
-        key = self._keys.owner(_given_key(request))
+        key = self._door.key_of(request)
         if key is None:
-            if not (api_of(request.path) is Api.OLLAMA and self._ollama_open()):
-                answer = refusal(
-                    request, 401, "The API key is missing or wrong. `poolhouse api key` shows it."
-                )
-                answer.force_close()  # a stranger's connection is not kept
-                return answer
-            key = NO_KEY
+            answer = refusal(
+                request, 401, "The API key is missing or wrong. `poolhouse api key` shows it."
+            )
+            answer.force_close()  # a stranger's connection is not kept
+            return answer
         request[ASKER] = Asker(key, request[ASKER].request)
         if request.method == "POST" and request.content_type != "application/json":
             return refusal(request, 415, "Send the body as application/json.")

@@ -18,6 +18,7 @@ from app.core.errors import (
     Unreachable,
 )
 from app.core.reasons import said
+from app.lan.listener import GUEST_PATH
 
 Json = dict[str, Any]
 
@@ -46,6 +47,7 @@ class Api(Enum):
 
 
 def api_of(path: str) -> Api:
+    path = path.removeprefix(GUEST_PATH)
     if path == "/v1/messages" or path.startswith("/v1/messages/"):
         return Api.ANTHROPIC
     return Api.OLLAMA if path.startswith("/api/") else Api.OPENAI

@@ -25,10 +25,12 @@ from app.node.chat_api.budget import Budget
 from app.node.chat_api.embedding_routes import EmbeddingRoutes
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.first_words import FirstWords, runner_of
-from app.node.chat_api.gate import Gate
+from app.node.chat_api.gate import Gate, KeyDoor
+from app.node.chat_api.guest_door import GuestRoutes, MemberDoor, while_guest
+from app.node.chat_api.guest_passing import passing
 from app.node.chat_api.lan_door import LanDoor
 from app.node.chat_api.ollama_routes import OllamaRoutes
-from app.node.chat_api.openai_routes import OpenAiRoutes
+from app.node.chat_api.openai_routes import Listed, OpenAiRoutes
 from app.node.chat_api.own_routes import OwnRoutes
 from app.node.chat_api.responses_routes import ResponsesRoutes
 from app.node.chat_api.upstream_desk import UpstreamDesk
@@ -252,9 +254,7 @@ class ChatApi:
 
     def _loopback_gate(self) -> Gate:
         return Gate(
-            self.keys,
-            lambda: own_names(self.port),
-            lambda: self.choice.ollama_open,
+            KeyDoor(self.keys, lambda: own_names(self.port), lambda: self.choice.ollama_open),
             self.figures,
             self._words.heard,
             self._at_once_of,
@@ -264,23 +264,44 @@ class ChatApi:
     def _lan_gate(self) -> Gate:
         """Nobody passes it without a key."""
         return Gate(
-            self.keys, self.lan.names, lambda: False, self.figures, self._lan_words.heard,
-            self._at_once_of, self._opened,
+            KeyDoor(self.keys, self.lan.names, lambda: False), self.figures,
+            self._lan_words.heard, self._at_once_of, self._opened,
         )  # fmt: skip
 
     def _application(self, gate: Gate) -> web.Application:
-        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[gate.check])
-        answering, listed = self.answering, self._node.shop.models.listed
+        """A guest's own programs are answered by its host."""
+        guesting, own = self._node.guesting, self._node.shop.models.listed
+        app = web.Application(
+            client_max_size=MAX_BODY_BYTES, middlewares=[gate.check, passing(guesting)]
+        )
+
+        async def listed() -> list[Json]:
+            return await guesting.listed() if guesting.passes("") else await own()
+
+        self._add_routes(app, listed)
+        app.add_routes(OwnRoutes(self._node, self.answering, self.figures).routes())
+        return app
+
+    def for_guests(self) -> web.Application:
+        """What guests may ask of this machine, over their links; it needs no key and is never off."""
+        gate = Gate(MemberDoor(), self.figures, lambda _: None, self._at_once_of, self._opened)
+        ends = while_guest(lambda machine: self._node.network.members.get(machine))  # noqa: PLW0108  made later
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[ends, gate.check])
+        listed = self._node.shop.models.listed
+        self._add_routes(app, listed)
+        routes = GuestRoutes(self.answering, self.budget, lambda: self._node.hosting, listed)
+        app.add_routes(routes.routes())
+        return app
+
+    def _add_routes(self, app: web.Application, listed: Listed) -> None:
         for part in (
-            OpenAiRoutes(answering, listed),
-            ResponsesRoutes(answering),
-            AnthropicRoutes(answering),
-            OllamaRoutes(answering, listed),
+            OpenAiRoutes(self.answering, listed),
+            ResponsesRoutes(self.answering),
+            AnthropicRoutes(self.answering),
+            OllamaRoutes(self.answering, listed),
             EmbeddingRoutes(self.embeddings, self.budget),
-            OwnRoutes(self._node, answering, self.figures),
         ):
             app.add_routes(part.routes())
-        return app
 
 
 def own_room(node: Node) -> int:

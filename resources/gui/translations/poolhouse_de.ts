@@ -248,6 +248,10 @@
         <translation>Modelle nutzen und Speicher verleihen</translation>
     </message>
     <message>
+        <source>Use models only</source>
+        <translation>Nur Modelle nutzen</translation>
+    </message>
+    <message>
         <source>Use, lend, and add or remove machines</source>
         <translation>Nutzen, verleihen und Geräte hinzufügen oder entfernen</translation>
     </message>
@@ -893,6 +897,10 @@
 </context>
 <context>
     <name>ChatHead</name>
+    <message>
+        <source>Answered by {machine}</source>
+        <translation>{machine} antwortet</translation>
+    </message>
     <message>
         <source>Context used</source>
         <translation>Genutzter Kontext</translation>
@@ -2576,6 +2584,10 @@
     <message>
         <source>Use models and lend</source>
         <translation>Modelle nutzen und Speicher verleihen</translation>
+    </message>
+    <message>
+        <source>Use models only</source>
+        <translation>Nur Modelle nutzen</translation>
     </message>
     <message>
         <source>Use, lend, and add or remove machines</source>
@@ -5116,6 +5128,14 @@
     <message>
         <source>Loading {model}.</source>
         <translation>{model} wird geladen.</translation>
+    </message>
+    <message>
+        <source>No host is here to answer.</source>
+        <translation>Kein Gastgeber ist da, der antwortet.</translation>
+    </message>
+    <message>
+        <source>Ready. Answers come from {machine}.</source>
+        <translation>Bereit. Antworten kommen von {machine}.</translation>
     </message>
     <message>
         <source>Ready. No model is loaded yet.</source>

@@ -14,7 +14,7 @@ from app.machine.api_keys import FIRST, ApiKeys
 from app.machine.paths import Home
 from app.node.chat_api import sending
 from app.node.chat_api.figures import Figures
-from app.node.chat_api.gate import Gate
+from app.node.chat_api.gate import Gate, KeyDoor
 from app.node.chat_api.sending import EVENTS, event, send
 from app.node.guard import own_names
 
@@ -52,7 +52,7 @@ async def url(
     port = [0]
     keys = ApiKeys(Home.at(tmp_path_factory.mktemp("sending")).create())
     key = (await keys.all())[FIRST]
-    gate = Gate(keys, lambda: own_names(port[0]), lambda: False, Figures(), lambda _: None)
+    gate = Gate(KeyDoor(keys, lambda: own_names(port[0]), lambda: False), Figures(), lambda _: None)
     app = web.Application(middlewares=[gate.check])
 
     async def answer(request: web.Request) -> web.StreamResponse:

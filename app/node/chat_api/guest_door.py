@@ -1,0 +1,125 @@
+"""A host's door for guests: the Chat API over a member's pinned link, which is its key (SAFETY.md 4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+
+from app.core.errors import BadInput
+from app.core.ids import MachineId
+from app.core.membership import Member
+from app.core.operations import Role
+from app.inference.chats import Question
+from app.lan.listener import MEMBER
+from app.node import requests as asked
+from app.node.asking import question_of
+from app.node.chat_api.answering import Answering, Asker
+from app.node.chat_api.budget import Budget
+from app.node.chat_api.gate import ASKER, Handler
+from app.node.chat_api.openai_routes import Listed
+from app.node.chat_api.sending import read
+from app.node.hosting import Hosting
+from app.node.ndjson import stream
+from app.node.running import Running
+
+Json = dict[str, Any]
+LOOK_SECONDS = 0.25  # between looks whether a guest is one still
+FACTS = ("name", "id", "architecture", "quantisation", "file_bytes", "embeds", "writes")
+
+
+class MemberDoor:
+    """The listener has checked who comes, and that it is a guest."""
+
+    def misplaced(self, request: web.Request) -> tuple[int, str] | None:
+        """A browser has no certificate of a member; a page's request would be no guest's all the same."""
+        return (403, "Web pages may not talk to the node.") if "Origin" in request.headers else None
+
+    def key_of(self, request: web.Request) -> str | None:
+        """No key of an owner has a space in its name."""
+        return f"guest {request[MEMBER].id[:16]}"
+
+
+def while_guest(
+    member: Callable[[MachineId], Member | None],
+) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """The middleware that ends what is answered once its guest has gone, was removed, or is none now."""
+
+    @web.middleware
+    async def ends(request: web.Request, handler: Handler) -> web.StreamResponse:
+        guest, transport = request[MEMBER].id, request.transport
+        async with asyncio.TaskGroup() as group:
+            work = group.create_task(_answered(handler(request)), name="answer a guest")
+            while not (await asyncio.wait({work}, timeout=LOOK_SECONDS))[0]:
+                now = member(guest)
+                if (
+                    now is None
+                    or Role.GUEST not in now.roles
+                    or transport is None
+                    or transport.is_closing()
+                ):
+                    work.cancel()
+        if work.cancelled():
+            if transport is not None:
+                transport.abort()
+            return web.Response(status=403)  # into a closed connection
+        return work.result()
+
+    return ends
+
+
+async def _answered(answer: Awaitable[web.StreamResponse]) -> web.StreamResponse:
+    return await answer
+
+
+class GuestRoutes:
+    """What a guest's own window and command line ask; its programs use the routes of the Chat API."""
+
+    def __init__(
+        self, answering: Answering, budget: Budget, hosting: Callable[[], Hosting], listed: Listed
+    ) -> None:
+        self._answering, self._budget = answering, budget
+        self._hosting, self._listed = hosting, listed
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/models", self.models), web.post("/ask", self.ask)]
+
+    async def models(self, request: web.Request) -> web.Response:
+        """No path on this computer is in it."""
+        running = self._hosting().running
+        told = [{fact: model[fact] for fact in FACTS} for model in await self._listed()]
+        return web.json_response(
+            {"models": told, "loaded": running.entry.name if running else None}
+        )
+
+    async def ask(self, request: web.Request) -> web.StreamResponse:
+        order = read(request, asked.Ask)
+        return await stream(request, self._lines(order, request[ASKER]))
+
+    async def _lines(self, order: asked.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
+        """In turn with everybody's programs, and of a model that they might ask."""
+        answering = self._answering
+        self._budget.check(asker.key)
+        talk = f"{asker.key} {order.conversation}" if order.conversation else None
+        question = replace(question_of(order), conversation=talk, request=asker.request)
+        async with answering.queue.turn(asker.key):
+            wanted = await answering.model(order.model or "")
+
+            async def ask(running: Running) -> Question:
+                if running.entry.name != wanted:  # somebody loaded another one in this moment
+                    raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
+                return question
+
+            answer = self._hosting().answered(answering.to_load(wanted), ask)
+            async with aclosing(answer) as lines:
+                async for line in lines:
+                    if delta := line.get("delta"):
+                        self._budget.spend(asker.key, len(delta["token_ids"]))
+                    elif done := line.get("done"):
+                        computed = done["prompt_tokens"] - done["reused_tokens"]
+                        self._budget.spend(asker.key, computed)
+                    yield line

@@ -1,0 +1,102 @@
+"""A guest's own programs: what they ask of this machine's Chat API goes to a host as it is, and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from app.core.errors import Unreachable
+from app.lan.body import ANSWER_BYTES, TooLong, TooSlow, whole_body
+from app.lan.client import problem
+from app.lan.guest_client import GuestClient
+from app.node.chat_api.gate import ASKER, BODY, ID, UPSTREAM, Handler
+from app.node.chat_api.refusals import api_of, in_stream
+from app.node.chat_api.sending import EVENTS, NDJSON, UNREAD_SECONDS
+from app.node.guesting import HEADERS, Guesting
+
+KEPT = (UPSTREAM, "Retry-After", "Cache-Control")  # headers of the host's answer, beside its type
+REFUSED = 409  # the listener's own; no answer of the Chat API has it
+
+
+class _Named(msgspec.Struct):
+    """All that must be known of a body to pass it on."""
+
+    model: str = ""
+
+
+def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """The middleware that asks a host in this machine's place."""
+
+    @web.middleware
+    async def passed(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.method != "POST":
+            return await handler(request)
+        model = _model(request[BODY])
+        if not guesting.passes(model):
+            return await handler(request)
+        host = await guesting.host_for(model)
+        headers = HEADERS | {ID: request[ASKER].request}
+        async with host.asked("POST", request.path, request[BODY], headers) as answer:
+            if answer.status == REFUSED:
+                raise problem(await _whole(host, answer))
+            if answer.content_type in (EVENTS, NDJSON):
+                return await _streamed(request, host, answer)
+            body = await _whole(host, answer)
+            return web.Response(body=body, status=answer.status, headers=_headers(answer))
+
+    return passed
+
+
+def _model(body: bytes) -> str:
+    """Empty for a body that nobody can read: its own route, or the host, says why."""
+    try:
+        return msgspec.json.decode(body, type=_Named).model.removesuffix(":latest")
+    except (msgspec.MsgspecError, RecursionError):
+        return ""
+
+
+def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
+    kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
+    return kept | {"Content-Type": answer.headers.get("Content-Type", "application/json")}
+
+
+async def _whole(host: GuestClient, answer: aiohttp.ClientResponse) -> bytes:
+    try:
+        return await whole_body(answer.content, answer.content_length, ANSWER_BYTES)
+    except (TooLong, TooSlow, OSError, aiohttp.ClientError):
+        raise Unreachable("peer_offline", name=host.host.name) from None
+
+
+async def _streamed(
+    request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse
+) -> web.StreamResponse:
+    """A host that goes away in the middle ends the stream in its API's shape."""
+    name = request[ASKER].request
+    given = web.StreamResponse(status=answer.status, headers=_headers(answer) | {ID: name})
+    await given.prepare(request)
+    async with aclosing(host.chunks(answer)) as chunks:
+        async for chunk in _or_error(chunks, lambda e: in_stream(api_of(request.path), e, name)):
+            try:
+                async with asyncio.timeout(UNREAD_SECONDS):
+                    await given.write(chunk)
+            except (ConnectionError, TimeoutError):  # it takes nothing, or has gone
+                if request.transport is not None:
+                    request.transport.abort()
+                return given
+    await given.write_eof()
+    return given
+
+
+async def _or_error(
+    chunks: AsyncGenerator[bytes, None], told: Callable[[Unreachable], bytes]
+) -> AsyncGenerator[bytes, None]:
+    try:
+        async for chunk in chunks:
+            yield chunk
+    except Unreachable as error:
+        yield told(error)

@@ -1,0 +1,160 @@
+"""A guest's side: which host answers for it, what that host has, and whole requests to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from app.core.errors import AppError, Refused, Unreachable
+from app.core.operations import Role
+from app.lan.body import TooLong, TooSlow, whole_body
+from app.lan.client import problem
+from app.lan.guest_client import GuestClient
+from app.lan.network import Network
+from app.node import requests as asked
+from app.node.hosting import Hosting
+from app.node.rights import Rights
+
+Json = dict[str, Any]
+MOST_BYTES = 4 << 20  # of a line of an answer, and of a list of models
+ANY_NAMES = ("", "default")  # whatever is loaded
+HEADERS = {"Content-Type": "application/json"}
+Text = Annotated[str, Meta(max_length=200)]
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """A model that a host answers with."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    id: Text = ""
+    architecture: Text = ""
+    quantisation: Text = ""
+    file_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] = 0
+    embeds: bool = False
+    writes: bool = True
+
+
+class Offers(msgspec.Struct, frozen=True):
+    """What a host says of itself to its guests. loaded: the model that answers at once."""
+
+    models: Annotated[list[Offer], Meta(max_length=4096)]
+    loaded: Text | None = None
+
+
+class Guesting:
+    """Questions to a model that this machine has loaded itself stay here."""
+
+    def __init__(
+        self, network: Callable[[], Network], rights: Rights, hosting: Callable[[], Hosting]
+    ) -> None:
+        self._network, self._rights, self._hosting = network, rights, hosting
+
+    def json(self) -> Json:
+        """The snapshot's part of it: the hosts that answer for this machine."""
+        here = self._rights.is_guest() and self._own() is None
+        return {"hosts": [client.host.name for client in self.hosts()] if here else None}
+
+    def passes(self, model: str) -> bool:
+        """Whether a question for this model goes to a host."""
+        own = self._own()
+        return self._rights.is_guest() and (own is None or model not in (*ANY_NAMES, own))
+
+    def hosts(self) -> list[GuestClient]:
+        """The hosts that are here, by name."""
+        network = self._network()
+        found = [
+            (member, link)
+            for machine, link in network.links.items()
+            if (member := network.members.get(machine)) and Role.HOST in member.roles
+        ]
+        return [
+            GuestClient(
+                member, link.address, network.dialling_context(member), link.finished,
+                network.calls.through.get(member.id),
+            )  # fmt: skip
+            for member, link in sorted(found, key=lambda one: (one[1].name, one[1].peer))
+        ]
+
+    async def host_for(self, model: str) -> GuestClient:
+        """The one that has it loaded, or has it, or the first. Raises Unreachable, Refused."""
+        hosts = self.hosts()
+        if not hosts:
+            raise Unreachable("guest_no_host")
+        if len(hosts) == 1:
+            return hosts[0]
+        having: list[GuestClient] = []
+        for host in hosts:
+            try:
+                offers = await _offers(host)
+            except AppError:
+                continue  # it says so when it is asked
+            if offers.loaded is not None and model in (*ANY_NAMES, offers.loaded):
+                return host
+            if any(offer.name == model for offer in offers.models):
+                having.append(host)
+        return (having or hosts)[0]
+
+    async def listed(self) -> list[Json]:
+        """The models of all hosts. Raises Unreachable, Refused."""
+        found: dict[str, Json] = {}
+        for host in self.hosts():
+            for offer in (await _offers(host)).models:
+                told = msgspec.to_builtins(offer) | {"machine": host.host.name}
+                found.setdefault(offer.name, told)
+        return list(found.values())
+
+    async def ask(self, order: asked.Ask) -> AsyncGenerator[Json, None]:
+        """One answer of a host, as lines. Raises the host's AppError, Unreachable or Refused."""
+        host = await self.host_for(order.model or "")
+        async with host.asked("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
+            if answer.status != 200:
+                raise problem(await _whole(host, answer))
+            async with aclosing(_lines(host.chunks(answer))) as lines:
+                async for line in lines:
+                    if error := line.get("error"):
+                        raise problem(msgspec.json.encode(error))
+                    yield line
+                    if "done" in line:
+                        return
+        raise Unreachable("peer_offline", name=host.host.name)
+
+    def _own(self) -> str | None:
+        running = self._hosting().running
+        return running.entry.name if running else None
+
+
+async def _offers(host: GuestClient) -> Offers:
+    async with host.asked("GET", "/models") as answer:
+        body = await _whole(host, answer)
+        if answer.status != 200:
+            raise problem(body)
+        try:
+            return msgspec.json.decode(body, type=Offers)
+        except msgspec.MsgspecError:
+            raise Refused("peer_refused") from None
+
+
+async def _whole(host: GuestClient, answer: Any) -> bytes:
+    try:
+        return await whole_body(answer.content, answer.content_length, MOST_BYTES)
+    except (TooLong, TooSlow, OSError):
+        raise Unreachable("peer_offline", name=host.host.name) from None
+
+
+async def _lines(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[Json, None]:
+    """Raises Refused for what nobody can read."""
+    held = b""
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            *whole, held = (held + chunk).split(b"\n")
+            if len(held) > MOST_BYTES:
+                raise Refused("peer_refused")
+            for line in whole:
+                try:
+                    yield msgspec.json.decode(line, type=Json)
+                except msgspec.MsgspecError:
+                    raise Refused("peer_refused") from None

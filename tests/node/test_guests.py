@@ -1,0 +1,188 @@
+"""A machine that was paired as guest: its host answers, and it can do nothing else with the household."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+
+import aiohttp
+import pytest
+
+from app.core.errors import AppError
+from tests.node.chat_api.conftest import Open, free_port
+from tests.node.pool import Json, TestNode, node
+
+CHAT = "/v1/chat/completions"
+HELLO: Json = {
+    "messages": [{"role": "user", "content": "Hello"}],
+    "temperature": 0,
+    "max_tokens": 6,
+}
+LONG: Json = {
+    "prompt": "1 2 3",
+    "max_tokens": 900,
+    "sampling": {"temperature": 0},
+    "ignore_end": True,
+}
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A host, its guest, and the guest's Chat API."""
+
+    host: TestNode
+    guest: TestNode
+    api: Open
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    folder = tmp_path_factory.mktemp("guests")
+    with node(folder / "den", "den") as host, node(folder / "visitor", "visitor") as guest:
+        pair_as_guest(host, guest)
+        assert host.run("load", "guide").returncode == 0
+        told = Open(guest, 0, "").control("POST", "/api", {"on": True, "port": free_port()})
+        (key,) = Open(guest, 0, "").control("GET", "/api/keys")["keys"]
+        yield Pool(host, guest, Open(guest, told["listens_at"], key["key"]))
+
+
+def pair_as_guest(host: TestNode, guest: TestNode) -> None:
+    opened = json.loads(host.run("pair", "--open", "--role", "guest", "--json").stdout)
+    done = guest.run("pair", opened["address"], "--code", opened["code"], "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def session_of(api: Open) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(api.base, headers={"Authorization": f"Bearer {api.key}"})
+
+
+def test_the_log_carries_the_role_and_both_sides_say_it(pool: Pool) -> None:
+    for one in (pool.host, pool.guest):
+        machines = json.loads(one.run("machines", "--json").stdout)["machines"]
+        assert {m["name"]: m["roles"] for m in machines}["visitor"] == ["guest"]
+    assert json.loads(pool.guest.run("status", "--json").stdout)["hosts"] == ["den"]
+    assert json.loads(pool.host.run("status", "--json").stdout)["hosts"] is None
+    assert "Ready. Answers come from den." in pool.guest.run("status").stdout
+    assert "den answers with guide." in pool.guest.run("models").stdout
+
+
+def test_its_command_line_is_answered_by_the_host(pool: Pool) -> None:
+    asked = ("ask", "How do I add a computer?", "-t", "0", "-n", "12", "--json")
+    here, there = (json.loads(one.run(*asked).stdout) for one in (pool.guest, pool.host))
+    assert here["token_ids"] == there["token_ids"]
+    assert [stage["machine"] for stage in here["placement"]] == ["den"]
+    assert not pool.guest.workers()  # nothing was computed here
+    unknown = pool.guest.run("ask", "Hello", "--model", "other-model")
+    assert "other-model" in unknown.stdout + unknown.stderr
+
+
+async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -> None:
+    """The key is the guest's own; the host sees none, and says the same to its own programs."""
+    async with session_of(pool.api) as http:
+        async with http.get("/v1/models") as answer:
+            assert [model["id"] for model in (await answer.json())["data"]] == ["guide"]
+        async with http.get("/api/tags") as answer:
+            assert len((await answer.json())["models"]) == 1
+        async with http.post(CHAT, json=HELLO | {"model": "default", "n": 2}) as answer:
+            told = await answer.json()
+            assert (answer.status, len(told["choices"])) == (200, 2), told
+            assert answer.headers["X-Request-Id"]
+        async with http.post(CHAT, json=HELLO | {"model": "guide", "stream": True}) as answer:
+            stream = (await answer.read()).decode()
+            assert stream.endswith("data: [DONE]\n\n")
+        words = [
+            json.loads(line[6:])["choices"][0]["delta"].get("content") or ""
+            for line in stream.split("\n\n")
+            if line.startswith("data: {")
+        ]
+        assert "".join(words) == told["choices"][0]["message"]["content"]
+        ollama = {"model": "guide", "messages": HELLO["messages"], "options": {"num_predict": 3}}
+        async with http.post("/api/chat", json=ollama) as answer:
+            assert len((await answer.text()).splitlines()) > 1
+        async with http.post("/v1/messages", json=HELLO | {"model": "guide"}) as answer:
+            assert (await answer.json())["type"] == "message"
+        async with http.post("/v1/messages", json=HELLO | {"model": "other"}) as answer:
+            assert (answer.status, (await answer.json())["type"]) == (404, "error")
+        async with http.post(
+            CHAT, data=b"{", headers={"Content-Type": "application/json"}
+        ) as answer:
+            assert (answer.status, "error" in await answer.json()) == (400, True)
+        async with http.post(CHAT, json=HELLO, headers={"Authorization": "Bearer x"}) as answer:
+            assert answer.status == 401
+    assert not pool.guest.workers()
+
+
+def answering(one: TestNode) -> int:
+    return sum(Open(one, 0, "").control("GET", "/status")["answers"].values())
+
+
+async def until_none(one: TestNode, within_s: float) -> None:
+    late = time.monotonic() + within_s
+    while await asyncio.to_thread(answering, one):
+        assert time.monotonic() < late
+
+
+async def until_done(lines: AsyncGenerator[Json, None]) -> None:
+    while "done" not in await anext(lines):
+        pass
+
+
+async def begun(one: TestNode) -> AsyncGenerator[Json, None]:
+    """A long answer whose first token has come."""
+    async with (
+        one.client() as client,
+        contextlib.aclosing(client.stream("POST", "/ask", LONG)) as lines,
+    ):
+        async for line in lines:
+            yield line
+
+
+async def test_who_leaves_ends_the_answer_on_the_host(pool: Pool) -> None:
+    async with contextlib.aclosing(begun(pool.guest)) as lines:
+        assert "delta" in await anext(lines)
+        assert await asyncio.to_thread(answering, pool.host) == 1
+    await until_none(pool.host, 3)
+    async with session_of(pool.api) as http:
+        order = HELLO | {"model": "guide", "stream": True, "max_tokens": 900}
+        async with http.post(CHAT, json=order) as answer:
+            await answer.content.readany()
+    await until_none(pool.host, 3)
+
+
+def test_what_it_loads_lies_on_itself_alone_and_answers_first(pool: Pool) -> None:
+    """Though the host lends: a guest opens no pipelines."""
+    try:
+        planned = json.loads(pool.guest.run("load", "guide", "--json").stdout)["loaded"]
+        assert {stage["machine"] for stage in planned["stages"]} == {"visitor"}
+        asked = json.loads(pool.guest.run("ask", "Hello", "-n", "3", "--json").stdout)
+        assert [stage["machine"] for stage in asked["placement"]] == ["visitor"]
+    finally:
+        pool.guest.run("unload")
+    assert json.loads(pool.guest.run("status", "--json").stdout)["machines"]
+
+
+def test_it_lends_nothing_and_may_not_change_the_household(pool: Pool) -> None:
+    machines = json.loads(pool.host.run("status", "--json").stdout)["machines"]
+    (visitor,) = [one for one in machines.values() if one["name"] == "visitor"]
+    assert visitor["lent_bytes"] == 0
+    for words in (("pair", "--open"), ("roles", "visitor", "--host"), ("rename", "den", "x")):
+        refused = pool.guest.run(*words)
+        assert refused.returncode != 0
+        assert "may not change the household" in refused.stdout + refused.stderr
+
+
+async def test_a_removal_ends_its_answers_at_once(pool: Pool) -> None:
+    """The last test here: nothing is passed on afterwards, and the host has no work left."""
+    async with contextlib.aclosing(begun(pool.guest)) as lines:
+        assert "delta" in await anext(lines)
+        started = time.monotonic()
+        await asyncio.to_thread(Open(pool.host, 0, "").control, "DELETE", "/machines/visitor")
+        with pytest.raises(AppError):
+            await until_done(lines)
+        await until_none(pool.host, 2)
+        assert time.monotonic() - started < 3
+    assert (await asyncio.to_thread(pool.api.control, "GET", "/status"))["hosts"] is None
