@@ -73,9 +73,12 @@ class Guesting:
         ]
         return [
             GuestClient(
-                member, link.address, network.dialling_context(member), link.finished,
+                member,
+                link.address,
+                network.dialling_context(member),
+                link.finished,
                 network.calls.through.get(member.id),
-            )  # fmt: skip
+            )
             for member, link in sorted(found, key=lambda one: (one[1].name, one[1].peer))
         ]
 
