@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.catalogue import FILE, shipped
-from app.catalog.gguf_names import is_model, parts_of, quantisation_of
+from app.catalog.gguf_names import is_model, part_names, parts_of, quantisation_of
 from app.catalog.hub_address import checked
 from app.core.errors import BadInput
 
@@ -22,8 +22,22 @@ def test_every_entry_can_be_asked_for() -> None:
         for one in offer.files:
             checked(offer.repository, one.file, offer.revision)
             assert is_model(one.file)
-            assert parts_of(one.file) is None
             assert quantisation_of(one.file) == one.quantisation, one.file
+
+
+def test_a_model_in_several_files_is_promised_file_by_file() -> None:
+    """Where its revision cannot change; else the hub says it when it is fetched."""
+    several = [
+        (offer, one) for offer in shipped().models for one in offer.files if parts_of(one.file)
+    ]
+    assert {offer.id for offer, _ in several} >= {"gpt-oss-120b", "glm-4.5-air"}
+    for offer, one in several:
+        assert one.file == part_names(one.file)[0], "the first is the one that is asked for"
+        assert one.sha256 is None
+        assert len(one.parts) == (parts_of(one.file) if offer.is_pinned else 0)
+        if one.parts:
+            assert one.size_bytes == sum(part.size_bytes for part in one.parts)
+            assert shipped().has(str(one.whole_hash))
 
 
 def test_every_entry_is_described_in_german_too() -> None:
@@ -38,7 +52,8 @@ def test_a_hash_stands_only_beside_a_revision_that_cannot_change() -> None:
 
 
 def test_hashes_are_those_of_one_file_each() -> None:
-    hashes = [one.sha256 for offer in shipped().models for one in offer.files if one.sha256]
+    files = [one for offer in shipped().models for one in offer.files]
+    hashes = [one.sha256 for file in files for one in (file, *file.parts) if one.sha256]
     assert len(hashes) == len(set(hashes)) >= 12
     assert shipped().has(hashes[0])
     assert not shipped().has("0" * 64)
