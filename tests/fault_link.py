@@ -34,7 +34,9 @@ BUFFER_BYTES = 64 << 10  # of a limited relay's sockets: what waits shall wait a
 FLYING_BYTES = 64 << 20  # most that a delay may hold
 CABLE_BYTES = 38  # Ethernet's own, for each packet: preamble, header, checksum, gap
 FLYING_PACKETS = 20_000
-LATE_SECONDS = 0.002  # a sleep may end so late: epoll counts milliseconds, an idle core wakes slowly
+LATE_SECONDS = (
+    0.002  # a sleep may end so late: epoll counts milliseconds, an idle core wakes slowly
+)
 PR_SET_TIMERSLACK = 29  # linux/prctl.h
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000  # linux/if_tun.h
 

@@ -6,6 +6,7 @@ import math
 
 from app.catalog.families import FAMILIES
 from app.catalog.gguf_header import Header
+from app.catalog.per_layer import check_all
 
 MAX_ROPE = 1 << 17  # as the width of a model
 MAX_EXPERTS = 1 << 16
@@ -15,6 +16,8 @@ _EPSILONS = ("layer_norm_rms_epsilon", "layer_norm_epsilon")
 
 def check(header: Header, architecture: str) -> None:
     """Raises BadInput."""
+    if architecture in FAMILIES:  # of another, nobody knows which lists have a value for each layer
+        check_all(header)
     for name in _EPSILONS:
         _check_epsilon(header, f"{architecture}.attention.{name}")
     _check_rope(header, architecture)

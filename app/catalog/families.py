@@ -13,7 +13,6 @@ from math import lcm
 from app.catalog.gguf_header import Header
 from app.catalog.rules import Rule
 from app.catalog.variants import (
-    all_full,
     dense_lead,
     full_indexer,
     has_window,
@@ -25,6 +24,8 @@ from app.catalog.variants import (
 )
 
 Unproved = Callable[[Header], bool]
+KV_HEADS, FFN = "attention.head_count_kv", "feed_forward_length"
+WINDOWS, RECURRENTS = "attention.sliding_window_pattern", "attention.recurrent_layers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,23 @@ class Family:
         int, ...
     ] = ()  # numbers of layers by which the engine would take it for another
     unproved: Unproved = lambda _: False  # whether this model is outside what was proved
+    varies: tuple[
+        str, ...
+    ] = ()  # lists of per_layer.py whose values were proved to differ by layer
     planes: int = 1  # positions of each hidden state that enters
     entry_scaled: bool = False  # the host multiplies looked-up embeddings by sqrt(width)
     turns: bool = False  # F5 changes which rows a position turns together
     boundary: str = "l_out"  # the tensor of the graph that is a layer's output, less its number
     exact: bool = True  # bit for bit; else within what chunk sizes change
+
+    @property
+    def may_vary(self) -> set[str]:
+        """Lists of a value for each layer that need not be the same in all. Elsewhere the engine may take
+        the first layer's for all, and a stage's first layer is another one."""
+        kinds = {WINDOWS} if self.window else set[str]()
+        if self.recurrent and self.recurrent.period:
+            kinds.add(RECURRENTS)
+        return kinds | set(self.varies)
 
     @property
     def plain(self) -> bool:
@@ -106,7 +119,7 @@ FAMILIES: dict[str, Family] = {
         _family("olmo"),
         _family("hy_v3"),
         _family("minimax-m2", "F1"),
-        _family("apertus", "F1"),
+        _family("apertus", "F1", varies=("xielu.alpha_n", "xielu.alpha_p", "xielu.beta", "xielu.eps")),
         _family("qwen2moe", "F1"),
         _family("olmoe", "F1"),
         _family("phimoe", "F1"),
@@ -116,7 +129,7 @@ FAMILIES: dict[str, Family] = {
         _family("dots1", "F1 F2"),
         _family("deepseek2", "F2 F6 F11", not_long=(26, 27)),
         _family("deepseek32", "F1 F2"),
-        _family("glm-dsa", "F1 F2", starts=full_indexer),
+        _family("glm-dsa", "F1 F2", starts=full_indexer, varies=("attention.indexer.types",)),
         _family("granite", "F12"),
         _family("granitemoe", "F12"),
         _family("gemma", "F7", exact=False),
@@ -124,22 +137,22 @@ FAMILIES: dict[str, Family] = {
         _family("smollm3", step=_every(4)),
         _family("ernie4_5-moe", "F2", step=moe_step),
         _family("llama4", "F3", window=Window(4, by_default=True),
-                step=lambda header: lcm(4, moe_step(header)), unproved=all_full),
+                step=lambda header: lcm(4, moe_step(header))),
         _family("afmoe", "F2 F3 F7", window=Window(4), step=_every(4), unproved=no_window, exact=False),
         _family("laguna", "F2 F3", window=Window(4, full_first=True), step=_every(4),
-                unproved=no_window),
+                unproved=no_window, varies=("attention.head_count",)),
         # sliding windows
         _family("gemma2", "F3 F7", window=Window(2, by_default=True), not_long=(46,),
                 unproved=n_layers_are(46), exact=False),
         _family("gemma3", "F3 F8", window=Window(6, may_go=True), not_long=(62,), entry_scaled=True),
         _family("gemma4", "F3 F10", window=Window(), not_long=(1,), unproved=per_layer_embeddings,
-                entry_scaled=True),
+                varies=(KV_HEADS,), entry_scaled=True),
         _family("gpt-oss", "F1 F3", window=Window(2)),
         _family("olmo2", "F1 F3", window=Window(4, may_go=True)),
         _family("cohere2", "F3", window=Window(4)),
         _family("cohere2moe", "F1 F2 F3", window=Window(4, full_first=True)),
         _family("exaone-moe", "F1 F2 F3", window=Window(4)),
-        _family("mimo2", "F1 F3", window=Window()),
+        _family("mimo2", "F1 F3", window=Window(), varies=(KV_HEADS,)),
         _family("granite_swa", "F3 F12", window=Window()),
         _family("mellum", "F1 F3", window=Window(4)),
         # positions in planes
@@ -151,14 +164,14 @@ FAMILIES: dict[str, Family] = {
         _family("qwen35", "F4 F6", recurrent=Recurrent(4), planes=4),
         _family("qwen35moe", "F4 F6", recurrent=Recurrent(4), planes=4),
         _family("qwen3next", "F4", recurrent=Recurrent(4)),
-        _family("lfm2", recurrent=Recurrent(), unproved=has_window),
-        _family("lfm2moe", "F2", recurrent=Recurrent(), unproved=has_window),
-        _family("granitehybrid", "F12", recurrent=Recurrent()),
-        _family("kimi-linear", "F1 F2", recurrent=Recurrent()),
+        _family("lfm2", recurrent=Recurrent(), unproved=has_window, varies=(KV_HEADS,)),
+        _family("lfm2moe", "F2", recurrent=Recurrent(), unproved=has_window, varies=(KV_HEADS,)),
+        _family("granitehybrid", "F12", recurrent=Recurrent(), varies=(KV_HEADS,)),
+        _family("kimi-linear", "F1 F2", recurrent=Recurrent(), varies=(KV_HEADS,)),
         _family("falcon-h1", recurrent=Recurrent(everywhere=True)),
-        _family("nemotron_h", "F13", recurrent=Recurrent(no_ffn=True),
+        _family("nemotron_h", "F13", recurrent=Recurrent(no_ffn=True), varies=(KV_HEADS, FFN),
                 boundary="nemotron_h_block_out"),
-        _family("nemotron_h_moe", "F13", recurrent=Recurrent(no_ffn=True),
+        _family("nemotron_h_moe", "F13", recurrent=Recurrent(no_ffn=True), varies=(KV_HEADS, FFN),
                 boundary="nemotron_h_block_out"),
     )
 }  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 from app.catalog.families import FAMILIES, Family
 from app.catalog.gguf_header import Header
 from app.catalog.layer_kinds import attentions, recurrents, windows
-from app.catalog.per_layer import strange_lists
+from app.catalog.per_layer import strange_lists, varying
 from app.catalog.rules import Rule
-from app.catalog.variants import n_blocks, n_layers
+from app.catalog.variants import all_full, n_blocks, n_layers
 from app.core.cuts import RunRules, reachable
 from app.core.errors import Reason
 
@@ -41,7 +41,8 @@ def unproved(header: Header, architecture: str) -> Reason | None:
     if family is None:
         return Reason("whole_family", {"architecture": architecture})
     predicts = n_blocks(header) > n_layers(header) and Rule.F6 not in family.rules
-    if predicts or family.unproved(header) or strange_lists(header):
+    strange = strange_lists(header) or varying(header) - family.may_vary
+    if predicts or strange or (family.window and all_full(header)) or family.unproved(header):
         return Reason("whole_variant", {"architecture": architecture})
     return None
 

@@ -52,6 +52,13 @@ def strange_lists(header: Header) -> list[str]:
     ]
 
 
+def varying(header: Header) -> set[str]:
+    """The lists, by their names without the architecture's, whose values are not the same in all layers."""
+    prefix, n = f"{header.text('general.architecture')}.", n_layers(header)
+    lists = [key for key in header.entries if is_per_layer(header, key)]
+    return {key.removeprefix(prefix) for key in lists if len(set(header.items(key)[:n])) > 1}
+
+
 def sliced(header: Header, key: str, layers: Layers) -> bytes:
     """The entry with the values of these layers only. Raises BadInput for a list of another length."""
     value = header.entries[key]
@@ -60,6 +67,13 @@ def sliced(header: Header, key: str, layers: Layers) -> bytes:
     items = header.raw[value.data + layers.first * size : value.data + layers.last * size]
     kinds = u32(ggml.ARRAY) + u32(value.kind)
     return text(key.encode()) + kinds + len(layers).to_bytes(8, "little") + items
+
+
+def check_all(header: Header) -> None:
+    """Raise BadInput where a list of this file has not a value for each layer."""
+    for key, value in header.entries.items():
+        if is_per_layer(header, key):
+            check(header, key, value)
 
 
 def check(header: Header, key: str, value: Value) -> None:

@@ -17,11 +17,14 @@ def named(header: Header, name: str) -> str:
 
 
 def number(header: Header, name: str, default: int = 0) -> int:
-    """A whole number of the architecture; the default where the file has none, or a list."""
+    """A whole number of the architecture, also where it is listed for each layer alike; the default where
+    the file has none, or a list of several."""
     key = named(header, name)
     value = header.entries.get(key)
     if value is not None and value.is_array:
-        return default
+        found = set(header.items(key))
+        alike = found.pop() if len(found) == 1 else default
+        return alike if isinstance(alike, int) and 0 <= alike <= MAX_VALUE else default
     return header.integer(key, 0, MAX_VALUE, default)
 
 
@@ -54,7 +57,7 @@ def no_window(header: Header) -> bool:
 
 
 def all_full(header: Header) -> bool:
-    """No layer has a window, where those that were proved have both kinds."""
+    """A window of nothing: engines differ in what they make of it, and nobody proved such a model."""
     value = header.entries.get(named(header, "attention.sliding_window"))
     return value is not None and not has_window(header)
 

@@ -111,7 +111,7 @@ def test_what_a_stage_file_holds(home: Home) -> None:
 
 def test_per_layer_arrays_are_sliced_by_their_key_alone(tmp_path: Path) -> None:
     more = [
-        array("llama.attention.head_count_kv", 4, 2, struct.pack("<II", 2, 1)),
+        array("llama.attention.head_count_kv", 4, 2, struct.pack("<II", 2, 2)),
         array("llama.rope.dimension_sections", 4, 2, struct.pack("<II", 7, 8)),
         number("general.alignment", 64),
         string("general.description", "x" * 1000),
@@ -132,7 +132,7 @@ def test_per_layer_arrays_are_sliced_by_their_key_alone(tmp_path: Path) -> None:
     stage = tmp_path / "stage.gguf"
     stage.write_bytes(cut.manifest.header + bytes(cut.manifest.total_bytes))
     found = read_header(stage)
-    assert found.items("llama.attention.head_count_kv") == (1,)
+    assert found.items("llama.attention.head_count_kv") == (2,)
     assert found.items("llama.rope.dimension_sections") == (7, 8)
     assert "general.description" not in found.entries
 

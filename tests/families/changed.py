@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from app.catalog import ggml
 from app.catalog.gguf import layer_of
-from app.catalog.gguf_bytes import header_bytes, u32_entry
+from app.catalog.gguf_bytes import entry, header_bytes, u32_entry
 from app.catalog.gguf_check import aligned, read_header
 from app.catalog.gguf_header import Tensor
 
@@ -28,16 +30,50 @@ def rewritten(
     entries += [*more, u32_entry(f"{architecture}.block_count", n_layers or had)]
     tensors = _tensors(header.tensors, had, n_layers or had, lead)
     tensors += [(new, header.tensors[old]) for new, old in (again or {}).items()]
-    listed = [(name, one.shape, one.kind, one.n_bytes) for name, one in tensors]
-    head = header_bytes(header.alignment, entries, listed)
-    whole = path.read_bytes()
-    with to.open("wb") as file:
-        file.write(head)
-        for _, one in tensors:
-            file.write(bytes(aligned(file.tell(), header.alignment) - file.tell()))
-            file.write(whole[one.offset : one.offset + one.n_bytes])
-        file.write(bytes(aligned(file.tell(), header.alignment) - file.tell()))
+    _write(to, header.alignment, entries, tensors, path.read_bytes())
     return to
+
+
+def fewer_heads(path: Path, to: Path, layers: Sequence[int], n_heads: int) -> Path:
+    """The model of `path`, whose head counts are listed, with so many heads in these layers: their first ones."""
+    header, whole = read_header(path), bytearray(path.read_bytes())
+    architecture = header.text("general.architecture")
+    key, size = f"{architecture}.attention.head_count", f"{architecture}.attention.key_length"
+    had, head_dim = [int(n) for n in header.items(key)], header.integer(size, 1, 512)
+    tensors = dict(header.tensors)
+    for layer in layers:
+        kept = {"attn_q": n_heads * head_dim, "attn_gate": n_heads}
+        for name, rows in kept.items():
+            full = f"blk.{layer}.{name}.weight"
+            old = tensors[full]
+            shape = (old.shape[0], rows)
+            tensors[full] = replace(old, shape=shape, n_bytes=old.n_bytes // old.shape[1] * rows)
+        full = f"blk.{layer}.attn_output.weight"
+        old, row = tensors[full], tensors[full].n_bytes // tensors[full].shape[1]
+        short = row // had[layer] * n_heads
+        rows = [whole[old.offset + n * row :][:short] for n in range(old.shape[1])]
+        whole[old.offset : old.offset + short * len(rows)] = b"".join(rows)
+        shape = (n_heads * head_dim, old.shape[1])
+        tensors[full] = replace(old, shape=shape, n_bytes=short * len(rows))
+    counts = [n_heads if layer in layers else n for layer, n in enumerate(had)]
+    others = [one for name, one in header.entries.items() if name != key]
+    entries = [header.raw[one.start : one.end] for one in others]
+    entries.append(entry(key, ggml.U32, counts, is_list=True))
+    _write(to, header.alignment, entries, list(tensors.items()), bytes(whole))
+    return to
+
+
+def _write(
+    to: Path, alignment: int, entries: list[bytes], tensors: list[tuple[str, Tensor]], data: bytes
+) -> None:
+    """data: where the tensors say that their bytes lie."""
+    listed = [(name, one.shape, one.kind, one.n_bytes) for name, one in tensors]
+    with to.open("wb") as file:
+        file.write(header_bytes(alignment, entries, listed))
+        for _, one in tensors:
+            file.write(bytes(aligned(file.tell(), alignment) - file.tell()))
+            file.write(data[one.offset : one.offset + one.n_bytes])
+        file.write(bytes(aligned(file.tell(), alignment) - file.tell()))
 
 
 def _tensors(

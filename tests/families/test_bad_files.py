@@ -20,6 +20,7 @@ from tests.families.driven import HERE, Workers, opened
 from tests.families.fixtures import families
 
 QWEN, LFM, GEMMA, GPT = "qwen35", "lfm2", "gemma3", "gpt-oss"
+HEADS = {"head_count": 4, "head_count_kv": 2}  # of glm4
 
 
 def bools(key: str, *values: bool) -> bytes:
@@ -108,6 +109,49 @@ def test_a_list_that_nobody_knows_keeps_a_model_whole(tmp_path: Path) -> None:
     assert model.boundaries == ()
     assert model.whole_reason
     assert model.whole_reason.code == "whole_variant"
+
+
+@pytest.mark.parametrize("name", ["hy-v3", "qwen3-moe"])
+def test_a_list_that_differs_where_none_was_proved_to_keeps_a_model_whole(
+    name: str, tmp_path: Path
+) -> None:
+    """The engine takes the first layer's number of experts for all layers, of a stage its own first one's."""
+    family = families()[name]
+    key = f"{family.architecture}.expert_used_count"
+    path = rewritten(
+        family.path, tmp_path / "new.gguf", without=[key],
+        more=[numbers(key, 1, *[2] * (family.layers - 1))],
+    )  # fmt: skip
+    model = proof.home(tmp_path).shelf.import_file(path).model
+    assert model.boundaries == ()
+    assert model.whole_reason
+    assert model.whole_reason.code == "whole_variant"
+
+
+@pytest.mark.parametrize("name", ["gpt-oss", "gemma3", "llama4"])
+def test_a_window_of_nothing_keeps_a_model_whole(name: str, tmp_path: Path) -> None:
+    key = f"{families()[name].architecture}.attention.sliding_window"
+    path = rewritten(
+        families()[name].path, tmp_path / "new.gguf", without=[key], more=[u32_entry(key, 0)]
+    )
+    model = proof.home(tmp_path).shelf.import_file(path).model
+    assert model.boundaries == ()
+    assert model.whole_reason
+    assert model.whole_reason.code == "whole_variant"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_one_number_may_be_listed_for_each_layer(workers: Workers, tmp_path: Path) -> None:
+    """Also where the cut itself needs it: here rows are put in another order head by head."""
+    more = [numbers(f"glm4.attention.{kind}", *[n] * 4) for kind, n in HEADS.items()]
+    path = rewritten(
+        families()["glm4"].path, tmp_path / "new.gguf",
+        without=[f"glm4.attention.{kind}" for kind in HEADS], more=more,
+    )  # fmt: skip
+    home = proof.home(tmp_path)
+    entry = home.shelf.import_file(path)
+    verdict = await proof.prove(workers, home, entry, proof.twos(entry.model)[:1])
+    assert verdict.holds, verdict
 
 
 def test_a_list_that_contradicts_the_tensors_never_becomes_a_stage(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from app.catalog.gguf_check import read_header
 from app.catalog.rules import Rule
 from app.core.errors import AppError
 from tests.families import proof
-from tests.families.changed import rewritten
+from tests.families.changed import fewer_heads, rewritten
 from tests.families.driven import Workers
 from tests.families.fixtures import families
 
@@ -34,6 +34,7 @@ NEEDED_BY = {
     "F14": "lfm2",
     "turns": "glm4",
 }
+VARIANTS = (*(what for what in NEEDED_BY.values() if " " in what), "laguna of several head counts")
 
 
 def file_of(what: str, folder: Path) -> Path:
@@ -45,6 +46,10 @@ def file_of(what: str, folder: Path) -> Path:
             return rewritten(path, folder / "m.gguf", without=["qwen35.attention.recurrent_layers"])
         case "of 62 layers":
             return rewritten(path, folder / "m.gguf", n_layers=62)
+        case (
+            "of several head counts"
+        ):  # as the released ones: fewer where all positions are looked at
+            return fewer_heads(path, folder / "m.gguf", (0, 4), 2)
     return path
 
 
@@ -89,7 +94,7 @@ async def test_a_rule_that_is_left_out_is_noticed(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("what", [what for what in NEEDED_BY.values() if " " in what])
+@pytest.mark.parametrize("what", VARIANTS)
 async def test_the_variants_hold_with_all_rules(
     what: str, workers: Workers, tmp_path: Path
 ) -> None:

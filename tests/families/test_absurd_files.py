@@ -1,0 +1,153 @@
+"""Metadata made absurd by chance: a sentence before anything is loaded, or stages that are sound files themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from app.catalog import ggml
+from app.catalog.cut import cut
+from app.catalog.gguf import model_of
+from app.catalog.gguf_bytes import entry, header_bytes
+from app.catalog.gguf_check import aligned, read_header
+from app.catalog.gguf_header import Header
+from app.catalog.per_layer import FOR_ALL, PER_LAYER, WITHOUT_PREFIX, is_per_layer
+from app.core.errors import AppError
+from app.core.model import Model
+from app.core.reasons import said
+from app.node.speed_basis import basis_of
+from backends.contract import Layers, Role
+from tests.families import proof
+from tests.families.fixtures import families
+
+SEED, N_FILES = 20_261, 400
+KINDS = (*ggml.SCALARS, ggml.STRING)
+# what decides where a model is cut and how, beside the lists
+DECIDING = (
+    "block_count", "nextn_predict_layers", "embedding_length", "attention.sliding_window",
+    "full_attention_interval", "leading_dense_block_count", "interleave_moe_layer_step",
+    "attention.key_length", "attention.value_length", "rope.dimension_count", "expert_count",
+    "ssm.conv_kernel", "ssm.inner_size", "kda.head_dim", "shortconv.l_cache", "embedding_scale",
+    "attention.shared_kv_layers", "attention.indexer.top_k",
+)  # fmt: skip
+AFTER_PREFIX = (*PER_LAYER, *FOR_ALL, *DECIDING)
+
+
+@cache
+def header_of(name: str) -> Header:
+    return read_header(families()[name].path)
+
+
+def absurd_value(chance: Random, kind: int, n_layers: int) -> object:
+    """Of this kind, mostly at an edge of something."""
+    if kind == ggml.STRING:
+        return chance.choice(("", "x", "\0", "9" * 300))
+    letter, n_bytes = ggml.SCALARS[kind]
+    if letter in "fd":
+        return chance.choice((0.0, -1.0, 3.5, 1e30, float("nan"), float("inf")))
+    if letter == "?":
+        return chance.random() < 0.5
+    signed = letter.islower()
+    low = -(1 << (8 * n_bytes - 1)) if signed else 0
+    high = (1 << (8 * n_bytes - signed)) - 1
+    near = (0, 1, 2, -1, n_layers - 1, n_layers, n_layers + 1, 513, 1 << 30, low, high)
+    return max(low, min(high, chance.choice(near)))
+
+
+def absurd_entry(chance: Random, key: str, n_layers: int) -> bytes | None:
+    """One value or a list, of any kind and length; None: it is missing."""
+    kind = chance.choice(KINDS)
+    match chance.choice(("gone", "one", "list", "list")):
+        case "gone":
+            return None
+        case "one":
+            return entry(key, kind, (absurd_value(chance, kind, n_layers),))
+        case _:
+            usual = (n_layers,) * 4
+            n = chance.choice((0, 1, n_layers - 1, n_layers + 1, 2 * n_layers, 513, *usual))
+            values = [absurd_value(chance, kind, n_layers) for _ in range(n)]
+            return entry(key, kind, values, is_list=True)
+
+
+def absurd(chance: Random, header: Header, to: Path) -> list[str]:
+    """A file of this header with one to three entries made absurd, and zeros for its tensors; the keys."""
+    architecture = header.text("general.architecture")
+    n_layers = header.integer(f"{architecture}.block_count", 1, 512)
+    entries = {key: header.raw[one.start : one.end] for key, one in header.entries.items()}
+    own = [key for key in entries if key.startswith(f"{architecture}.")]
+    other = [*(f"{architecture}.{name}" for name in AFTER_PREFIX), *sorted(WITHOUT_PREFIX)]
+    keys = [chance.choice(chance.choice((own, other))) for _ in range(chance.choice((1, 1, 2, 3)))]
+    for key in keys:
+        made = absurd_entry(chance, key, n_layers)
+        if made is None:
+            entries.pop(key, None)
+        else:
+            entries[key] = made
+    tensors = [(name, one.shape, one.kind, one.n_bytes) for name, one in header.tensors.items()]
+    head = header_bytes(header.alignment, list(entries.values()), tensors)
+    n_bytes = aligned(len(head), header.alignment)
+    for *_, tensor_bytes in tensors:
+        n_bytes = aligned(n_bytes + tensor_bytes, header.alignment)
+    write(to, head, n_bytes)
+    return keys
+
+
+def write(to: Path, head: bytes, n_bytes: int) -> None:
+    with to.open("wb") as file:
+        file.write(head)
+        file.truncate(n_bytes)
+
+
+def check_stages(path: Path, chance: Random) -> int:
+    """Cut it, once in two and once more if it may be; how many stages came of it. Raises AppError."""
+    header = read_header(path)
+    model = model_of(header, "odd", "0" * 64)
+    check_forecast(header, model)
+    hashes = dict.fromkeys(header.tensors, "0" * 64)
+    cuts = [one for one in (proof.twos(model), proof.threes(model)) if one]
+    runs = [run for one in cuts for run in proof.runs(model.n_layers, chance.choice(one))]
+    for layers, role in runs:
+        made = cut(model, header, hashes, layers, role)
+        write(
+            stage := path.with_name("stage.gguf"), made.manifest.header, made.manifest.total_bytes
+        )
+        check_stage(read_header(stage), model, layers, role)
+    return len(runs)
+
+
+def check_forecast(header: Header, model: Model) -> None:
+    """What is measured for it: there, or not in a sentence."""
+    with suppress(AppError):
+        basis_of(header, model)
+
+
+def check_stage(stage: Header, model: Model, layers: Layers, role: Role) -> None:
+    """It is a file by the same rules, and says of itself what its run is."""
+    assert role is not Role.WHOLE
+    assert stage.integer(f"{model.architecture}.block_count", 1, 512) == len(layers)
+    for key, value in stage.entries.items():
+        assert not is_per_layer(stage, key) or value.count == len(layers), key
+
+
+def test_400_absurd_files_are_refused_in_a_sentence_or_cut_soundly(tmp_path: Path) -> None:
+    path, ends = tmp_path / "odd.gguf", Counter[str]()
+    names = [name for name, one in families().items() if one.layers <= 12]
+    for turn in range(N_FILES):
+        chance = Random(SEED + turn)
+        name = chance.choice(names)
+        print(f"seed {SEED + turn}:", name, absurd(chance, header_of(name), path))
+        ends[end_of(path, chance)] += 1
+    assert min(ends["cut"], ends["whole"], ends["gguf_odd"]) > N_FILES / 20, ends
+
+
+def end_of(path: Path, chance: Random) -> str:
+    """The code of its sentence, or what became of it."""
+    try:
+        return "cut" if check_stages(path, chance) else "whole"
+    except AppError as error:
+        if "\n" in said(error):
+            raise
+        return error.reason.code
