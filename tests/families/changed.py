@@ -51,10 +51,11 @@ def fewer_heads(path: Path, to: Path, layers: Sequence[int], n_heads: int) -> Pa
         full = f"blk.{layer}.attn_output.weight"
         old, row = tensors[full], tensors[full].n_bytes // tensors[full].shape[1]
         short = row // had[layer] * n_heads
-        rows = [whole[old.offset + n * row :][:short] for n in range(old.shape[1])]
-        whole[old.offset : old.offset + short * len(rows)] = b"".join(rows)
+        starts = range(old.offset, old.offset + old.n_bytes, row)
+        lines = [whole[start : start + short] for start in starts]
+        whole[old.offset : old.offset + short * len(lines)] = b"".join(lines)
         shape = (n_heads * head_dim, old.shape[1])
-        tensors[full] = replace(old, shape=shape, n_bytes=short * len(rows))
+        tensors[full] = replace(old, shape=shape, n_bytes=short * len(lines))
     counts = [n_heads if layer in layers else n for layer, n in enumerate(had)]
     others = [one for name, one in header.entries.items() if name != key]
     entries = [header.raw[one.start : one.end] for one in others]
