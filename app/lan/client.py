@@ -84,7 +84,10 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
         return stream
 
     def release(self) -> None:
-        """End it without a goodbye. Repeating is harmless."""
+        """End it at once, without a goodbye: on a path that is dead, one would be waited for. Repeating is harmless."""
+        connection = self._answer.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
         self._answer.close()
 
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,8 +18,9 @@ from app.core.errors import AppError, Reason, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.membership import Member
 from app.lan.client import PeerClient
+from app.lan.greeting import hear_hello, say_hello
 from app.lan.messages import Hello, Refuse, as_ack, encode
-from app.lan.peer import Heartbeat, Owner, PeerLink, hear_hello, say_hello
+from app.lan.peer import Heartbeat, Owner, PeerLink
 from app.lan.sockets import Address
 from app.lan.through import Through
 
@@ -87,6 +88,17 @@ class Links:
         """The last call to `machine` found nobody listening: it is there, and Poolhouse is not."""
         why = self.failed.get(machine)
         return machine not in self.up and why is not None and bool(why.facts.get("refused"))
+
+    async def leave_behind(self, own_hosts: Collection[str]) -> None:
+        """This machine has lost these addresses: what hangs on them is cut and dialled anew.
+
+        Nobody would say that it is dead, and its data connections end with it: they are opened again.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            for link in [link for link in self.up.values() if link.own_host in own_hosts]:
+                log.info("the address %s is gone, and the link to %s", link.own_host, link.name)
+                why = Reason("link_lost", {"name": link.name})
+                tasks.create_task(link.close(why), name="leave a link behind")
 
     async def abandon(self, machine: MachineId, why: Reason) -> None:
         """End the link to `machine` and dial it no more."""

@@ -1,4 +1,4 @@
-"""One link to one machine: HELLO both ways, heartbeats, messages; data and stages beside it.
+"""One link to one machine: heartbeats, messages; data and stages beside it.
 
 A link is up only after three checks: the pinned handshake, the fingerprint of a member (and of the
 one meant), and HELLO answered by HELLO_ACK. SAFETY.md 2 and 5.
@@ -19,9 +19,8 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from app.core.errors import AppError, Reason, Refused, Unreachable
+from app.core.errors import AppError, Reason, Unreachable
 from app.core.ids import MachineId, PipelineId
-from app.core.membership import Member
 from app.core.operations import clean_name
 from app.lan.call_back import CallBack
 from app.lan.channel import FrameChannel
@@ -35,16 +34,13 @@ from app.lan.messages import (
     Message,
     Ping,
     Pong,
-    Refuse,
     Status,
     decode,
     encode,
-    understood,
-)  # fmt: skip
-from app.lan.sockets import Address
+)
+from app.lan.sockets import Address, plain_host
 from app.lan.through import Through
 
-HELLO_SECONDS = 2.0
 HEARTBEAT_SECONDS = 1.0
 NOTICE_SECONDS = 0.25  # from the verdict until everybody here knows: all of it within 5 s
 SEND_SECONDS = 5.0
@@ -135,6 +131,12 @@ class PeerLink:
     def through(self) -> Through | None:
         """The interface of ours that data connections leave by, where one was chosen."""
         return self._client.through
+
+    @property
+    def own_host(self) -> str:
+        """The address of this machine that the link goes out from; empty once it is down."""
+        name = self._socket.get_extra_info("sockname") or ("",)
+        return plain_host(str(name[0])).partition("%")[0]
 
     def use(self, client: PeerClient) -> None:
         """Open data connections and stages over another path from now on. Those that are open stay."""
@@ -336,64 +338,3 @@ async def receive(socket: Socket) -> Message | None:
     if got.type is aiohttp.WSMsgType.ERROR:
         raise BadMessage(str(got.data))
     return None
-
-
-async def say_hello(socket: Socket, mine: Hello, member: Member) -> HelloAck:
-    """The dialling side: send HELLO, wait for HELLO_ACK. Raises Refused or Unreachable."""
-    await socket.send_str(encode(mine).decode("utf-8"))
-    answer = await _first(socket, member)
-    if isinstance(answer, Refuse):
-        reason = understood(answer)
-        raise Refused(reason.code, **reason.facts)
-    if not isinstance(answer, HelloAck):
-        raise Refused("peer_speaks_oddly", name=member.name)
-    check_greeting(answer, mine, member)
-    return answer
-
-
-async def hear_hello(socket: Socket, mine: Hello, member: Member) -> Hello:
-    """The accepting side: wait for HELLO and check it. Raises Refused or Unreachable."""
-    greeting = await _first(socket, member)
-    if not isinstance(greeting, Hello):
-        raise Refused("peer_speaks_oddly", name=member.name)
-    check_greeting(greeting, mine, member)
-    return greeting
-
-
-def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> None:
-    """Protocol N or N-1 (or a newer one that speaks ours), and the id its certificate has.
-
-    Raises Refused.
-    """
-    if theirs.id == mine.id:
-        code = "peer_is_this" if theirs.instance == mine.instance else "identity_copied"
-        raise Refused(code, name=clean_name(theirs.name))
-    if theirs.id != member.id:
-        raise Refused("peer_speaks_oddly", name=member.name)
-    if abs(theirs.protocol - mine.protocol) > 1:
-        raise Refused("version_differs", **version_facts(theirs, mine))
-
-
-def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]:
-    """Who runs the older version, in the words of the sentence."""
-    old, new = sorted((theirs, mine), key=lambda greeting: greeting.protocol)
-    return {
-        "older": clean_name(old.name),
-        "older_build": old.build,
-        "newer": clean_name(new.name),
-        "newer_build": new.build,
-    }
-
-
-async def _first(socket: Socket, member: Member) -> Message:
-    try:
-        async with asyncio.timeout(HELLO_SECONDS):
-            message = await receive(socket)
-    except TimeoutError as error:
-        raise Unreachable("peer_no_hello", name=member.name) from error
-    except BadMessage as error:
-        log.warning("%s sent what cannot be read: %s", member.name, error)
-        raise Refused("peer_speaks_oddly", name=member.name) from error
-    if message is None:  # in TLS 1.3 a refused certificate shows only at the first read
-        raise Refused("peer_refused_us", name=member.name)
-    return message

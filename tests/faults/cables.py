@@ -14,6 +14,7 @@ from tests.faults.household import HOST, LENDERS, Household
 from tests.node.pool import node, pair
 
 CLEAN = Faults()
+SECOND = 100  # so much higher is the number of the second network of a lender
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Cabled(Household):
         launch: tuple[str, ...] = ()
         if name != HOST:
             launch = (sys.executable, "-m", "bench.launch", "--netns", space(name), "--")
-        made = node(self.folder / name, name, launch=launch, bind=())
+        made = node(self.folder / name, name, launch=launch, bind=(), found=())
         self.nodes[name] = self.stack.enter_context(made)
 
     def join(self, name: str) -> None:
@@ -48,17 +49,49 @@ class Cabled(Household):
 
     def move(self, name: str, last: int) -> None:
         """Another address for this lender, as from another DHCP server."""
-        where, device = space(name), f"to-phr{os.getpid()}"[:15]
+        where, device = space(name), _device()
         ip("-n", where, "address", "flush", "dev", device)
-        ip(
-            "-n",
-            where,
-            "address",
-            "add",
-            f"{net(1 + LENDERS.index(name))}.{last}/24",
-            "dev",
-            device,
-        )
+        ip("-n", where, "address", "add", f"{self.net(name)}.{last}/24", "dev", device)
+
+    def plug_in(self, name: str) -> None:
+        """A second interface for this lender, to a network of its own."""
+        where, ours, net = space(name), _second(), self.net(name, of=SECOND)
+        ip("link", "add", ours, "type", "veth", "peer", "name", "second", "netns", where)
+        ip("address", "add", f"{net}.1/24", "dev", ours)
+        ip("link", "set", ours, "up")
+        ip("-n", where, "address", "add", f"{net}.2/24", "dev", "second")
+        ip("-n", where, "link", "set", "second", "up")
+
+    def pull_first(self, name: str) -> None:
+        """The cable that was there before: its interface goes down."""
+        ip("-n", space(name), "link", "set", _device(), "down")
+
+    def put_back(self, name: str) -> None:
+        ip("-n", space(name), "link", "set", _device(), "up")
+        ip("link", "delete", _second())
+
+    def tunnel(self, name: str, *, up: bool) -> None:
+        """A VPN of this lender comes or goes."""
+        where, device = space(name), "tun9"
+        if not up:
+            ip("-n", where, "link", "delete", device)
+            return
+        ip("-n", where, "tuntap", "add", "dev", device, "mode", "tun")
+        ip("-n", where, "address", "add", "10.8.0.2/24", "dev", device)
+        ip("-n", where, "link", "set", device, "up")
+
+    def net(self, name: str, of: int = 0) -> str:
+        return net(1 + LENDERS.index(name) + of)
+
+
+def _device() -> str:
+    """The lenders' end of their cables."""
+    return f"to-phr{os.getpid()}"[:15]
+
+
+def _second() -> str:
+    """Our end of the second one."""
+    return f"ph2{os.getpid()}"[:15]
 
 
 def space(name: str) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from tests.fault_link import Faults
 from tests.faults.cables import CLEAN, Cabled
@@ -16,10 +17,13 @@ from tests.faults.cases import END_SECONDS, judged
 from tests.faults.household import LENDERS, N_TOKENS, Heard
 from tests.faults.outcome import Outcome, quantile
 
+Deed = Literal["", "moved", "changed over", "tunnelled"]
 MS, MBIT = 1e-3, 1e6
 RESUMED_WITHIN = 4.75  # seconds of silence that no machine is given up for
 SPIKE_SECONDS = 0.05  # what is sent in such a moment arrives late, and all behind it
 BACK_SECONDS = 30.0
+SEEN_SECONDS = 4.0  # until a second interface is announced
+TUNNEL_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Trouble:
     whom: str = "both lenders"
     seconds: float = math.inf
     spikes: bool = False  # the faults come in two short moments
-    moves: bool = False  # the lender gets another address
+    deed: Deed = ""  # what happens to its addresses
     may_lose: bool = False  # a machine may be given up
 
     @property
@@ -41,12 +45,12 @@ class Trouble:
 
     @property
     def is_lasting(self) -> bool:
-        return math.isinf(self.seconds) and not self.moves
+        return math.isinf(self.seconds) and not self.deed
 
     @property
     def bars(self) -> tuple[float, float]:
         """Seconds until told, and until it goes on."""
-        if self.moves:
+        if self.deed:
             return 10.0, 10.0
         if self.row == "F3":
             return 5.0, self.seconds + 1.0 if self.seconds < RESUMED_WITHIN else 15.0
@@ -89,7 +93,12 @@ def slow_lines() -> list[Trouble]:
 
 
 def moved() -> list[Trouble]:
-    return [Trouble("F9", "another address", CLEAN, "1st lender", moves=True)]
+    kinds: dict[str, Deed] = {
+        "another address": "moved",
+        "a second interface, then the first goes down": "changed over",
+        "a VPN comes and goes": "tunnelled",
+    }
+    return [Trouble("F9", name, CLEAN, "1st lender", deed=deed) for name, deed in kinds.items()]
 
 
 async def run(home: Cabled, case: Trouble) -> Outcome:
@@ -105,6 +114,9 @@ async def run(home: Cabled, case: Trouble) -> Outcome:
     def strike() -> None:
         _strike(home, case, names, heal)
 
+    if case.deed == "changed over":
+        home.plug_in(names[0])
+        await asyncio.sleep(SEEN_SECONDS)
     try:
         async with asyncio.timeout(END_SECONDS):
             heard = await home.ask(strike, lambda heard: len(heard.ids) >= after)
@@ -112,6 +124,11 @@ async def run(home: Cabled, case: Trouble) -> Outcome:
         home.use(CLEAN, names)
         return Outcome(*case.kind, False, f"no end within {END_SECONDS:g} s", in_time=False)
     why = "" if case.may_lose else await _lost(home, heard)
+    if case.deed == "changed over":
+        home.put_back(names[0])
+    if case.deed == "tunnelled":
+        await asyncio.sleep(TUNNEL_SECONDS)
+        why = why or ("it was noticed" if heard.notices else "")
     if not math.isinf(case.seconds):
         await healed.wait()  # what was sent into the silence comes only now
     heal()
@@ -124,9 +141,20 @@ async def run(home: Cabled, case: Trouble) -> Outcome:
 
 def _strike(home: Cabled, case: Trouble, names: list[str], heal: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
-    if case.moves:
-        home.move(names[0], random.randrange(10, 250))
-        return
+    match case.deed:
+        case "moved":
+            home.move(names[0], random.randrange(10, 250))
+        case "changed over":
+            home.pull_first(names[0])
+        case "tunnelled":
+            home.tunnel(names[0], up=True)
+            loop.call_later(TUNNEL_SECONDS / 2, lambda: home.tunnel(names[0], up=False))
+        case _:
+            _disturb(home, case, names, heal)
+
+
+def _disturb(home: Cabled, case: Trouble, names: list[str], heal: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
     home.use(case.faults, names)
     if case.spikes:
         for again_s in (0.0, case.faults.delay_s + 0.3):

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
+from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost, Unreachable
 from app.core.recovery import Loss, Misfit, Planned
 from app.inference.lend import Lender, Wanted
 from app.inference.links import close_run, lent_stage, open_run, own_stage
@@ -109,6 +109,7 @@ class Making:
     away: bool  # all runs are on lenders
     stack: AsyncExitStack
     group: asyncio.TaskGroup
+    moved: str = ""  # after the names of the lenders
     serving: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def make(self, built: Pool) -> list[StageClient]:
@@ -129,7 +130,7 @@ class Making:
         return stages
 
     async def _lent(self, built: Pool, index: int, run: Run, config: StageConfig) -> StageClient:
-        name = f"lender-{index}"
+        name = f"lender-{index}{self.moved}"
         lender = await self.stack.enter_async_context(
             Lender(lambda: MANY, name, deadlines=self.deadlines)
         )
@@ -186,6 +187,8 @@ class Rebuild:
     asked: bool = False  # somebody is about to ask
     misfits: int = 0  # so often nothing fits
     failing: int = 0  # so often a stage is lost while it opens
+    elsewhere: bool = False  # other machines take the runs over
+    stays: bool = False  # on the same machines or nowhere, as one of several replicas
     planned: list[frozenset[str]] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     planning: asyncio.Event | None = None  # a plan takes until then
@@ -197,6 +200,8 @@ class Rebuild:
         self.planned.append(without)
         if self.planning is not None:
             await self.planning.wait()
+        if self.stays and without:
+            raise Unreachable("peer_offline", name="lender-1")
         if self.misfits:
             self.misfits -= 1
             raise DoesNotFit("memory_short", worker="all", cause="a test")
@@ -206,6 +211,8 @@ class Rebuild:
         if self.failing:
             self.failing -= 1
             raise StageLost("stage_lost", machine="lender-1")
+        if self.elsewhere:
+            self.making.moved = f"-{len(self.planned)}"
         return await self.making.make(self.built)
 
     async def changed(self) -> None:

@@ -14,6 +14,7 @@ import pytest
 from app.core.errors import AppError, Reason, Refused, Unreachable
 from app.lan import client
 from app.lan.client import PeerClient
+from app.lan.greeting import check_greeting, say_hello
 from app.lan.messages import (
     PROTOCOL,
     CloseStage,
@@ -29,7 +30,7 @@ from app.lan.messages import (
     as_ack,
     encode,
 )
-from app.lan.peer import check_greeting, receive, say_hello
+from app.lan.peer import receive
 from tests.lan.nodes import QUICK, Node, Nodes, at, pair, until
 from tests.lan.test_messages import HELLO, OPEN
 
@@ -253,6 +254,22 @@ async def test_a_machine_that_moved_is_reached_where_a_person_says(nodes: Nodes)
     assert attic.network.id not in calls.failed
     await calls.reach(member, at(again))  # there already
     await until(lambda: den.network.addresses(member.id)[:1] == (at(again),))
+
+
+async def test_what_hangs_on_an_address_that_is_gone_is_cut_and_dialled_anew(nodes: Nodes) -> None:
+    """Nobody would say so: without this, it takes until the silence counts as death."""
+    den, attic = await nodes.open("den"), await nodes.open("attic")
+    await pair(den, attic)
+    me, other = den.network.id, attic.network.id
+    await until(lambda: me in attic.network.links and other in den.network.links)
+    await den.network.calls.leave_behind(frozenset({"192.168.1.7"}))
+    old = den.network.link(other)
+    assert old.own_host == "127.0.0.1"
+    assert old.ended is None
+    await den.network.calls.leave_behind(frozenset({"127.0.0.1"}))
+    assert old.ended is not None
+    assert old.ended.code == "link_lost"
+    await until(lambda: den.network.links.get(other) not in (None, old))
 
 
 async def test_a_dialler_that_was_removed_hears_why(nodes: Nodes) -> None:

@@ -58,14 +58,14 @@ def _is_worker(process: psutil.Process) -> bool:
 @contextmanager
 def node(
     root: Path, name: str, lend: str = "1GiB", launch: tuple[str, ...] = (),
-    bind: tuple[str, ...] = ("--bind", "127.0.0.1"),
+    bind: tuple[str, ...] = ("--bind", "127.0.0.1"), found: tuple[str, ...] = ("--no-discovery",),
 ) -> Iterator[TestNode]:  # fmt: skip
     """A node until the end of the block; then it must end by itself, workers and all."""
     root.mkdir(parents=True, exist_ok=True)
     with (root / "stderr.txt").open("a") as log:
         process = subprocess.Popen(
             [*launch, sys.executable, "-m", "app", "node", "--home", str(root), "--name", name,
-             "--port", "0", *bind, "--no-discovery", "--lend", lend, "--threads", "1"],
+             "--port", "0", *bind, *found, "--lend", lend, "--threads", "1"],
             stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | {"POOLHOUSE_KEYSTORE": "file"},
         )  # fmt: skip
     try:

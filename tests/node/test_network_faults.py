@@ -9,13 +9,14 @@ import pytest
 from tests.fault_link import Faults
 from tests.faults.cables import Cabled
 from tests.faults.household import together
-from tests.faults.network import Trouble, run
+from tests.faults.network import Trouble, moved, run
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
 
 TROUBLES = [
     Trouble("F4", "5 % of packets lost", Faults(0.002, loss=0.05)),
     Trouble("F3", "silent for 2 s", Faults(partition=True), "1st lender", 2.0),
+    moved()[0],
 ]
 
 

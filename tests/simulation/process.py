@@ -35,6 +35,7 @@ class Process:
         self._frames: deque[Frame] = deque()
         self._held: list[Callable[[], None]] = []  # what waits for the end of a freeze
         self._busy = self._frozen = False
+        self._pace = 1.0  # of its usual time: a hot processor takes longer
         self._code: int | None = None
 
     # the transport
@@ -93,6 +94,14 @@ class Process:
         self._frozen = True
         self._loop.call_later(seconds, self._thaw)
 
+    def heat(self, pace: float, seconds: float) -> None:
+        """All it computes takes so many times as long, for so long."""
+        self._pace = pace
+        self._loop.call_later(seconds, self._cool)
+
+    def _cool(self) -> None:
+        self._pace = 1.0
+
     def _thaw(self) -> None:
         self._frozen = False
         held, self._held = self._held, []
@@ -113,7 +122,7 @@ class Process:
         except BadFrame:
             self._end(GARBLED)
             return
-        seconds = self._slept[0]
+        seconds = self._pace * self._slept[0]
         if frame.kind.name == "TEXT":
             seconds += self._open_s()
         else:

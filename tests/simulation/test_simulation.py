@@ -13,7 +13,7 @@ from tests.simulation.world import Story, told, undisturbed
 SEEDS = int(os.environ.get("POOLHOUSE_SEEDS", "500"))
 FIRST = int(os.environ.get("POOLHOUSE_FIRST_SEED", "0"))
 BATCH = 50
-GENTLE, MENDED = {"cut", "stand_still", "jump"}, {"reconnecting", "continued"}
+GENTLE, MENDED = {"cut", "stand_still", "jump", "heat"}, {"reconnecting", "continued"}
 # Of the answers that nobody stopped: of all, and of those that were not lost more often than is promised.
 FINISHED_LEAST, KEPT_LEAST = 0.8, 0.95
 # What is frozen is seen in 5 s by its own node. Here no heartbeat tells of a connection that is silent for a minute
@@ -37,6 +37,7 @@ def check(story: Story) -> None:
         elif not one.gives_up_at:
             assert one.error is not None, str(story)
             assert said(one.error), str(story)
+            assert one.error.reason.code != "pipeline_closed", f"it serves, and nobody: {story}"
         assert not gentle or all(notice.state in MENDED for notice in one.notices), str(story)
         for recovered in one.finish.figures.recoveries if one.finish else ():
             assert recovered.detected_after_s <= detected_s, str(story)

@@ -25,12 +25,15 @@ from backends.contract import GREEDY, Layers, Role, Sampling, Segment, Tokens
 from backends.fake import FakeStage
 from backends.sampling import sampler_for
 from tests.inference.guessers import Oracle
-from tests.inference.pool import N_VOCAB, WIDTH, Pool, fake, pool, request, shape
+from tests.inference.pool import N_VOCAB, WIDTH, fake, request, shape
+from tests.simulation.house import House, opened
 from tests.simulation.network import Network
 from tests.simulation.process import Process
 from tests.simulation.virtual_loop import VirtualLoop, run, running
 
 NOBODYS = 1 << 30  # ids of processes that no system gives
+WHOLE = (8,)  # on another machine, beside the split
+ALONE = 0.7  # of the stories: one split and no replica
 SPLITS = ((2, 4, 2), (1, 3, 3, 1), (3, 2, 2, 1))
 PATHS = ("fake:seconds_per_layer=0.002", "fake:seconds_per_layer=0.01,seconds_per_row=0.0002")
 CREATIVE = Sampling(temperature=50.0, top_k=0, top_p=1.0, min_p=0.0, seed=11, repeat_penalty=1.2)
@@ -99,6 +102,7 @@ class World:
         self._deeds: list[str] = []
         self._oracle = Oracle(TRUTHS[seed % len(TRUTHS)], seed)
         self._asked = asyncio.Event()  # somebody has: what breaks before is nobody's answer
+        self._later = random.Random(f"{seed} later")  # who asks once it is quiet, and of how many
 
     def guess(self, patch: pytest.MonkeyPatch) -> None:
         """Most stories guess the next tokens whenever they can, right or wrong."""
@@ -125,17 +129,23 @@ class World:
         form = shape(slots=self._chance.choice((2, 4)), chunk_rows=self._chance.choice((16, 64)))
         sizes = self._chance.choice(SPLITS)
         began = self._loop.now
-        async with pool(
-            *sizes, paths=[self._chance.choice(PATHS)], form=form, wrap=self._network.wire,
-            peers=True, rebuilds=True,
-        ) as built:  # fmt: skip
+        path = self._chance.choice(PATHS)
+        splits = [sizes] if self._later.random() < ALONE else [sizes, WHOLE]
+        async with opened(
+            splits, paths=[path], form=form, wrap=self._network.wire, peers=True
+        ) as house:
             heard = [self._person() for _ in range(self._chance.randint(1, 4))]
             async with asyncio.TaskGroup() as group:
-                trouble = group.create_task(self._trouble(built), name="trouble")
+                trouble = group.create_task(self._trouble(house), name="trouble")
                 listening = [
-                    group.create_task(self._listen(built, one), name="listen") for one in heard
+                    group.create_task(self._listen(house, one), name="listen") for one in heard
                 ]
                 await asyncio.wait(listening, timeout=LATEST_S)
+                if house.replicas.lost is None:  # else the node loads it for the next question
+                    heard.append(late := self._person())
+                    await asyncio.sleep(self._later.choice((0.0, 3.0)))
+                    listening.append(group.create_task(self._listen(house, late), name="later"))
+                    await asyncio.wait(listening, timeout=LATEST_S)
                 story = Story(self._seed, heard, self._deeds, self._loop.now - began)
                 assert all(task.done() for task in listening), f"no end in time: {story}"
                 trouble.cancel()
@@ -151,11 +161,11 @@ class World:
         stops = n_tokens > 1 and chance.random() < 0.15
         return Heard(asked, chance.randint(1, n_tokens - 1) if stops else 0)
 
-    async def _listen(self, built: Pool, one: Heard) -> None:
+    async def _listen(self, house: House, one: Heard) -> None:
         await asyncio.sleep(self._chance.random() * 0.5)
         self._asked.set()
         try:
-            async with aclosing(built.pipeline.generate(one.asked)) as stream:
+            async with aclosing(house.replicas.generate(one.asked)) as stream:
                 async for item in stream:
                     match item:
                         case Token(token):
@@ -172,88 +182,101 @@ class World:
 
     # what goes wrong
 
-    async def _trouble(self, built: Pool) -> None:
+    async def _trouble(self, house: House) -> None:
         kinds = (
             self._kill, self._kill, self._freeze, self._freeze_long, self._partition, self._cut,
             self._stand_still, self._leave, self._shortage, self._failing, self._disturb,
-            self._jump, self._kill_at_any_turn, self._kill_at_any_turn,
+            self._jump, self._kill_at_any_turn, self._kill_at_any_turn, self._heat,
         )  # fmt: skip
         await self._asked.wait()
         for _ in range(self._chance.choice((0, 1, 1, 2, 3))):
             await asyncio.sleep(self._chance.choice((0.01, 0.1, 0.7, 3.0)) * self._chance.random())
             deed = self._chance.choice(kinds)
             self._deeds.append(f"{deed.__name__[1:]} at {self._loop.now - 1000:.3f}")
-            await deed(built)
+            await deed(house)
 
     def _some(self) -> Process | None:
         alive = [process for process in self._processes if not process.is_gone]
         return self._chance.choice(alive) if alive else None
 
-    async def _kill(self, _: Pool) -> None:
+    async def _kill(self, _: House) -> None:
         if (process := self._some()) is not None:
             process.kill()
 
-    async def _freeze(self, _: Pool) -> None:
+    async def _freeze(self, _: House) -> None:
         if (process := self._some()) is not None:
             process.freeze(self._chance.uniform(0.1, 4.0))
 
-    async def _freeze_long(self, _: Pool) -> None:
+    async def _freeze_long(self, _: House) -> None:
         if (process := self._some()) is not None:
             process.freeze(3600.0)
 
-    async def _partition(self, _: Pool) -> None:
+    async def _partition(self, _: House) -> None:
         self._network.partition(self._chance.choice((0.5, 4.0, 60.0)) * self._chance.random())
 
-    async def _cut(self, _: Pool) -> None:
+    async def _cut(self, _: House) -> None:
         for _time in range(3):  # often enough for an answer to be lost on its way
             self._network.cut()
             await asyncio.sleep(0.3 * self._chance.random())
 
-    async def _disturb(self, _: Pool) -> None:
+    async def _disturb(self, _: House) -> None:
         self._network.disturb(self._chance.choice((0.5, 10.0)) * self._chance.random())
 
-    async def _jump(self, _: Pool) -> None:
+    async def _jump(self, _: House) -> None:
         """Somebody sets the clock on the wall: by a day or ten years, either way."""
         self._loop.skew += self._chance.choice((86_400.0, 3.2e8)) * self._chance.choice((-1, 1))
 
-    async def _kill_at_any_turn(self, _: Pool) -> None:
+    async def _heat(self, _: House) -> None:
+        """A processor becomes so hot that it computes far slower for a while; nobody is dead of that."""
+        if (process := self._some()) is not None:
+            process.heat(self._chance.uniform(2.0, 10.0), self._chance.choice((1.0, 30.0)))
+
+    async def _kill_at_any_turn(self, _: House) -> None:
         """A death that keeps to no second: between any two steps of anybody."""
         process = self._some()
         if process is not None:
             self._loop.after_turns(self._chance.randrange(1, 400), lambda: _end(process))
 
-    async def _stand_still(self, _: Pool) -> None:
+    async def _stand_still(self, _: House) -> None:
         """The host's computer slept: its clock went on, and nobody else noticed."""
         self._loop.now += self._chance.choice((1.0, 30.0)) * self._chance.random()
 
-    async def _leave(self, built: Pool) -> None:
+    async def _leave(self, house: House) -> None:
         """A lender's owner takes everything back at once; its host may be told so before, or hear it late."""
-        lender = self._chance.choice(built.lenders) if built.lenders else None
-        if lender is None:
+        lenders = [lender for built in house.pools.values() for lender in built.lenders]
+        if not lenders:
             return
+        lender = self._chance.choice(lenders)
         why = Reason("lend_stopped", {"machine": lender.machine})
         stopped_s, told_s = 0.3 * self._chance.random(), 0.3 * self._chance.random()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._told(built, lender.machine, why, told_s), name="say it")
+            group.create_task(self._told(house, lender.machine, why, told_s), name="say it")
             await asyncio.sleep(stopped_s)
             await lender.stop_now(why)
 
-    async def _told(self, built: Pool, machine: str, why: Reason, after_s: float) -> None:
+    async def _told(self, house: House, machine: str, why: Reason, after_s: float) -> None:
         await asyncio.sleep(after_s)
         loss = Loss(machine, machine, why, self._loop.now, is_gone=True)
-        await built.pipeline.leave(loss)
+        if self._later.random() < 0.3:  # it is known to be gone, before it could say so
+            house.replicas.break_off(loss)
+            return
+        await house.replicas.leave(loss)
 
-    async def _shortage(self, built: Pool) -> None:
+    async def _shortage(self, house: House) -> None:
         """The next time, nothing fits; a machine comes back a while later."""
-        built.rebuild.misfits = 1
-        await self._kill(built)
+        pools = list(house.pools.values())
+        for built in pools:
+            built.rebuild.misfits = 1
+        await self._kill(house)
         await asyncio.sleep(20.0 * self._chance.random())
-        built.rebuild.news.set()
+        for built in pools:
+            built.rebuild.news.set()
 
-    async def _failing(self, built: Pool) -> None:
+    async def _failing(self, house: House) -> None:
         """While the layers are placed anew, something is lost again."""
-        built.rebuild.failing = self._chance.randint(1, 2)
-        await self._kill(built)
+        for built in house.pools.values():
+            built.rebuild.failing = self._chance.randint(1, 2)
+        await self._kill(house)
 
     async def _no_orphans(self) -> None:
         """When all is closed, nobody computes any more."""

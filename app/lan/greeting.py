@@ -1,0 +1,77 @@
+"""HELLO and HELLO_ACK: the third check of a link, and what is said when two versions cannot speak."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from app.core.errors import Refused, Unreachable
+from app.core.membership import Member
+from app.core.operations import clean_name
+from app.lan.messages import BadMessage, Hello, HelloAck, Message, Refuse, encode, understood
+from app.lan.peer import Socket, receive
+
+HELLO_SECONDS = 2.0
+
+log = logging.getLogger(__name__)
+
+
+async def say_hello(socket: Socket, mine: Hello, member: Member) -> HelloAck:
+    """The dialling side: send HELLO, wait for HELLO_ACK. Raises Refused or Unreachable."""
+    await socket.send_str(encode(mine).decode("utf-8"))
+    answer = await _first(socket, member)
+    if isinstance(answer, Refuse):
+        reason = understood(answer)
+        raise Refused(reason.code, **reason.facts)
+    if not isinstance(answer, HelloAck):
+        raise Refused("peer_speaks_oddly", name=member.name)
+    check_greeting(answer, mine, member)
+    return answer
+
+
+async def hear_hello(socket: Socket, mine: Hello, member: Member) -> Hello:
+    """The accepting side: wait for HELLO and check it. Raises Refused or Unreachable."""
+    greeting = await _first(socket, member)
+    if not isinstance(greeting, Hello):
+        raise Refused("peer_speaks_oddly", name=member.name)
+    check_greeting(greeting, mine, member)
+    return greeting
+
+
+def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> None:
+    """Protocol N or N-1 (or a newer one that speaks ours), and the id its certificate has.
+
+    Raises Refused.
+    """
+    if theirs.id == mine.id:
+        code = "peer_is_this" if theirs.instance == mine.instance else "identity_copied"
+        raise Refused(code, name=clean_name(theirs.name))
+    if theirs.id != member.id:
+        raise Refused("peer_speaks_oddly", name=member.name)
+    if abs(theirs.protocol - mine.protocol) > 1:
+        raise Refused("version_differs", **version_facts(theirs, mine))
+
+
+def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]:
+    """Who runs the older version, in the words of the sentence."""
+    old, new = sorted((theirs, mine), key=lambda greeting: greeting.protocol)
+    return {
+        "older": clean_name(old.name),
+        "older_build": old.build,
+        "newer": clean_name(new.name),
+        "newer_build": new.build,
+    }
+
+
+async def _first(socket: Socket, member: Member) -> Message:
+    try:
+        async with asyncio.timeout(HELLO_SECONDS):
+            message = await receive(socket)
+    except TimeoutError as error:
+        raise Unreachable("peer_no_hello", name=member.name) from error
+    except BadMessage as error:
+        log.warning("%s sent what cannot be read: %s", member.name, error)
+        raise Refused("peer_speaks_oddly", name=member.name) from error
+    if message is None:  # in TLS 1.3 a refused certificate shows only at the first read
+        raise Refused("peer_refused_us", name=member.name)
+    return message
