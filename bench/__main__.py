@@ -29,6 +29,7 @@ from bench.options import BUILD, Options, parse
 from bench.placements import placements
 from bench.planner import planner
 from bench.pool import PoolSide
+from bench.replicas import replicas
 from bench.rounds import Questions, Tuned, side_by_side, tune
 from bench.sides import EngineSide, RpcSide, Side
 from bench.ten import ten
@@ -79,6 +80,7 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "planner": planner,
         "placements": placements,
         "guesses": guesses,
+        "replicas": replicas,
         "ten": ten,
         "window": window,
         "chat": chat,

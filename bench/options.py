@@ -17,6 +17,7 @@ PARTS = (
     "planner",
     "placements",
     "guesses",
+    "replicas",
     "ten",
     "window",
     "chat",

@@ -1,0 +1,92 @@
+"""The model whole on two machines of a core each, against one such machine: the same requests at once, by turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench import report
+from bench.bars import REPLICAS, compare
+from bench.children import ChildFailed, Place
+from bench.figures import Figures, agreement, together
+from bench.job import Bench, say
+from bench.options import Options
+from bench.pool import PoolSide
+from bench.rounds import WARM_TOKENS, Questions, told
+from bench.sides import Answered, Setting
+
+TITLE = "Replicas: the model whole on two machines"
+REQUESTS = 16  # at once
+
+Json = dict[str, Any]
+
+
+class WholeModelSide(PoolSide):
+    """A household that holds the model whole on each of its machines; of one machine, that one."""
+
+    def __init__(self, *given: Any, name: str) -> None:
+        super().__init__(*given)
+        self.name = name
+
+    def settings(self) -> list[Setting]:
+        n = len(self.nodes)
+        return [{"shape": "replicas" if n > 1 else "one", "users": REQUESTS // n}]
+
+    def use(self, setting: Setting) -> None:
+        """Loaded once; each machine has a slot for each of its requests. Raises ChildFailed."""
+        order = setting | {"model": self.model, "context": longest(self.options), "measure": False}
+        self.loaded = self.host.control.finish("/load", order)["loaded"]
+        machines = {stage["machine"] for stage in self.loaded["stages"]}
+        if len(machines) != len(self.nodes):
+            raise ChildFailed(f"{self.name} holds the model on {len(machines)} machines")
+
+
+def longest(options: Options) -> int:
+    return options.many_prompt + options.many_output
+
+
+def replicas(bench: Bench) -> None:
+    """Both households stay loaded, and only one is asked at a time."""
+    options, places = bench.options, [Place(cpus=(core,)) for core in bench.options.cores]
+    homes, asked = bench.homes / "replicas", Questions(options.seed, bench.model.n_vocab)
+    with bench.family() as family:
+        sides = [
+            WholeModelSide(family, options, some, homes / name, bench.model.n_layers, name=name)
+            for name, some in (("pool", places), ("whole", places[:1]))
+        ]
+        for side in sides:
+            side.use(side.settings()[0])
+            side.ask(asked.prompts("warm", REQUESTS, options.many_prompt), WARM_TOKENS)
+        rounds = [_round(sides, asked, options, n) for n in range(options.runs)]
+    figures: dict[str, list[Figures]] = {
+        side.name: [together(one[side.name].line) for one in rounds] for side in sides
+    }
+    same = [_same(one["pool"], one["whole"]) for one in rounds]
+    results = compare(REPLICAS, figures)
+    data = {"rounds": figures, "bars": results, "same": same, "machines": len(places)}
+    bench.add("replicas", data, _text(options, figures, report.bars_table(results), same))
+
+
+def _round(
+    sides: list[WholeModelSide], asked: Questions, options: Options, n: int
+) -> dict[str, Answered]:
+    """The same requests to each, whichever was last the other time first."""
+    prompts, found = asked.prompts(f"replicas {n}", REQUESTS, options.many_prompt), {}
+    for side in sides if n % 2 == 0 else sides[::-1]:
+        found[side.name] = side.ask(prompts, options.many_output)
+        say(f"replicas, round {n + 1} {side.name}: {told(together(found[side.name].line))}")
+    return found
+
+
+def _same(ours: Answered, theirs: Answered) -> float:
+    """The share of tokens up to where an answer parts from the other's."""
+    pairs = list(zip(ours.ids, theirs.ids, strict=True))
+    return sum(agreement(a, b) for a, b in pairs) / sum(len(a) for a, _ in pairs)
+
+
+def _text(options: Options, figures: dict[str, list[Figures]], bars: str, same: list[float]) -> str:
+    about = (
+        f"{REQUESTS} requests at once, each {options.many_prompt} tokens of prompt and "
+        f"{options.many_output} of answer, to two machines of a core each and to one, by turns. "
+        f"Tokens the same before answers part: {min(same):.0%} in the worst round.\n"
+    )
+    return f"## {TITLE}\n\n{about}\n{report.figures_table(figures)}\n{bars}"
