@@ -29,7 +29,17 @@ from app.core.errors import Refused
 from app.core.ids import MachineId
 from app.core.operations import MAX_DER_BYTES, MAX_OPERATION_BYTES, clean_name
 from app.lan.identity import BadCertificate, Identity, check_profile, verify
-from app.lan.messages import MAX_DEPTH, PROTOCOL, BadMessage, Code, Facts, Id, Name, is_deep
+from app.lan.messages import (
+    MAX_DEPTH,
+    PROTOCOL,
+    BadMessage,
+    Code,
+    Facts,
+    Id,
+    Name,
+    is_deep,
+    speak_together,
+)
 from app.lan.tls import fingerprint
 
 CONTEXT = b"poolhouse pair 1"
@@ -195,7 +205,7 @@ class Doorkeeper:
         Raises Refused for another version, BadMessage for a certificate that cannot be pinned,
         WrongProof for numbers that are none.
         """
-        if abs(hello.version - PROTOCOL) > 1:
+        if not speak_together(hello.version, PROTOCOL):
             raise Refused("version_differs", **self._versions(hello))
         try:
             check_profile(hello.der)

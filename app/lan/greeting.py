@@ -8,7 +8,16 @@ import logging
 from app.core.errors import Refused, Unreachable
 from app.core.membership import Member
 from app.core.operations import clean_name
-from app.lan.messages import BadMessage, Hello, HelloAck, Message, Refuse, encode, understood
+from app.lan.messages import (
+    BadMessage,
+    Hello,
+    HelloAck,
+    Message,
+    Refuse,
+    encode,
+    speak_together,
+    understood,
+)
 from app.lan.peer import Socket, receive
 
 HELLO_SECONDS = 2.0
@@ -39,7 +48,7 @@ async def hear_hello(socket: Socket, mine: Hello, member: Member) -> Hello:
 
 
 def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> None:
-    """Protocol N or N-1 (or a newer one that speaks ours), and the id its certificate has.
+    """That both speak the same protocol or neighbouring ones, and the id its certificate has.
 
     Raises Refused.
     """
@@ -48,7 +57,7 @@ def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> Non
         raise Refused(code, name=clean_name(theirs.name))
     if theirs.id != member.id:
         raise Refused("peer_speaks_oddly", name=member.name)
-    if abs(theirs.protocol - mine.protocol) > 1:
+    if not speak_together(theirs.protocol, mine.protocol):
         raise Refused("version_differs", **version_facts(theirs, mine))
 
 

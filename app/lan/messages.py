@@ -18,7 +18,10 @@ from app.core.operations import MAX_OPERATION_BYTES
 from app.core.reasons import SENTENCES, said
 from backends.contract import KEPT_STATES, KvType
 
-PROTOCOL = 1
+PROTOCOL = 2
+# 1 was never released. It ends a link at a Status with the heat of a processor, and its data connections stay
+# WebSockets and know no token ids. From here on whoever is newer leaves out what PROTOCOL - 1 does not know.
+OLDEST_PROTOCOL = 2
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # several Log messages carry a long log
@@ -273,6 +276,11 @@ Message = (
 
 _DECODER: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 _ENCODER = msgspec.json.Encoder()
+
+
+def speak_together(one: int, other: int) -> bool:
+    """Whether two machines of these protocols understand each other: the same, or neighbours."""
+    return min(one, other) >= OLDEST_PROTOCOL and abs(one - other) <= 1
 
 
 def encode(message: Message) -> bytes:

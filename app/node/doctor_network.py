@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from app.core.check import Check
 from app.core.link import LinkKind
 from app.lan.announcement import on_one_link
-from app.lan.messages import PROTOCOL
+from app.lan.messages import PROTOCOL, speak_together
 from app.machine.interfaces import Interface, interfaces, usable
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ async def checks(node: Node) -> list[Check]:
 
 def same_protocol(nearby: Iterable[int]) -> list[Check]:
     """Whether those nearby speak as we do."""
-    others = [protocol for protocol in nearby if protocol != PROTOCOL]
+    others = [one for one in nearby if not speak_together(one, PROTOCOL)]
     if not others:
         return []
     older = "the older one" if max(others) < PROTOCOL else "this one"

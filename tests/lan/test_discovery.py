@@ -17,6 +17,7 @@ from zeroconf.asyncio import AsyncServiceInfo
 from app.core.household import MOST_STRANGERS, Gone, Seen
 from app.lan.announcement import SERVICE, Said, instance_of, properties, server_of
 from app.lan.discovery import Discovery
+from app.lan.messages import PROTOCOL
 from tests.lan.nodes import until
 
 LOOPBACK = "127.0.0.1"
@@ -96,7 +97,7 @@ async def test_machines_appear_change_and_go(start: Start) -> None:
     start(den)
     leaving = start(attic)
     await until(lambda: ATTIC in den.near and DEN in attic.near, 2)
-    assert den.near[ATTIC] == Seen(ATTIC, (LOOPBACK,), 4002, protocol=1)
+    assert den.near[ATTIC] == Seen(ATTIC, (LOOPBACK,), 4002, protocol=PROTOCOL)
 
     attic.discovery.window("attic\x1b-pc", 4003)
     await until(lambda: den.near[ATTIC].name == "attic-pc", 2)

@@ -45,7 +45,7 @@ from app.lan.messages import (
 )
 
 HELLO = {
-    "protocol": 1,
+    "protocol": messages.PROTOCOL,
     "build": "0.1",
     "id": "a" * 64,
     "instance": "b" * 32,
@@ -323,5 +323,23 @@ def test_no_changed_field_raises_anything_but_bad_message(
         return
 
 
-def test_the_protocol_is_at_least_one() -> None:
-    assert messages.PROTOCOL >= 1
+def test_protocols_understand_each_other_as_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "OLDEST_PROTOCOL", 3)
+    together = [
+        (one, other)
+        for one in range(7)
+        for other in range(7)
+        if messages.speak_together(one, other)
+    ]
+    assert together == [
+        (3, 3),
+        (3, 4),
+        (4, 3),
+        (4, 4),
+        (4, 5),
+        (5, 4),
+        (5, 5),
+        (5, 6),
+        (6, 5),
+        (6, 6),
+    ]

@@ -15,7 +15,7 @@ from app.core.ids import PipelineId
 from app.core.membership import Member
 from app.core.operations import Role
 from app.lan import client
-from app.lan.messages import CloseStage, Leaving, Status
+from app.lan.messages import PROTOCOL, CloseStage, Leaving, Status
 from tests.lan.nodes import Nodes, pair, until
 
 PIPELINE = PipelineId(bytes(16))
@@ -124,7 +124,7 @@ async def test_both_dial_at_once_and_one_link_remains(nodes: Nodes) -> None:
         await until(lambda: den.network.links and attic.network.links)
         first, second = den.network.link(attic.network.id), attic.network.link(den.network.id)
         den.network.places.heard(
-            Seen(attic.network.id[:16], ("127.0.0.1",), attic.network.port, protocol=1)
+            Seen(attic.network.id[:16], ("127.0.0.1",), attic.network.port, protocol=PROTOCOL)
         )
         for link in (first, second):  # both ends lose it at once, without a word
             writer = link._socket._writer

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from app.core.link import LinkKind
+from app.lan.messages import PROTOCOL
 from app.machine.interfaces import Interface
 from app.node.doctor_network import (
     called_back,
@@ -22,7 +23,7 @@ TUNNEL = Interface("tun0", LinkKind.VPN, True, ("10.8.0.2",))
 
 
 def test_another_protocol_nearby_is_named_with_who_is_older() -> None:
-    assert not same_protocol([1, 1])
+    assert not same_protocol([PROTOCOL, PROTOCOL, PROTOCOL + 1])  # neighbours can talk
     assert "Update this one." in same_protocol([1, 99])[0].cure
     assert "Update the older one." in same_protocol([0])[0].cure
 
