@@ -14,6 +14,15 @@ MOST_STRANGERS = 64  # a home has fewer; whoever announces more than that is no 
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """What a machine tells of itself beside its memory; nothing is decided by it."""
+
+    used_by: tuple[MachineId, ...] = ()  # machines whose models have layers there now
+    engine: str = ""  # that computes the layers, with its version
+    watts: int | None = None  # None: its system does not tell
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """One member, as it last described itself. A name is decoration; the id is the machine."""
 
@@ -33,6 +42,7 @@ class Machine:
     reason: Reason | None = None
     layers: tuple[Layers, ...] = ()
     seen_at: float | None = None  # Unix time when its link ended; None: not since this start
+    about: About = About()
 
     def could_lend(self, released_bytes: int) -> int:
         """What a new placement may take once `released_bytes` of an old one are given back.
@@ -90,6 +100,7 @@ class Told:
     lending: str = ""
     lending_reason: Reason | None = None
     hottest_c: int | None = None
+    about: About = About()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +208,10 @@ def _after(machine: Machine, event: Came | Told | Doubted | Left) -> Machine:
                 lending=event.lending,
                 lending_reason=event.lending_reason,
                 hottest_c=event.hottest_c,
+                about=event.about,
             )
         case Doubted(_, reason):
             return replace(machine, reason=reason)
         case Left(_, reason, at):
             gone = replace(machine, online=False, lends_bytes=0, used_bytes=0, reason=reason)
-            return replace(gone, seen_at=at)
+            return replace(gone, seen_at=at, about=About(engine=machine.about.engine))

@@ -110,6 +110,7 @@ class Senses:
     programs: frozenset[str] = frozenset()
     gpu_percent: float | None = None
     hottest_c: float | None = None
+    watts: float | None = None  # as far as the system tells; no rule asks for it
     full_screen: bool | None = None
     network: Network | None = None
 

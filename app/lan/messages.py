@@ -123,6 +123,9 @@ class Status(_Message, frozen=True, tag="status"):
     state: Literal["off", "ready", "lending", "working", "draining", "paused"]
     reason: Code | None = None
     hottest_c: Annotated[int, msgspec.Meta(ge=0, le=200)] | None = None  # of its processor
+    used_by: Annotated[list[Id], msgspec.Meta(max_length=MOST_TOLD_MACHINES)] = []
+    engine: Text = ""
+    watts: Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
 
 
 class OpenStage(_Message, frozen=True, tag="open_stage"):

@@ -14,6 +14,7 @@ import psutil
 
 from app.core.policy import Battery, Rules, Senses, executable
 from app.machine import senses_gpu, senses_linux, senses_macos, senses_network, senses_windows
+from app.machine.senses_power import Power
 
 PROGRAMS_SECONDS = 10.0  # a walk through all processes costs about 10 ms
 GPU_SECONDS = 30.0  # a start of the driver's own tool costs up to 100 ms
@@ -41,6 +42,8 @@ class Senser:
         self._run, self._clock = run or output_of, clock
         self._idle = _Slow(IDLE_SECONDS, lambda: idle_seconds(self._run))
         self._gpu = _Slow(GPU_SECONDS, lambda: senses_gpu.percent_of_others(self._run, own_pids()))
+        power = Power(self._run, clock=clock)
+        self._power = _Slow(GPU_SECONDS, power.watts)
         self._heat = _Slow(HEAT_SECONDS, hottest_celsius)
         self._screen = _Slow(SCREEN_SECONDS, lambda: full_screen(self._run))
         self._network = _Slow(NETWORK_SECONDS, lambda: senses_network.network(self._run))
@@ -63,6 +66,7 @@ class Senser:
             programs=self._programs.at(now_s) if asked else frozenset(),
             gpu_percent=self._gpu.at(now_s) if rules.gpu else None,
             hottest_c=self._heat.at(now_s),  # the household sees it, too
+            watts=self._power.at(now_s),
             full_screen=self._screen.at(now_s) if rules.screen else None,
             network=self._network.at(now_s) if rules.network else None,
         )

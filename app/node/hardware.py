@@ -30,6 +30,13 @@ class Hardware:
         """The processor's name; with what else the engines found once they were asked."""
         return engines.described(self.processor, self._engines)[:MAX_DEVICE_TEXT]
 
+    @property
+    def told(self) -> tuple[str, tuple[str, ...]]:
+        """What others are told: the device, and what runs layers, with its version once it was asked."""
+        known = [one for one in self._engines if one.name == ENGINE and not one.missing]
+        version = known[0].version[:40] if known else ""
+        return self.device, (f"{ENGINE} {version}".strip(),)
+
     async def run(self) -> None:
         """Ask the engines. A failure is logged, and asked again by whoever needs the answer."""
         for engine in await self.engines():

@@ -134,6 +134,15 @@ class LendRules:
         """Why nothing is lent now, or soon nothing will be."""
         return reason_of(self.state) or self._denial(self._verdict_now())
 
+    def watts(self) -> int | None:
+        """What this computer draws, as far as its system tells."""
+        seen = self._senses.watts
+        return None if seen is None else round(min(seen, 10_000))
+
+    def used_by(self) -> tuple[MachineId, ...]:
+        """Machines whose models have layers here."""
+        return tuple(sorted(self._borrowed.borrowers()))
+
     def hottest_c(self) -> int | None:
         """The processor's heat in whole degrees; None where the system does not tell."""
         seen = self._senses.hottest_c

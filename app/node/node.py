@@ -50,7 +50,7 @@ from app.node.own_speed import Here, OwnSpeed
 from app.node.rights import Rights
 from app.node.shop import Shop
 from app.node.snapshot import machines_json, sentence
-from app.node.telling import Telling, cleaned, status_of, told
+from app.node.telling import Telling, about, cleaned, status_of, told
 
 log = logging.getLogger(__name__)
 
@@ -234,7 +234,7 @@ class Node:
     def offer(self) -> Offer:
         free = max(0, self.lending.lent_bytes() - self._lending.used_bytes)
         total = devices.memory().total_bytes
-        return Offer(self.settings.name, self.hardware.device, ("llamacpp",), total, free)
+        return Offer(self.settings.name, *self.hardware.told, total, free)
 
     def work(self) -> Work:
         return Work(*self._lending.work())
@@ -375,7 +375,7 @@ class Node:
         own = facts.Told(
             me.id, self.settings.name, self.hardware.device, devices.memory().total_bytes,
             self.offer().lendable_bytes, self._lending.used_bytes, self.hosting.word(self.lending.state_word()),
-            self.lending.reason(), self.lending.hottest_c(),
+            self.lending.reason(), self.lending.hottest_c(), about(self._status()),
         )  # fmt: skip
         household = apply(self._household, own)
         running = self.hosting.running

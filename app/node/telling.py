@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from app.core.errors import Reason
-from app.core.household import Told
+from app.core.household import About, Told
+from app.core.ids import MachineId
 from app.core.operations import clean_name
 from app.core.reasons import said
 from app.lan import messages
@@ -61,7 +62,16 @@ def status_of(offer: Offer, used_bytes: int, rules: LendRules) -> messages.Statu
         state=rules.state_word(),
         reason=why.code if why else None,
         hottest_c=rules.hottest_c(),
+        used_by=list(rules.used_by()[: messages.MOST_TOLD_MACHINES]),
+        engine=offer.engines[0][:200] if offer.engines else "",
+        watts=rules.watts(),
     )
+
+
+def about(status: messages.Status) -> About:
+    """What a machine tells beside its memory, fit to be shown."""
+    used_by = tuple(MachineId(one) for one in status.used_by)
+    return About(used_by, cleaned(status.engine), status.watts)
 
 
 def told(link: PeerLink, status: messages.Status) -> Told:
@@ -76,6 +86,7 @@ def told(link: PeerLink, status: messages.Status) -> Told:
         status.state,
         _understood(status.reason),
         status.hottest_c,
+        about(status),
     )
 
 

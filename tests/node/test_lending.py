@@ -15,6 +15,8 @@ import pytest
 
 from app.catalog.cut import Cut
 from app.core.errors import DoesNotFit, Reason, Refused
+from app.core.household import About
+from app.core.ids import MachineId
 from app.core.operations import Role as HouseholdRole
 from app.core.reasons import said
 from app.inference.lend import Lender
@@ -292,11 +294,12 @@ async def test_only_families_that_are_proved_to_split_are_lent(bench: Bench) -> 
 def test_what_others_call_themselves_is_fit_to_be_shown() -> None:
     status = messages.Status(
         name="den\u202e\x1b[31m", device="CPU\n\x07 2", total_bytes=1, lendable_bytes=1, used_bytes=0,
-        state="ready", hottest_c=61,
+        state="ready", hottest_c=61, used_by=["ab" * 32], engine="llama\x1b cpp 1", watts=46,
     )  # fmt: skip
     link = SimpleNamespace(peer=member().id, name="den", hello=SimpleNamespace(name="den"))
     told = telling.told(link, status)  # type: ignore[arg-type]
     assert (told.name, told.device, told.hottest_c) == ("den[31m", "CPU 2", 61)
+    assert told.about == About((MachineId("ab" * 32),), "llama cpp 1", 46)
 
 
 async def test_a_host_that_starts_anew_leaves_no_layers_behind(tmp_path: Path) -> None:

@@ -44,7 +44,11 @@ class CardItem(QGraphicsItem):
         if now != (self.facts, self._compact, self._selected):
             self.facts, self._compact, self._selected = now
             memory = words.all_memory(facts)
-            lines = (facts.name, words.part(facts), facts.device, memory, words.why(facts))
+            used_by = words.used_by(facts.used_by) if facts.used_by else ""
+            lines = (
+                facts.name, words.part(facts), facts.device, memory, words.layers(facts.layers), used_by,
+                words.why(facts),
+            )  # fmt: skip
             self.setToolTip(drawn.tip(*lines))
         self.update()
 
@@ -142,9 +146,10 @@ class _Lines:
 
 def last_line(facts: MachineFacts) -> str:
     """What it holds, or why it is as it is, or what it may do."""
-    if facts.used_by:
+    if facts.this and facts.used_by:
         return words.used_by(facts.used_by)
-    return words.why(facts) or words.layers(facts.layers) or words.roles(facts.roles)
+    used_by = words.used_by(facts.used_by) if facts.used_by else ""
+    return words.why(facts) or words.layers(facts.layers) or used_by or words.roles(facts.roles)
 
 
 def card_sizes(theme: Theme, *, compact: bool) -> tuple[Size, Size]:

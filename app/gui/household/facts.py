@@ -73,6 +73,9 @@ class MachineFacts:
     other_version: str  # of the app, where it is not this machine's
     left_out: bool  # by the person, in the what-if
     hottest_c: float | None = None  # the processor; None: its system does not tell
+    watts: int | None = None  # None: its system does not tell
+    other_engine: str = ""  # what computes there, where it is not this machine's
+    used_by_ids: tuple[str, ...] = ()
 
     @property
     def lends(self) -> bool:
@@ -90,24 +93,32 @@ class Stranger:
     pairing_address: str | None
 
 
-def machines_of(snapshot: Json, without: Collection[str] = ()) -> tuple[MachineFacts, ...]:
-    """All machines: this one first, then by name. `without`: those a person leaves out to see."""
+def machines_of(
+    snapshot: Json, without: Collection[str] = (), centre: str = ""
+) -> tuple[MachineFacts, ...]:
+    """All machines: the one in the centre first (else this one), then by name.
+
+    without: those a person leaves out to see. centre: another machine whose placement is shown.
+    """
     loaded = snapshot.get("loaded") or {}
     links, node = snapshot.get("links") or {}, snapshot.get("node") or {}
     left_out = _left_out(loaded)
     own_bytes = _own_bytes(loaded)
-    used_by = tuple((node.get("lending") or {}).get("used_by") or ())
+    machines = snapshot.get("machines") or {}
+    me = next((key for key, one in machines.items() if one.get("this")), "")
+    own_engine = str((machines.get(me) or {}).get("engine") or "")
     found = []
-    for key, one in (snapshot.get("machines") or {}).items():
+    for key, one in machines.items():
         this = bool(one.get("this"))
+        by = tuple(str(user) for user in one.get("used_by") or () if user in machines)
         why = None if this or one.get("layers") else left_out.get(str(one.get("name")))
-        link = links.get(key)
+        link = links.get(centre if this and centre else key)
         found.append(
             MachineFacts(
                 id=key,
                 name=str(one.get("name") or ""),
                 this=this,
-                host=this and bool(loaded.get("stages")),
+                host=key == centre if centre else this and bool(loaded.get("stages")),
                 online=bool(one.get("online")),
                 state=_state(one, why),
                 reason=here(str(one.get("reason") or (why if one.get("online") else "") or ""))
@@ -120,14 +131,29 @@ def machines_of(snapshot: Json, without: Collection[str] = ()) -> tuple[MachineF
                 address=one.get("address"),
                 seen_at=one.get("seen_at"),
                 layers=joined([(run[0], run[1]) for run in one.get("layers") or ()]),
-                used_by=used_by if this else (),
-                link=_link(link, key, loaded) if link and not this else None,
+                used_by=tuple(sorted(str(machines[user].get("name")) for user in by)),
+                link=_link(link, key, loaded) if _is_shown(key, me, centre) and link else None,
                 other_version=_other_version(link, node),
                 left_out=key in without,
                 hottest_c=one.get("hottest_c"),
+                watts=one.get("watts"),
+                other_engine=_other(str(one.get("engine") or ""), own_engine),
+                used_by_ids=by,
             )
         )
-    return tuple(sorted(found, key=lambda one: (not one.this, one.name.casefold(), one.id)))
+    first = centre or me
+    return tuple(sorted(found, key=lambda one: (one.id != first, one.name.casefold(), one.id)))
+
+
+def hosts_of(snapshot: Json) -> tuple[tuple[str, str], ...]:
+    """Whose models run now, by id and name: this machine's first; more than one are several placements."""
+    machines = snapshot.get("machines") or {}
+    running = {str(user) for one in machines.values() for user in one.get("used_by") or ()}
+    if snapshot.get("loaded"):
+        running |= {key for key, one in machines.items() if one.get("this")}
+    known = [(key, str(machines[key].get("name") or "")) for key in running if key in machines]
+    known.sort(key=lambda one: (not machines[one[0]].get("this"), one[1].casefold(), one[0]))
+    return tuple(known)
 
 
 def strangers_of(snapshot: Json) -> tuple[Stranger, ...]:
@@ -207,6 +233,15 @@ def _link(link: Json, key: str, loaded: Json) -> LinkFacts:
         trouble=here(str(link.get("preferred_reason") or link.get("better_reason") or "")),
         better_interface=str(link.get("better_interface") or ""),
     )
+
+
+def _is_shown(key: str, me: str, centre: str) -> bool:
+    """Whether the way from the centre to that machine is one of ours: others' are not known here."""
+    return key != me if centre in ("", me) else key == me
+
+
+def _other(engine: str, own: str) -> str:
+    return "" if not own or engine == own else engine
 
 
 def _other_version(link: Json | None, node: Json) -> str:

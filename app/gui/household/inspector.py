@@ -164,10 +164,16 @@ def _about(facts: MachineFacts) -> list[Fact]:
         found.pop(4)
     if facts.hottest_c is not None:
         found.insert(1, (_tr("Processor"), words.heat(facts)))
+    if facts.watts is not None:
+        found.insert(1, (_tr("Power"), words.power(facts)))
+    if facts.other_engine:
+        found.insert(1, (_tr("Engine"), facts.other_engine))
     if facts.other_version:
         found.insert(1, (_tr("Version"), facts.other_version))
     if facts.this:
-        found[-1:] = [(_tr("Used by"), ", ".join(facts.used_by) or _tr("nobody else"))]
+        found.pop()  # its own address is in the settings
+    nobody = _tr("nobody else") if facts.this else _tr("nobody")
+    found.append((_tr("Used by"), ", ".join(facts.used_by) or nobody))
     return found
 
 

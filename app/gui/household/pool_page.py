@@ -13,7 +13,7 @@ from app.gui import theme as sizes
 from app.gui.diagnostics.ways import why_unseen
 from app.gui.household.acts import Acts
 from app.gui.household.add_sheet import AddSheet
-from app.gui.household.facts import MachineFacts, Stranger, machines_of, strangers_of
+from app.gui.household.facts import MachineFacts, Stranger, hosts_of, machines_of, strangers_of
 from app.gui.household.headline import Acts as HeadActs
 from app.gui.household.headline import Headline
 from app.gui.household.inspector import Inspector
@@ -23,6 +23,7 @@ from app.gui.household.machine_table import MachineTable
 from app.gui.household.map_view import MapView
 from app.gui.household.nearby import Nearby
 from app.gui.household.outlook import Outlook
+from app.gui.household.placement_choice import PlacementChoice
 from app.gui.household.view_choice import MAP, TABLE, ViewChoice
 from app.gui.household.what_if import WhatIf
 from app.gui.page import Page
@@ -122,6 +123,7 @@ class PoolPage(Page):
             self.tr("Waiting for the background service"),
             self.tr("The household is shown as soon as it answers."),
         )
+        self.placements = PlacementChoice(self._tell)
         self.stack = _Views(services.theme)
         for view in (self.map, self.table, self.away):
             self.stack.addWidget(view)
@@ -136,7 +138,9 @@ class PoolPage(Page):
         self.acts.details.connect(self._open)
         self.inspector = Inspector(services, self.acts, lambda: self.choose(""))
         body = QWidget()
-        parts = (self.headline, self.what_if, self.stack, self.alone, self.nearby, self.inspector)
+        parts = (
+            self.headline, self.what_if, self.placements, self.stack, self.alone, self.nearby, self.inspector,
+        )  # fmt: skip
         box = column(*parts, gap=sizes.M)
         box.setStretch(parts.index(self.stack), 1)
         body.setLayout(box)
@@ -153,7 +157,8 @@ class PoolPage(Page):
         if not there:
             return
         self._say_dismissed(here(str(pool.node.get("reason") or "")) or None)
-        self.machines = machines_of(pool.snapshot, outlook.without)
+        self.placements.show_hosts(hosts_of(pool.snapshot), str(pool.node.get("id")))
+        self.machines = machines_of(pool.snapshot, outlook.without, self.placements.centre)
         alone = len(self.machines) == 1
         self.test.setVisible(not alone)
         self.test.setEnabled(not self.acts.testing)

@@ -46,10 +46,10 @@ def state(machine: MachineFacts) -> Shown:
 
 
 def part(machine: MachineFacts) -> str:
-    """What it is for us: `This machine, host`; nothing for another one."""
+    """What it is for us: `This machine, host`; nothing for another one that is no host."""
     if machine.this:
         return _tr("This machine, host") if machine.host else _tr("This machine")
-    return ""
+    return _tr("Host") if machine.host else ""
 
 
 def why(machine: MachineFacts) -> str:
@@ -68,6 +68,11 @@ def why(machine: MachineFacts) -> str:
 def heat(facts: MachineFacts) -> str:
     """Of its processor; empty where its system does not tell."""
     return "" if facts.hottest_c is None else f"{formats.number(facts.hottest_c)} °C"
+
+
+def power(facts: MachineFacts) -> str:
+    """What it draws; empty where its system does not tell."""
+    return "" if facts.watts is None else f"{formats.number(facts.watts)} W"
 
 
 def memory(machine: MachineFacts) -> str:

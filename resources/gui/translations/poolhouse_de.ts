@@ -2330,12 +2330,20 @@
         <translation>Bringt zu Ende</translation>
     </message>
     <message>
+        <source>Engine</source>
+        <translation>Rechenwerk</translation>
+    </message>
+    <message>
         <source>For a computer that was removed, was copied, or changes households. All pairings of this machine end; models and chats stay. Quit Poolhouse first, then run this command. The old identity is kept beside the new one.</source>
         <translation>Für einen Computer, der entfernt oder kopiert wurde oder den Haushalt wechselt. Alle Kopplungen dieses Geräts enden; Modelle und Chats bleiben. Beenden Sie zuerst Poolhouse und führen Sie dann diesen Befehl aus. Die alte Identität bleibt neben der neuen erhalten.</translation>
     </message>
     <message>
         <source>Holds</source>
         <translation>Hält</translation>
+    </message>
+    <message>
+        <source>Host</source>
+        <translation>Gastgeber</translation>
     </message>
     <message>
         <source>Household</source>
@@ -2456,6 +2464,10 @@
     <message>
         <source>Paused</source>
         <translation>Pausiert</translation>
+    </message>
+    <message>
+        <source>Power</source>
+        <translation>Leistung</translation>
     </message>
     <message>
         <source>Preferred</source>
@@ -2660,6 +2672,10 @@
     <message>
         <source>no layers</source>
         <translation>keine Schichten</translation>
+    </message>
+    <message>
+        <source>nobody</source>
+        <translation>niemand</translation>
     </message>
     <message>
         <source>nobody else</source>
@@ -4258,6 +4274,21 @@
     <message>
         <source>Together they hold larger models. You can also add it later, on the page Pool.</source>
         <translation>Zusammen fassen sie größere Modelle. Sie können ihn auch später hinzufügen, auf der Seite „Pool“.</translation>
+    </message>
+</context>
+<context>
+    <name>PlacementChoice</name>
+    <message>
+        <source>Show the model of</source>
+        <translation>Gezeigt wird das Modell von</translation>
+    </message>
+    <message>
+        <source>Whose model the map shows</source>
+        <translation>Wessen Modell die Karte zeigt</translation>
+    </message>
+    <message>
+        <source>{name} (this machine)</source>
+        <translation>{name} (dieses Gerät)</translation>
     </message>
 </context>
 <context>

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.gui.household import inspector, words
-from app.gui.household.facts import joined, machines_of, strangers_of
+from app.gui.household.facts import hosts_of, joined, machines_of, strangers_of
 from tests.gui.household.snapshots import GIB, household, machine
 
 
@@ -30,6 +30,36 @@ def test_heat_is_told_where_a_system_tells_it() -> None:
     assert (words.heat(first), words.heat(other)) == ("", "61 °C")
     assert ("Processor", "61 °C") in inspector._about(other)
     assert "Processor" not in dict(inspector._about(first))
+
+
+def test_who_uses_a_machine_its_power_and_another_engine_are_told() -> None:
+    snapshot = household(3)
+    one, two, three = (snapshot["machines"][machine(number)["id"]] for number in range(3))
+    one |= {"engine": "llamacpp 2", "used_by": [two["id"]]}
+    two |= {"engine": "llamacpp 1", "used_by": [one["id"], three["id"], "f" * 64], "watts": 46}
+    three |= {"engine": "llamacpp 2"}
+    den, attic, kitchen = machines_of(snapshot)
+    assert attic.used_by == ("den-pc", "kitchen-laptop")  # nobody who is no machine of ours
+    told = dict(inspector._about(attic))
+    assert (told["Engine"], told["Power"]) == ("llamacpp 1", "46 W")
+    assert told["Used by"] == "den-pc, kitchen-laptop"
+    assert dict(inspector._about(den))["Used by"] == "attic-pc"
+    assert dict(inspector._about(kitchen))["Used by"] == "nobody"
+    assert "Engine" not in dict(inspector._about(kitchen))
+
+
+def test_the_placement_of_another_machine_has_that_one_in_the_centre() -> None:
+    snapshot = household(3)
+    one, two, three = (snapshot["machines"][machine(number)["id"]] for number in range(3))
+    assert hosts_of(snapshot) == ((one["id"], "den-pc"),)
+    three["used_by"] = [two["id"], one["id"]]
+    assert hosts_of(snapshot) == ((one["id"], "den-pc"), (two["id"], "attic-pc"))
+    attic, den, kitchen = machines_of(snapshot, centre=two["id"])
+    assert (attic.host, den.host, words.part(attic)) == (True, False, "Host")
+    assert den.link is not None  # the way between both, which this machine measured
+    assert (attic.link, kitchen.link) == (None, None)
+    first, *_ = machines_of(snapshot, centre=one["id"])
+    assert (first.name, first.host, first.link) == ("den-pc", True, None)
 
 
 def test_layers_are_counted_from_one_and_neighbours_are_one_run() -> None:

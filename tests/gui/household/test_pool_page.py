@@ -201,6 +201,26 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     assert page.inspector.isVisible()
 
 
+def test_where_several_models_run_a_person_chooses_whose_is_shown(qtbot: QtBot, away: Desk) -> None:
+    made = household(3)
+    away.services.pool.snapshot = made
+    page = shown(qtbot, away)
+    assert not page.placements.isVisible()
+    made["machines"][f"{2:064x}"]["used_by"] = [f"{0:064x}", f"{1:064x}"]
+    away.services.pool.changed.emit()
+    assert page.placements.isVisible()
+    names = [page.placements.box.itemText(at) for at in range(page.placements.box.count())]
+    assert names == ["den-pc (this machine)", "attic-pc"]
+    assert page.machines[0].name == "den-pc"
+    page.placements.box.setCurrentIndex(1)
+    page.placements.box.activated.emit(1)
+    assert (page.machines[0].name, page.machines[0].host) == ("attic-pc", True)
+    made["machines"][f"{2:064x}"]["used_by"] = []
+    away.services.pool.changed.emit()
+    assert not page.placements.isVisible()
+    assert page.machines[0].name == "den-pc"
+
+
 def test_a_machine_is_renamed_and_gets_other_rights(qtbot: QtBot, page: PoolPage) -> None:
     page.acts.rename(page.machines[1])
     sheet = page.findChild(RenameSheet)

@@ -1,0 +1,93 @@
+"""How much power this computer draws, as far as its system tells without being asked for rights."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+Run = Callable[[Sequence[str]], str | None]
+
+POWERCAP = Path("/sys/class/powercap")  # Linux: counters of the processor, often for root only
+SUPPLIES = Path("/sys/class/power_supply")
+TOOL = "nvidia-smi"
+CARDS = (TOOL, "--query-gpu=power.draw", "--format=csv,noheader,nounits")
+MOST_WATTS = 5_000.0  # beyond, a sensor is broken
+
+
+class Power:
+    """The battery tells of the whole computer while it discharges; else processor and cards are added."""
+
+    def __init__(
+        self,
+        run: Run,
+        powercap: Path = POWERCAP,
+        supplies: Path = SUPPLIES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._run, self._clock = run, clock
+        self._powercap, self._supplies = powercap, supplies
+        self._before: tuple[float, dict[Path, int]] = (0.0, {})
+
+    def watts(self) -> float | None:
+        """None where nothing tells, or not yet: a counter says something when it is read again."""
+        whole = battery_watts(self._supplies)
+        parts = [whole] if whole else [self._processor(), cards_watts(self._run)]
+        known = [one for one in parts if one is not None and 0 < one <= MOST_WATTS]
+        return sum(known) if known else None
+
+    def _processor(self) -> float | None:
+        now_s, now = self._clock(), _counters(self._powercap)
+        (before_s, before), self._before = self._before, (now_s, now)
+        grown = [now[zone] - before[zone] for zone in now.keys() & before.keys()]
+        if not grown or min(grown) < 0 or now_s <= before_s:  # a counter began anew
+            return None
+        return sum(grown) / 1e6 / (now_s - before_s)
+
+
+def battery_watts(supplies: Path) -> float | None:
+    """What the batteries give now; None where none discharges or tells."""
+    found = []
+    for supply in sorted(supplies.glob("*")):
+        if _text(supply / "status") != "Discharging":
+            continue
+        microwatts = _number(supply / "power_now")
+        if microwatts is None:
+            volts, amperes = _number(supply / "voltage_now"), _number(supply / "current_now")
+            microwatts = volts * amperes // 10**6 if volts and amperes else None
+        if microwatts:
+            found.append(microwatts / 1e6)
+    return sum(found) if found else None
+
+
+def cards_watts(run: Run) -> float | None:
+    """Of NVIDIA's cards together, by their own tool."""
+    if shutil.which(TOOL) is None:
+        return None
+    found = []
+    for line in (run(CARDS) or "").splitlines():
+        try:
+            found.append(float(line))
+        except ValueError:  # `[N/A]`
+            continue
+    return sum(found) if found else None
+
+
+def _counters(powercap: Path) -> dict[Path, int]:
+    """Microjoules by the packages of the processor, not by their parts."""
+    zones = (zone for zone in powercap.glob("intel-rapl:*") if zone.name.count(":") == 1)
+    read = {zone: _number(zone / "energy_uj") for zone in zones}
+    return {zone: joules for zone, joules in read.items() if joules is not None}
+
+
+def _number(file: Path) -> int | None:
+    text = _text(file)
+    return int(text) if text.lstrip("-").isdecimal() else None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("ascii", errors="replace").strip()
+    except OSError:
+        return ""
