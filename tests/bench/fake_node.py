@@ -56,10 +56,16 @@ class Routes(BaseHTTPRequestHandler):
         pass
 
 
+class Server(ThreadingHTTPServer):
+    """Many may ask in one moment."""
+
+    request_queue_size = 64
+
+
 def main() -> None:
     home = Path(sys.argv[sys.argv.index("--home") + 1])
     home.mkdir(parents=True)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Routes)
+    server = Server(("127.0.0.1", 0), Routes)
     runtime = {"pid": 1, "port": server.server_port, "token": "t", "version": "0"}
     (home / "runtime.json").write_text(json.dumps(runtime))
     print(json.dumps({"id": "x", "name": "fake", "peer_port": 1, "control_port": 1}), flush=True)
