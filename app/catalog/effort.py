@@ -20,6 +20,7 @@ from app.core.model import Model
 from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
 
 EXPERTS = "_exps."  # in the names of tensors that hold a matrix for each expert
+BIAS = ".bias"  # added, not multiplied; that of experts is a row for each
 INDEXER = "attention.indexer.top_k"  # attention looks at positions that it chooses by itself
 
 USUAL_WINDOW = 4096  # where the file names none: gemma 2
@@ -45,7 +46,8 @@ def effort_of(header: Header, model: Model) -> Effort:
         if layer is not None and layer < n:
             sums = experts if EXPERTS in name else dense
             sums[0] += tensor.n_bytes / n
-            sums[1] += prod(tensor.shape) / n if len(tensor.shape) > 1 else 0
+            is_matrix = len(tensor.shape) > 1 and not name.endswith(BIAS)
+            sums[1] += prod(tensor.shape) / n if is_matrix else 0
     full, near, window = _positions(header, model)
     head = head_tensor(header)
     return Effort(
