@@ -28,6 +28,7 @@ class Limits:
     context: int  # most positions of one slot
     machines: int = 1
     chunk_rows: int = CHUNK_ROWS
+    prompts_apart: bool = False  # the engine computes each prompt of a step by itself
 
     @property
     def micro_batches(self) -> int:
@@ -104,9 +105,12 @@ def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int)
     left = len(ready) - len(chosen)
     budget = limits.chunk_rows - len(chosen)
     prompts.sort(key=lambda row: row.known - row.entered - AGEING_ROWS * (number - row.since))
-    for row in prompts:
+    for place, row in enumerate(prompts):
         pending = row.known - row.entered
-        size = min(chunk_size(pending, limits.chunk_rows), budget)
+        wanted = chunk_size(pending, limits.chunk_rows)
+        size = min(wanted, budget)
+        if place and limits.prompts_apart and size < wanted:
+            size = 0  # a piece of a chunk would cost a whole pass over the weights
         if size > 0:
             chosen.append(Segment(row.slot, size, row.entered))
             budget -= size

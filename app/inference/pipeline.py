@@ -25,6 +25,7 @@ from app.inference.stage_client import StageClient
 from app.inference.step import Step
 from app.inference.turns import Turns
 from app.inference.work import Shape, Work
+from backends.contract import keeps_apart
 
 log = logging.getLogger(__name__)
 
@@ -260,7 +261,9 @@ class Pipeline:
 
     def _limits(self) -> Limits:
         shape, machines = self._shape, len({stage.machine for stage in self._stages})
-        return Limits(shape.slots, shape.kv_cells, shape.context, machines, shape.chunk_rows)
+        sizes = (shape.slots, shape.kv_cells, shape.context)
+        apart = shape.recurrent or keeps_apart(*sizes)  # backends/llamacpp/passes.py
+        return Limits(*sizes, machines, shape.chunk_rows, apart)
 
     async def _lane(self) -> None:
         """Carry one micro-batch after another."""

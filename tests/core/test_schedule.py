@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
@@ -103,6 +103,31 @@ def test_what_a_prompt_leaves_free_goes_to_the_next_prompt() -> None:
     assert batch is not None
     assert batch.segments == (Segment(1, 30, 0), Segment(0, 34, 0))
     assert batch.more
+
+
+def test_prompts_that_are_computed_apart_are_not_chopped_into_what_others_leave() -> None:
+    """Each piece would be a pass over all weights of its own; a whole chunk that fits rides along."""
+    apart = replace(limits(), prompts_apart=True)
+    batch = next_batch([Row(0, 0, 40), Row(1, 0, 30)], apart, 0, 1)
+    assert batch == Batch((Segment(1, 30, 0),), True)
+    batch = next_batch([Row(0, 0, 40), Row(1, 0, 30), Row(2, 0, 20)], apart, 0, 1)
+    assert batch == Batch((Segment(2, 20, 0), Segment(1, 30, 0)), True)
+    batch = next_batch([Row(0, 9, 10), Row(1, 0, 64)], apart, 0, 1)
+    assert batch == Batch((Segment(0, 1, 9), Segment(1, 63, 0)), True)
+
+
+@pytest.mark.parametrize(("apart", "passes"), [(False, 6), (True, 4)])
+def test_two_prompts_at_once_take_no_more_passes_than_one_after_the_other(
+    apart: bool, passes: int
+) -> None:
+    rows, found, number = [Row(0, 0, 100), Row(1, 0, 100)], 0, 0
+    while batch := next_batch(
+        rows, replace(limits(), prompts_apart=apart), 0, number := number + 1
+    ):
+        found += len(batch.segments)
+        for segment in batch.segments:
+            rows[segment.slot].entered, rows[segment.slot].since = segment.end, number
+    assert found == passes
 
 
 def test_a_long_prompt_is_overtaken_by_short_ones_but_not_for_ever() -> None:

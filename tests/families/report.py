@@ -47,6 +47,12 @@ ENGINE=VERSION` finds out: [the last time](families-engines.md).
 *Exact*: bit for bit the whole model. *Within noise*: the cut scales what the engine scales in the whole, which rounds
 once more; scores differ by no more than they do when a prompt comes in other chunks, and the tokens are the same.
 
+*When slots share cells* (fewer than four people at once) and one is emptied while another answers, the other's next
+tokens come to lie in the freed cells, and llama.cpp adds up in another order: in the whole model as in the cut one,
+which say the same bit for bit if the slot was emptied between the same two steps. With several answers under way, a
+later stage may empty it a step earlier than the first. Scores then differ by some hundredths at most, as they do when
+a prompt comes in other chunks. Slots with cells of their own hear nothing (`tests/families/test_shared_cells.py`).
+
 Engine: llama-cpp-python {version}, on the processor. {exact} exact, {noise} within noise, {whole} whole only.
 
 | model | GGUF architecture | verdict | legal cuts | cuts compared | largest difference | tokens equal |
