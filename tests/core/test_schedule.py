@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 from itertools import pairwise
 
 import pytest
@@ -32,7 +33,7 @@ class Row:
     since: int = 0
 
 
-def limits(**changes: int) -> Limits:
+def limits(**changes: Any) -> Limits:
     return Limits(**{"slots": 8, "kv_cells": 1024, "context": 512, "machines": 2, **changes})
 
 
@@ -107,7 +108,7 @@ def test_what_a_prompt_leaves_free_goes_to_the_next_prompt() -> None:
 
 def test_prompts_that_are_computed_apart_are_not_chopped_into_what_others_leave() -> None:
     """Each piece would be a pass over all weights of its own; a whole chunk that fits rides along."""
-    apart = replace(limits(), prompts_apart=True)
+    apart = limits(prompts_apart=True)
     batch = next_batch([Row(0, 0, 40), Row(1, 0, 30)], apart, 0, 1)
     assert batch == Batch((Segment(1, 30, 0),), True)
     batch = next_batch([Row(0, 0, 40), Row(1, 0, 30), Row(2, 0, 20)], apart, 0, 1)
@@ -121,9 +122,7 @@ def test_two_prompts_at_once_take_no_more_passes_than_one_after_the_other(
     apart: bool, passes: int
 ) -> None:
     rows, found, number = [Row(0, 0, 100), Row(1, 0, 100)], 0, 0
-    while batch := next_batch(
-        rows, replace(limits(), prompts_apart=apart), 0, number := number + 1
-    ):
+    while batch := next_batch(rows, limits(prompts_apart=apart), 0, number := number + 1):
         found += len(batch.segments)
         for segment in batch.segments:
             rows[segment.slot].entered, rows[segment.slot].since = segment.end, number
