@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 import random
 from dataclasses import dataclass, field
-from typing import Any
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
