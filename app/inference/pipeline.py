@@ -15,6 +15,7 @@ from app.core.errors import StageLost
 from app.core.recovery import Loss, Notice, doubted, eased
 from app.core.routing import Standing, pace_of
 from app.core.schedule import Limits
+from app.core.waiting_line import InLine
 from app.inference.carried import Carried
 from app.inference.guessing import go_ahead
 from app.inference.measure import StageFigures
@@ -140,7 +141,7 @@ class Pipeline:
         serves = self.lost is None and self.news is None
         return Standing(
             pace_of([stage.pace for stage in self._stages]), serves, work.n_running,
-            work.n_waiting, self._shape.slots, ahead, held, work.usual_s,
+            work.n_waiting, self._shape.slots, ahead, held, work.usual.seconds,
         )  # fmt: skip
 
     @property
@@ -150,6 +151,10 @@ class Pipeline:
     @property
     def n_waiting(self) -> int:
         return self._work.n_waiting
+
+    def line(self) -> tuple[InLine, ...]:
+        """Who waits for a slot, in order."""
+        return self._work.line()
 
     def figures(self) -> tuple[StageFigures, ...]:
         """What each stage did since the pipeline began."""

@@ -11,6 +11,7 @@ from functools import partial
 from app.core.errors import Reason, StageLost
 from app.core.recovery import Loss, Notice
 from app.core.routing import Standing, route
+from app.core.waiting_line import InLine
 from app.inference.measure import StageFigures
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Finish, Request, Token, heard
@@ -82,6 +83,10 @@ class Replicas:
     @property
     def n_running(self) -> int:
         return sum(replica.pipeline.n_running for replica in self._held.values())
+
+    def line(self) -> tuple[InLine, ...]:
+        """Who waits for a slot, in order, behind each of them."""
+        return tuple(one for replica in self.held for one in replica.pipeline.line())
 
     def figures(self) -> tuple[StageFigures, ...]:
         """What each stage of each did since it was opened."""

@@ -374,3 +374,9 @@ class StageClient:
             self.fail(StageLost("stage_unreachable", machine=self.machine))
         assert self.lost is not None
         return self.lost
+
+
+async def forget(stages: Sequence[StageClient], slot: int, keep: int) -> None:
+    """On every stage in order."""
+    for stage in stages:
+        await stage.forget(slot, keep)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 import struct
 import time
 from collections import deque
@@ -17,11 +16,12 @@ from app.core.errors import AppError, BadInput, Busy, StageLost
 from app.core.guesses import Gain
 from app.core.recovery import Loss, Notice, gave_up, may_recover
 from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable, spare
+from app.core.waiting_line import InLine, Usual, line
 from app.inference.carried import Carried, Part
 from app.inference.guessing import take_back
 from app.inference.measure import StageFigures
 from app.inference.sequences import UNREAD_S, Request, Sequence, check_request
-from app.inference.stage_client import StageClient
+from app.inference.stage_client import StageClient, forget
 from app.inference.step import Step
 from backends.contract import KEEP_ALL, Keep
 from backends.frames import Frame
@@ -64,7 +64,7 @@ class Work:
         self._door = asyncio.Event()  # somebody came or went
         self._number = 0  # of the last micro-batch
         self._under_way = 0  # micro-batches that have not come back
-        self.usual_s = 1.0  # how long a request takes
+        self.usual = Usual()  # how long a request takes
         self._held = False  # nothing enters
         self._gain = Gain()  # of one answer alone
         self._quiet = asyncio.Event()  # nothing is under way, while held
@@ -77,6 +77,12 @@ class Work:
     def n_waiting(self) -> int:
         return len(self._waiting)
 
+    def line(self) -> tuple[InLine, ...]:
+        """Who waits, in order."""
+        now, ids = time.monotonic(), [one.conversation for one in self._waiting]
+        elapsed = [now - one.begun_at for one in self._running.values()]
+        return line(ids, elapsed, self.usual, self._limits.slots)
+
     # requests
 
     def submit(self, request: Request) -> Sequence:
@@ -84,8 +90,8 @@ class Work:
         room = min(self._limits.context, self._limits.kv_cells)
         check_request(request, room, self._shape.n_vocab)
         if len(self._waiting) >= self._shape.max_waiting:
-            seconds = math.ceil(self.usual_s * (len(self._waiting) + 1) / self._limits.slots)
-            raise Busy("queue_full", waiting=len(self._waiting), seconds=max(1, seconds))
+            seconds = self.usual.wait(len(self._waiting) + 1, self._limits.slots)
+            raise Busy("queue_full", waiting=len(self._waiting), seconds=seconds)
         sequence = Sequence(request, min(len(request.ids) + request.max_tokens, room), self)
         self._waiting.append(sequence)
         self._door.set()
@@ -331,7 +337,7 @@ class Work:
             self._door.clear()
             while self._to_empty:
                 slot = self._to_empty.popleft().slot
-                await _forget(stages, slot, 0)
+                await forget(stages, slot, 0)
                 self._idle[slot] = Idle(slot, 0)
             while admission := self._admission():
                 await self._begin(admission, stages)
@@ -358,9 +364,9 @@ class Work:
         log.info("%s has slot %d", sequence.request.name or "an answer", sequence.slot)
         for slot in admission.evicted:
             self._idle[slot] = Idle(slot, 0)
-            await _forget(stages, slot, 0)
+            await forget(stages, slot, 0)
         if held > admission.keep:
-            await _forget(stages, sequence.slot, admission.keep)
+            await forget(stages, sequence.slot, admission.keep)
         await self._start(sequence, stages)
 
     async def _start(self, sequence: Sequence, stages: SequenceOf[StageClient]) -> None:
@@ -381,7 +387,7 @@ class Work:
             return
         del self._running[sequence.slot]
         now = time.monotonic()
-        self.usual_s += 0.2 * (now - sequence.begun_at - self.usual_s)
+        self.usual.took(now - sequence.begun_at)
         if sequence.conversation is None:
             self._to_empty.append(sequence)
         else:
@@ -391,8 +397,3 @@ class Work:
                 sequence.slot, self._number, sequence.conversation, held, kept
             )
         self._door.set()
-
-
-async def _forget(stages: SequenceOf[StageClient], slot: int, keep: int) -> None:
-    for stage in stages:
-        await stage.forget(slot, keep)

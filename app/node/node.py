@@ -48,6 +48,7 @@ from app.node.options import NodeOptions
 from app.node.outlook import Outlook
 from app.node.own_speed import Here, OwnSpeed
 from app.node.rights import Rights
+from app.node.running import line_json
 from app.node.shop import Shop
 from app.node.snapshot import machines_json, sentence
 from app.node.telling import Telling, about, cleaned, status_of, told
@@ -201,7 +202,7 @@ class Node:
             "loaded": self.hosting.loaded_json(),
             "forecasts": self._lessons.json(),
             **pairings.json(self.network.window),
-            "answers": self.hosting.answers(),
+            "answers": {**self.hosting.answers(), "line": line_json(self.hosting.running)},
             **self.guesting.json(),
             **self.shop.json(),
             "journal": {"last": self.journal.number},

@@ -19,6 +19,7 @@ from app.core.ids import MachineId
 from app.core.placement import Shape
 from app.core.plan import Plan, PlannedStage
 from app.core.recovery import Loss
+from app.core.waiting_line import InLine
 from app.inference.chats import Answerer
 from app.inference.measure import StageFigures
 from app.inference.replicas import Replica, Replicas
@@ -241,6 +242,10 @@ class Running:
         """Answers that have a slot."""
         return self._replicas.n_running if self._replicas else 0
 
+    def line(self) -> tuple[InLine, ...]:
+        """Who waits for a slot."""
+        return self._replicas.line() if self._replicas and self.is_ready else ()
+
     def json(self) -> Json:
         news = self._replicas.news if self._replicas and self.is_ready else None
         state = "lost" if self._lost else "ready" if self.answerer else "loading"
@@ -359,6 +364,18 @@ class Running:
         if not self._outcome.done():
             self._outcome.set_exception(error)
             self._outcome.exception()  # nobody may be waiting any more
+
+
+def line_json(running: Running | None) -> list[Json]:
+    """Who waits for a slot: whose chat, which place, and about how many seconds; None: not known yet."""
+    return [
+        {
+            "conversation": one.conversation,
+            "place": one.place,
+            "seconds": None if one.seconds is None else round(one.seconds),
+        }
+        for one in (running.line() if running is not None else ())
+    ]
 
 
 def _replica_json(replica: Replica) -> Json:

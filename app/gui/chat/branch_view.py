@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, QLocale
 
 from app.core import chat as tree
 from app.core.chat import Chat, Message, Role
+from app.gui import formats
 from app.gui.chat import figures
 from app.gui.chat.message_view import Shown
 from app.gui.chat.session import Running
@@ -39,12 +40,37 @@ def state_of(running: Running, pool: Pool) -> str:
     if answer.text:
         return figures.caption(answer.measured())
     answers = pool.snapshot.get("answers") or {}
+    own = next(
+        (one for one in answers.get("line") or () if one["conversation"] == running.chat), None
+    )
+    if own is not None:
+        return in_line(int(own["place"]), own.get("seconds"))
     before = int(answers.get("running") or 0)
     if answers.get("waiting") and before:
         return QCoreApplication.translate(
             "Answer", "Waiting for its turn: %n answer(s) before it", "", before
         )
     return QCoreApplication.translate("Answer", "Reading the question…")
+
+
+def in_line(place: int, seconds: float | None) -> str:
+    """`2nd in line, about 20 s`."""
+    if place == 1:
+        told = QCoreApplication.translate("Answer", "Next in line")
+    else:
+        told = QCoreApplication.translate("Answer", "{nth} in line").format(nth=_nth(place))
+    if not seconds:
+        return told
+    about = QCoreApplication.translate("Answer", "{place}, about {time}")
+    return about.format(place=told, time=formats.seconds(max(1, round(seconds))))
+
+
+def _nth(place: int) -> str:
+    """`2nd`; in other languages `2.`"""
+    if QLocale().language() not in (QLocale.Language.English, QLocale.Language.C):
+        return f"{place}."
+    ends = {1: "st", 2: "nd", 3: "rd"}
+    return f"{place}{'th' if place % 100 in (11, 12, 13) else ends.get(place % 10, 'th')}"
 
 
 def end_of(chat: Chat) -> Message | None:

@@ -412,6 +412,10 @@
         <translation>Misst die Geräte</translation>
     </message>
     <message>
+        <source>Next in line</source>
+        <translation>Als Nächstes an der Reihe</translation>
+    </message>
+    <message>
         <source>Opening layers</source>
         <translation>Öffnet Schichten</translation>
     </message>
@@ -469,6 +473,14 @@
     <message>
         <source>{machine}: layers {first} to {last}</source>
         <translation>{machine}: Schichten {first} bis {last}</translation>
+    </message>
+    <message>
+        <source>{nth} in line</source>
+        <translation>{nth} in der Reihe</translation>
+    </message>
+    <message>
+        <source>{place}, about {time}</source>
+        <translation>{place}, noch etwa {time}</translation>
     </message>
     <message>
         <source>{rate} (forecast {forecast})</source>

@@ -42,7 +42,7 @@ def answer(client: Client, qapp: object) -> Answer:
 def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: Answer) -> None:
     told: list[int] = []
     answer.progressed.connect(lambda: told.append(1))
-    running = cast("Running", SimpleNamespace(answer=answer, waits=False))
+    running = cast("Running", SimpleNamespace(answer=answer, waits=False, chat="c1"))
     pool = cast("Pool", SimpleNamespace(snapshot={}))
     client.take({"delta": {"text": "One ", "token_ids": [1]}})
     client.take({"recovery": {"state": "reconnecting", "machine": "attic", "text": TEXT}})
@@ -50,6 +50,29 @@ def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: A
     client.take({"delta": {"text": "two", "token_ids": [2]}})
     assert state_of(running, pool) != TEXT
     assert answer.text == "One two"
+
+
+@pytest.mark.parametrize(
+    ("place", "seconds", "words"),
+    [
+        (1, 6, "Next in line, about 6.0 s"),
+        (2, 20, "2nd in line, about 20 s"),
+        (3, None, "3rd in line"),
+        (11, 75, "11th in line, about 1 min 15 s"),
+        (22, None, "22nd in line"),
+        (4, 0, "4th in line"),
+    ],
+)
+def test_who_waits_is_told_the_place_and_about_how_long(
+    answer: Answer, place: int, seconds: int | None, words: str
+) -> None:
+    line = [
+        {"conversation": "other", "place": 9, "seconds": 90},
+        {"conversation": "c1", "place": place, "seconds": seconds},
+    ]
+    pool = SimpleNamespace(snapshot={"answers": {"running": 1, "waiting": 2, "line": line}})
+    running = SimpleNamespace(answer=answer, waits=False, chat="c1")
+    assert state_of(cast("Running", running), cast("Pool", pool)) == words
 
 
 def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:
