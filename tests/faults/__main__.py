@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from tests.faults import cables, cases, host, network, security, slow
+from tests.faults import cables, cases, host, network, proofs, security, slow, wiretap
 from tests.faults.household import N_TOKENS, together
 from tests.faults.outcome import Book, Outcome, spread
 from tests.faults.report import written
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 TABLE, BOOK = ROOT / "docs" / "faults.md", ROOT / "build" / "faults.jsonl"
 FULL = 300  # of F1, as SAFETY.md 9 has it; the other rows in proportion
 PROCESSES = ("kills", "stops", "twos", "host")  # one household serves them all
-PARTS = (*PROCESSES, "network", "security")
+PARTS = (*PROCESSES, "network", "security", "tests")
 Kind = tuple[str, str, str]
 K = TypeVar("K", bound="cases.Case | network.Trouble")
 
@@ -53,6 +53,9 @@ class Matrix:
         if chosen & set(PROCESSES):
             works.append(lambda folder: self.processes(folder, chosen))
         works += [work for work in (self.network, self.security) if work.__name__ in chosen]
+        if proofs.PHASE in chosen:
+            wanted = Counter(proof.kind for proof in proofs.PROOFS)
+            await self.each(wanted, lambda kind: proofs.run(proofs.BY_NAME[kind]))
         for work in works:
             with tempfile.TemporaryDirectory() as folder:
                 await work(Path(folder))
@@ -100,7 +103,14 @@ class Matrix:
         wanted = sum((self.share(kinds, part) for kinds, part in parts), Counter[Kind]())
         with together(folder, cables.Cabled) as home:
             assert isinstance(home, cables.Cabled)
-            await self.each(wanted, lambda kind: network.run(home, known[kind]))
+            wanted[wiretap.KIND] = max(1, self._n // 30)
+
+            async def run(kind: Kind) -> Outcome:
+                if kind == wiretap.KIND:
+                    return await wiretap.run(home)
+                return await network.run(home, known[kind])
+
+            await self.each(wanted, run)
 
     async def security(self, folder: Path) -> None:
         def so_many(what: str) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import psutil
 
+from tests.faults import proofs
 from tests.faults.outcome import Outcome, quantile
 
 HEAD = """# Faults and attacks
@@ -69,6 +70,15 @@ SLOW = """
 | Row | What they do, where | Connections | Passed | Open at most |
 |---|---|---|---|---|
 """
+PROOFS = """
+## Rows that other tests prove
+
+They need no household of processes and are part of every `make test`; several cases of a row are often one test. A test
+that is skipped where this was made is not counted.
+
+| Row | What | Tests | Passed | Seconds | Where |
+|---|---|---|---|---|---|
+"""
 
 
 def written(outcomes: Sequence[Outcome], n_tokens: int) -> str:
@@ -84,10 +94,18 @@ def written(outcomes: Sequence[Outcome], n_tokens: int) -> str:
         text += "".join(map(_row, _groups(processes)))
     for head, rows, line in SECTIONS:
         chosen = [
-            one for one in outcomes if one.row in rows and (one.phase == "slow") == (head is SLOW)
+            one
+            for one in outcomes
+            if one.row in rows
+            and (one.phase == "slow") == (head is SLOW)
+            and one.phase != proofs.PHASE
         ]
         if chosen:
             text += head + "".join(map(line, _groups(chosen)))
+    proved = [one for one in outcomes if one.phase == proofs.PHASE]
+    if proved:
+        text += PROOFS + "".join(map(_proof, _groups(proved)))
+        text += "".join(f"| {row} | {why} | | | | |\n" for row, why in proofs.ELSEWHERE.items())
     if failed:
         text += "\n## What failed\n\n"
         text += "".join(f"- {one.row}, {one.name}, {one.phase}: {one.why}\n" for one in failed)
@@ -178,10 +196,20 @@ def _slow(ones: list[Outcome]) -> str:
     return f"| {_named(ones)} | {tries:.0f} | {good} | {_times(ones, _fact('worst_s'), WORST)} |\n"
 
 
+def _proof(ones: list[Outcome]) -> str:
+    last = ones[-1]
+    facts, where = last.facts, proofs.BY_NAME[last.kind].where
+    files = ", ".join(dict.fromkeys(f"`{one.partition('::')[0]}`" for one in where))
+    return (
+        f"| {_named(ones)} | {facts.get('n', 0):.0f} | {facts.get('passed', 0):.0f} "
+        f"| {facts.get('took_s', 0):.0f} | {files} |\n"
+    )
+
+
 Value = Callable[[Outcome], float | None]
 SECTIONS: tuple[tuple[str, tuple[str, ...], Callable[[list[Outcome]], str]], ...] = (
     (HOST, ("F6",), _host),
-    (NETWORK, ("F3", "F4", "F5", "F9"), _network),
+    (NETWORK, ("F3", "F4", "F5", "F9", "S10"), _network),
     (SIEGES, ("S1", "S2", "S6"), _siege),
     (SLOW, ("S4",), _slow),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fault_link import Faults
+from tests.faults import wiretap
 from tests.faults.cables import Cabled
 from tests.faults.household import together
 from tests.faults.network import Trouble, moved, run
@@ -25,4 +26,5 @@ async def test_answers_outlast_what_the_network_does(tmp_path: Path) -> None:
     with together(tmp_path, Cabled) as home:
         assert isinstance(home, Cabled)
         found = [await run(home, case) for case in TROUBLES]
+        found.append(await wiretap.run(home))
     assert [(one.name, one.why) for one in found if not one.passed] == []

@@ -71,3 +71,16 @@ def test_undisturbed_the_pool_says_what_one_stage_says() -> None:
         check(story)
         assert all(one.finish or one.gives_up_at for one in story.heard)
         assert not any(one.notices for one in story.heard)
+
+
+@pytest.mark.parametrize("deed", ["jump", "heat"])
+def test_what_is_no_fault_has_no_effect(deed: str) -> None:
+    """F8: a clock that somebody sets, by a day or ten years; and a processor that is hot for a while."""
+    stories = [told(seed, only=[deed]) for seed in range(20)]
+    assert sum(len(story.deeds) for story in stories) >= 20
+    for story in stories:
+        check(story)
+        for one in story.heard:
+            assert one.finish or one.gives_up_at, str(story)
+            assert not one.notices, str(story)
+            assert not (one.finish and one.finish.figures.recoveries), str(story)

@@ -1,0 +1,59 @@
+"""A thousand names that walk out of a folder, on this system or on Windows: none is taken."""
+
+from __future__ import annotations
+
+import random
+from pathlib import PurePosixPath, PureWindowsPath
+
+import pytest
+
+from app.catalog import shelf
+from app.catalog.hub_address import checked
+from app.core.errors import BadInput
+
+PIECES = (
+    "..", ".", "/", "\\", "C:", "\\\\server\\share", "CON", "nul", "aux.txt", "com1", "~", " ", "%2e%2e",
+    "%2f", "\x00", "\n", "a", "b.gguf", ":stream", "．．", "‥", "\u202e", "*", "|", "\x7f", "LPT9.gguf",
+)  # fmt: skip
+DEVICES = {"con", "prn", "aux", "nul", "com1", "lpt9"}
+
+
+def names(n: int) -> list[str]:
+    """Each of them has something in it that no file here is called."""
+    chance, found = random.Random(8), dict[str, None]()
+    while len(found) < n:
+        name = "".join(chance.choices(PIECES, k=chance.randint(1, 6)))
+        parts = name.replace("\\", "/").split("/")
+        if ".." in parts or name[:1] in "/\\" or not set(name) <= set("ab.guf"):
+            found[name] = None
+    return list(found)
+
+
+def stays_inside(name: str) -> bool:
+    """On both kinds of systems."""
+    for path in (PurePosixPath(name), PureWindowsPath(name)):
+        if path.is_absolute() or path.drive or path.root or ".." in path.parts or not path.parts:
+            return False
+    return not any(char in name for char in '\x00\n\\:*|"<>?\u202e')
+
+
+def test_a_thousand_names_are_refused_or_stay_inside() -> None:
+    taken = []
+    for name in names(1000):
+        for file in (name, f"{name}.gguf", f"folder/{name}.gguf"):
+            try:
+                checked("owner/model", file, None)
+            except BadInput:
+                continue
+            taken.append(file)
+        with pytest.raises(BadInput):
+            checked(f"owner/{name}/x", "model.gguf", None)
+    assert all(map(stays_inside, taken)), [name for name in taken if not stays_inside(name)]
+
+
+def test_whatever_a_file_is_called_the_shelf_gives_it_a_name_that_is_safe() -> None:
+    for name in names(1000):
+        given = shelf.name_for(name)
+        assert shelf.NAME.fullmatch(given), name
+        assert stays_inside(given), name
+        assert given.partition(".")[0].lower() not in DEVICES, name
