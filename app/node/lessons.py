@@ -29,6 +29,8 @@ Json = dict[str, Any]
 
 MOST_KEPT = 200  # outcomes; of a household's usual day
 MOST_FILE_BYTES = 1 << 20
+FEWEST_READ = 32  # tokens of a prompt; a shorter one is read like an answer's
+LAST_READ = 10  # answers that say how fast prompts are read
 FEWEST_TOKENS = 8  # a shorter answer says little of the speed of decoding
 MOST_GUESSED = (
     0.02  # of the tokens: with more guesses, their steps would count as the machines' slowness
@@ -105,6 +107,15 @@ class Lessons:
         )
         self._outcomes.append(outcome)
         return outcome
+
+    def reading(self, model: str) -> float | None:
+        """Measured over forecast time to read a prompt of this model; None: none worth counting was read yet."""
+        found = [
+            one.ttft_s / one.forecast_ttft_s
+            for one in self._outcomes
+            if one.model == model and one.prompt_tokens >= FEWEST_READ and one.forecast_ttft_s
+        ]
+        return statistics.median(found[-LAST_READ:]) if any(found[-LAST_READ:]) else None
 
     def keep_only(self, members: Mapping[MachineId, object]) -> None:
         """Nothing is kept of machines that were removed."""

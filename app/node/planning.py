@@ -30,7 +30,7 @@ class Planner:
 
     def __init__(self, outlook: Outlook, threads: int) -> None:
         self._outlook, self._threads = outlook, threads
-        self._states = StateRule()
+        self._states = StateRule(outlook.lessons.reading)
 
     async def plan(
         self,

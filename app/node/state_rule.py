@@ -1,8 +1,13 @@
-"""Which states of recurrent layers a placement keeps: measured costs -> core/states.py -> a sentence."""
+"""Which states of recurrent layers a placement keeps: what copying and reading cost -> core/states.py -> a sentence.
+
+Reading a prompt again takes what the forecast says; once prompts of the model were read, as much more or less as
+they took: such models' own layers cannot be measured ahead, so their forecasts are estimates.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 from app.core.errors import Reason
@@ -16,10 +21,10 @@ MS = 1000
 
 
 class StateRule:
-    """For one host. How fast memory is copied is measured once."""
+    """For one host. How fast memory is copied is measured once; `reading`: Lessons.reading."""
 
-    def __init__(self) -> None:
-        self._byte_s = 0.0
+    def __init__(self, reading: Callable[[str], float | None]) -> None:
+        self._byte_s, self._reading = 0.0, reading
 
     async def told(self, plan: Plan, model: Model) -> Plan:
         """With a sentence on what is kept, for a model that has states."""
@@ -33,8 +38,9 @@ class StateRule:
         return keep_rule(self._costs(plan, model)) if model.state_bytes else KEEP_ALL
 
     def _costs(self, plan: Plan, model: Model) -> StateCosts:
-        known = plan.forecast
-        row_s = known.ttft_s / plan.workload.prompt if known else None
+        known, row_s = plan.forecast, None
+        if known is not None:
+            row_s = known.ttft_s / plan.workload.prompt * (self._reading(model.name) or 1.0)
         room = room_for_states(plan, model.state_bytes)
         return StateCosts(sum(model.state_bytes), self._byte_s, row_s, room)
 

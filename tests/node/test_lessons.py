@@ -90,6 +90,22 @@ def test_an_outcome_says_how_far_off_the_forecast_was(tmp_path: Path) -> None:
     assert lessons.json()["decode_error"] == pytest.approx((0.25 + 1.5) / 2)
 
 
+def test_how_fast_prompts_are_read_is_known_of_each_model(tmp_path: Path) -> None:
+    lessons = Lessons(tmp_path / "forecasts.json")
+    assert lessons.reading(MODEL.name) is None
+    for slower in (1.5, 3.0, 1.5):
+        assert lessons.learn(SPLIT, MODEL, answered(slower))
+    assert lessons.reading(MODEL.name) == pytest.approx(1.5)
+    assert lessons.reading("another") is None
+    for _ in range(10):
+        lessons.learn(SPLIT, MODEL, answered(0.5))
+    assert lessons.reading(MODEL.name) == pytest.approx(0.5)  # it became quicker
+    short = replace(answered(9.0), prompt_tokens=8)
+    for _ in range(10):
+        lessons.learn(SPLIT, MODEL, short)
+    assert lessons.reading(MODEL.name) == pytest.approx(0.5)
+
+
 def test_what_cannot_be_compared_teaches_nothing(tmp_path: Path) -> None:
     lessons = Lessons(tmp_path / "forecasts.json")
     unknown = plan(DEN, [replace(ATTIC, speed=None)], MODEL, Workload(1024), [1, 9, 6])
