@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from typing import Any
 
+import aiohttp
 import pytest
 
 from app.client import NodeClient
+from tests.node.chat_api.conftest import free_port
 from tests.node.pool import TestNode, paired
 
 Json = dict[str, Any]
@@ -19,6 +21,9 @@ pytestmark = pytest.mark.timeout(240)
 EACH = 16  # answers on each machine when one of them is killed
 ORDER = {"model": "guide", "users": EACH, "context": 256, "shape": "replicas", "measure": False}
 TOKENS = 50
+SLOTS = 4  # of each machine, when programs ask; the fewest of several
+WISHES = {"many": 30, "some": 16, "few": 8}  # requests of each program, all of them at once
+TEXT = {"model": "guide", "prompt": "How do I add a computer?", "max_tokens": 12, "temperature": 0}
 LONG = 200  # of answers that should not be over before something happens
 
 
@@ -128,3 +133,44 @@ async def test_a_chat_returns_to_its_machine_and_a_lender_that_pauses_is_left(
         assert "attic" in told
         assert "lost" in told
         await asyncio.to_thread(attic.run, "lend", "--resume")
+
+
+async def test_programs_share_the_slots_of_all_replicas_in_turn(nodes: list[TestNode]) -> None:
+    """Three keys with very different appetites: each gets its share while it wants one, on both machines."""
+    den, _ = nodes
+    async with den.client() as host:
+        await host.work("POST", "/load", ORDER | {"users": SLOTS})
+        port = (await host.post("/api", {"on": True, "port": free_port()}))["listens_at"]
+        keys = {name: (await host.post("/api/keys", {"name": name}))["key"] for name in WISHES}
+        done: list[str] = []
+        looks: list[dict[str, int]] = []  # answers on each machine, made or waiting for its slot
+
+        async def program(session: aiohttp.ClientSession, who: str) -> None:
+            headers = {"Authorization": f"Bearer {keys[who]}"}
+            async with session.post("/v1/completions", json=TEXT, headers=headers) as answer:
+                assert answer.status == 200, await answer.text()
+            done.append(who)
+
+        async def watch() -> None:
+            while len(done) < sum(WISHES.values()):
+                held = (await host.get("/status"))["loaded"]["replicas"]
+                looks.append({one["machine"]: one["answering"] + one["waiting"] for one in held})
+                await asyncio.sleep(0.02)
+
+        base = f"http://127.0.0.1:{port}"
+        async with (
+            aiohttp.ClientSession(base, connector=aiohttp.TCPConnector(limit=0)) as session,
+            asyncio.TaskGroup() as group,
+        ):
+            group.create_task(watch(), name="watch the replicas")
+            for who, n in WISHES.items():
+                for number in range(n):
+                    group.create_task(program(session, who), name=f"{who} {number}")
+                await asyncio.sleep(0.1)  # all of this one's are there before the next one's come
+    most = max(sum(look.values()) for look in looks)
+    assert SLOTS < most <= 2 * SLOTS, looks  # those of both machines, and no more
+    assert all(max(look[machine] for look in looks) > 1 for machine in ("den", "attic"))
+    assert {who: done.count(who) for who in WISHES} == WISHES
+    for who in ("some", "few"):  # while it wants any, it gets as many as who has asked for most
+        turns = done[done.index(who) : len(done) - done[::-1].index(who)]
+        assert turns.count("many") <= turns.count(who) + 2 * SLOTS, done

@@ -8,10 +8,13 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
+import typer
 
+from app.cli.program import build
 from tests.node.chat_api.conftest import Open
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "api.md"
@@ -62,6 +65,19 @@ def test_the_commands_are_there(api: Open) -> None:
         words = line.split("#")[0].split()
         assert words[:2] == ["poolhouse", "api"]
         assert api.node.run("api", words[2], "--help").returncode == 0
+
+
+def test_every_command_of_the_text_is_one_with_these_options() -> None:
+    text = re.sub(r"\s+", " ", BLOCK.sub("", PAGE.read_text("utf-8")))
+    named = set(re.findall(r"`(poolhouse [^`>]+)", text))
+    assert len(named) >= 15
+    for line in sorted(named):
+        at: Any = typer.main.get_command(build())
+        words = shlex.split(line)[1:]
+        while words and hasattr(at, "commands"):
+            at = at.commands[words.pop(0)]
+        options = {name for param in at.params for name in param.opts + param.secondary_opts}
+        assert {word for word in words if word.startswith("--")} <= options, line
 
 
 async def test_every_route_of_the_page_is_one(http: aiohttp.ClientSession) -> None:
