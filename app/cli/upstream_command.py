@@ -56,6 +56,7 @@ def add_to(program: typer.Typer) -> None:
     for command in (add, on, off, change, remove):
         commands.command(command.__name__)(command)
     commands.command("list")(listed)
+    commands.command("test")(tried)
     program.add_typer(commands, rich_help_panel="Every day")
 
 
@@ -89,6 +90,22 @@ def on(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False)
 def off(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """It is sent nothing more."""
     _change(name, {"on": False}, home, as_json)
+
+
+def tried(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Ask it which models it has. That spends no tokens."""
+    from app.client import segment
+
+    path = f"/api/upstreams/{segment(name)}/test"
+    told = ask_node(home, lambda node: node.post(path, {}))
+    Face(as_json).result(told, lambda: _tested(told))
+
+
+def _tested(told: Json) -> str:
+    name, missing = safe_text.name(told["name"]), map(safe_text.name, told["missing"])
+    if told["missing"]:
+        return f"{name} answers, and does not have {', '.join(missing)}."
+    return f"{name} answers, and has what it may be asked for."
 
 
 def change(

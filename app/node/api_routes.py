@@ -66,6 +66,9 @@ def _upstream_routes(api: Callable[[], ChatApi]) -> list[web.RouteDef]:
         await api().desk.change(request.match_info["name"], order)
         return await upstreams(request)
 
+    async def test_one(request: web.Request) -> web.Response:
+        return web.json_response(await api().desk.test(request.match_info["name"]))
+
     async def remove_one(request: web.Request) -> web.Response:
         await api().desk.remove(request.match_info["name"])
         return await upstreams(request)
@@ -74,5 +77,6 @@ def _upstream_routes(api: Callable[[], ChatApi]) -> list[web.RouteDef]:
         web.get("/api/upstreams", upstreams),
         web.post("/api/upstreams", add),
         web.post("/api/upstreams/{name}", change_one),
+        web.post("/api/upstreams/{name}/test", test_one),
         web.delete("/api/upstreams/{name}", remove_one),
     ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLayout, QLineEdit
 
@@ -14,8 +12,10 @@ from app.gui.parts.flow import Flow
 from app.gui.parts.text import label
 from app.gui.services import Services
 from app.gui.settings.group import Group
+from app.gui.settings.key_limits import KeyLimits
 from app.gui.settings.numbers import Number
 from app.gui.settings.setting import Setting
+from app.gui.settings.upstreams import Upstreams
 
 FIRST_KEY, USUAL_PORT = "default", 47114
 LEAST_PORT, MOST_PORT = 1024, 65535
@@ -45,10 +45,11 @@ class LocalApi(Group):
         self.lan = self._switch(self.tr("Other computers may use it too"), "lan")
         self.at_once = self._number(1, MOST_AT_ONCE, "at_once")
         self.tokens = self._number(0, MOST_TOKENS, "tokens_a_minute")
-        self._upstreams: dict[str, tuple[Switch, Setting]] = {}
         self._add_door()
         self._add_rights()
         self._add_limits()
+        self.key_limits = KeyLimits(self)
+        self.upstreams = Upstreams(self)
 
     def refresh(self) -> None:
         self.ask("GET", "/api", self._tell)
@@ -147,7 +148,8 @@ class LocalApi(Group):
         self.at_once.show_value(told["at_once"])
         self.tokens.show_value(told["tokens_a_minute"])
         self._tell_reach(told)
-        self._tell_upstreams(told["upstreams"])
+        self.upstreams.tell(told["upstreams"])
+        self.key_limits.tell(told.get("keys") or [], told.get("limits") or {})
         listening = bool(told["listening"])
         self._where.setEnabled(listening)
         self._key.setEnabled(listening)
@@ -170,33 +172,6 @@ class LocalApi(Group):
         )
         self._reach.tell(open_to.format(there=there) if there else closed)
         self._trust.setEnabled(bool(there))
-
-    def _tell_upstreams(self, those: list[Json]) -> None:
-        """Servers that were added by the command line: a switch for each, and what it has cost."""
-        names = [one["name"] for one in those]
-        new = [name for name in names if name not in self._upstreams]
-        for name in new:
-            switch = Switch(self.services.theme, name, partial(self._turn, name))
-            self._upstreams[name] = switch, Setting(name, "", switch, words="upstream openai")
-        if new:
-            title = self.tr("Other servers, when the pool is full or lacks the model")
-            self.add(*(self._upstreams[name][1] for name in new), title=title)
-        for name, (_, setting) in self._upstreams.items():
-            setting.setVisible(name in names)
-        words = self.tr(
-            "{spent} of {cap} tokens are spent. What is sent there leaves your household."
-        )
-        for one in those:
-            switch, setting = self._upstreams[one["name"]]
-            switch.show_on(one["on"])
-            spent, cap = (f"{one[what]:,}" for what in ("spent_tokens", "cap_tokens"))
-            setting.tell(words.format(spent=spent, cap=cap))
-
-    def _turn(self, name: str, on: bool) -> None:
-        self.ask("POST", f"/api/upstreams/{name}", self._tell_turned, {"on": on})
-
-    def _tell_turned(self, told: Json) -> None:
-        self._tell_upstreams(told["upstreams"])
 
     def _tell_keys(self, told: Json) -> None:
         keys = {one["name"]: one["key"] for one in told["keys"]}

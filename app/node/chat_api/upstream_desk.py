@@ -16,6 +16,8 @@ from app.machine.api_choice import Upstream
 from app.node import requests as asked
 from app.node.chat_api.upstreams import Upstreams
 
+MOST_TOLD = 200  # models of an upstream, to a face
+
 Json = dict[str, Any]
 Change = Callable[[dict[str, Upstream]], dict[str, Upstream]]
 
@@ -59,6 +61,13 @@ class UpstreamDesk:
             raise BadInput("upstream_key_odd")
         await self._keep_key(order.name, order.key)
         await self._save(lambda those: those | {order.name: new})
+
+    async def test(self, name: str) -> Json:
+        """Whether it answers, and which models it lacks. Raises BadInput, Unreachable, Busy."""
+        one = self._known(name)
+        there = await self._upstreams.models_there(name, one)
+        missing = sorted(set(one.models.values()) - set(there))
+        return {"name": name, "models": there[:MOST_TOLD], "missing": missing}
 
     async def change(self, name: str, order: asked.ChangeUpstream) -> None:
         """Raises BadInput."""

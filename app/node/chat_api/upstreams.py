@@ -15,6 +15,7 @@ import aiohttp
 import msgspec
 
 from app.core.errors import BadInput, Busy, Reason, Unreachable
+from app.lan.body import TooLong, TooSlow, whole_body
 from app.lan.tls import upstream_context
 from app.machine.api_choice import Upstream
 from app.machine.paths import write_atomically
@@ -25,10 +26,19 @@ from app.node.chat_api.wish import Piece, Wish
 log = logging.getLogger(__name__)
 
 CONNECT_SECONDS, SILENT_SECONDS = 5.0, 120.0
+TEST_SECONDS = 10.0
 MOST_LINE_BYTES = 4 << 20
 USUAL_RETRY_S = 5
 CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is sent
 ID = "X-Request-Id"
+
+
+class _Model(msgspec.Struct):
+    id: str
+
+
+class _Models(msgspec.Struct):
+    data: list[_Model]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,27 @@ class Upstreams:
         finally:
             cost = (heard.prompt_tokens or (guess if heard.n_chunks else 0)) + heard.tokens
             await self._spend(chosen, cost, request)
+
+    async def models_there(self, name: str, one: Upstream) -> list[str]:
+        """What it has, by its own word; no tokens are spent. Raises Unreachable, Busy."""
+        chosen = Chosen(name, one, "", 0)
+        try:
+            async with (
+                asyncio.timeout(TEST_SECONDS),
+                self._session(chosen) as session,
+                session.get(
+                    f"{one.url}/models", allow_redirects=False, headers=await self._authorized(name)
+                ) as answer,
+            ):
+                await _check(name, answer)
+                body = await whole_body(answer.content, answer.content_length, MOST_LINE_BYTES)
+                return [model.id for model in msgspec.json.decode(body, type=_Models).data]
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable("upstream_failed", name=name, why=_why(error)) from None
+        except (msgspec.MsgspecError, ValueError, TooLong, TooSlow) as error:
+            log.warning("%s lists its models as nobody can read: %s", name, error)
+            why = "it answered what nobody can read"
+            raise Unreachable("upstream_failed", name=name, why=why) from None
 
     async def forget(self, name: str) -> None:
         """Its tokens are counted anew."""

@@ -2912,6 +2912,29 @@
     </message>
 </context>
 <context>
+    <name>KeyLimits</name>
+    <message>
+        <source>How much a single key may have</source>
+        <translation>Wie viel ein einzelner Schlüssel darf</translation>
+    </message>
+    <message>
+        <source>Requests at once of {key}</source>
+        <translation>Gleichzeitige Anfragen von {key}</translation>
+    </message>
+    <message>
+        <source>Requests at once, and tokens a minute (0: any number).</source>
+        <translation>Gleichzeitige Anfragen und Token in der Minute (0: beliebig viele).</translation>
+    </message>
+    <message>
+        <source>Tokens a minute of {key}</source>
+        <translation>Token in der Minute von {key}</translation>
+    </message>
+    <message>
+        <source>as for all</source>
+        <translation>wie für alle</translation>
+    </message>
+</context>
+<context>
     <name>KvChoice</name>
     <message>
         <source>Answers may differ a little: of {asked} short answers of the Guide {same} stayed the same, word for word. Longer ones of other models were not measured.</source>
@@ -3212,10 +3235,6 @@
         <translation>Andere Programme dürfen den Pool nutzen</translation>
     </message>
     <message>
-        <source>Other servers, when the pool is full or lacks the model</source>
-        <translation>Andere Server, wenn der Pool voll ist oder das Modell nicht hat</translation>
-    </message>
-    <message>
         <source>Over TLS, with a key that you give. Nothing else of this computer is opened.</source>
         <translation>Über TLS, mit einem Schlüssel von Ihnen. Sonst wird nichts von diesem Computer geöffnet.</translation>
     </message>
@@ -3270,10 +3289,6 @@
     <message>
         <source>Where those programs look for it.</source>
         <translation>Wo diese Programme danach suchen.</translation>
-    </message>
-    <message>
-        <source>{spent} of {cap} tokens are spent. What is sent there leaves your household.</source>
-        <translation>{spent} von {cap} Token sind verbraucht. Was dorthin geht, verlässt Ihren Haushalt.</translation>
     </message>
 </context>
 <context>
@@ -5581,6 +5596,113 @@
     <message>
         <source>Your other machines</source>
         <translation>Ihre anderen Geräte</translation>
+    </message>
+</context>
+<context>
+    <name>Upstreams</name>
+    <message>
+        <source>Add a server…</source>
+        <translation>Server hinzufügen…</translation>
+    </message>
+    <message>
+        <source>Add and test</source>
+        <translation>Hinzufügen und testen</translation>
+    </message>
+    <message>
+        <source>Add another server</source>
+        <translation>Einen anderen Server hinzufügen</translation>
+    </message>
+    <message>
+        <source>Address, up to /v1</source>
+        <translation>Adresse, bis einschließlich /v1</translation>
+    </message>
+    <message>
+        <source>Another server may answer</source>
+        <translation>Ein anderer Server darf antworten</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Choose a certificate…</source>
+        <translation>Zertifikat wählen…</translation>
+    </message>
+    <message>
+        <source>It speaks as OpenAI does, and answers when the pool is full or lacks the model. It stays off until you turn it on. What is sent there leaves your household.</source>
+        <translation>Er spricht wie OpenAI und antwortet, wenn der Pool voll ist oder ihm das Modell fehlt. Er bleibt aus, bis Sie ihn einschalten. Was dorthin geht, verlässt Ihren Haushalt.</translation>
+    </message>
+    <message>
+        <source>Its key is deleted here too. The server itself is not changed.</source>
+        <translation>Auch sein Schlüssel wird hier gelöscht. Am Server selbst ändert sich nichts.</translation>
+    </message>
+    <message>
+        <source>Key</source>
+        <translation>Schlüssel</translation>
+    </message>
+    <message>
+        <source>Models that it may answer for</source>
+        <translation>Modelle, für die er antworten darf</translation>
+    </message>
+    <message>
+        <source>One that speaks as OpenAI does: another Poolhouse, or a service that you pay for.</source>
+        <translation>Einer, der wie OpenAI spricht: ein anderes Poolhouse oder ein Dienst, den Sie bezahlen.</translation>
+    </message>
+    <message>
+        <source>Other servers, when the pool is full or lacks the model</source>
+        <translation>Andere Server, wenn der Pool voll ist oder ihm das Modell fehlt</translation>
+    </message>
+    <message>
+        <source>Remove {name}</source>
+        <translation>{name} entfernen</translation>
+    </message>
+    <message>
+        <source>Remove…</source>
+        <translation>Entfernen…</translation>
+    </message>
+    <message>
+        <source>Test</source>
+        <translation>Testen</translation>
+    </message>
+    <message>
+        <source>Test {name}</source>
+        <translation>{name} testen</translation>
+    </message>
+    <message>
+        <source>Tokens it may spend in all</source>
+        <translation>Token, die er insgesamt verbrauchen darf</translation>
+    </message>
+    <message>
+        <source>Trusted as this computer trusts others.</source>
+        <translation>Vertraut wird ihm wie anderen auf diesem Computer.</translation>
+    </message>
+    <message>
+        <source>Trusted by {file} alone.</source>
+        <translation>Vertraut wird allein {file}.</translation>
+    </message>
+    <message>
+        <source>What you call it</source>
+        <translation>Wie Sie ihn nennen</translation>
+    </message>
+    <message>
+        <source>name, or name=name there</source>
+        <translation>Name, oder Name=Name dort</translation>
+    </message>
+    <message>
+        <source>{name} answers, and does not have {models}.</source>
+        <translation>{name} antwortet und hat {models} nicht.</translation>
+    </message>
+    <message>
+        <source>{name} answers, and has what it may be asked for.</source>
+        <translation>{name} antwortet und hat, worum er gebeten werden darf.</translation>
+    </message>
+    <message>
+        <source>{name} is removed, and its key is deleted.</source>
+        <translation>{name} ist entfernt, sein Schlüssel gelöscht.</translation>
+    </message>
+    <message>
+        <source>{spent} of {cap} tokens are spent. What is sent there leaves your household.</source>
+        <translation>{spent} von {cap} Token sind verbraucht. Was dorthin geht, verlässt Ihren Haushalt.</translation>
     </message>
 </context>
 <context>

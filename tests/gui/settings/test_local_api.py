@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit, QPushButton
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.settings.local_api import USUAL_PORT, LocalApi
 from app.gui.settings.setting import Setting
+from app.gui.settings.upstream_sheets import AddServer, ForgetServer
 from tests.gui.desk import Desk
 from tests.node.chat_api.conftest import free_port
 
@@ -93,3 +96,84 @@ def test_the_network_limits_and_other_servers(qtbot: QtBot, page: LocalApi, at_l
     qtbot.waitUntil(lambda: (page.at_once.value(), page.tokens.value()) == (4, 700), timeout=5000)
     page.reset()
     qtbot.waitUntil(lambda: (page.at_once.value(), page.tokens.value()) == (32, 0), timeout=5000)
+
+
+def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere(
+    qtbot: QtBot, page: LocalApi
+) -> None:
+    """This node's own API stands for the other server."""
+    said: list[tuple[str, str]] = []
+    page.told.connect(lambda words, kind: said.append((words, kind)))
+    page.port.setValue(free_port())
+    QTest.mouseClick(page.on, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: page.key.text().startswith("ph-"), timeout=5000)
+    page.upstreams.add.click()
+    sheet = page.findChild(AddServer)
+    assert sheet is not None
+    assert sheet.key.echoMode() is QLineEdit.EchoMode.Password
+    assert not sheet.act.isEnabled()
+    sheet.name.setText("barn")
+    sheet.url.setText("http://example.org/v1")
+    sheet.models.setText("far=guide, near=no-such")
+    sheet.key.setText(page.key.text())
+    sheet.act.click()
+    qtbot.waitUntil(lambda: "cannot be an upstream" in sheet.notice.sentence, timeout=5000)
+    sheet.url.setText(page.address.text())
+    sheet.act.click()
+    words = "barn answers, and does not have no-such."
+    qtbot.waitUntil(lambda: (words, "error") in said, timeout=10_000)
+    row = next(one for one in page.findChildren(Setting) if one.title.text() == "barn")
+    assert row.isVisibleTo(page)
+    shown = [one.text() for one in row.findChildren(QLineEdit)]
+    assert page.key.text() not in " ".join(shown)
+    page.upstreams.removals["barn"].click()
+    question = page.findChild(ForgetServer)
+    assert question is not None
+    question.act.click()
+    words = "barn is removed, and its key is deleted."
+    qtbot.waitUntil(lambda: (words, "info") in said, timeout=5000)
+    assert not row.isVisibleTo(page)
+    page.reset()
+    qtbot.waitUntil(lambda: page.address.text() == "Off", timeout=5000)
+
+
+def test_a_certificate_is_read_from_a_file_or_refused(
+    qtbot: QtBot, away: Desk, tmp_path: Path
+) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    sheet = AddServer(away.services, lambda *_: None, parent)
+    (tmp_path / "barn.pem").write_text("-----BEGIN CERTIFICATE-----", "ascii")
+    sheet.trust(tmp_path / "barn.pem")
+    assert sheet.trusted.text() == "Trusted by barn.pem alone."
+    sheet.trust(tmp_path / "nothing.pem")
+    assert "nothing.pem cannot be read" in sheet.notice.sentence
+    sheet.close()
+
+
+def test_one_key_may_have_less_than_the_others(qtbot: QtBot, page: LocalApi, at_lone: Desk) -> None:
+    page.port.setValue(free_port())
+    QTest.mouseClick(page.on, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "default" in page.key_limits.rows, timeout=5000)
+    at_once, tokens, row = page.key_limits.rows["default"]
+    assert (at_once.text(), tokens.text()) == ("as for all", "as for all")
+    found: list[dict[str, dict[str, int]]] = []
+
+    def limits(at: int | None, a_minute: int | None) -> bool:
+        at_lone.services.client.get("/api", lambda told: found.append(told["limits"]))
+        qtbot.wait(50)
+        own = found[-1].get("default", {}) if found else {}
+        return bool(found) and [own.get(one) for one in ("at_once", "tokens_a_minute")] == [
+            at, a_minute,
+        ]  # fmt: skip
+
+    at_once.setValue(2)
+    qtbot.waitUntil(lambda: limits(2, None), timeout=5000)
+    tokens.setValue(0)
+    qtbot.waitUntil(lambda: limits(2, 0), timeout=5000)
+    at_once.setValue(0)
+    qtbot.waitUntil(lambda: limits(None, 0), timeout=5000)
+    tokens.setValue(-1)
+    qtbot.waitUntil(lambda: limits(None, None), timeout=5000)
+    page.reset()
+    qtbot.waitUntil(lambda: not row.isVisibleTo(page), timeout=5000)

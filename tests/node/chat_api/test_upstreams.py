@@ -13,7 +13,7 @@ import ollama
 import openai
 import pytest
 
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Unreachable
 from tests.node.chat_api.conftest import Open, free_port
 from tests.node.chat_api.gate_calls import ASK, CHAT
 from tests.node.pool import Json, node
@@ -74,6 +74,24 @@ async def test_what_the_pool_lacks_is_answered_there_and_says_so(
     assert far.key not in json.dumps(one)
     async with http.get("/v1/models") as answer:
         assert "far-guide" in [model["id"] for model in (await answer.json())["data"]]
+
+
+async def test_a_test_says_which_models_are_missing_and_spends_nothing(
+    api: Open, far: Open, barn: str
+) -> None:
+    told = await asyncio.to_thread(api.control, "POST", "/api/upstreams/barn/test", {})
+    assert (told["name"], told["missing"]) == ("barn", [])
+    assert "guide" in told["models"]
+    order = {"name": "odd", "url": f"{far.base}/v1", "models": {"a": "no-such"}, "cap_tokens": 9}
+    await asyncio.to_thread(api.control, "POST", "/api/upstreams", order | {"key": far.key})
+    told = await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd/test", {})
+    assert told["missing"] == ["no-such"]
+    await asyncio.to_thread(api.control, "POST", "/api/upstreams", order | {"key": "wrong"})
+    with pytest.raises(Unreachable) as refused:
+        await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd/test", {})
+    assert refused.value.reason.facts["why"] == "it answered 401"
+    those = (await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd"))["upstreams"]
+    assert [one["name"] for one in those] == ["barn"]
 
 
 async def test_streams_and_every_api_say_where_it_came_from(

@@ -1,0 +1,136 @@
+"""Dialogs about another server: adding one, forgetting one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
+
+from app.core.errors import AppError, BadInput
+from app.gui.household.sheet import Sheet
+from app.gui.node_client import segment
+from app.gui.parts.buttons import button
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import column
+from app.gui.parts.text import label, paragraph
+from app.gui.services import Services
+from app.gui.settings.numbers import Number
+
+Json = dict[str, Any]
+Told = Callable[[Json, str], object]  # the node's answer, and the server's name
+MOST_TOKENS, USUAL_TOKENS = 1_000_000_000_000, 1_000_000
+MOST_CERTIFICATE_BYTES = 1 << 14
+
+
+class AddServer(Sheet):
+    """Its key goes to the node once, and is shown nowhere again."""
+
+    def __init__(self, services: Services, done: Told, parent: QWidget) -> None:
+        sentence = _tr(
+            "It speaks as OpenAI does, and answers when the pool is full or lacks the model. It stays "
+            "off until you turn it on. What is sent there leaves your household."
+        )
+        super().__init__(services, _tr("Add another server"), sentence, parent)
+        self._done, self._certificate = done, ""
+        self.name, self.url, self.models, self.key = (QLineEdit() for _ in range(4))
+        self.name.setMaxLength(32)
+        self.url.setPlaceholderText("https://…/v1")
+        self.models.setPlaceholderText(_tr("name, or name=name there"))
+        self.key.setEchoMode(QLineEdit.EchoMode.Password)
+        self.key.setMaxLength(1000)
+        self.cap = Number(1, MOST_TOKENS, 0, lambda _: None)
+        self.cap.show_value(USUAL_TOKENS)
+        for title, field in (
+            (_tr("What you call it"), self.name), (_tr("Address, up to /v1"), self.url),
+            (_tr("Models that it may answer for"), self.models),
+            (_tr("Tokens it may spend in all"), self.cap),
+            (_tr("Key"), self.key),
+        ):  # fmt: skip
+            words = label(title, "muted")
+            words.setBuddy(field)
+            field.setAccessibleName(title)
+            self.add(column(words, field, gap=2))
+        self.trusted = paragraph(_tr("Trusted as this computer trusts others."), "muted")
+        choose = button(_tr("Choose a certificate…"), self._choose)
+        self.add(column(self.trusted, Flow(choose)))
+        self.act = button(_tr("Add and test"), self.save, "primary")
+        self.offer(_tr("Cancel"), self.act)
+        for field in (self.name, self.url, self.models):
+            field.textChanged.connect(self._judge)
+        self._judge()
+
+    def save(self) -> None:
+        self.act.setEnabled(False)
+        self.notice.clear()
+        pairs = [one.partition("=") for one in self.models.text().split(",") if one.strip()]
+        body = {
+            "name": self.name.text().strip(),
+            "url": self.url.text().strip(),
+            "models": {here.strip(): (there or here).strip() for here, _, there in pairs},
+            "cap_tokens": int(self.cap.value()),
+            "key": self.key.text(),
+            "certificate": self._certificate,
+        }
+        client = self.services.client
+        self.keep(client.post("/api/upstreams", body, self._added, self._refused))
+
+    def _judge(self) -> None:
+        given = (self.name, self.url, self.models)
+        self.act.setEnabled(all(one.text().strip() for one in given))
+
+    def _added(self, answer: Json) -> None:
+        self.key.clear()
+        self._done(answer, self.name.text().strip())
+        self.accept()
+
+    def _refused(self, error: AppError) -> None:
+        self._judge()
+        self.fail(error)
+
+    def _choose(self) -> None:
+        chosen, _ = QFileDialog.getOpenFileName(self, _tr("Choose a certificate…"))
+        if chosen:
+            self.trust(Path(chosen))
+
+    def trust(self, file: Path) -> None:
+        """Trust the certificate in this file alone."""
+        try:
+            with file.open("rb") as opened:
+                self._certificate = opened.read(MOST_CERTIFICATE_BYTES).decode("ascii")
+        except (OSError, ValueError):
+            self.fail(BadInput("upstream_certificate", name=self.name.text() or file.name))
+            return
+        self.trusted.setText(_tr("Trusted by {file} alone.").format(file=file.name))
+        self.fit()
+
+
+class ForgetServer(Sheet):
+    """Asks before a server goes with its key."""
+
+    def __init__(self, services: Services, name: str, done: Told, parent: QWidget) -> None:
+        title = _tr("Remove {name}").format(name=name)
+        sentence = _tr("Its key is deleted here too. The server itself is not changed.")
+        super().__init__(services, title, sentence, parent)
+        self._name, self._done = name, done
+        self.act = button(title, self.remove, "danger")
+        self.offer(_tr("Cancel"), self.act)
+
+    def remove(self) -> None:
+        self.act.setEnabled(False)
+        path = f"/api/upstreams/{segment(self._name)}"
+        self.keep(self.services.client.delete(path, self._removed, self._refused))
+
+    def _removed(self, answer: Json) -> None:
+        self._done(answer, self._name)
+        self.accept()
+
+    def _refused(self, error: AppError) -> None:
+        self.act.setEnabled(True)
+        self.fail(error)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Upstreams", text)

@@ -1,0 +1,98 @@
+"""Settings, Local API: other servers that may answer; added, tested, turned on, removed."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QPushButton
+
+from app.gui.lending.switch import Switch
+from app.gui.node_client import Json, segment
+from app.gui.parts.buttons import button
+from app.gui.parts.flow import Flow
+from app.gui.settings.group import Group
+from app.gui.settings.setting import Setting
+from app.gui.settings.upstream_sheets import AddServer, ForgetServer
+
+
+class Upstreams:
+    """Rows of a group: one to add a server, and one for each that there is."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._rows: dict[str, tuple[Switch, Setting]] = {}
+        self.tests: dict[str, QPushButton] = {}
+        self.removals: dict[str, QPushButton] = {}
+        self.add = button(_tr("Add a server…"), self._add)
+        group.add(
+            Setting(
+                _tr("Another server may answer"),
+                _tr("One that speaks as OpenAI does: another Poolhouse, or a service that you pay for."),
+                self.add, words="upstream openai cloud",
+            ),
+            title=_tr("Other servers, when the pool is full or lacks the model"),
+        )  # fmt: skip
+
+    def tell(self, those: list[Json]) -> None:
+        """A switch for each, and what it has cost; no key is among this."""
+        names = [one["name"] for one in those]
+        new = [name for name in names if name not in self._rows]
+        for name in new:
+            self._rows[name] = self._row(name)
+        if new:
+            self._group.add(*(self._rows[name][1] for name in new))
+        for name, (_, setting) in self._rows.items():
+            setting.setVisible(name in names)
+        words = _tr("{spent} of {cap} tokens are spent. What is sent there leaves your household.")
+        for one in those:
+            switch, setting = self._rows[one["name"]]
+            switch.show_on(one["on"])
+            spent, cap = (f"{one[what]:,}" for what in ("spent_tokens", "cap_tokens"))
+            setting.tell(words.format(spent=spent, cap=cap))
+
+    def _row(self, name: str) -> tuple[Switch, Setting]:
+        switch = Switch(self._group.services.theme, name, partial(self._turn, name))
+        switch.setAccessibleName(name)
+        test = self.tests[name] = button(_tr("Test"), partial(self.test, name))
+        test.setAccessibleName(_tr("Test {name}").format(name=name))
+        remove = self.removals[name] = button(_tr("Remove…"), partial(self._remove, name))
+        remove.setAccessibleName(_tr("Remove {name}").format(name=name))
+        return switch, Setting(name, "", Flow(test, remove, switch), words="upstream openai")
+
+    def test(self, name: str) -> None:
+        """Ask it which models it has; costs no tokens."""
+        path = f"/api/upstreams/{segment(name)}/test"
+        self._group.ask("POST", path, self._tested, {})
+
+    def _tested(self, answer: Json) -> None:
+        name, missing = str(answer["name"]), [str(one) for one in answer["missing"]]
+        if missing:
+            text = _tr("{name} answers, and does not have {models}.")
+            self._group.told.emit(text.format(name=name, models=", ".join(missing)), "error")
+        else:
+            text = _tr("{name} answers, and has what it may be asked for.")
+            self._group.told.emit(text.format(name=name), "info")
+
+    def _turn(self, name: str, on: bool) -> None:
+        path = f"/api/upstreams/{segment(name)}"
+        self._group.ask("POST", path, lambda told: self.tell(told["upstreams"]), {"on": on})
+
+    def _add(self) -> None:
+        AddServer(self._group.services, self._added, self._group).open()
+
+    def _added(self, answer: Json, name: str) -> None:
+        self.tell(answer["upstreams"])
+        self.test(name)
+
+    def _remove(self, name: str) -> None:
+        ForgetServer(self._group.services, name, self._removed, self._group).open()
+
+    def _removed(self, answer: Json, name: str) -> None:
+        self.tell(answer["upstreams"])
+        text = _tr("{name} is removed, and its key is deleted.")
+        self._group.told.emit(text.format(name=name), "info")
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Upstreams", text)
