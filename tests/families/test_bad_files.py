@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -154,61 +153,70 @@ async def test_one_number_may_be_listed_for_each_layer(workers: Workers, tmp_pat
     assert verdict.holds, verdict
 
 
-def test_a_list_that_contradicts_the_tensors_never_becomes_a_stage(tmp_path: Path) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_list_that_contradicts_the_tensors_never_becomes_a_stage(
+    workers: Workers, tmp_path: Path
+) -> None:
     """Which layers are recurrent is said otherwise than the tensors are."""
     key = f"{QWEN}.attention.recurrent_layers"
     kinds = [False, True, True, True] * 2
     path = rewritten(
         families()["qwen3-5"].path, tmp_path / "odd.gguf", without=[key], more=[bools(key, *kinds)]
     )
-    _refused_by_the_worker(path, tmp_path)
+    await _refused(workers, path, tmp_path)
 
 
-def test_layers_that_lack_a_tensor_never_become_a_stage(tmp_path: Path) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_layers_that_lack_a_tensor_never_become_a_stage(
+    workers: Workers, tmp_path: Path
+) -> None:
     """Dense layers where the metadata says experts."""
     key = "glm4moe.leading_dense_block_count"
     path = rewritten(
         families()["glm4-moe"].path, tmp_path / "odd.gguf", without=[key], more=[u32_entry(key, 0)]
     )
-    _refused_by_the_worker(path, tmp_path)
+    await _refused(workers, path, tmp_path)
 
 
-def test_a_tensor_that_nobody_knows_never_becomes_a_stage(tmp_path: Path) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_tensor_that_nobody_knows_never_becomes_a_stage(
+    workers: Workers, tmp_path: Path
+) -> None:
     again = {"blk.0.new_kind.weight": "blk.0.attn_norm.weight"}
     path = rewritten(families()["llama"].path, tmp_path / "odd.gguf", again=again)
-    assert "wrong number of tensors" in _refused_by_the_worker(path, tmp_path)
+    assert "wrong number of tensors" in await _refused(workers, path, tmp_path)
 
 
-def test_what_the_engine_does_not_survive_is_told_in_its_words(tmp_path: Path) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_the_engine_does_not_survive_is_told_in_its_words(
+    workers: Workers, tmp_path: Path
+) -> None:
     """Its own reason, not where it was compiled, nor what a debugger has to say; and the next worker is sound."""
     path = rewritten(
         families()["qwen3-5"].path, tmp_path / "odd.gguf",
         without=[f"{QWEN}.ssm.inner_size"], more=[u32_entry(f"{QWEN}.ssm.inner_size", 1)],
     )  # fmt: skip
-    told = _refused_by_the_worker(path, tmp_path, StageLost)
+    told = await _refused(workers, path, tmp_path, StageLost)
     assert re.search(r"is gone: .*\. ggml\.c:\d+: GGML_ASSERT\(.*\) failed\.$", told)
 
 
-def _refused_by_the_worker(path: Path, folder: Path, kind: type[AppError] = BadInput) -> str:
-    """In one sentence, which this returns; and another model is opened afterwards."""
-    return asyncio.run(_two_models(path, folder, kind))
-
-
-async def _two_models(path: Path, folder: Path, kind: type[AppError]) -> str:
+async def _refused(
+    workers: Workers, path: Path, folder: Path, kind: type[AppError] = BadInput
+) -> str:
+    """By the worker, in one sentence, which this returns; and another model is opened afterwards."""
     home, told = proof.home(folder), ""
-    async with Workers() as workers:
-        for file, sound in ((path, False), (families()["llama"].path, True)):
-            entry = home.shelf.import_file(file)
-            layers, role = proof.runs(entry.model.n_layers, proof.twos(entry.model)[0])[0]
-            assert role is Role.FIRST
-            config = home.config(entry, layers, role, apart=False)
-            async with AsyncExitStack() as stack:
-                if sound:
-                    await opened(stack, workers, config, HERE)
-                    continue
-                with pytest.raises(kind) as error:
-                    await opened(stack, workers, config, HERE)
-                told = said(error.value)
-                assert "\n" not in told
-                assert str(folder) not in told
+    for file, sound in ((path, False), (families()["llama"].path, True)):
+        entry = home.shelf.import_file(file)
+        layers, role = proof.runs(entry.model.n_layers, proof.twos(entry.model)[0])[0]
+        assert role is Role.FIRST
+        config = home.config(entry, layers, role, apart=False)
+        async with AsyncExitStack() as stack:
+            if sound:
+                await opened(stack, workers, config, HERE)
+                continue
+            with pytest.raises(kind) as error:
+                await opened(stack, workers, config, HERE)
+            told = said(error.value)
+            assert "\n" not in told
+            assert str(folder) not in told
     return told
