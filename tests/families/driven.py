@@ -159,13 +159,14 @@ class Whole:
 async def whole(workers: Workers, home: Home, entry: Entry, *, apart: bool) -> AsyncIterator[Whole]:
     """The model uncut, loaded as a computer that has it alone loads it."""
     config = home.config(entry, Layers(0, entry.model.n_layers), Role.WHOLE, apart=apart)
-    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+    async with AsyncExitStack() as stack:
         stage, heard = await opened(stack, workers, config, HERE)
         assert isinstance(heard, Overheard)
-        listening = group.create_task(stage.listen(), name="listen to the whole")
-        try:
-            await asyncio.sleep(0)  # it is routed
-            yield Whole(stage, heard)
-        finally:
-            listening.cancel()
-            await stage.close()
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(stage.listen(), name="listen to the whole")
+            try:
+                await asyncio.sleep(0)  # it is routed
+                yield Whole(stage, heard)
+            finally:
+                listening.cancel()
+                await stage.close()

@@ -167,9 +167,10 @@ async def prove(
 
 
 def difference(one: dict[tuple[int, int], Scores], two: dict[tuple[int, int], Scores]) -> float:
-    """The largest of a score."""
+    """The largest of a score; infinite where one is no number."""
     assert one.keys() == two.keys()
-    return max(float(np.abs(one[key] - two[key]).max()) for key in one)
+    found = (np.abs(one[key] - two[key]) for key in one)
+    return max(float(np.nan_to_num(each, nan=np.inf, posinf=np.inf).max()) for each in found)
 
 
 def must_be_exact(model: Model) -> bool:

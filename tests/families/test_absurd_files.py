@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from app.catalog import ggml
 from app.catalog.cut import cut
 from app.catalog.gguf import model_of
@@ -21,9 +23,13 @@ from app.core.reasons import said
 from app.node.speed_basis import basis_of
 from backends.contract import Layers, Role
 from tests.families import proof
+from tests.families.changed import rewritten
+from tests.families.driven import Workers
 from tests.families.fixtures import families
 
-SEED, N_FILES = 20_261, 400
+SEED, N_FILES, N_COMPUTED = 20_261, 400, 30
+COUNTED = (ggml.U32, ggml.BOOL)
+AS_IT_IS = ("block_count", "context_length", "vocab_size")  # another number of these is no question
 KINDS = (*ggml.SCALARS, ggml.STRING)
 # what decides where a model is cut and how, beside the lists
 DECIDING = (
@@ -141,6 +147,56 @@ def test_400_absurd_files_are_refused_in_a_sentence_or_cut_soundly(tmp_path: Pat
         print(f"seed {SEED + turn}:", name, absurd(chance, header_of(name), path))
         ends[end_of(path, chance)] += 1
     assert min(ends["cut"], ends["whole"], ends["gguf_odd"]) > N_FILES / 20, ends
+
+
+def plausible(chance: Random, name: str, to: Path) -> str:
+    """The family's file with one or two whole numbers or flags said otherwise: as others might say them, or nearly."""
+    header = header_of(name)
+    architecture = header.text("general.architecture")
+    kinds = {key: one.kind for key, one in header.entries.items() if one.kind in COUNTED}
+    own = [
+        key for key in kinds if key.startswith(f"{architecture}.") and not key.endswith(AS_IT_IS)
+    ]
+    other = [f"{architecture}.{part}" for part in AFTER_PREFIX if part != "block_count"]
+    keys = {chance.choice(chance.choice((own, own, other))) for _ in range(chance.choice((1, 2)))}
+    more = []
+    for key in sorted(keys):
+        kind = kinds.get(key, ggml.U32)
+        base = int(header.items(key)[0]) if key in header.entries else chance.randrange(5)
+        near = [base, base, base, 0, 1, base + 1, max(0, base - 1), 2 * base, base // 2]
+        values = [chance.choice(near) for _ in range(families()[name].layers)]
+        match chance.choice(("gone", "one", "alike", "list")):
+            case "one":
+                more.append(entry(key, kind, values[:1]))
+            case "alike":
+                more.append(entry(key, kind, [base] * len(values), is_list=True))
+            case "list":
+                more.append(entry(key, kind, values, is_list=True))
+    rewritten(families()[name].path, to, without=sorted(keys), more=more)
+    return f"{name} without {sorted(keys)}, with {more}"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_the_engine_takes_is_cut_rightly_or_not_at_all(
+    workers: Workers, tmp_path: Path
+) -> None:
+    """Computed whole and in two, as a proved family is; most are refused by the pre-check or the engine."""
+    path, ends = tmp_path / "odd.gguf", Counter[str]()
+    names = [name for name, one in families().items() if one.layers <= 12]
+    for turn in range(N_COMPUTED):
+        chance = Random(SEED + turn)
+        said_so = plausible(chance, chance.choice(names), path)
+        home = proof.home(tmp_path / f"{turn}")
+        try:
+            entry = home.shelf.import_file(path)
+            cuts = proof.twos(entry.model)
+            verdict = await proof.prove(workers, home, entry, cuts and [chance.choice(cuts)])
+        except AppError as error:
+            ends[error.reason.code] += 1
+        else:
+            assert verdict.holds, f"seed {SEED + turn}: {said_so}: {verdict}"
+            ends["cut" if verdict.cuts else "whole"] += 1
+    assert min(ends["cut"], ends["whole"], ends["gguf_odd"]) > 0, ends
 
 
 def end_of(path: Path, chance: Random) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from app.catalog.families import FAMILIES
@@ -50,6 +51,13 @@ def test_a_failure_is_a_line_without_folders() -> None:
     error = StageLost("worker_died", worker="w", how="h", words="/home/me/x.cpp:5: it | broke\nso")
     assert report.failure(error) == "x.cpp:5: it / broke so"
     assert report.failure(TimeoutError()).startswith("no end within")
+
+
+def test_what_is_no_number_is_no_proof() -> None:
+    some = {(0, 1): np.array([1.0, 2.0], np.float32)}
+    none = {(0, 1): np.array([1.0, np.nan], np.float32)}
+    assert proof.difference(some, some) == 0.0
+    assert proof.difference(some, none) == proof.difference(none, none) == np.inf
 
 
 @pytest.mark.asyncio(loop_scope="module")
