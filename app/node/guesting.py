@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Annotated, Any
 
@@ -18,6 +19,8 @@ from app.lan.network import Network
 from app.node import requests as asked
 from app.node.hosting import Hosting
 from app.node.rights import Rights
+
+log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 MOST_BYTES = 4 << 20  # of a line of an answer, and of a list of models
@@ -90,11 +93,7 @@ class Guesting:
         if len(hosts) == 1:
             return hosts[0]
         having: list[GuestClient] = []
-        for host in hosts:
-            try:
-                offers = await _offers(host)
-            except AppError:
-                continue  # it says so when it is asked
+        for host, offers in await _all_offers(hosts):
             if offers.loaded is not None and model in (*ANY_NAMES, offers.loaded):
                 return host
             if any(offer.name == model for offer in offers.models):
@@ -102,10 +101,10 @@ class Guesting:
         return (having or hosts)[0]
 
     async def listed(self) -> list[Json]:
-        """The models of all hosts. Raises Unreachable, Refused."""
+        """The models of all hosts that answer."""
         found: dict[str, Json] = {}
-        for host in self.hosts():
-            for offer in (await _offers(host)).models:
+        for host, offers in await _all_offers(self.hosts()):
+            for offer in offers.models:
                 told = msgspec.to_builtins(offer) | {"machine": host.host.name}
                 found.setdefault(offer.name, told)
         return list(found.values())
@@ -128,6 +127,17 @@ class Guesting:
     def _own(self) -> str | None:
         running = self._hosting().running
         return running.entry.name if running else None
+
+
+async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, Offers]]:
+    """Of each host that says what it has; of another one its own next answer will say why."""
+    found: list[tuple[GuestClient, Offers]] = []
+    for host in hosts:
+        try:
+            found.append((host, await _offers(host)))
+        except AppError as error:
+            log.info("%s does not say what it has: %s", host.host.name, error.reason)
+    return found
 
 
 async def _offers(host: GuestClient) -> Offers:

@@ -176,6 +176,24 @@ def test_it_lends_nothing_and_may_not_change_the_household(pool: Pool) -> None:
         assert "may not change the household" in refused.stdout + refused.stderr
 
 
+async def test_another_role_ends_what_is_under_way_and_the_stream_says_so(pool: Pool) -> None:
+    control = Open(pool.host, 0, "").control
+    stuck = {"prompt": "1 2 3", "logit_bias": {"300": 100}, "max_tokens": 900, "n": 4}
+    order = stuck | {"model": "guide", "stream": True}
+    try:
+        async with session_of(pool.api) as http, http.post("/v1/completions", json=order) as answer:
+            await answer.content.readany()
+            await asyncio.to_thread(
+                control, "POST", "/machines/visitor/roles", {"roles": ["lender"]}
+            )
+            rest = (await answer.content.read()).decode()
+            assert "data: [DONE]" not in rest
+            assert '"error"' in rest.split("data: ")[-1]
+        await until_none(pool.host, 2)
+    finally:
+        await asyncio.to_thread(control, "POST", "/machines/visitor/roles", {"roles": ["guest"]})
+
+
 async def test_a_removal_ends_its_answers_at_once(pool: Pool) -> None:
     """The last test here: nothing is passed on afterwards, and the host has no work left."""
     async with contextlib.aclosing(begun(pool.guest)) as lines:

@@ -1,0 +1,135 @@
+"""A guest with several hosts: whom it asks, what it lists, and what it makes of odd answers; no network."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from app.core.errors import BadInput, Refused, Unreachable
+from app.core.ids import machine_id
+from app.core.membership import Member
+from app.core.operations import Role
+from app.node import requests as asked
+from app.node.guesting import MOST_BYTES, Guesting
+from app.node.rights import Rights
+
+ME = machine_id("a" * 64)
+GUEST = {ME: Member(ME, b"", "visitor", frozenset({Role.GUEST}))}
+
+
+class Content:
+    """A body that comes in these chunks."""
+
+    def __init__(self, *chunks: bytes) -> None:
+        self._chunks = [*chunks, b""]
+
+    async def readany(self) -> bytes:
+        return self._chunks.pop(0)
+
+
+class Host:
+    """Stands in for a GuestClient: says what it has, or is not there; answers with these bytes."""
+
+    def __init__(
+        self, name: str, offers: Any = None, answer: bytes = b"", status: int = 200
+    ) -> None:
+        self.host = SimpleNamespace(name=name)
+        self._offers, self._answer, self._status = offers, answer, status
+        self.bodies: list[Any] = []
+
+    @asynccontextmanager
+    async def asked(
+        self, method: str, path: str, body: bytes = b"", headers: object = None
+    ) -> AsyncIterator[Any]:
+        if path == "/models" and self._offers is None:
+            raise Unreachable("peer_offline", name=self.host.name)
+        raw = self._answer if path == "/ask" else msgspec.json.encode(self._offers)
+        self.bodies.append(msgspec.json.decode(body) if body else None)
+        yield SimpleNamespace(content=Content(raw), content_length=len(raw), status=self._status)
+
+    async def chunks(self, answer: Any) -> AsyncGenerator[bytes, None]:
+        while chunk := await answer.content.readany():
+            yield chunk
+
+
+def has(*names: str, loaded: str | None = None) -> dict[str, Any]:
+    return {"models": [{"name": name} for name in names], "loaded": loaded}
+
+
+def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> Guesting:
+    running = SimpleNamespace(entry=SimpleNamespace(name=own)) if own else None
+    hosting = cast("Any", SimpleNamespace(running=running))
+    made = Guesting(lambda: cast("Any", None), Rights(lambda: members, lambda: ME), lambda: hosting)
+    made.hosts = lambda: cast("Any", list(hosts))  # type: ignore[method-assign]
+    return made
+
+
+async def lines(one: Guesting) -> list[dict[str, Any]]:
+    return [line async for line in one.ask(asked.Ask(prompt="Hello", conversation="c"))]
+
+
+@pytest.mark.parametrize(
+    ("model", "who"),
+    [("", "attic"), ("default", "attic"), ("big", "attic"), ("small", "den"), ("other", "barn")],
+)
+async def test_the_host_that_has_it_loaded_is_asked_before_one_that_has_it(
+    model: str, who: str
+) -> None:
+    hosts = Host("barn"), Host("den", has("big", "small")), Host("attic", has("big", loaded="big"))
+    found = await guest(*hosts).host_for(model)
+    assert found.host.name == who
+
+
+async def test_a_host_that_does_not_answer_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    listed = await guest(Host("barn"), Host("den", has("a", "b")), Host("loft", has("b"))).listed()
+    assert [(one["name"], one["machine"]) for one in listed] == [("a", "den"), ("b", "den")]
+    with pytest.raises(Unreachable, match="guest_no_host"):
+        await guest().host_for("a")
+    assert await guest(Host("den", {"models": [{"name": 7}]})).listed() == []
+
+
+def test_only_a_guest_passes_on_and_not_what_it_has_loaded_itself() -> None:
+    assert guest().passes("")
+    assert not guest(own="guide").passes("")
+    assert not guest(own="guide").passes("guide")
+    assert guest(own="guide").passes("other")
+    both = {ME: Member(ME, b"", "x", frozenset({Role.GUEST, Role.HOST}))}
+    assert not guest(members=both).passes("")
+    assert not guest(members={}).passes("")
+    assert guest(Host("den")).json() == {"hosts": ["den"]}
+    assert guest(Host("den"), own="guide").json() == {"hosts": None}
+
+
+async def test_an_answer_comes_line_by_line_and_its_error_is_the_host_s() -> None:
+    delta, done = {"delta": {"text": "a"}}, {"done": {"text": "a"}}
+    whole = b"\n".join(map(msgspec.json.encode, (delta, done))) + b"\n"
+    den = Host("den", answer=whole)
+    assert await lines(guest(den)) == [delta, done]
+    assert den.bodies[0]["conversation"] == "c"
+    facts = {"name": "x", "there": "y"}
+    error = {"kind": "BadInput", "code": "model_unknown", "facts": facts, "message": "?"}
+    with pytest.raises(BadInput) as told:
+        await lines(guest(Host("den", answer=msgspec.json.encode({"error": error}) + b"\n")))
+    assert told.value.reason.code == "model_unknown"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "kind"),
+    [
+        (b"no JSON\n", 200, Refused),
+        (b"[]\n", 200, Refused),
+        (b"x" * (MOST_BYTES + 1), 200, Refused),
+        (b'{"delta": {}}\n', 200, Unreachable),  # it ended in the middle
+        (b"<html>", 404, Refused),
+    ],
+)
+async def test_what_is_no_answer_is_an_error_with_a_sentence(
+    answer: bytes, status: int, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind):
+        await lines(guest(Host("den", answer=answer, status=status)))
