@@ -123,6 +123,7 @@ class Holds:
     """A placement gave (or took) layers: what each machine holds now."""
 
     layers: Mapping[MachineId, tuple[Layers, ...]]
+    replaced: Mapping[MachineId, Reason] = field(default_factory=dict)  # why others take them over
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +172,11 @@ def apply(household: Household, event: Event) -> Household:
             strangers = {key: seen for key, seen in strangers.items() if not seen.is_of(id)}
         case Removed(id):
             machines.pop(id, None)
-        case Holds(layers):
-            machines = {key: replace(m, layers=layers.get(key, ())) for key, m in machines.items()}
+        case Holds(layers, replaced):
+            machines = {
+                key: replace(m, layers=layers.get(key, ()), reason=replaced.get(key, m.reason))
+                for key, m in machines.items()
+            }
         case Came() | Told() | Doubted() | Left():
             if event.id in machines:
                 machines[event.id] = _after(machines[event.id], event)

@@ -17,6 +17,8 @@ RECOVERY_SENTENCES: dict[str, str] = {
     "about {seconds} s.",
     "recovery_moving": "The layers are placed anew, about {seconds} s.",
     "recovery_joining": "{machine} is used again: answers will be faster with it.",
+    "recovery_slow": "{machine} computes far slower than it did: others take over what it holds.",
+    "machine_replaced": "It computes far slower than it did, and is being replaced.",
     "recovery_better": "The layers are placed better now: answers will be faster.",
     "plan_kept": "The layers stay where they were; only what was lost is held by another machine.",
     "recovery_continued": "Continued after {seconds} s.",

@@ -13,7 +13,7 @@ from typing import Self
 
 from app.core.errors import StageLost
 from app.core.recovery import Loss, Notice, doubted, eased
-from app.core.routing import Standing, pace_of
+from app.core.routing import COLD_STEPS, Standing, pace_of
 from app.core.schedule import Limits
 from app.core.waiting_line import InLine
 from app.inference.carried import Carried
@@ -159,6 +159,15 @@ class Pipeline:
     def figures(self) -> tuple[StageFigures, ...]:
         """What each stage did since the pipeline began."""
         return tuple(stage.figures() for stage in self._stages)
+
+    def steps_s(self) -> dict[str, float]:
+        """Seconds that a token takes on each machine, by its id, where that is known by now."""
+        known = [(stage.key, stage.pace) for stage in self._stages]
+        found: dict[str, float] = {}
+        for key, pace in known:
+            if pace is not None and pace.seen >= COLD_STEPS:
+                found[key] = found.get(key, 0.0) + pace.step_s
+        return found
 
     def break_off(self, loss: Loss) -> None:
         """A machine is known to be gone: what it holds is placed anew, or everything ends with that."""

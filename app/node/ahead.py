@@ -1,18 +1,20 @@
-"""While nobody asks: spare machines take layers ahead of a loss, and a machine that came back is used again."""
+"""While nobody asks: layers lie ahead of a loss, a machine that came back is used, one that became slow replaced."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from app.core.errors import AppError, StageLost
+from app.core.degraded import slowed
+from app.core.errors import AppError, DoesNotFit, StageLost
 from app.core.ids import MachineId
 from app.core.moving import QUIET_S, is_clearly_better, may_load_ahead, may_move
 from app.core.plan import Plan
 from app.node.rebuilding import Option, Rebuilding
+from app.node.slowness import Slowness
 from app.node.stoppable import unless
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,14 @@ class Placement(Protocol):
         """When its layers came to where they are."""
         ...
 
+    def steps_s(self) -> Mapping[MachineId, float]:
+        """Seconds that a token takes on each machine, where that is known by now."""
+        ...
+
+    def replace_slow(self, machine: MachineId | None) -> None:
+        """This machine is being replaced, as it became so slow; none is (None)."""
+        ...
+
     def move(self, option: Option) -> None:
         """Go over to another placement, now that nobody asks."""
         ...
@@ -66,12 +76,15 @@ class Ahead:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._placement, self._rebuilding, self._clock = placement, rebuilding, clock
-        self._seen: tuple[int, bool] | None = None  # what was looked at last
+        self._seen: tuple[int, bool, frozenset[MachineId]] | None = None  # what was looked at last
+        self._slowness = Slowness()
         self._looked_s = -LEAST_BETWEEN_SECONDS
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
+            placement = self._placement
+            self._slowness.look(placement.steps_s(), placement.placed_s, self._clock())
             if not self._is_time():
                 continue
             self._looked_s = self._clock()
@@ -86,11 +99,14 @@ class Ahead:
 
     async def look(self) -> None:
         """Once: first a better placement, then what would be missing if a machine of it were lost."""
-        if (better := await self._better()) is not None:
-            await self._rebuilding.prepare(better[0])
-            if self._may_move():
-                self._placement.move(better)
-                return
+        try:
+            if (better := await self._without_slow() or await self._better()) is not None:
+                await self._rebuilding.prepare(better[0])
+                if self._may_move():
+                    self._placement.move(better)
+                    return
+        finally:
+            self._placement.replace_slow(None)
         here = self._placement.plan.stages[0].machine
         for machine in {stage.machine for stage in self._placement.plan.stages} - {here}:
             await self._cover(machine)
@@ -100,7 +116,7 @@ class Ahead:
         now, placement = self._clock(), self._placement
         if now - placement.asked_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
             return False
-        seen = placement.n_changes, self._may_move()
+        seen = placement.n_changes, self._may_move(), frozenset(self._slowness.slow)
         is_new, self._seen = seen != self._seen, seen
         return is_new
 
@@ -111,8 +127,9 @@ class Ahead:
         """What the planner would choose today, if that is clearly better than what is there."""
         if not self._may_move():
             return None
-        best, *others = await self._rebuilding.options(frozenset())
         now = self._placement.plan
+        away = frozenset(self._slowness.slow) - {stage.machine for stage in now.stages} - {now.host}
+        best, *others = await self._rebuilding.options(away)
         same = [plan for plan, _ in others if plan.stages == now.stages]
         ordered = self._placement.split
         if best[0].stages == now.stages or not same:
@@ -122,9 +139,27 @@ class Ahead:
             return best if as_ordered else None
         return best if is_clearly_better(same[0].forecast, best[0].forecast) else None
 
+    async def _without_slow(self) -> Option | None:
+        """A placement without a machine that became far slower, if it is clearly better than to bear that."""
+        if not self._may_move():
+            return None
+        now, slow = self._placement.plan, self._slowness.slow
+        for machine in {stage.machine for stage in now.stages[1:-1]} & slow.keys() - {now.host}:
+            try:
+                found, *_ = await self._rebuilding.options(frozenset(slow) - {now.host})
+            except DoesNotFit:
+                continue  # slow is better than not at all
+            borne = now.forecast and slowed(now.forecast, machine, slow[machine])
+            if is_clearly_better(borne, found[0].forecast):
+                self._placement.replace_slow(machine)
+                return found
+        return None
+
     async def _cover(self, machine: MachineId) -> None:
         """Have what would be placed anew without this machine lie where it would be needed."""
-        plan, _ = await self._rebuilding.soonest(frozenset({machine}))
+        plan, _ = await self._rebuilding.soonest(
+            frozenset({machine, *self._slowness.slow}) - {self._placement.plan.host}
+        )
         lends = {one.id: one.lends_bytes for one in plan.machines}
         for stage in self._rebuilding.missing(plan):
             load = may_load_ahead(stage.total_bytes, lends[stage.machine])

@@ -382,7 +382,7 @@ class Node:
         running = self.hosting.running
         held = dict(running.layers()) if running else {}
         held[me.id] = (*held.get(me.id, ()), *self._lending.layers())
-        return apply(household, facts.Holds(held))
+        return apply(household, facts.Holds(held, running.replaced if running else {}))
 
     def _lends_to(self) -> list[str]:
         return sorted(self._name(machine) for machine in self._lending.borrowers())

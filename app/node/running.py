@@ -32,7 +32,7 @@ from app.node.ndjson import Progress
 from app.node.opening import Opener, Sources
 from app.node.placing import Placing, Sizes
 from app.node.rebuilding import Option, Rebuilding, Replan, notice_json
-from app.node.snapshot import sentence, stage_json
+from app.node.snapshot import replica_json, sentence, stage_json
 from app.node.stoppable import unless
 from backends.contract import Layers
 
@@ -65,6 +65,8 @@ class Running:
         self._rebuilding: Rebuilding | None = None  # of one machine or a split
         self._leaving: set[MachineId] = set()  # others take over what they hold
         self._is_moving = False  # to a better placement, for nobody
+        self.replaced: dict[MachineId, Reason] = {}  # why others take over what a machine holds
+        self._changed: Callable[[], None] = lambda: None
         self.n_changes = 0  # of the household, and of what is placed
         self._asked_s = self.placed_s = time.monotonic()
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -140,6 +142,20 @@ class Running:
         """When it was asked last, by the monotonic clock; now, while somebody does."""
         return time.monotonic() if self._askers or self._is_moving else self._asked_s
 
+    def steps_s(self) -> dict[MachineId, float]:
+        """Of its one pipeline, seconds that a token takes on each machine; replicas choose by themselves."""
+        if self._replicas is None or self.is_several:
+            return {}
+        steps = self._replicas.held[0].pipeline.steps_s()
+        return {MachineId(key or self._plan.host): step_s for key, step_s in steps.items()}
+
+    def replace_slow(self, machine: MachineId | None) -> None:
+        """It became far slower, and others take over what it holds."""
+        now = {machine: Reason("machine_replaced")} if machine else {}
+        if self.replaced != now:
+            self.replaced = now
+            self._changed()
+
     def move(self, option: Option) -> None:
         """Go over to a better placement while nobody asks; who asks meanwhile waits for it."""
         if self._rebuilding is None or self._replicas is None or not self.is_ready:
@@ -148,6 +164,8 @@ class Running:
         names = [one.name for one in option[0].stages if one.machine not in before]
         facts: dict[str, Fact] = {"machine": " and ".join(dict.fromkeys(names))}
         why = Reason("recovery_joining", facts) if names else Reason("recovery_better")
+        if slow := [one.name for one in self._plan.stages if one.machine in self.replaced]:
+            why = Reason("recovery_slow", {"machine": slow[0]})
         log.info("%s moves to a better placement", self.entry.name)
         self._rebuilding.intend(option)
         self._is_moving = True
@@ -261,7 +279,7 @@ class Running:
             "loaded_seconds": round(self._seconds, 3),
             "fetched_bytes": self._fetched_bytes,
             "last_answer": msgspec.to_builtins(self.outcome),
-            "replicas": [_replica_json(one) for one in self.replicas],
+            "replicas": [replica_json(one) for one in self.replicas],
         }
 
     @property
@@ -273,6 +291,8 @@ class Running:
         self, sources: Sources, report: Progress, changed: Callable[[], None], replan: Replan
     ) -> None:
         """Open, prove, serve until stopped or lost, close. Never raises."""
+
+        self._changed = changed
 
         def tell(progress: Json) -> None:
             self._progress[str(progress["machine"])] = progress
@@ -376,15 +396,3 @@ def line_json(running: Running | None) -> list[Json]:
         }
         for one in (running.line() if running is not None else ())
     ]
-
-
-def _replica_json(replica: Replica) -> Json:
-    pipeline = replica.pipeline
-    state = "lost" if pipeline.lost else "recovering" if pipeline.news else "ready"
-    return {
-        "machine": replica.name,
-        "ids": sorted(replica.machines),
-        "state": "draining" if replica.draining and state == "ready" else state,
-        "answering": pipeline.n_running,
-        "waiting": pipeline.n_waiting,
-    }

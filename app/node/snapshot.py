@@ -13,6 +13,7 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.placement import Forecast, Plan, PlannedStage
 from app.core.reasons import said
+from app.inference.replicas import Replica
 from app.node.lessons import predicted
 from backends.contract import KvType, Layers
 
@@ -201,4 +202,17 @@ def model_json(model: Model, path: str, builtin: bool) -> Json:
         "builtin": builtin,
         "embeds": model.embeds,
         "writes": model.writes,
+    }
+
+
+def replica_json(replica: Replica) -> Json:
+    """One of several, as it stands now."""
+    pipeline = replica.pipeline
+    state = "lost" if pipeline.lost else "recovering" if pipeline.news else "ready"
+    return {
+        "machine": replica.name,
+        "ids": sorted(replica.machines),
+        "state": "draining" if replica.draining and state == "ready" else state,
+        "answering": pipeline.n_running,
+        "waiting": pipeline.n_waiting,
     }

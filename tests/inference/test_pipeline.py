@@ -369,3 +369,12 @@ async def test_closing_the_pipeline_ends_every_answer() -> None:
     ] * 3
     with pytest.raises(StageLost):
         await answer(built.pipeline, request("x", 1))
+
+
+async def test_how_long_a_token_takes_on_each_machine_is_known_once_it_is_warm() -> None:
+    slow = ["fake:", "fake:seconds_per_layer=0.005", "fake:"]
+    async with pool(2, 4, 2, paths=slow) as built:
+        assert built.pipeline.steps_s() == {}
+        await answer(built.pipeline, request("hello", 30))
+        [(_, step_s)] = built.pipeline.steps_s().items()  # no machine of this pool has an id
+        assert 0.02 <= step_s < 1.0

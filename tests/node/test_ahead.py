@@ -38,8 +38,21 @@ class Scene:
         self.n_changes, self.asked = 0, asyncio.Event()
         self.clock_s = self.asked_s = self.placed_s = 1000.0
         self.moved: list[Plan] = []
+        self.steps: dict[MachineId, float] = {}
+        self.told: list[MachineId | None] = []
         self.prepared: list[tuple[str, bool]] = []
         self.ahead = Ahead(self, self, lambda: self.clock_s)  # type: ignore[arg-type]
+
+    def steps_s(self) -> dict[MachineId, float]:
+        return self.steps
+
+    def replace_slow(self, machine: MachineId | None) -> None:
+        self.told.append(machine)
+
+    def looked(self, **steps: float) -> Scene:
+        self.steps = {MachineId(f"{name:0>64}"): step_s for name, step_s in steps.items()}
+        self.ahead._slowness.look(self.steps, self.placed_s, self.clock_s)
+        return self
 
     def move(self, option: tuple[Plan, Json]) -> None:
         self.moved.append(option[0])
@@ -94,6 +107,38 @@ async def test_a_machine_that_came_back_is_used_again_once_it_is_quiet() -> None
     [better] = scene.moved
     assert "attic" in {stage.name for stage in better.stages}
     assert any(run.startswith("attic") for run, _ in scene.prepared)  # before anything is let go
+
+
+async def test_a_machine_that_became_far_slower_is_replaced_once_it_is_quiet() -> None:
+    """Told while it is, and not gone back to as soon as it is no more part of the placement."""
+    now = spread(ATTIC, sizes=[1, 6, 1])
+    scene = Scene(now, ATTIC, KITCHEN).looked(den=0.02, attic=0.06)
+    scene.looked(den=0.02, attic=0.6)
+    await scene.waits(QUIET_S).ahead.look()
+    assert scene.moved == []  # its layers came just now
+    await scene.waits(SETTLED_S).ahead.look()
+    [better] = scene.moved
+    assert {stage.name for stage in better.stages} == {"den", "kitchen"}
+    assert [machine for machine in scene.told if machine] == [ATTIC.id]
+    assert scene.told[-1] is None
+    assert any(run.startswith("kitchen") for run, _ in scene.prepared)  # before anything is let go
+    scene.plan, scene.placed_s = better, scene.clock_s
+    scene.looked(den=0.02, kitchen=0.06)
+    await scene.waits(SETTLED_S).ahead.look()
+    assert len(scene.moved) == 1
+
+
+async def test_a_slow_machine_is_borne_where_the_others_are_worse_or_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(globals(), "DEN", machine("den", 600, speed(0.002)))  # too small for all
+    now = spread(ATTIC, sizes=[1, 6, 1])
+    slower = machine("kitchen", 1600, speed(0.2), link())
+    for others in ([slower], []):
+        scene = Scene(now, ATTIC, *others).looked(den=0.02, attic=0.06)
+        scene.looked(den=0.02, attic=0.36)
+        assert await scene.waits(SETTLED_S).ahead._without_slow() is None
+        assert not any(scene.told)
 
 
 async def test_nothing_is_moved_for_little_or_for_what_is_not_known() -> None:
