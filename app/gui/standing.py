@@ -57,6 +57,8 @@ def standing(pool: Pool) -> Standing:
         )
     if loaded and loaded.get("state") == "recovering":
         return Standing(Kind.WORKING, here(str(loaded.get("reason") or "")))
+    if loaded and (leaver := _leaver(pool, loaded)) is not None:
+        return Standing(Kind.PAUSED, leaver)
     if lending.get("state") in ("paused", "draining"):
         return Standing(Kind.PAUSED, state_sentence(lending))
     if lending.get("state") in ("working", "lending"):
@@ -77,6 +79,23 @@ def _guest(hosts: list[str]) -> str:
     if not hosts:
         return _tr("No host is here to answer.")
     return _tr("Ready. Answers come from {machine}.").format(machine=", ".join(hosts))
+
+
+def _leaver(pool: Pool, loaded: dict[str, object]) -> str | None:
+    """Of a machine whose layers others take over: that it drains, or is paused, and why."""
+    holds = {str(stage.get("id")) for stage in _stages(loaded)}
+    for machine in pool.machines:
+        leaves = machine.get("state") in ("draining", "paused") and not machine.get("this")
+        if leaves and machine.get("id") in holds:
+            why = here(str(machine.get("reason") or ""))
+            text = _tr("{machine} stops lending. {why}") if why else _tr("{machine} stops lending.")
+            return text.format(machine=machine.get("name"), why=why)
+    return None
+
+
+def _stages(loaded: dict[str, object]) -> list[dict[str, object]]:
+    found = loaded.get("stages")
+    return found if isinstance(found, list) else []
 
 
 def _ready(loaded: dict[str, object]) -> str:

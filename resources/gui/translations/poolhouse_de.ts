@@ -5219,6 +5219,14 @@
         <source>The model was lost.</source>
         <translation>Das Modell ging verloren.</translation>
     </message>
+    <message>
+        <source>{machine} stops lending.</source>
+        <translation>{machine} verleiht nicht mehr.</translation>
+    </message>
+    <message>
+        <source>{machine} stops lending. {why}</source>
+        <translation>{machine} verleiht nicht mehr. {why}</translation>
+    </message>
 </context>
 <context>
     <name>StateCard</name>

@@ -23,6 +23,8 @@ GIB = 1 << 30
         ({"state": "off", "code": "lend_off"}, "Turned off. Nothing of this machine is lent."),
         ({"state": "draining", "gives_back_in_s": 30, "code": "pause_owner"},
          "Finishing one answer, then pausing (at most 30 s)."),
+        ({"state": "draining", "gives_back_in_s": 90, "code": "pause_battery", "reason": "It runs on battery."},
+         "Finishing one answer, then pausing (at most 1 min 30 s). It runs on battery."),
         ({"state": "paused", "code": "pause_owner"}, "Paused by you until you resume it."),
         ({"state": "paused", "code": "pause_stopped"}, "Stopped by you until you resume it."),
         ({"state": "paused", "code": "pause_battery", "reason": "Paused: it runs on battery."},

@@ -1,0 +1,49 @@
+"""What the tray and the sidebar say, beyond the model's own state."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from app.gui.pool import Pool
+from app.gui.standing import Kind, standing
+
+HEAT = "Paused: its processor is at 95 °C."
+LOADED = {
+    "model": "m",
+    "state": "ready",
+    "machines": [{}, {}],
+    "stages": [{"id": "a"}, {"id": "b"}],
+}
+
+
+def pool(machines: list[dict[str, Any]], **node: Any) -> Pool:
+    made = SimpleNamespace(is_there=True, loaded=LOADED, machines=machines, node=node, snapshot={})
+    return cast("Pool", made)
+
+
+@pytest.mark.parametrize("state", ["draining", "paused"])
+def test_a_host_says_which_lender_leaves_and_why(qapp: object, state: str) -> None:
+    leaver = {"id": "b", "name": "attic", "state": state, "reason": HEAT}
+    found = standing(pool([{"id": "a", "name": "den", "this": True, "state": "ready"}, leaver]))
+    assert (found.kind, found.sentence) == (Kind.PAUSED, f"attic stops lending. {HEAT}")
+    found = standing(pool([leaver | {"reason": None}]))
+    assert found.sentence == "attic stops lending."
+
+
+@pytest.mark.parametrize("other", [{"id": "c"}, {"this": True}, {"state": "working"}])
+def test_who_holds_nothing_of_it_is_not_told_of(qapp: object, other: dict[str, Any]) -> None:
+    found = standing(
+        pool([{"id": "b", "name": "attic", "state": "paused", "reason": HEAT} | other])
+    )
+    assert found.sentence.startswith("Ready. 2 machines hold")
+
+
+@pytest.mark.parametrize("state", ["draining", "paused"])
+def test_a_lender_says_why_it_drains_or_pauses(qapp: object, state: str) -> None:
+    lending = {"state": state, "code": "pause_hot", "reason": HEAT, "gives_back_in_s": 12}
+    found = standing(pool([], lending=lending))
+    assert found.kind is Kind.PAUSED
+    assert HEAT in found.sentence
