@@ -145,6 +145,10 @@ def _say_figures(face: Face, answer: Json) -> None:
     machines = len({stage.key for stage in known.placement})
     where = f" · {machines} machines" if machines > 1 else ""
     n_tokens = len(known.token_ids)
+    if known.finish_reason == "length":
+        face.note(
+            "The answer was cut off: --max-tokens, or the context that is loaded, has no room for more."
+        )
     face.dim(
         f"{safe_text.name(known.model)} · {n_tokens} tokens · first after {seconds(known.ttft_s)} · "
         f"{rate(known.decode_tok_s)}{where}"

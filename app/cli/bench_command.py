@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -92,10 +93,17 @@ async def _measured(node: NodeClient, face: Face, task: Task) -> Json:
 
     with _counting(face, task.steps) as told:
         benchmark = Bench(node, task, told)
-        with shown(face) as show:
-            placed = await benchmark.loaded(show)
-        face.note(f"Measuring: {task.steps} answers of {task.output} tokens.")
-        results = await benchmark.measured()
+        try:
+            with shown(face) as show:
+                placed = await benchmark.loaded(show)
+            face.note(f"Measuring: {task.steps} answers of {task.output} tokens.")
+            results = await benchmark.measured()
+        except asyncio.CancelledError:  # whoever ends it does not want to wait for a load
+            if benchmark.has_loaded:
+                face.note("What the benchmark loaded is still there, with its short context.")
+            raise
+    with shown(face) as show:
+        await benchmark.restored(show)
     return {
         "version": __version__,
         "model": task.model,

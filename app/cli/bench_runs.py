@@ -47,11 +47,14 @@ class Bench:
         self._finished = 0
         self._model = task.model
         self._n_vocab: int | None = None
+        self._before: Plan | None = None  # what was loaded, if the benchmark loads its own
+        self.has_loaded = False
 
     async def loaded(self, progress: Callable[[Json], None]) -> Plan:
         """The placement to measure: what is loaded if it will do, else loaded now."""
         placed = read(await self._node.get("/status"), Snapshot).loaded
         if placed is None or not self._suffices(placed):
+            self._before, self.has_loaded = placed, True
             body = {"model": self._task.model, **self._load()}
             done = await self._node.work("POST", "/load", body, progress)
             placed = read(done["loaded"], Plan)
@@ -59,6 +62,22 @@ class Bench:
         models = read((await self._node.get("/models"))["models"], list[Model])
         self._n_vocab = next((m.n_vocab for m in models if m.name == placed.model), None)
         return placed
+
+    async def restored(self, progress: Callable[[Json], None]) -> None:
+        """What was loaded before is loaded again: a benchmark's own context is short."""
+        before = self._before
+        if not self.has_loaded:
+            return
+        if before is None or not before.stages:
+            await self._node.post("/unload")
+            return
+        split = [stage.last - stage.first for stage in before.stages]
+        placement = {"split": split} if before.shape == "split" else {"shape": before.shape or None}
+        body = {
+            "model": before.model, "context": before.context, "users": before.users,
+            "number": before.number or "f16", **placement,
+        }  # fmt: skip
+        await self._node.work("POST", "/load", body, progress)
 
     def _load(self) -> Json:
         need = self._task.prompt + self._task.output

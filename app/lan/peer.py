@@ -31,6 +31,7 @@ from app.lan.messages import (
     CallMe,
     Hello,
     HelloAck,
+    Leaving,
     Message,
     Ping,
     Pong,
@@ -103,6 +104,7 @@ class PeerLink:
         self._work_told_seconds = clock()
         self.up_since_seconds = clock()
         self.announced = False  # the owner was told of it
+        self._leaves = False  # it has said goodbye
         self.finished = asyncio.Event()  # `run` is over
         self._socket, self._client, self._clock = socket, client, clock
         self.call_back = CallBack(self.send, lambda: self.address, clock)
@@ -237,7 +239,8 @@ class PeerLink:
                 for helper in helpers:
                     helper.cancel()
         finally:
-            await self.close(Reason("link_lost", {"name": self.name}))
+            lost = Reason("link_lost", {"name": self.name})
+            await self.close(Reason("shutting_down") if self._leaves else lost)
             self.finished.set()
 
     async def _read(self, owner: Owner) -> None:
@@ -271,6 +274,7 @@ class PeerLink:
             case Hello() | HelloAck():
                 raise BadMessage("a second greeting")
             case _:
+                self._leaves = self._leaves or isinstance(message, Leaving)
                 if isinstance(message, Status):  # it may have a new name
                     self.hello = msgspec.structs.replace(self.hello, name=message.name)
                 try:

@@ -12,7 +12,7 @@ from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.plan import Plan
 from app.inference.pipeline import Pipeline
-from app.inference.proof import Proof, prove
+from app.inference.proof import Proof, is_asked_whole, prove
 from app.inference.work import Shape
 from app.node.ndjson import Progress
 from app.node.placing import Lenders, Placing, Sizes
@@ -63,6 +63,6 @@ class Opener:
         here = {stage.machine for stage in plan.stages} == {plan.host}
         known = None if here else self._known
         found = await prove(pipeline, shape, self._entry.name, known)
-        if here:
+        if here and is_asked_whole(shape):
             self._known = found
             await asyncio.to_thread(self._sources.shelf.keep_proof, self._entry, found.steps)

@@ -95,6 +95,7 @@ def test_it_loads_what_does_not_suffice_and_says_what_flatters(
             ("GET", "/models"): {"models": MODELS},
             ("GET", "/status"): {**SNAPSHOT, "loaded": None},
             ("POST", "/load"): Lines([{"done": {"loaded": LOADED}}]),
+            ("POST", "/unload"): {"unloaded": "guide"},
             ("POST", "/ask"): lambda body: streamed(*"ab", answer=reused),
         }
     )
@@ -104,9 +105,25 @@ def test_it_loads_what_does_not_suffice_and_says_what_flatters(
     assert load == {
         "model": "guide", "split": [4, 4, 4], "number": "f16", "context": 36, "users": 3
     }  # fmt: skip
+    assert node.asked[-1][1] == "/unload"  # as it was before
     assert "prompt tokens were reused, not computed." in said.out
     assert "an answer ended early, after 2 tokens." in said.out
     assert max(len(line) for line in said.out.splitlines()) <= 80
+
+
+def test_what_was_loaded_is_loaded_again(poolhouse: Any, answering: Any) -> None:
+    node = answering(
+        {
+            ("GET", "/models"): {"models": MODELS},
+            ("GET", "/status"): {**SNAPSHOT, "loaded": {**LOADED, "context": 8, "shape": "split"}},
+            ("POST", "/load"): Lines([{"done": {"loaded": LOADED}}]),
+            ("POST", "/ask"): lambda body: streamed(*"abcd"),
+        }
+    )
+    assert poolhouse(*ARGUMENTS).code == 0
+    own, again = [body for _, path, body in node.asked if path == "/load"]
+    split = [stage["last"] - stage["first"] for stage in LOADED["stages"]]
+    assert (own["context"], again["context"], again["split"]) == (36, 8, split)
 
 
 def test_one_failed_stream_ends_the_benchmark_with_its_sentence(

@@ -9,7 +9,16 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import StageLost
-from app.inference.proof import KNOWN, PROOF_TOKENS, SAME, Likely, Proof, agree, prove
+from app.inference.proof import (
+    KNOWN,
+    PROOF_TOKENS,
+    SAME,
+    Likely,
+    Proof,
+    agree,
+    is_asked_whole,
+    prove,
+)
 from app.inference.sequences import Finish, Request, Token
 from tests.inference.pool import N_LAYERS, pool, shape
 
@@ -55,6 +64,18 @@ async def test_a_split_that_says_something_else_than_one_machine_is_not_used() -
         with pytest.raises(StageLost) as told:
             await prove(split.pipeline, shape(), "m", Proof(others))
     assert told.value.reason.code == "proof_differs"
+
+
+async def test_a_context_too_short_for_the_question_is_no_other_answer() -> None:
+    """Less of the question fits into it: nothing is compared with what was said to the whole."""
+    short = shape(context=8, kv_cells=64)
+    assert is_asked_whole(shape())
+    assert not is_asked_whole(short)
+    async with pool(N_LAYERS) as whole:
+        known = await prove(whole.pipeline, shape(), "m", None)
+    async with pool(3, 2, 3, form=short) as split:
+        found = await prove(split.pipeline, short, "m", known)
+    assert not agree(known, found, KNOWN)
 
 
 class Moody:

@@ -102,8 +102,10 @@ async def test_goodbye_is_heard(nodes: Nodes, tmp_path: Path) -> None:
     async with attic.network:
         await pair(den, attic)
         await until(lambda: attic.network.id in den.network.links)
+        link = den.network.link(attic.network.id)
     await until(lambda: Leaving(reason="shutting_down") in den.heard)
     await until(lambda: not den.network.links)
+    assert link.ended == Reason("shutting_down")  # nothing broke
 
 
 async def test_links_come_back_after_a_restart(nodes: Nodes) -> None:
