@@ -15,6 +15,8 @@ from app.core.errors import AppError, Reason
 
 FOLDER = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
 MOST_CHARACTERS = 1_000  # of a sentence that is looked up; no template is as long
+_MEASURED = re.compile(r"seconds|milliseconds|megabits|\w+_s|\w+_bytes")  # names of such facts
+_DECIMAL = re.compile(r"([0-9]+)\.([0-9]+(?: \w+)?)")
 Known = tuple[tuple[re.Pattern[str], str], ...]
 
 
@@ -37,11 +39,21 @@ def in_language(sentence: str, language: str) -> str:
     for pattern, own in _known(language):
         if found := pattern.fullmatch(sentence):
             facts = {
-                name: in_language(fact, language) if fact.endswith(".") else fact
+                name: in_language(fact, language)
+                if fact.endswith(".")
+                else _number(name, fact, language)
                 for name, fact in found.groupdict().items()
             }
             return own.format(**facts)
     return sentence
+
+
+def _number(name: str, fact: str, language: str) -> str:
+    """A time, a speed or a size with the language's own sign between the digits; other facts as they are."""
+    found = _DECIMAL.fullmatch(fact) if _MEASURED.fullmatch(name) else None
+    if found is None:
+        return fact
+    return f"{found[1]}{QLocale(language).decimalPoint()}{found[2]}"
 
 
 def own_words(language: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from PySide6.QtCore import QCoreApplication, QLocale, QTranslator
 from PySide6.QtWidgets import QApplication
 
 from app.gui.language import translate
+from app.gui.settings.household import kept
 
 
 @pytest.fixture
@@ -38,5 +39,7 @@ def test_english_has_plurals_where_there_is_no_other_language(
 
 def test_german(as_it_was: QApplication) -> None:
     translate(as_it_was, "de")
+    assert kept("in the system keyring") == "Im Schlüsselbund des Systems"
+    assert kept("in a file only you can read") == "In einer Datei, die nur Sie lesen können"
     assert shown("Sidebar", "Settings") == "Einstellungen"
     assert QLocale().language() is QLocale.Language.German

@@ -57,8 +57,13 @@ def test_the_file_names_nothing_twice() -> None:
         (Reason("log_machine_came", {"machine": "den (a+b)"}), "den (a+b) ist verbunden."),
         (
             Reason("left_out_slower", {"machine": "attic", "with_tok_s": 9.61, "without_tok_s": 11.8}),
-            "attic weggelassen: damit 9.6 tok/s, ohne 11.8.",
+            "attic weggelassen: damit 9,6 tok/s, ohne 11,8.",
         ),
+        (
+            Reason("recovery_moving", {"seconds": "1.0"}),
+            "Die Schichten werden neu verteilt, etwa 1,0 s.",
+        ),
+        (Reason("log_node_started", {"version": "1.0"}), "Poolhouse 1.0 ist gestartet."),
         (
             Reason("context_too_long", {"asked": 9, "most": 8}),
             "9 Token Kontext sind mehr als die 8 dieses Modells. Wählen Sie 8 oder weniger.",
@@ -76,7 +81,7 @@ def test_facts_and_sentences_inside_sentences(german: None, reason: Reason, word
 
 def test_an_error_is_said_in_german(german: None) -> None:
     error = DoesNotFit("disk_full", folder="/m", needed_bytes=1 << 30, free_bytes=0)
-    assert said(error).startswith("Die Festplatte von /m ist voll: 1.0 GiB werden gebraucht")
+    assert said(error).startswith("Die Festplatte von /m ist voll: 1,0 GiB werden gebraucht")
 
 
 def test_what_is_not_known_stays_as_it_is() -> None:

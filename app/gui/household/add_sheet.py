@@ -153,6 +153,7 @@ class AddSheet(Sheet):
         self.heading.setText(self.tr("Paired with {name}").format(name=name))
         self.sentence.setText(trust())
         self._close.setText(self.tr("Done"))
+        self._close.setFocus()
         announce(self, self.heading.text())
         self.fit()
 

@@ -49,7 +49,7 @@ class JoinSheet(Sheet):
         services.pool.changed.connect(self._show_near)
         self._show_near()
         self._judge()
-        (self.code if address else self.near).setFocus()
+        self._first_field().setFocus()
 
     @property
     def digits(self) -> str:
@@ -66,6 +66,12 @@ class JoinSheet(Sheet):
         self.keep(self.services.client.post("/pairing/join", body, self._joined, self._failed))
 
     # Inside
+
+    def _first_field(self) -> QWidget:
+        """What is left to do first: the code, once it is known who lets this machine in."""
+        if self.address.text():
+            return self.code
+        return self.near if self.near.count() else self.address
 
     def _fill(self) -> None:
         self.address.setPlaceholderText(self.tr("For example 192.168.1.20:4242"))
@@ -135,6 +141,7 @@ class JoinSheet(Sheet):
         self.heading.setText(self.tr("Paired with {name}").format(name=name))
         self.sentence.setText(trust())
         self._close.setText(self.tr("Done"))
+        self._close.setFocus()
         announce(self, self.heading.text())
         self.fit()
 

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
 from app.gui import theme as sizes
 from app.gui.icons import icon
 from app.gui.parts.text import tooltip
 from app.gui.theme import Theme, set_role
+
+RETURNS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+
+
+class _Button(QPushButton):
+    """Return presses it while it has the focus, in a dialog and outside of one, as the space bar does."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        if event.key() not in RETURNS:
+            super().keyPressEvent(event)
+        elif not event.isAutoRepeat():
+            self.click()
 
 
 def button(
@@ -20,7 +33,7 @@ def button(
     parent: QWidget | None = None,
 ) -> QPushButton:
     """With words on it. role: primary, danger, link or nothing."""
-    made = QPushButton(text, parent)
+    made = _Button(text, parent)
     made.setAutoDefault(role == "primary")
     if role:
         set_role(made, role)

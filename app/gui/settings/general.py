@@ -82,7 +82,9 @@ class General(Group):
             self.services.preferences.keep(LANGUAGE, language)
         else:
             self.services.preferences.forget(LANGUAGE)
-        self.told.emit(self.tr("The language changes when Poolhouse is opened again."), "info")
+        self.told.emit(
+            self.tr("The language changes after Quit, when Poolhouse is opened again."), "info"
+        )
 
     def _choose_scheme(self, scheme: str) -> None:
         theme = self.services.theme

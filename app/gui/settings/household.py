@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
@@ -141,4 +142,10 @@ def _face(machine: MachineFacts) -> tuple[object, ...]:
 
 def kept(where: str) -> str:
     """Where something is kept, as a sentence of its own: the node says "in the system keyring"."""
-    return where[:1].upper() + where[1:]
+    match where:
+        case "in the system keyring":
+            return QCoreApplication.translate("Household", "In the system keyring")
+        case "in a file only you can read":
+            return QCoreApplication.translate("Household", "In a file only you can read")
+        case _:
+            return where[:1].upper() + where[1:]

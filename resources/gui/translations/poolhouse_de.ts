@@ -1990,8 +1990,8 @@
         <translation>Textgröße</translation>
     </message>
     <message>
-        <source>The language changes when Poolhouse is opened again.</source>
-        <translation>Die Sprache ändert sich, wenn Poolhouse erneut geöffnet wird.</translation>
+        <source>The language changes after Quit, when Poolhouse is opened again.</source>
+        <translation>Die Sprache ändert sich nach „Beenden“, wenn Poolhouse erneut geöffnet wird.</translation>
     </message>
     <message>
         <source>Theme</source>
@@ -2366,8 +2366,16 @@
         <translation>Identität</translation>
     </message>
     <message>
+        <source>In a file only you can read</source>
+        <translation>In einer Datei, die nur Sie lesen können</translation>
+    </message>
+    <message>
         <source>In all</source>
         <translation>Insgesamt</translation>
+    </message>
+    <message>
+        <source>In the system keyring</source>
+        <translation>Im Schlüsselbund des Systems</translation>
     </message>
     <message>
         <source>It is cut off at once. Machines that are off learn of this when they next meet another one.</source>

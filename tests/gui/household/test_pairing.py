@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.household.add_sheet import AddSheet
@@ -58,7 +60,12 @@ def test_a_wrong_code_then_the_right_one(
     qtbot.waitUntil(lambda: "attic" in adding.heading.text(), timeout=10_000)
     for side in (adding, joining):
         assert "Pair only machines you trust" in side.sentence.text()
-        side.reject()
+        done = side.focusWidget()
+        assert isinstance(done, QPushButton)
+        assert done.text() == "Done"
+        side.show()
+        QTest.keyClick(done, Qt.Key.Key_Return)
+        assert not side.isVisible()
     qtbot.waitUntil(lambda: len(den.pool.machines) == 2, timeout=5000)
 
 
@@ -110,4 +117,5 @@ def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QW
     assert joining.near.count() == 1
     assert joining.near.item(0).text().startswith("<b>hall</b>")
     assert joining.address.text() == "10.0.0.9:4"
+    assert joining.focusWidget() is joining.code, "only the code is left to type"
     joining.reject()
