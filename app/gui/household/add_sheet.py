@@ -17,6 +17,7 @@ from app.gui.household.sheet import Sheet
 from app.gui.household.trust import trust
 from app.gui.node_client import Call
 from app.gui.parts.buttons import button
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
@@ -89,8 +90,7 @@ class AddSheet(Sheet):
             self.role.addItem(text, name)
         self.role.setAccessibleName(self.tr("The new machine may"))
         self.role.activated.connect(lambda _: self._other_role())
-        may = row(label(self.tr("The new machine may")), gap=sizes.S)
-        may.addWidget(self.role, 1)
+        may = Flow(label(self.tr("The new machine may")), self.role)
         self._open = QWidget()
         where = row(None, self.address, None)
         counted = row(None, self.left, None)

@@ -46,7 +46,7 @@ class CardItem(QGraphicsItem):
             memory = words.all_memory(facts)
             used_by = words.used_by(facts.used_by) if facts.used_by else ""
             lines = (
-                facts.name, words.part(facts), facts.device, memory, words.layers(facts.layers), used_by,
+                facts.name, words.part(facts), facts.device, memory, words.holds(facts), used_by,
                 words.why(facts),
             )  # fmt: skip
             self.setToolTip(drawn.tip(*lines))
@@ -149,7 +149,7 @@ def last_line(facts: MachineFacts) -> str:
     if facts.this and facts.used_by:
         return words.used_by(facts.used_by)
     used_by = words.used_by(facts.used_by) if facts.used_by else ""
-    return words.why(facts) or words.layers(facts.layers) or used_by or words.roles(facts.roles)
+    return words.why(facts) or words.holds(facts) or used_by or words.roles(facts.roles)
 
 
 def card_sizes(theme: Theme, *, compact: bool) -> tuple[Size, Size]:

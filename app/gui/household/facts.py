@@ -50,6 +50,15 @@ class LinkFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaFacts:
+    """A machine that holds the whole model, as others do, and answers whole requests."""
+
+    state: str  # ready, draining, recovering or lost
+    answering: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
 class MachineFacts:
     """One machine of the household."""
 
@@ -76,6 +85,7 @@ class MachineFacts:
     watts: int | None = None  # None: its system does not tell
     other_engine: str = ""  # what computes there, where it is not this machine's
     used_by_ids: tuple[str, ...] = ()
+    replica: ReplicaFacts | None = None
 
     @property
     def lends(self) -> bool:
@@ -102,12 +112,11 @@ def machines_of(
     """
     loaded = snapshot.get("loaded") or {}
     links, node = snapshot.get("links") or {}, snapshot.get("node") or {}
-    left_out = _left_out(loaded)
+    left_out, replicas = _left_out(loaded), replicas_of(loaded)
     own_bytes = _own_bytes(loaded)
     machines = snapshot.get("machines") or {}
     me = next((key for key, one in machines.items() if one.get("this")), "")
-    own_engine = str((machines.get(me) or {}).get("engine") or "")
-    found = []
+    own_engine, found = str((machines.get(me) or {}).get("engine") or ""), []
     for key, one in machines.items():
         this = bool(one.get("this"))
         by = tuple(str(user) for user in one.get("used_by") or () if user in machines)
@@ -139,10 +148,11 @@ def machines_of(
                 watts=one.get("watts"),
                 other_engine=_other(str(one.get("engine") or ""), own_engine),
                 used_by_ids=by,
+                replica=replicas.get(key) if not centre or centre == me else None,
             )
         )
-    first = centre or me
-    return tuple(sorted(found, key=lambda one: (one.id != first, one.name.casefold(), one.id)))
+    centre = centre or me
+    return tuple(sorted(found, key=lambda one: (one.id != centre, one.name.casefold(), one.id)))
 
 
 def hosts_of(snapshot: Json) -> tuple[tuple[str, str], ...]:
@@ -163,6 +173,29 @@ def strangers_of(snapshot: Json) -> tuple[Stranger, ...]:
         for key, one in (snapshot.get("strangers") or {}).items()
     ]
     return tuple(sorted(found, key=lambda one: (not one.pairing_address, one.name or "", one.id)))
+
+
+def replicas_of(loaded: Json) -> Mapping[str, ReplicaFacts]:
+    """Machines that each hold the whole of what is loaded, by id; none of one machine or a split."""
+    found = {}
+    for one in loaded.get("replicas") or ():
+        ids = list(one.get("ids") or [])
+        if len(ids) == 1:
+            state = str(one.get("state") or "ready")
+            answering, waiting = int(one.get("answering") or 0), int(one.get("waiting") or 0)
+            found[str(ids[0])] = ReplicaFacts(state, answering, waiting)
+    return found
+
+
+def active_of(snapshot: Json) -> frozenset[str]:
+    """The machines an answer goes through now: of replicas only those that answer."""
+    if not (snapshot.get("answers") or {}).get("running"):
+        return frozenset()
+    loaded = snapshot.get("loaded") or {}
+    replicas = replicas_of(loaded)
+    if replicas:
+        return frozenset(key for key, one in replicas.items() if one.answering)
+    return frozenset(stage["id"] for stage in loaded.get("stages") or ())
 
 
 def joined(runs: list[Run]) -> tuple[Run, ...]:

@@ -117,6 +117,8 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
             where = head.tr("on %n machine(s)", "", n_machines)
             if n_machines == 1:
                 where = head.tr("on this machine")
+            elif loaded.get("shape") == "replicas":
+                where = head.tr("whole on each of %n machine(s)", "", n_machines)
             title = head.tr("Ready. {model} {where}").format(model=model, where=where)
             return "check", "good", title, _figures(head, loaded, expected)
         case "recovering":

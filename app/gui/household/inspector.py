@@ -156,7 +156,7 @@ def _about(facts: MachineFacts) -> list[Fact]:
         (_tr("Device"), facts.device or _tr("not known")),
         (_tr("Lent"), words.memory(facts)),
         (_tr("Memory"), formats.size(facts.total_bytes) if facts.total_bytes else _tr("not known")),
-        (_tr("Holds"), words.layers(facts.layers) or _tr("no layers")),
+        (_tr("Holds"), words.holds(facts) or _tr("no layers")),
         (_tr("May"), words.roles(facts.roles)),
         (_tr("Address"), facts.address or _tr("not known")),
     ]

@@ -231,6 +231,8 @@ def _total(one: MachineFacts) -> str:
 
 
 def _layers(one: MachineFacts) -> str:
+    if one.replica is not None:
+        return words.holds(one)
     told = words.layers(one.layers)
     return told.partition(" ")[2] if told else _tr("none")
 

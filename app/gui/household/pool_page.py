@@ -13,7 +13,14 @@ from app.gui import theme as sizes
 from app.gui.diagnostics.ways import why_unseen
 from app.gui.household.acts import Acts
 from app.gui.household.add_sheet import AddSheet
-from app.gui.household.facts import MachineFacts, Stranger, hosts_of, machines_of, strangers_of
+from app.gui.household.facts import (
+    MachineFacts,
+    Stranger,
+    active_of,
+    hosts_of,
+    machines_of,
+    strangers_of,
+)  # fmt: skip
 from app.gui.household.headline import Acts as HeadActs
 from app.gui.household.headline import Headline
 from app.gui.household.inspector import Inspector
@@ -169,7 +176,7 @@ class PoolPage(Page):
         self.what_if.show_change(self.machines, outlook.now, outlook.then)
         is_loading = (pool.loaded or {}).get("state") == "loading"
         self.headline.setVisible(is_loading or not outlook.without)
-        self.map.show_machines(self.machines, _active(pool.snapshot))
+        self.map.show_machines(self.machines, active_of(pool.snapshot))
         self.table.show_machines(self.machines)
         self.nearby.show_strangers(strangers_of(pool.snapshot))
         self._inspect()
@@ -244,11 +251,3 @@ class PoolPage(Page):
             self.join(stranger.pairing_address)
         else:
             self.add_machine()
-
-
-def _active(snapshot: Json) -> frozenset[str]:
-    """The machines an answer goes through now."""
-    if not (snapshot.get("answers") or {}).get("running"):
-        return frozenset()
-    stages = (snapshot.get("loaded") or {}).get("stages") or ()
-    return frozenset(stage["id"] for stage in stages)

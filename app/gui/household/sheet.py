@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QPushButton, QWidget
 
@@ -42,7 +42,8 @@ class Sheet(QDialog):
         box.addLayout(self.buttons)
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.L)
         self.setLayout(box)
-        self.setFixedWidth(services.theme.px(WIDTH))
+        room = max(parent.window().width() - 2 * sizes.L, WIDTH)
+        self.setFixedWidth(min(services.theme.px(WIDTH), room))
         self.finished.connect(self._end)
 
     def add(self, *items: Item) -> None:
@@ -77,7 +78,15 @@ class Sheet(QDialog):
         box.activate()
         wraps = box.hasHeightForWidth()
         wanted = box.totalHeightForWidth(self.width()) if wraps else box.totalSizeHint().height()
-        self.setFixedHeight(wanted)
+        if wanted != self.height():
+            self.setFixedHeight(wanted)
+
+    def event(self, event: QEvent) -> bool:
+        """What is in it became another size, as texts do when they are first shown."""
+        done = super().event(event)
+        if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
+            self.fit()
+        return done
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)

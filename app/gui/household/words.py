@@ -105,6 +105,25 @@ def layers(runs: Iterable[Run]) -> str:
     return _tr("layers {runs}").format(runs=told) if told else ""
 
 
+def holds(machine: MachineFacts) -> str:
+    """Its layers; or that it holds the whole model as others do, and what it does with it."""
+    whole = machine.replica
+    if whole is None:
+        return layers(machine.layers)
+    match whole.state:
+        case "lost":
+            return _tr("whole model: lost")
+        case "recovering":
+            return _tr("whole model: being rebuilt")
+        case "draining":
+            return _tr("whole model: leaving")
+    if not whole.answering:
+        return _tr("whole model: idle")
+    return QCoreApplication.translate(
+        "Household", "whole model: %n answer(s)", "", whole.answering + whole.waiting
+    )
+
+
 def used_by(names: Iterable[str]) -> str:
     """Who uses it."""
     return _tr("used by {names}").format(names=", ".join(names))

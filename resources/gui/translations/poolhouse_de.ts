@@ -253,7 +253,7 @@
     </message>
     <message>
         <source>Use, lend, and add or remove machines</source>
-        <translation>Nutzen, verleihen und Geräte hinzufügen oder entfernen</translation>
+        <translation>Nutzen, verleihen, Geräte verwalten</translation>
     </message>
     <message>
         <source>{time} left, tries left: {tries}</source>
@@ -2204,6 +2204,13 @@
         <source>receiving layers</source>
         <translation>Schichten werden empfangen</translation>
     </message>
+    <message numerus="yes">
+        <source>whole on each of %n machine(s)</source>
+        <translation>
+            <numerusform>ganz auf %n Gerät</numerusform>
+            <numerusform>ganz auf jedem von %n Geräten</numerusform>
+        </translation>
+    </message>
     <message>
         <source>{model} fits. Its speed here is not measured yet.</source>
         <translation>{model} passt. Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
@@ -2623,7 +2630,7 @@
     </message>
     <message>
         <source>Use, lend, and add or remove machines</source>
-        <translation>Nutzen, verleihen und Geräte hinzufügen oder entfernen</translation>
+        <translation>Nutzen, verleihen, Geräte verwalten</translation>
     </message>
     <message>
         <source>Use, lend, change the household</source>
@@ -2717,6 +2724,25 @@
         <source>not yet</source>
         <translation>noch nicht</translation>
     </message>
+    <message numerus="yes">
+        <source>whole model: %n answer(s)</source>
+        <translation>
+            <numerusform>ganzes Modell: %n Antwort</numerusform>
+            <numerusform>ganzes Modell: %n Antworten</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>whole model: being rebuilt</source>
+        <translation>ganzes Modell: wird neu aufgebaut</translation>
+    </message>
+    <message>
+        <source>whole model: idle</source>
+        <translation>ganzes Modell: untätig</translation>
+    </message>
+    <message>
+        <source>whole model: lost</source>
+        <translation>ganzes Modell: verloren</translation>
+    </message>
     <message>
         <source>{median}, 19 of 20 under {slow}</source>
         <translation>{median}, 19 von 20 unter {slow}</translation>
@@ -2740,6 +2766,10 @@
     <message>
         <source>virtual</source>
         <translation>virtuell</translation>
+    </message>
+    <message>
+        <source>whole model: leaving</source>
+        <translation>ganzes Modell: geht</translation>
     </message>
     <message>
         <source>{here}, {there} there</source>

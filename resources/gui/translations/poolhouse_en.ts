@@ -132,6 +132,23 @@
             <numerusform>on %n machines</numerusform>
         </translation>
     </message>
+    <message numerus="yes">
+        <source>whole on each of %n machine(s)</source>
+        <translation>
+            <numerusform>whole on each of %n machine</numerusform>
+            <numerusform>whole on each of %n machines</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>Household</name>
+    <message numerus="yes">
+        <source>whole model: %n answer(s)</source>
+        <translation>
+            <numerusform>whole model: %n answer</numerusform>
+            <numerusform>whole model: %n answers</numerusform>
+        </translation>
+    </message>
 </context>
 <context>
     <name>Nearby</name>

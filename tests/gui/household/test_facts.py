@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from app.gui.household import inspector, words
-from app.gui.household.facts import hosts_of, joined, machines_of, strangers_of
+from app.gui.household.card_item import last_line
+from app.gui.household.facts import active_of, hosts_of, joined, machines_of, strangers_of
 from tests.gui.household.snapshots import GIB, household, machine
 
 
@@ -60,6 +61,36 @@ def test_the_placement_of_another_machine_has_that_one_in_the_centre() -> None:
     assert (attic.link, kitchen.link) == (None, None)
     first, *_ = machines_of(snapshot, centre=one["id"])
     assert (first.name, first.host, first.link) == ("den-pc", True, None)
+
+
+def test_machines_that_each_hold_the_whole_model_are_told_as_such() -> None:
+    snapshot = household(4)
+    ids = [machine(number)["id"] for number in range(4)]
+    snapshot["loaded"] |= {
+        "shape": "replicas",
+        "replicas": [
+            {"machine": "den-pc", "ids": [ids[0]], "state": "ready", "answering": 0, "waiting": 0},
+            {"machine": "attic-pc", "ids": [ids[1]], "state": "ready", "answering": 2, "waiting": 1},
+            {"machine": "kitchen-laptop", "ids": [ids[2]], "state": "draining", "answering": 1, "waiting": 0},
+            {"machine": "studio-mac", "ids": [ids[3]], "state": "lost", "answering": 0, "waiting": 0},
+        ],
+    }  # fmt: skip
+    snapshot["answers"] = {"running": 3, "waiting": 1}
+    told = {one.name: words.holds(one) for one in machines_of(snapshot)}
+    assert told == {
+        "den-pc": "whole model: idle",
+        "attic-pc": "whole model: 3 answer(s)",
+        "kitchen-laptop": "whole model: leaving",
+        "studio-mac": "whole model: lost",
+    }
+    assert active_of(snapshot) == {ids[1], ids[2]}  # dots move only where an answer is made
+    attic = machines_of(snapshot)[1]
+    assert last_line(attic) == "whole model: 3 answer(s)"
+    assert dict(inspector._about(attic))["Holds"] == "whole model: 3 answer(s)"
+    snapshot["loaded"]["replicas"] = []
+    assert active_of(snapshot) == set(ids)
+    snapshot["answers"]["running"] = 0
+    assert active_of(snapshot) == set()
 
 
 def test_layers_are_counted_from_one_and_neighbours_are_one_run() -> None:

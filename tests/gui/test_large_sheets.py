@@ -1,0 +1,109 @@
+"""Dialogs and notices with text twice as large over a narrow window, in both languages: nothing is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from PySide6.QtCore import QLocale, QTranslator
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import AppError
+from app.gui.household.add_sheet import AddSheet
+from app.gui.household.facts import MachineFacts, machines_of
+from app.gui.household.interface_sheet import InterfaceSheet
+from app.gui.household.join_sheet import JoinSheet
+from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
+from app.gui.household.sheet import Sheet
+from app.gui.language import translate
+from app.gui.parts.layouts import column
+from app.gui.parts.notice import Notice
+from app.gui.services import Services
+from app.gui.settings.upstream_sheets import AddServer, ForgetServer
+from app.gui.theme import Scheme
+from tests.gui import walk
+from tests.gui.desk import Desk
+from tests.gui.household.snapshots import household
+
+NARROW = 760
+Make = Callable[[Services, MachineFacts, QWidget], Sheet]
+INTERFACES = {
+    "interfaces": [
+        {"name": "enp0s31f6", "kind": "ethernet", "up": True, "addresses": ["10.0.0.2"], "bits_per_s": 10**9},
+        {"name": "tailscale0", "kind": "vpn", "up": True, "addresses": ["10.8.0.2"], "bits_per_s": None},
+    ]
+}  # fmt: skip
+
+
+def nothing(*_: object) -> None:
+    """What was done is told to nobody."""
+
+
+def ways(services: Services, machine: MachineFacts, parent: QWidget) -> Sheet:
+    made = InterfaceSheet(services, machine, nothing, parent)
+    made._fill(INTERFACES)
+    return made
+
+
+SHEETS: dict[str, Make] = {
+    "rename": lambda services, machine, parent: RenameSheet(services, machine, nothing, parent),
+    "roles": lambda services, machine, parent: RolesSheet(services, machine, nothing, parent),
+    "remove": lambda services, machine, parent: RemoveSheet(services, machine, nothing, parent),
+    "interface": ways,
+    "add": lambda services, _, parent: AddSheet(services, parent),
+    "join": lambda services, _, parent: JoinSheet(services, parent, ""),
+    "server": lambda services, _, parent: AddServer(services, nothing, parent),
+    "forget": lambda services, _, parent: ForgetServer(services, "barn", nothing, parent),
+}
+
+
+@pytest.fixture(params=["en", "de"])
+def spoken(request: pytest.FixtureRequest, qapp: QApplication) -> Iterator[str]:
+    before, locale = set(qapp.findChildren(QTranslator)), QLocale()
+    translate(qapp, request.param)
+    yield request.param
+    for translator in set(qapp.findChildren(QTranslator)) - before:
+        qapp.removeTranslator(translator)
+        translator.setParent(None)
+    QLocale.setDefault(locale)
+
+
+@pytest.fixture
+def narrow(qtbot: QtBot, away: Desk) -> Iterator[QWidget]:
+    """A window as narrow as it gets, under text twice as large."""
+    away.services.theme.choose(Scheme.LIGHT, 2.0)
+    made = QWidget()
+    qtbot.addWidget(made)
+    made.resize(NARROW, 600)
+    yield made
+    away.services.theme.choose(Scheme.LIGHT, 1.0)
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_a_dialog_is_no_wider_than_its_window_and_cuts_no_word(
+    qtbot: QtBot, away: Desk, narrow: QWidget, spoken: str, name: str
+) -> None:
+    machine = machines_of(household(3))[1]
+    sheet = SHEETS[name](away.services, machine, narrow)
+    sheet.show()
+    sheet.fail(AppError("history_unwritten", path="/home/me/a/long/path", why="the disk is full"))
+    qtbot.wait(20)
+    assert sheet.width() <= NARROW
+    found = walk.untidy(sheet)
+    sheet.close()
+    assert not found, f"{name} in {spoken}: " + "\n".join(found)
+
+
+def test_a_notice_with_two_buttons_has_room(
+    qtbot: QtBot, away: Desk, narrow: QWidget, spoken: str
+) -> None:
+    notice = Notice(away.services.theme)
+    narrow.setLayout(column(notice, None))
+    words = "Traffic to attic-pc goes through a VPN (wg0). Poolhouse can use eth0 instead. " * 2
+    notice.say(words, "warning", ("Use a smaller model", nothing), ("Wait for it", nothing))
+    narrow.show()
+    qtbot.wait(20)
+    assert narrow.width() == NARROW
+    found = walk.untidy(narrow)
+    assert not found, f"in {spoken}: " + "\n".join(found)
