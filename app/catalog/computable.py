@@ -10,6 +10,7 @@ from app.catalog.per_layer import check_all
 
 MAX_ROPE = 1 << 17  # as the width of a model
 MAX_EXPERTS = 1 << 16
+PAIR = 2
 PLANE_VALUES = 4  # two pairs: F5 gives the second and third plane one each
 _EPSILONS = ("layer_norm_rms_epsilon", "layer_norm_epsilon")
 
@@ -36,7 +37,11 @@ def _check_epsilon(header: Header, key: str) -> None:
 def _check_rope(header: Header, architecture: str) -> None:
     """Values are turned in pairs; where positions have planes, there is a pair for each (F5)."""
     family = FAMILIES.get(architecture)
-    least = PLANE_VALUES if family is not None and family.planes > 1 else 0
+    least = 0
+    if (
+        family is not None
+    ):  # with nothing to turn, the engine does not come to an end in some of these
+        least = PLANE_VALUES if family.planes > 1 else PAIR
     for name in ("count", "count_swa"):
         key = f"{architecture}.rope.dimension_{name}"
         if key in header.entries and (found := header.integer(key, least, MAX_ROPE)) % 2:

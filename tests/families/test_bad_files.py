@@ -77,6 +77,9 @@ REFUSED = {
         "glm4-moe", "glm4moe.rope.dimension_count",
         u32_entry("glm4moe.rope.dimension_count", 2), "gguf_odd",
     ),
+    "nothing to turn": (
+        "cohere", "command-r.rope.dimension_count", u32_entry("command-r.rope.dimension_count", 0), "gguf_odd",
+    ),
     "half a pair to turn": (
         "llama", "llama.rope.dimension_count", u32_entry("llama.rope.dimension_count", 3), "gguf_odd",
     ),
