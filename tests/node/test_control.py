@@ -16,6 +16,7 @@ from app.client import NodeClient
 from app.core.errors import BadInput
 from app.core.reasons import said
 from tests import tiny
+from tests.node.chat_api.gate_calls import NOBODY
 from tests.node.pool import TestNode, node
 
 Json = dict[str, Any]
@@ -91,9 +92,9 @@ async def test_the_snapshot_has_what_faces_show(client: NodeClient) -> None:
     status = await client.get("/status")
     assert set(status) == {
         "node", "machines", "strangers", "discovery", "links", "loaded", "forecasts", "pairing", "answers",
-        "pairing_closed", "journal", "downloads", "shelf", "hub",
+        "pairing_closed", "journal", "downloads", "shelf", "hub", "hosts",
     }  # fmt: skip
-    assert status["answers"] == {"running": 0, "waiting": 0}
+    assert status["answers"] == NOBODY
     (machine,) = (await client.get("/machines"))["machines"]
     assert (machine["name"], machine["this"]) == ("den", True)
     assert all(set(check) >= {"name", "ok"} for check in (await client.get("/doctor"))["checks"])
@@ -141,7 +142,7 @@ async def test_several_questions_at_once_are_all_counted(client: NodeClient) -> 
     assert most == 3  # also those that wait for the model
     assert most_running > 0
     assert len({task.result()["text"] for task in tasks}) == 1
-    assert (await client.get("/status"))["answers"] == {"running": 0, "waiting": 0}
+    assert (await client.get("/status"))["answers"] == NOBODY
 
 
 async def test_a_connection_that_says_nothing_whole_is_closed(client: NodeClient) -> None:
