@@ -72,7 +72,8 @@ class Bench:
             await self._node.post("/unload")
             return
         split = [stage.last - stage.first for stage in before.stages]
-        placement = {"split": split} if before.shape == "split" else {"shape": before.shape or None}
+        whole = "replicas" if before.shape == "replicas" else "one"
+        placement = {"split": split} if before.shape == "split" else {"shape": whole}
         body = {
             "model": before.model, "context": before.context, "users": before.users,
             "number": before.number or "f16", **placement,

@@ -15,6 +15,14 @@ from app.gui.parts.layouts import column, row, scrolled
 from app.gui.parts.text import paragraph
 
 
+# in the language that the Guide was trained in
+GUIDE_QUESTIONS = (
+    "What is Poolhouse?",
+    "How do I add a computer?",
+    "Does anything leave my home?",
+)
+
+
 class Suggestions(QWidget):
     """`chosen(question)` when one is pressed. The Guide knows Poolhouse and little else."""
 
@@ -46,14 +54,11 @@ class Suggestions(QWidget):
         if is_guide:
             self.words.setText(
                 self.tr(
-                    "The Guide answers: a small model that comes with Poolhouse and knows how it is used."
+                    "The Guide answers: a small model that comes with Poolhouse and knows how it is used. "
+                    "It understands English only."
                 )
             )
-            self._questions = (
-                self.tr("What is Poolhouse?"),
-                self.tr("How do I add a computer?"),
-                self.tr("Does anything leave my home?"),
-            )
+            self._questions = GUIDE_QUESTIONS
         else:
             self.words.setText(self.tr("What you write stays in your household."))
             self._questions = (

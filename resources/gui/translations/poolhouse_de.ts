@@ -5319,28 +5319,16 @@
 <context>
     <name>Suggestions</name>
     <message>
-        <source>Does anything leave my home?</source>
-        <translation>Verlässt etwas mein Zuhause?</translation>
-    </message>
-    <message>
         <source>Explain how a rainbow forms, in three sentences.</source>
         <translation>Erkläre in drei Sätzen, wie ein Regenbogen entsteht.</translation>
-    </message>
-    <message>
-        <source>How do I add a computer?</source>
-        <translation>Wie füge ich einen Computer hinzu?</translation>
     </message>
     <message>
         <source>Plan a weekend in the mountains with two children.</source>
         <translation>Plane ein Wochenende in den Bergen mit zwei Kindern.</translation>
     </message>
     <message>
-        <source>The Guide answers: a small model that comes with Poolhouse and knows how it is used.</source>
-        <translation>Der Guide antwortet: ein kleines Modell, das zu Poolhouse gehört und weiß, wie man es benutzt.</translation>
-    </message>
-    <message>
-        <source>What is Poolhouse?</source>
-        <translation>Was ist Poolhouse?</translation>
+        <source>The Guide answers: a small model that comes with Poolhouse and knows how it is used. It understands English only.</source>
+        <translation>Der Guide antwortet: ein kleines Modell, das zu Poolhouse gehört und weiß, wie man es benutzt. Er versteht nur Englisch.</translation>
     </message>
     <message>
         <source>What would you like to know?</source>
