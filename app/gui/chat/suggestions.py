@@ -14,7 +14,6 @@ from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row, scrolled
 from app.gui.parts.text import paragraph
 
-
 # in the language that the Guide was trained in
 GUIDE_QUESTIONS = (
     "What is Poolhouse?",
