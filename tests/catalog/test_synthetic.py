@@ -190,32 +190,34 @@ def test_no_shape_raises_anything_but_bad_input(
         path.unlink(missing_ok=True)
 
 
+KEYS_AND_VALUES = ("attn_k.weight", "attn_v.weight")
+
+
 def test_settings_that_are_one_for_each_layer_belong_to_the_layers(
     tmp_path: Path, mix: ModelShape
 ) -> None:
-    """A file whose layers differ in their heads: the list is taken apart and put together again."""
+    """A file that lists its heads layer by layer: the list is taken apart and put together again."""
     per_layer = Setting("llama.attention.head_count_kv", ggml.U32, (1,), is_list=False)
     rest = tuple(s for s in mix.settings if s.key != per_layer.key)
-    first, second = mix.layers
-    narrow = tuple(
-        replace(t, dims=(256, 64)) if t.name in ("attn_k.weight", "attn_v.weight") else t
-        for t in first.tensors
+    layers = tuple(
+        replace(kind, tensors=tuple(map(_narrow, kind.tensors)), settings=(per_layer,))
+        for kind in mix.layers
     )
-    made = replace(
-        mix,
-        settings=rest,
-        layers=(
-            replace(first, tensors=narrow, settings=(per_layer,)),
-            replace(second, settings=(replace(per_layer, values=(2,)),)),
-        ),
-    )
+    made = replace(mix, settings=rest, layers=layers)
     synthetic.check(made)
     path = tmp_path / "lists.gguf"
     model = synthetic.write(path, made, synthetic.mixed(made, 4), Role.MIDDLE)
-    assert sorted(model.kv_bytes_per_token) == [256, 256, 512, 512]
-    again = shape_of(read_header(path), model)
-    kinds = {kind.settings[0].values: kind.count for kind in again.layers}
-    assert kinds == {(1,): 2, (2,): 2}
+    header = read_header(path)
+    assert header.items(per_layer.key) == (1,) * 4
+    assert model.kv_bytes_per_token == (256,) * 4
+    again = shape_of(header, model)
+    assert [kind.settings for kind in again.layers] == [(per_layer,)] * 2
+    assert [kind.count for kind in again.layers] == [2, 2]
+
+
+def _narrow(tensor: Tensor) -> Tensor:
+    """With one head for keys and values."""
+    return replace(tensor, dims=(256, 64)) if tensor.name in KEYS_AND_VALUES else tensor
 
 
 def test_what_no_speed_depends_on_stays_at_home(tmp_path: Path) -> None:
