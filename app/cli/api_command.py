@@ -71,6 +71,9 @@ TokensOption = Annotated[
 NameArgument = Annotated[
     str, typer.Argument(metavar="[NAME]", help="One key for each program, if you like.")
 ]
+LimitedArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="Whose key, as in `api status`.")
+]
 RotateOption = Annotated[
     bool, typer.Option("--rotate", help="A new key; the one before opens nothing more.")
 ]
@@ -150,7 +153,7 @@ def key(
 
 
 def limit(
-    name: NameArgument,
+    name: LimitedArgument,
     at_once: AtOnceOption = None,
     tokens: TokensOption = None,
     home: HomeOption = None,

@@ -36,7 +36,7 @@ def read_duration(typed: str) -> float:
     return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
 
 
-def read_counts(typed: str) -> list[int]:
+def read_counts(typed: str, example: str = "5,6,5") -> list[int]:
     """Whole numbers above zero between commas: `5,6,5`."""
     try:
         counts = [int(part) for part in typed.split(",")]
@@ -44,7 +44,7 @@ def read_counts(typed: str) -> list[int]:
         counts = []
     if not counts or min(counts) < 1:
         raise typer.BadParameter(
-            f"'{typed}' is no list of numbers above zero. Write it like 5,6,5."
+            f"'{typed}' is not a list of whole numbers above zero. Write it like {example}."
         )
     return counts
 

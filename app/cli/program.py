@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
+from typer.core import TyperCommand
 
 from app.cli import (
     api_command,
@@ -21,6 +24,13 @@ from app.cli import (
     upstream_command,
     welcome,
 )
+
+
+class _Command(TyperCommand):
+    """Its help is lines, not a table: that cuts the names of options at 80 columns."""
+
+    def __init__(self, *given: Any, **chosen: Any) -> None:
+        super().__init__(*given, **(chosen | {"rich_markup_mode": None}))
 
 
 def build() -> typer.Typer:
@@ -51,4 +61,13 @@ def build() -> typer.Typer:
         doctor_command,
     ):
         module.add_to(program)
+    _help_in_lines(program)
     return program
+
+
+def _help_in_lines(commands: typer.Typer) -> None:
+    for command in commands.registered_commands:
+        command.cls = _Command
+    for group in commands.registered_groups:
+        if group.typer_instance is not None:
+            _help_in_lines(group.typer_instance)

@@ -155,7 +155,7 @@ def _show(told: Json, as_json: bool) -> None:
         from rich.console import Group
 
         lines = [line for one in told["upstreams"] for line in _lines(one)]
-        none = "No other server is asked. `poolhouse upstream add` names one."
+        none = "No other server is asked. `poolhouse upstream add --help` tells how one is named."
         return Group(*map(hints.text, lines or [none]))
 
     Face(as_json).result(told, view)

@@ -270,5 +270,7 @@ def plainly(words: str) -> str:
         return words
     kind, length, sign, limit, field = found.groups()
     unit = " characters long" if kind == "str" else " entries long"
+    if kind == "str" and sign == ">=" and limit == "1":
+        return f"{field} must not be empty"
     most = "at most" if sign == "<=" else "at least"
     return f"{field} must be {most} {limit}{unit if length else ''}"

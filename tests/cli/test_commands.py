@@ -279,3 +279,19 @@ def test_ask_says_what_happened_while_the_answer_was_mended(poolhouse: Any, answ
     said = poolhouse("ask", "How?")
     assert said.out == "One two.\n"
     assert said.err.splitlines()[-1] == "Rebuilding.[2J"
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        (("lend",), ("--pause-for-full-screen", "--despite-full-screen")),
+        (("api", "on"), ("--ollama-without-key", "--tokens-a-minute")),
+    ],
+)
+def test_help_names_options_in_full(
+    poolhouse: Any, command: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    said = poolhouse(*command, "--help", at_home=False)
+    assert max(map(len, said.out.splitlines())) <= 80
+    for name in names:
+        assert name in said.out

@@ -154,11 +154,11 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         ],
         (
             ("load", "m", "--split", "5,x"),
-            "'5,x' is no list of numbers above zero. Write it like 5,6,5.",
+            "'5,x' is not a list of whole numbers above zero. Write it like 5,6,5.",
         ),
         (
             ("load", "m", "--split", "5,0"),
-            "'5,0' is no list of numbers above zero. Write it like 5,6,5.",
+            "'5,0' is not a list of whole numbers above zero. Write it like 5,6,5.",
         ),
         (("load", "m", "--context", "0"), "0 is not in the range x>=1"),
         (("load", "m", "--number", "f8"), "'f8' is not one of 'f16', 'f32', 'q8'"),

@@ -79,7 +79,7 @@ async def test_a_route_that_is_not_there_is_none(client: NodeClient) -> None:
     [
         ({"model": "guide", "context": 10**12}, "context must be at most 16777216"),
         ({"model": "guide", "users": 0}, "users must be at least 1"),
-        ({"model": ""}, "model must be at least 1 characters long"),
+        ({"model": ""}, "model must not be empty"),
     ],
 )
 async def test_a_bound_is_told_in_words(client: NodeClient, body: Json, why: str) -> None:
