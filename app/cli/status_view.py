@@ -90,7 +90,8 @@ def pool_sentence(loaded: Plan | None, hosts: Sequence[str] | None = None) -> st
             return f"Loading {name}."
         case state:
             why = safe_text.line(loaded.reason or "The reason is not known.")
-            return f"{name} is {safe_text.line(state)}. {why}"
+            then = " The next question loads it again." if state == "lost" else ""
+            return f"{name} is {safe_text.line(state)}. {why}{then}"
 
 
 def machines_view(snapshot: Snapshot) -> Table:

@@ -88,7 +88,7 @@ def test_status_json_is_what_the_node_said(poolhouse: Any, answering: Any) -> No
         ({**LOADED, "state": "loading"}, "Loading guide."),
         (
             {**LOADED, "state": "lost", "reason": "attic-pc stopped responding."},
-            "guide is lost. attic-pc stopped responding.",
+            "guide is lost. attic-pc stopped responding. The next question loads it again.",
         ),
         ({**LOADED, "stages": LOADED["stages"][:1]}, "Ready. This machine holds guide."),
     ],
