@@ -87,7 +87,7 @@ async def run(home: Household, case: Case) -> Outcome:
             again.append(lambda: _strike(_process(home, lenders, case.also), case.seconds))
 
     def when(heard: Heard) -> bool:
-        if again and heard.notices and heard.notices[-1][1]["state"] == "rebuilding":
+        if again and any(told["state"] == "rebuilding" for _, told in heard.notices):
             again.pop()()
         return _is_time(case.phase, heard, after)
 

@@ -108,7 +108,7 @@ class Household:
         heard = Heard()
 
         def look() -> None:
-            if not heard.struck_at and when(heard):
+            if when(heard) and not heard.struck_at:  # asked to the end: a second fault may follow
                 heard.struck_at = time.monotonic()
                 strike()
 
