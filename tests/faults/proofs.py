@@ -127,7 +127,11 @@ async def run(proof: Proof) -> Outcome:
             if process.returncode is None:
                 process.kill()
         passed, failed = _counted(report)
-    why = "" if process.returncode == 0 and passed else said.decode(errors="replace")[-300:]
+    why = (
+        ""
+        if process.returncode == 0 and passed
+        else " ".join(said.decode(errors="replace").split())[-300:]
+    )
     facts = {
         "n": float(passed + failed),
         "passed": float(passed),
