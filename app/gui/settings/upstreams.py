@@ -28,10 +28,10 @@ class Upstreams:
         group.add(
             Setting(
                 _tr("Another server may answer"),
-                _tr("One that speaks as OpenAI does: another Poolhouse, or a service that you pay for."),
+                _tr("When the pool is full or lacks the model: another Poolhouse, or a service that you pay for."),
                 self.add, words="upstream openai cloud",
             ),
-            title=_tr("Other servers, when the pool is full or lacks the model"),
+            title=_tr("Other servers"),
         )  # fmt: skip
 
     def tell(self, those: list[Json]) -> None:

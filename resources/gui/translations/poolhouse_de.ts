@@ -5679,12 +5679,8 @@
         <translation>Modelle, für die er antworten darf</translation>
     </message>
     <message>
-        <source>One that speaks as OpenAI does: another Poolhouse, or a service that you pay for.</source>
-        <translation>Einer, der wie OpenAI spricht: ein anderes Poolhouse oder ein Dienst, den Sie bezahlen.</translation>
-    </message>
-    <message>
-        <source>Other servers, when the pool is full or lacks the model</source>
-        <translation>Andere Server, wenn der Pool voll ist oder ihm das Modell fehlt</translation>
+        <source>Other servers</source>
+        <translation>Andere Server</translation>
     </message>
     <message>
         <source>Remove {name}</source>
@@ -5717,6 +5713,10 @@
     <message>
         <source>What you call it</source>
         <translation>Wie Sie ihn nennen</translation>
+    </message>
+    <message>
+        <source>When the pool is full or lacks the model: another Poolhouse, or a service that you pay for.</source>
+        <translation>Wenn der Pool voll ist oder ihm das Modell fehlt: ein anderes Poolhouse oder ein Dienst, den Sie bezahlen.</translation>
     </message>
     <message>
         <source>name, or name=name there</source>
