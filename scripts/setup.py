@@ -263,7 +263,7 @@ def say(text: str) -> None:
 
 TITLES = {
     "packages": "Installing what Poolhouse runs on",
-    "engine": "Compiling the engine, llama.cpp (4 minutes on two idle cores)",
+    "engine": "Compiling the engine, llama.cpp (4 minutes on two idle cores; seconds if it was compiled before)",
     "project": "Installing Poolhouse itself",
     "tools": "Installing the tools for tests",
 }

@@ -12,6 +12,7 @@ import typer
 
 from app.cli import hints, safe_text
 from app.cli.options import HomeOption, JsonOption, read_size
+from app.core.operations import MAX_NAME_CHARACTERS
 
 NameOption = Annotated[
     Optional[str],  # noqa: UP045
@@ -77,6 +78,10 @@ def node(  # noqa: PLR0913  one for each option
 ) -> None:
     """Run this machine's node until Ctrl-C. To a program, one JSON line says when it is ready."""
     lend_bytes = read_size(lend) if lend else None
+    if name is not None and (len(name) > MAX_NAME_CHARACTERS or not name.isprintable()):
+        raise typer.BadParameter(
+            f"A machine's name is one line of at most {MAX_NAME_CHARACTERS} characters."
+        )
 
     from app.node import NodeOptions, run, say_ready
 

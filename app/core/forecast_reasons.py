@@ -20,4 +20,5 @@ FORECAST_SENTENCES: dict[str, str] = {
     "same number type that was measured on each machine.",
     "plan_estimated": "An estimate: the machines were measured on a plain layer of the same number type, because "
     "this model's own layers cannot be measured ahead.",
+    "context_too_short": "{asked} tokens of context hold no question and answer. Choose {least} or more.",
 }

@@ -26,6 +26,7 @@ WINDOW_SENTENCES: dict[str, str] = {
     "chats_odd": "{path} cannot be imported: {what}. Nothing was changed; export the chats again there.",
     "chats_too_large": "{path} is larger than {most_bytes}, so it was not imported. Export fewer chats at once.",
     "chats_not_exported": "The chats could not be written to {path}: {why}. Choose another place.",
+    "interface_not_there": "This computer has no network interface {name}. It has these: {there}.",
     "interface_unknown": "This computer has no network interface {name}. Choose one of the list.",
     # what goes with a message
     "attachment_unreadable": "{name} could not be read: {why}. Choose another file.",
@@ -35,4 +36,5 @@ WINDOW_SENTENCES: dict[str, str] = {
     "attachments_many": "At most {most} files go with one message. Remove one first.",
     "window_libraries": "The window needs libraries of the system that are missing. "
     "On Debian or Ubuntu: sudo apt-get install {packages}",
+    "home_no_folder": "{path} is a file. Name a folder with --home, also one that does not exist yet.",
 }

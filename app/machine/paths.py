@@ -9,6 +9,8 @@ from pathlib import Path
 
 import platformdirs
 
+from app.core.errors import BadInput
+
 PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
 
 
@@ -66,7 +68,9 @@ class Home:
         return self.root / "settings.json"
 
     def create(self) -> Home:
-        """Make the directories, 0700 where the system knows modes. Raises OSError."""
+        """Make the directories, 0700 where the system knows modes. Raises OSError, BadInput."""
+        if self.root.is_file():
+            raise BadInput("home_no_folder", path=str(self.root))
         for directory in (self.root, *self._inside()):
             directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
         for directory in (self.root, self.identity, self.household):

@@ -38,6 +38,7 @@ class MemoryRules:
         them, and free memory is what they left.
         """
         if self.chosen_bytes:
-            return max(0, self.chosen_bytes - used_bytes)
+            chosen = min(self.chosen_bytes, self._memory().total_bytes)
+            return max(0, chosen - used_bytes)
         free = max(0, self._memory().free_bytes - unloaded_bytes)
         return int((free + own_bytes) * OWN_MODELS_SHARE)

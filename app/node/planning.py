@@ -19,6 +19,7 @@ from app.node.state_rule import StateRule
 from backends.contract import CELLS_STEP, KvType, Number
 
 CONTEXT = 4096  # positions of one answer, when nobody says
+LEAST_CONTEXT = 2  # a token that asks and one that answers
 USERS = 1
 BATCH_ROWS = 64
 SHAPE_OF = {"one": Shape.ONE_MACHINE, "split": Shape.SPLIT, "replicas": Shape.REPLICAS}
@@ -55,6 +56,8 @@ class Planner:
             most = (limits or {}).get(lender.id, lender.lends_bytes)
             lenders[place] = replace(lender, lends_bytes=min(most, lender.lends_bytes))
         context = min(order.context or CONTEXT, model.context_length)
+        if order.context and order.context < LEAST_CONTEXT:
+            raise BadInput("context_too_short", asked=order.context, least=LEAST_CONTEXT)
         if order.context and order.context > model.context_length:
             raise BadInput("context_too_long", asked=order.context, most=model.context_length)
         users = order.users or USERS

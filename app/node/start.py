@@ -20,9 +20,10 @@ import aiohttp
 import msgspec
 import psutil
 
-from app.core.errors import AppError, Refused
+from app.core.errors import AppError, BadInput, Refused
 from app.machine import runtime_file, settings
 from app.machine.going import listen
+from app.machine.interfaces import interfaces
 from app.machine.paths import Home
 from app.node.going import follow
 from app.node.node import Node
@@ -63,6 +64,7 @@ async def _main(
     ready: Callable[[dict[str, Any]], None],
 ) -> None:
     await _refuse_second(home)
+    _check_interfaces(options)
     node = Node(options, home, _settings(options, home), stopping)
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels this task instead
@@ -106,6 +108,14 @@ def _settings(options: NodeOptions, home: Home) -> settings.Settings:
     return saved
 
 
+def _check_interfaces(options: NodeOptions) -> None:
+    """Raises BadInput for one that this computer does not have now."""
+    there = [one.name for one in interfaces()] if options.interfaces else []
+    for name in options.interfaces:
+        if name not in there:
+            raise BadInput("interface_not_there", name=name, there=", ".join(there) or "none")
+
+
 async def _refuse_second(home: Home) -> None:
     """Two nodes with one home would be one machine twice. Raises Refused when one answers."""
     running = runtime_file.read(home.runtime_file)
@@ -131,9 +141,19 @@ def _log_to(home: Home) -> None:
         home.logs / "node.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
     )
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger("zeroconf").addFilter(in_one_line)
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
+
+
+def in_one_line(record: logging.LogRecord) -> bool:
+    """A network that is away for a moment is a line of the log, not the stack of whoever sent into it."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, OSError):
+        told = " ".join(f"{record.getMessage()}: {error}".split())
+        record.msg, record.args, record.exc_info, record.exc_text = told, (), None, None
+    return True
 
 
 def _first(errors: BaseExceptionGroup[AppError]) -> AppError:

@@ -42,4 +42,5 @@ def test_what_is_lent(
 
 def test_a_small_machine_keeps_a_tenth() -> None:
     rules = MemoryRules(1 << 40, lambda: Memory(2 * GIB, GIB))
+    assert rules.own_bytes(0, 0, 0) == 2 * GIB, "no machine has more than it has"
     assert rules.room(0, 0, 0).lent_bytes == (GIB - 2 * GIB // 10) // (64 << 20) * (64 << 20)

@@ -183,6 +183,7 @@ BAD = [
     ("/load", {"model": "guide", "split": [1, 1, 1, 1, 1, 3]}, BadInput, "split_lenders"),
     ("/load", {"model": "nothing"}, BadInput, "model_unknown"),
     ("/load", {"model": "guide", "context": 1 << 20}, BadInput, "context_too_long"),
+    ("/load", {"model": "guide", "context": 1}, BadInput, "context_too_short"),
     ("/ask", {"prompt": "many words " * 2000, "raw": True}, BadInput, "prompt_too_long"),
     ("/ask", {"prompt": "a", "prompt_ids": [1]}, BadInput, "prompt_unclear"),
     ("/ask", {"prompt_ids": [1 << 30]}, BadInput, "token_unknown"),

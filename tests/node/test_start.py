@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from app.core.errors import BadInput
 from app.machine import settings
 from app.machine.paths import Home
 from app.node.options import NodeOptions
-from app.node.start import _settings
+from app.node.start import _check_interfaces, _settings, in_one_line
 
 
 def started(home: Home, name: str | None) -> str:
@@ -25,3 +28,35 @@ def test_a_renaming_holds_beside_the_name_of_the_start(tmp_path: Path) -> None:
     assert started(home, None) == "study"
     assert started(home, "attic") == "attic"  # another name is another choice
     assert started(home, "attic") == "attic"
+
+
+def test_a_start_refuses_what_is_no_folder_and_no_interface(tmp_path: Path) -> None:
+    file = tmp_path / "README.md"
+    file.write_text("words", encoding="utf-8")
+    with pytest.raises(BadInput, match="home_no_folder"):
+        Home.at(file).create()
+    assert file.read_text(encoding="utf-8") == "words"
+    _check_interfaces(NodeOptions())
+    with pytest.raises(BadInput, match="interface_not_there"):
+        _check_interfaces(NodeOptions(interfaces=("nonsense",)))
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "keeps"),
+    [
+        (
+            OSError(101, "Network is unreachable"),
+            "Error: [Errno 101] Network is unreachable",
+            False,
+        ),
+        (ValueError("a bug"), "Error", True),
+    ],
+)
+def test_a_network_that_is_away_is_one_line_of_the_log(
+    error: Exception, told: str, keeps: bool
+) -> None:
+    record = logging.LogRecord(
+        "zeroconf", logging.WARNING, "", 1, "%s", ("Error",), (type(error), error, None)
+    )
+    assert in_one_line(record)
+    assert (record.getMessage(), record.exc_info is not None) == (told, keeps)

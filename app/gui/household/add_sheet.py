@@ -13,6 +13,7 @@ from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.household import words
+from app.gui.household.facts import machines_of
 from app.gui.household.sheet import Sheet
 from app.gui.household.trust import trust
 from app.gui.node_client import Call
@@ -25,6 +26,7 @@ from app.gui.services import Services
 Json = dict[str, Any]
 DIGITS = 6
 TICK_MS = 250
+NOT_ADMIN = "not_admin"
 ROLE_ORDER = (words.USE_AND_LEND, words.LEND, words.GUEST, words.ADMIN)
 
 
@@ -165,7 +167,21 @@ class AddSheet(Sheet):
         self._bar.setValue(0)
         self.fail(error)
         self._close.setText(self.tr("Close"))
-        self.again.show()
+        if error.reason.code == NOT_ADMIN:
+            self._name_who_may()
+        else:
+            self.again.show()
+
+    def _name_who_may(self) -> None:
+        """Another code would not help here."""
+        machines = machines_of(self.services.pool.snapshot)
+        names = [one.name for one in machines if "admin" in one.roles and not one.this]
+        if names:
+            self._open.hide()
+            told = self.tr("This machine may not change the household. Do it on {names}.")
+            told = told.format(names=", ".join(names))
+            self.notice.say(told, "error", closable=False)
+            self.fit()
 
     def _close_window(self) -> None:
         """Whoever closes the dialog closes the window."""

@@ -240,6 +240,10 @@
         <translation>Das neue Gerät darf</translation>
     </message>
     <message>
+        <source>This machine may not change the household. Do it on {names}.</source>
+        <translation>Dieses Gerät darf den Haushalt nicht ändern. Tun Sie es auf {names}.</translation>
+    </message>
+    <message>
         <source>Time left</source>
         <translation>Verbleibende Zeit</translation>
     </message>

@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.core.errors import Refused
 from app.gui.household.add_sheet import AddSheet
 from app.gui.household.join_sheet import JoinSheet
 from tests.gui.desk import Desk, desk, follow
@@ -108,6 +109,22 @@ def test_an_address_where_nobody_is_says_so(qtbot: QtBot, at_lone: Desk, parent:
     assert "127.0.0.1:9" in joining.notice.sentence
     assert joining.act.isEnabled()
     joining.reject()
+
+
+def test_who_may_not_add_machines_reads_who_may(
+    qtbot: QtBot, at_lone: Desk, parent: QWidget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adding = AddSheet(at_lone.services, parent)
+    qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
+    machines = {
+        "a" * 16: {"name": "desk", "roles": ["admin", "host"]},
+        "b" * 16: {"name": "attic", "roles": ["host"]},
+    }
+    monkeypatch.setitem(at_lone.services.pool.snapshot, "machines", machines)
+    adding._ended(Refused("not_admin"))
+    assert adding.notice.sentence == "This machine may not change the household. Do it on desk."
+    assert not adding.again.isVisibleTo(adding)
+    adding.reject()
 
 
 def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
