@@ -172,7 +172,7 @@ async def test_an_answer_can_be_cancelled_and_leaves_nothing(host: NodeClient) -
                 break
     for _ in range(50):
         answers = (await host.get("/status"))["answers"]
-        if answers == {"running": 0, "waiting": 0}:
+        if answers == {"running": 0, "waiting": 0, "line": []}:
             return
         await asyncio.sleep(0.1)
     pytest.fail(f"still at work: {answers}")
