@@ -169,7 +169,7 @@ async def test_programs_share_the_slots_of_all_replicas_in_turn(nodes: list[Test
                 await asyncio.sleep(0.1)  # all of this one's are there before the next one's come
     most = max(sum(look.values()) for look in looks)
     assert SLOTS < most <= 2 * SLOTS, looks  # those of both machines, and no more
-    assert all(max(look[machine] for look in looks) > 1 for machine in ("den", "attic"))
+    assert all(max(look[machine] for look in looks) for machine in ("den", "attic")), looks
     assert {who: done.count(who) for who in WISHES} == WISHES
     for who in ("some", "few"):  # while it wants any, it gets as many as who has asked for most
         turns = done[done.index(who) : len(done) - done[::-1].index(who)]
