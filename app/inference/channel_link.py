@@ -121,8 +121,8 @@ class ChannelLink:
 
         def received(data: bytes) -> None:
             if not self._given_up.is_set():
-                stage.received(data)
-                self._last_done_at = time.monotonic()
+                if stage.received(data):  # what is told beside an answer comes with it, not before
+                    self._last_done_at = time.monotonic()
                 self._mended, self._broken_since = False, None
 
         try:

@@ -201,19 +201,20 @@ class StageClient:
         except (AppError, OSError) as error:
             self._fail_by(error)
 
-    def received(self, data: bytes) -> None:
-        """A frame came from the run."""
+    def received(self, data: bytes) -> bool:
+        """A frame came from the run; whether it was the answer that was waited for."""
         sent = self._sent[0] if self._sent else NOTHING
         if len(data) == sent.n_answer and data.startswith(sent.expected):
             self._sent.popleft()
             self._measure(sent, len(data))
             if sent.answer is not None and not sent.answer.done():
                 sent.answer.set_result(data)
-            return
+            return True
         try:
             self._received_other(data, sent)
         except BadFrame as error:
             self.give_up(StageLost("stage_garbled", machine=self.machine, cause=str(error)))
+        return False
 
     @property
     def waits_since(self) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -193,6 +194,16 @@ async def test_the_only_one_is_left_by_any_machine_and_takes_questions_on() -> N
             assert ids == expected
             assert len(finish.figures.recoveries) == 1
             assert pools[0].pipeline._stages is not before
+
+
+async def test_what_is_told_beside_a_token_does_not_make_its_machine_look_quick() -> None:
+    """How likely it was is told in the moment before it: that is not when its step began."""
+    asked = request("x", 12, sampling=replace(GREEDY, likely=5))
+    async with pool(8, paths=SLOW, away=True) as built:
+        await answer(built.pipeline, asked)
+        pace = built.pipeline._stages[0].pace
+    assert pace is not None
+    assert pace.step_s > 0.5 * 8 * 0.001  # of eight layers
 
 
 async def test_closing_an_answer_that_moved_frees_its_slot() -> None:
