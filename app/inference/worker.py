@@ -46,7 +46,7 @@ STILL_LOOK_S = 0.5  # a step that takes longer is worth a look at the process
 class Receiver(Protocol):
     """Who gets the frames of one run of layers. Called from the loop; must not block."""
 
-    def received(self, data: bytes) -> None:
+    def received(self, data: bytes) -> object:
         """One whole frame of this run; its header is checked."""
         ...
 
