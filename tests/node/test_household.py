@@ -91,7 +91,8 @@ def test_a_right_that_is_taken_ends_what_rests_on_it(pool: list[TestNode]) -> No
     den, attic, kitchen = pool
     loaded(attic)
     assert kitchen.workers()
-    assert den.run("roles", "loft", "--lender").stdout == "loft is lender now.\n"
+    said_so = den.run("roles", "loft", "--lender")
+    assert said_so.stdout == "loft is lender now.\n", said_so.stderr
     until(lambda: not kitchen.workers() and not den.workers())
     until(lambda: status(attic)["loaded"]["state"] == "lost")
     with pytest.raises(AppError) as refused:
