@@ -88,7 +88,8 @@ class Household:
                 assert time.monotonic() < ends_at, f"only {there} came back"
                 await asyncio.sleep(0.1)
             loaded = status["loaded"] or {}
-            if loaded.get("state") != "ready" or len(machines(loaded)) != 4:
+            is_whole = loaded.get("state") == "ready" and len(machines(loaded)) == 4
+            if not is_whole or not all(self.nodes[name].workers() for name in machines(loaded)):
                 loaded = (await host.work("POST", "/load", LOAD))["loaded"]
         if not self.expected:
             await self._undisturbed()
