@@ -32,6 +32,10 @@ ORDER = {
 RETURN_SECONDS = 60.0
 
 
+class NeverStruck(Exception):
+    """The process that should have been struck took no part: the layers went to others this time."""
+
+
 @dataclass
 class Heard:
     """One answer as its reader got it."""
@@ -153,7 +157,7 @@ class Household:
                 return strike()
             except (ValueError, psutil.NoSuchProcess):
                 await asyncio.sleep(0.01)
-        raise AssertionError("it never came")
+        raise NeverStruck
 
     def worker(self, name: str) -> psutil.Process:
         """The process that computes there: the host's text worker is the smaller one."""
