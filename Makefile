@@ -44,7 +44,7 @@ once_more = { echo "== once more, alone: what failed above"; \
 
 test: check ## everything: format, lint, types, import contracts, tests
 	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=20 -m "not alone" \
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "not alone" \
 	  || $(call once_more,not alone)
 	@echo "== tests that measure time, one at a time"
 	@$(BIN)/python -m pytest -m alone || $(call once_more,alone)

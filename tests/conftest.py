@@ -66,28 +66,18 @@ def project() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one file share its nodes, so one process runs them; those of the Chat API share one node.
-
-    The longest come first, so that no process waits for another in the end. Tests marked `root` run
-    only where network namespaces can be made.
+    """The longest files come first, so that no process waits for another in the end. Tests marked `root`
+    run only where network namespaces can be made.
     """
     seconds: Counter[Path] = Counter()
     for item in items:
-        item.add_marker(
-            pytest.mark.xdist_group(_shared(item).relative_to(item.config.rootpath).as_posix())
-        )
         longer = item.get_closest_marker("timeout")
-        seconds[_shared(item)] += longer.args[0] if longer else 1
-    items.sort(key=lambda item: -seconds[_shared(item)])
+        seconds[item.path] += longer.args[0] if longer else 1
+    items.sort(key=lambda item: -seconds[item.path])
     marked = [item for item in items if item.get_closest_marker("root")]
     if marked and not _can_make_namespaces():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="needs root and network namespaces (Linux)"))
-
-
-def _shared(item: pytest.Item) -> Path:
-    folder = item.path.parent
-    return folder if folder.name == "chat_api" else item.path
 
 
 def _can_make_namespaces() -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -20,7 +19,6 @@ from app.core.errors import BadInput, Busy
 from app.core.ids import MachineId
 from app.core.link import Link, LinkKind
 from app.lan import paths
-from app.lan.client import PeerClient
 from app.lan.sockets import Address
 from app.machine.interfaces import Interface, interfaces
 from app.node import link_book, link_record
@@ -269,88 +267,6 @@ async def test_by_hand(nodes: Nodes, tmp_path: Path) -> None:
     refused = (await book.measure_now())["links"]
     assert "attic is at work" in refused[0]["reason"]
     assert book.link(attic.network.id) is not None  # what was known stays
-
-
-# a person chooses by which interface
-
-LOOPBACK = next(one.name for one in interfaces() if one.kind is LinkKind.LOOPBACK)
-CHOSEN = Interface(LOOPBACK, LinkKind.ETHERNET, True, ("127.0.0.2",))
-ASTRAY = Interface("nowhere9", LinkKind.ETHERNET, True, ("127.0.0.3",))
-DOWN = Interface("down9", LinkKind.ETHERNET, False, ())
-needs_second_loopback = pytest.mark.skipif(
-    sys.platform == "darwin", reason="macOS has only one address of its loopback"
-)
-
-
-@needs_second_loopback
-async def test_the_interface_that_a_person_prefers_is_dialled_and_kept(
-    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.node.link_book.interfaces", lambda: (CHOSEN, ASTRAY, DOWN))
-    den, attic = await nodes.paired("den", "attic")
-    far, link = attic.network.id, den.network.link(attic.network.id)
-    book = book_of(den, tmp_path / "links.json")
-    await book._measure(far)
-    found = await book.prefer(far, LOOPBACK)
-    told = [found[key] for key in ("preferred", "preferred_reason", "reason")]
-    assert told == [LOOPBACK, None, None]
-    member = den.network.members[far]
-    context = den.network.dialling_context(member)
-    client = PeerClient(member, link.address, context, link.through)
-    channel, own = await client.open_probe()
-    await channel.close()
-    await client.close()
-    assert own == "127.0.0.2"
-    again = book_of(den, tmp_path / "links.json")  # as after a restart
-    assert again.json()[far]["preferred"] == LOOPBACK
-    assert (await book.prefer(far, None))["preferred"] is None
-    assert link.through is None
-
-
-@needs_second_loopback
-async def test_a_preferred_interface_that_does_not_lead_there_is_named_and_another_used(
-    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.node.link_book.interfaces", lambda: (CHOSEN, ASTRAY, DOWN))
-    den, attic = await nodes.paired("den", "attic")
-    far, link = attic.network.id, den.network.link(attic.network.id)
-    book = book_of(den, tmp_path / "links.json")
-    for name, code in (("eth77", "interface_unknown"), ("down9", "interface_down")):
-        with pytest.raises(BadInput) as refused:
-            await book.prefer(far, name)
-        assert refused.value.reason.code == code
-    found = await book.prefer(far, "nowhere9")
-    assert found["reason"] is None
-    assert "nowhere9 was chosen" in found["preferred_reason"]
-    assert "does not lead to attic" in found["preferred_reason"]
-    assert link.through is None
-    assert book.link(far) is not None
-    monkeypatch.setattr("app.node.link_book.interfaces", lambda: (CHOSEN,))
-    await book._look()
-    assert "not connected now" in book.json()[far]["preferred_reason"]
-
-
-@needs_second_loopback
-async def test_a_link_by_a_vpn_beside_a_cable_names_the_cable_that_leads_there(
-    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vpn = Interface("wg7", LinkKind.VPN, True, ("127.0.0.1",))
-    monkeypatch.setattr("app.node.link_book.interfaces", lambda: (ASTRAY, CHOSEN, vpn))
-    den, attic = await nodes.paired("den", "attic")
-    far = attic.network.id
-    book = book_of(den, tmp_path / "links.json")
-    await book._measure(far)
-    known = book._known[far]
-    wrong = replace(known.link, kind=LinkKind.VPN, interface="wg7")
-    book._known[far] = msgspec.structs.replace(known, link=wrong)
-    await book._look()
-    await book._try_better_interfaces()
-    told = book.json()[far]
-    assert told["better_interface"] == LOOPBACK  # not the other one, which leads nowhere
-    assert "through a VPN (wg7)" in told["better_reason"]
-    await book.prefer(far, LOOPBACK)
-    await book._try_better_interfaces()
-    assert book.json()[far]["better_interface"] is None
 
 
 # real nodes
