@@ -37,17 +37,11 @@ run: setup ## set up, then open Poolhouse (without a screen: the demo)
 demo: setup ## several nodes on this computer share one model and answer one question
 	@$(BIN)/poolhouse demo
 
-# Real nodes have deadlines, and the tests beside them take their time: what fails is tried once more with the computer
-# to itself, and is red if it fails again.
-once_more = { echo "== once more, alone: what failed above"; \
-	  $(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m "$1"; }
-
 test: check ## everything: format, lint, types, import contracts, tests
 	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "not alone" \
-	  || $(call once_more,not alone)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "not alone"
 	@echo "== tests that measure time, one at a time"
-	@$(BIN)/python -m pytest -m alone || $(call once_more,alone)
+	@$(BIN)/python -m pytest -m alone
 
 check: dev ## everything but the tests
 	@echo "== format"
