@@ -15,8 +15,9 @@ from app.core.errors import AppError, Reason
 
 FOLDER = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
 MOST_CHARACTERS = 1_000  # of a sentence that is looked up; no template is as long
-_MEASURED = re.compile(r"seconds|milliseconds|megabits|\w+_s|\w+_bytes")  # names of such facts
+_MEASURED = re.compile(r"seconds|milliseconds|megabits|ms|\w+_m?s|\w+_bytes")  # names of such facts
 _DECIMAL = re.compile(r"([0-9]+)\.([0-9]+(?: \w+)?)")
+_BETWEEN = re.compile(r"(?<=[.?!…]) ")  # of two sentences
 Known = tuple[tuple[re.Pattern[str], str], ...]
 
 
@@ -33,9 +34,25 @@ def here(sentence: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def in_language(sentence: str, language: str) -> str:
-    """The sentence with its facts, which may be sentences themselves; itself where it is not known."""
+    """The sentence, or several, with its facts, which may be sentences themselves; itself where it is not known."""
     if not sentence.strip() or len(sentence) > MOST_CHARACTERS:
         return sentence
+    own = _own(sentence, language)
+    return own if own is not None else _one_by_one(sentence, language)
+
+
+def _one_by_one(sentences: str, language: str) -> str:
+    """As many at a time as one template holds; those that are not known stay."""
+    ends = [found.start() for found in _BETWEEN.finditer(sentences)]
+    for end in reversed(ends):
+        if own := _own(sentences[:end], language):
+            return f"{own} {in_language(sentences[end + 1 :], language)}"
+    if not ends:
+        return sentences
+    return f"{sentences[: ends[0]]} {in_language(sentences[ends[0] + 1 :], language)}"
+
+
+def _own(sentence: str, language: str) -> str | None:
     for pattern, own in _known(language):
         if found := pattern.fullmatch(sentence):
             facts = {
@@ -45,7 +62,7 @@ def in_language(sentence: str, language: str) -> str:
                 for name, fact in found.groupdict().items()
             }
             return own.format(**facts)
-    return sentence
+    return None
 
 
 def _number(name: str, fact: str, language: str) -> str:
@@ -75,12 +92,16 @@ def _known(language: str) -> Known:
 
 
 def _pattern(template: str) -> re.Pattern[str]:
-    """What the template has become. Only a fact at its end may be sentences: others hold no full stop."""
+    """What the template has become.
+
+    Facts hold no full stop, but for those that are sentences: at its end, or where a new sentence follows at once.
+    """
     parts, seen = [], set[str]()
     for words, name, _, _ in string.Formatter().parse(template):
         parts.append(re.escape(words))
         if name is not None:
-            any_text = ".+" if template.endswith(f"{{{name}}}") else r"(?:(?!\. ).)+?"
+            is_sentences = re.search(rf"\{{{name}\}}($| [A-Z][a-z]+ )", template)
+            any_text = ".*" if is_sentences else r"(?:(?!\. ).)+?"
             parts.append(f"(?P={name})" if name in seen else f"(?P<{name}>{any_text})")
             seen.add(name)
     return re.compile("".join(parts), re.DOTALL)
