@@ -71,7 +71,8 @@ def standing(pool: Pool) -> Standing:
         kind = Kind.WORKING if answers else Kind.IDLE
         return Standing(kind, _ready(loaded))
     if pool.hosts is not None:
-        return Standing(Kind.IDLE, _guest(pool.hosts))
+        kind = Kind.IDLE if pool.hosts else Kind.ATTENTION
+        return Standing(kind, _guest(pool.hosts))
     return Standing(Kind.IDLE, _tr("Ready. No model is loaded yet."))
 
 

@@ -67,6 +67,8 @@ class ChatHead(QWidget):
         """Who answers next, and where."""
         loaded = self._pool.loaded or {}
         name = loaded.get("model")
+        if self._pool.hosts == []:
+            return self.tr("No host is here to answer")
         if self._pool.hosts is not None:
             return self.tr("Answered by {machine}").format(machine=", ".join(self._pool.hosts))
         if chat.model is not None and chat.model != name:

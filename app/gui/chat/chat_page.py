@@ -239,8 +239,9 @@ class ChatPage(Page):
 
     def _pool_changed(self) -> None:
         self.chat_head.tell(self.chat)
-        name = self.chat.model or (self.services.pool.loaded or {}).get("model") or GUIDE
-        self.suggestions.tell(is_guide=name == GUIDE)
+        pool = self.services.pool
+        name = self.chat.model or (pool.loaded or {}).get("model") or GUIDE
+        self.suggestions.tell(is_guide=pool.hosts is None and name == GUIDE)
         self._tell_hint()
         self._tell_state()
 

@@ -104,17 +104,18 @@ class Acts(QObject):
         """Take the interface that the node found to be better."""
         if machine.link is None or not machine.link.better_interface or self._test is not None:
             return
-        path = f"/machines/{segment(machine.id)}/interface"
+        path = f"/machines/{segment(machine.link.to)}/interface"
         body = {"interface": machine.link.better_interface}
         client = self._page.services.client
         self._test = client.post(path, body, self._preferred, self._not_tested)
         self.changed.emit()
 
     def test(self, machine: MachineFacts | None = None) -> None:
-        """Measure the link to a machine now, or every link."""
+        """Measure the link that is shown with a machine now, or every link."""
         if self._test is None:
             client = self._page.services.client
-            path = "/measure" if machine is None else f"/measure?machine={segment(machine.id)}"
+            link = machine.link if machine is not None else None
+            path = "/measure" if link is None else f"/measure?machine={segment(link.to)}"
             self._test = client.post(path, {}, self._tested, self._not_tested)
             self.changed.emit()
 

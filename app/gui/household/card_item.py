@@ -152,8 +152,8 @@ def last_line(facts: MachineFacts) -> str:
     return words.why(facts) or words.holds(facts) or used_by or words.roles(facts.roles)
 
 
-def card_sizes(theme: Theme, *, compact: bool) -> tuple[Size, Size]:
-    """Of the host's card and of a lender's."""
+def card_sizes(theme: Theme, *, compact: bool, with_part: bool = False) -> tuple[Size, Size]:
+    """Of the host's card and of a lender's. with_part: one of these says what it is for us, in a line."""
     name = drawn.height(theme.font(sizes.BODY, bold=True)) + theme.px(sizes.XS)
     line = drawn.height(theme.font(sizes.CAPTION)) + theme.px(sizes.XS)
     pads = 2 * theme.px(sizes.M) - theme.px(sizes.XS)
@@ -161,7 +161,7 @@ def card_sizes(theme: Theme, *, compact: bool) -> tuple[Size, Size]:
     height = pads + name + bar + line * (2 if compact else 3)
     wide, host_wide = (COMPACT_WIDTH, COMPACT_HOST_WIDTH) if compact else (WIDTH, HOST_WIDTH)
     host = Size(theme.px(host_wide), round(height + line))
-    return host, Size(theme.px(wide), round(height))
+    return host, Size(theme.px(wide), round(height + (line if with_part else 0)))
 
 
 def _is_faint(facts: MachineFacts) -> bool:

@@ -33,6 +33,7 @@ class LinkFacts:
     preferred: str = ""  # the interface a person chose for it
     trouble: str = ""  # why that one is not used, or which other one would be better
     better_interface: str = ""
+    to: str = ""  # the machine at the far end, which is not always the one it is shown with
 
     @property
     def slower_bytes_per_s(self) -> float | None:
@@ -86,6 +87,7 @@ class MachineFacts:
     other_engine: str = ""  # what computes there, where it is not this machine's
     used_by_ids: tuple[str, ...] = ()
     replica: ReplicaFacts | None = None
+    has_own: bool = False  # it runs a model of its own, of which no layers are known here
 
     @property
     def lends(self) -> bool:
@@ -110,49 +112,93 @@ def machines_of(
 
     without: those a person leaves out to see. centre: another machine whose placement is shown.
     """
-    loaded = snapshot.get("loaded") or {}
-    links, node = snapshot.get("links") or {}, snapshot.get("node") or {}
-    left_out, replicas = _left_out(loaded), replicas_of(loaded)
-    own_bytes = _own_bytes(loaded)
+    view = _view(snapshot, without, centre)
+    found = [_machine(view, key, one) for key, one in view.machines.items()]
+    return tuple(
+        sorted(found, key=lambda one: (one.id != view.centre, one.name.casefold(), one.id))
+    )
+
+
+def is_of_another(snapshot: Json, centre: str) -> bool:
+    """Whether the placement with `centre` in its middle is another machine's, of which only users are known."""
+    return bool(centre) and not ((snapshot.get("machines") or {}).get(centre) or {}).get("this")
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What all machines are looked at with. `loaded` is empty where another machine's placement is shown."""
+
+    machines: Json
+    links: Json
+    node: Json
+    loaded: Json
+    me: str
+    centre: str
+    without: Collection[str]
+    hosts: frozenset[str]
+    left_out: Mapping[str, str]
+    replicas: Mapping[str, ReplicaFacts]
+    own_bytes: Mapping[str, int]
+
+    @property
+    def is_own(self) -> bool:
+        """This machine's placement is in the centre."""
+        return self.centre == self.me
+
+    def link_to(self, key: str) -> tuple[str, Json | None]:
+        """The way between the centre and that machine, where this one knows it: who is at its far end."""
+        far = self.centre if key == self.me else key
+        return far, self.links.get(far)
+
+
+def _view(snapshot: Json, without: Collection[str], centre: str) -> _View:
     machines = snapshot.get("machines") or {}
     me = next((key for key, one in machines.items() if one.get("this")), "")
-    own_engine, found = str((machines.get(me) or {}).get("engine") or ""), []
-    for key, one in machines.items():
-        this = bool(one.get("this"))
-        by = tuple(str(user) for user in one.get("used_by") or () if user in machines)
-        why = None if this or one.get("layers") else left_out.get(str(one.get("name")))
-        link = links.get(centre if this and centre else key)
-        found.append(
-            MachineFacts(
-                id=key,
-                name=str(one.get("name") or ""),
-                this=this,
-                host=key == centre if centre else this and bool(loaded.get("stages")),
-                online=bool(one.get("online")),
-                state=_state(one, why),
-                reason=here(str(one.get("reason") or (why if one.get("online") else "") or ""))
-                or None,
-                device=str(one.get("device") or ""),
-                total_bytes=int(one.get("total_bytes") or 0),
-                lent_bytes=_with_own(one, "lent_bytes", own_bytes),
-                used_bytes=_with_own(one, "used_bytes", own_bytes),
-                roles=frozenset(one.get("roles") or ()),
-                address=one.get("address"),
-                seen_at=one.get("seen_at"),
-                layers=joined([(run[0], run[1]) for run in one.get("layers") or ()]),
-                used_by=tuple(sorted(str(machines[user].get("name")) for user in by)),
-                link=_link(link, key, loaded) if _is_shown(key, me, centre) and link else None,
-                other_version=_other_version(link, node),
-                left_out=key in without,
-                hottest_c=one.get("hottest_c"),
-                watts=one.get("watts"),
-                other_engine=_other(str(one.get("engine") or ""), own_engine),
-                used_by_ids=by,
-                replica=replicas.get(key) if not centre or centre == me else None,
-            )
-        )
-    centre = centre or me
-    return tuple(sorted(found, key=lambda one: (one.id != centre, one.name.casefold(), one.id)))
+    own = snapshot.get("loaded") or {}
+    loaded = {} if is_of_another(snapshot, centre) else own
+    return _View(
+        machines=machines, links=snapshot.get("links") or {}, node=snapshot.get("node") or {},
+        loaded=loaded, me=me, centre=centre or me, without=without,
+        hosts=frozenset(key for key, _ in hosts_of(snapshot)),
+        left_out=_left_out(loaded), replicas=replicas_of(loaded), own_bytes=_own_bytes(own),
+    )  # fmt: skip
+
+
+def _machine(view: _View, key: str, one: Json) -> MachineFacts:
+    this, online = bool(one.get("this")), bool(one.get("online"))
+    by = tuple(str(user) for user in one.get("used_by") or () if user in view.machines)
+    why = None if this or one.get("layers") else view.left_out.get(str(one.get("name")))
+    far, link = view.link_to(key)
+    is_shown = key != view.me if view.is_own else key == view.me
+    runs = [(run[0], run[1]) for run in one.get("layers") or ()] if view.is_own else []
+    own_engine = str((view.machines.get(view.me) or {}).get("engine") or "")
+    return MachineFacts(
+        id=key,
+        name=str(one.get("name") or ""),
+        this=this,
+        host=bool(view.loaded.get("stages")) and this if view.is_own else key == view.centre,
+        online=online,
+        state=_state(one, why),
+        reason=here(str(one.get("reason") or (why if online else "") or "")) or None,
+        device=str(one.get("device") or ""),
+        total_bytes=int(one.get("total_bytes") or 0),
+        lent_bytes=_with_own(one, "lent_bytes", view.own_bytes),
+        used_bytes=_with_own(one, "used_bytes", view.own_bytes),
+        roles=frozenset(one.get("roles") or ()),
+        address=one.get("address"),
+        seen_at=one.get("seen_at"),
+        layers=joined(runs),
+        used_by=tuple(sorted(str(view.machines[user].get("name")) for user in by)),
+        link=_link(link, key, far, view.loaded) if link and is_shown else None,
+        other_version=_other_version(link, view.node),
+        left_out=key in view.without,
+        hottest_c=one.get("hottest_c"),
+        watts=one.get("watts"),
+        other_engine=_other(str(one.get("engine") or ""), own_engine),
+        used_by_ids=by,
+        replica=view.replicas.get(key),
+        has_own=not view.is_own and key in view.hosts and (key == view.centre or not by),
+    )
 
 
 def hosts_of(snapshot: Json) -> tuple[tuple[str, str], ...]:
@@ -240,7 +286,7 @@ def _left_out(loaded: Json) -> Mapping[str, str]:
     }
 
 
-def _link(link: Json, key: str, loaded: Json) -> LinkFacts:
+def _link(link: Json, key: str, far: str, loaded: Json) -> LinkFacts:
     shares = (loaded.get("forecast") or {}).get("shares") or ()
     share = next(
         (one["share"] for one in shares if one["id"] == key and one["part"] == "link"), None
@@ -265,12 +311,8 @@ def _link(link: Json, key: str, loaded: Json) -> LinkFacts:
         preferred=str(link.get("preferred") or ""),
         trouble=here(str(link.get("preferred_reason") or link.get("better_reason") or "")),
         better_interface=str(link.get("better_interface") or ""),
+        to=far,
     )
-
-
-def _is_shown(key: str, me: str, centre: str) -> bool:
-    """Whether the way from the centre to that machine is one of ours: others' are not known here."""
-    return key != me if centre in ("", me) else key == me
 
 
 def _other(engine: str, own: str) -> str:

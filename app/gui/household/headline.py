@@ -12,7 +12,7 @@ from app.core.speed import is_rough
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.chat.figures import model_name
-from app.gui.household.outlook import Expected
+from app.gui.household.outlook import Expected, never
 from app.gui.icons import icon
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
@@ -67,10 +67,17 @@ class Headline(QFrame):
         box.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
         self.setLayout(box)
 
-    def show_pool(self, loaded: Json | None, expected: Expected, *, measuring: bool) -> None:
-        """`expected`: what the planner says now, of the model that is loaded or was."""
+    def show_pool(
+        self, loaded: Json | None, expected: Expected, *, measuring: bool,
+        hosts: list[str] | None = None,
+    ) -> None:  # fmt: skip
+        """`expected`: what the planner says now, of the model that is loaded or was. hosts: a guest's."""
         state = str((loaded or {}).get("state") or "")
-        picture, colour, title, figures = _told(self, loaded, expected)
+        if not loaded and hosts is not None:
+            expected = Expected()  # others answer: what this machine could do is not asked
+            picture, colour, title, figures = _guest(self, hosts)
+        else:
+            picture, colour, title, figures = _told(self, loaded, expected)
         self._paint(picture, colour)
         self.title.say(title)
         self.figures.setText(figures)
@@ -79,8 +86,8 @@ class Headline(QFrame):
         advice = expected.advice[0] if expected.advice and state != "loading" else ""
         self.help.setText(advice)
         self.help.setVisible(bool(advice))
-        unmeasured = expected.fits and expected.tok_s is None and state != "loading"
-        self.measure.setVisible(unmeasured)
+        unmeasured = expected.fits and expected.tok_s is None and not expected.never
+        self.measure.setVisible(unmeasured and state != "loading")
         self.measure.setEnabled(not measuring)
         self.measure.setText(self.tr("Measuring…") if measuring else self.tr("Measure speeds"))
         _show_only((self.choose, not loaded), (self.unload, state not in ("", "loading")))
@@ -129,11 +136,22 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
             return "warning", "error", title, here(str(loaded.get("reason") or ""))
 
 
+def _guest(head: Headline, hosts: list[str]) -> tuple[str, str, str, str]:
+    """Who answers for this machine."""
+    if not hosts:
+        return "warning", "warning", head.tr("No host is here to answer"), ""
+    title = head.tr("Ready. Answers come from {machine}").format(machine=", ".join(hosts))
+    return "check", "good", title, ""
+
+
 def _outlook(head: Headline, expected: Expected) -> str:
     if not expected.model:
         return ""
     if not expected.fits:
         return expected.problem
+    if expected.never:
+        fits = head.tr("{model} fits.").format(model=expected.model)
+        return f"{fits} {expected.never}"
     if expected.tok_s is None or expected.ttft_s is None:
         text = head.tr("{model} fits. Its speed here is not measured yet.")
         return text.format(model=expected.model)
@@ -165,6 +183,13 @@ def _figures(head: Headline, loaded: Json, expected: Expected) -> str:
             first=formats.seconds(forecast["ttft_s"]),
         )
         return told + _rough(head, forecast["decode_tok_s"])
+    return never(loaded) or _unforecast(head, loaded, expected)
+
+
+def _unforecast(head: Headline, loaded: Json, expected: Expected) -> str:
+    """Why what is loaded has no forecast; what the planner says now tells it only of the same model."""
+    if not expected.fits or expected.model != loaded.get("model"):
+        return head.tr("No forecast.")
     if expected.tok_s is not None:
         return head.tr("No forecast: it was loaded before its speed here was measured.")
     return head.tr("No forecast: its speed here is not measured yet.")

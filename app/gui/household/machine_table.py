@@ -221,9 +221,10 @@ def _columns() -> tuple[Column, ...]:
 
 
 def _name(one: MachineFacts) -> str:
-    if not one.this:
-        return one.name
-    return f"{one.name} ({_tr('host') if one.host else _tr('this machine')})"
+    """With what it is for us, as the map says it."""
+    parts = ((one.this, _tr("this machine")), (one.host, _tr("host")))
+    told = ", ".join(word for is_so, word in parts if is_so)
+    return f"{one.name} ({told})" if told else one.name
 
 
 def _total(one: MachineFacts) -> str:
@@ -231,10 +232,9 @@ def _total(one: MachineFacts) -> str:
 
 
 def _layers(one: MachineFacts) -> str:
-    if one.replica is not None:
-        return words.holds(one)
-    told = words.layers(one.layers)
-    return told.partition(" ")[2] if told else _tr("none")
+    if one.layers and one.replica is None:
+        return words.layers(one.layers).partition(" ")[2]
+    return words.holds(one) or _tr("none")
 
 
 def _rate(one: MachineFacts) -> str:

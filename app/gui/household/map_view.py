@@ -118,7 +118,8 @@ class MapView(QGraphicsView):
 
     def _sizes(self, *, compact: bool) -> Sizes:
         links = [one.link for one in self._machines if one.link]
-        host, card = card_sizes(self._theme, compact=compact)
+        with_part = any(words.part(one) for one in self._machines[1:])
+        host, card = card_sizes(self._theme, compact=compact, with_part=with_part)
         return Sizes(host, card, plate_size(self._theme, links, compact=compact), self._theme.scale)
 
     def _card(self, facts: MachineFacts, place: Rect, *, compact: bool) -> None:

@@ -14,6 +14,7 @@ from app.gui.services import Services
 
 Json = dict[str, Any]
 LAST_MODEL = "pool/last_model"
+UNFORECAST = "unforecast_"  # so begin the codes of reasons against a forecast
 SETTLE_MS = 150  # several clicks make one question
 
 
@@ -30,6 +31,7 @@ class Expected:
     advice: tuple[str, ...] = ()
     room_bytes: int = 0  # of a model, on this machine
     alone: bool = False
+    never: str = ""  # why no speed of this model can be forecast, measured or not
 
 
 class Outlook(QObject):
@@ -41,6 +43,8 @@ class Outlook(QObject):
         super().__init__(parent)
         self._services = services
         self._calls: list[Call] = []
+        self._asked: object = None  # of what the calls under way are
+        self._again = False  # something changed since
         self._shelf: str = ""  # the built-in model, until one was loaded
         self._seen: object = None
         self.without: frozenset[str] = frozenset()
@@ -108,9 +112,18 @@ class Outlook(QObject):
         return sorted((self._services.pool.snapshot.get("links") or {}).items())
 
     def _ask(self) -> None:
+        """A question under way is left to end, unless a person wants to know something else.
+
+        What is lent may change faster than the planner answers: it would never answer then.
+        """
+        asked = (self.model, self.without)
+        if asked == self._asked and any(call.running for call in self._calls):
+            self._again = True
+            return
         self.stop()
+        self._asked, self._again = asked, False
         if not self.model:
-            self._keep(self._services.client.get("/models", self._shelf_known, lambda _: None))
+            self._keep(self._services.client.get("/models", self._shelf_known, self._shelf_unknown))
             return
         self._plan(frozenset())
         if self.without:
@@ -120,7 +133,16 @@ class Outlook(QObject):
         for one in answer.get("models") or ():
             if one.get("builtin"):
                 self._shelf = str(one["name"])
-        if self.model:
+        self._again = self._again or bool(self.model)
+        self._go_on()
+
+    def _shelf_unknown(self, _: AppError) -> None:
+        """The window's bar says why the node does not answer."""
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Ask again if something changed meanwhile."""
+        if self._again and not any(call.running for call in self._calls):
             self._ask()
 
     def _plan(self, without: frozenset[str]) -> None:
@@ -140,6 +162,7 @@ class Outlook(QObject):
         elif without == self.without:
             self.then = expected
         self.changed.emit()
+        self._go_on()
 
     def _refused(self, without: frozenset[str], model: str, error: AppError) -> None:
         if error.reason.code == "model_unknown" and model == self._kept():
@@ -167,4 +190,13 @@ def read(plan: Json) -> Expected:
         advice=tuple(here(one["sentence"]) for one in plan.get("advice") or ()),
         room_bytes=int(known[0].get("lends_bytes") or 0),
         alone=len(known) == 1,
+        never=never(plan),
     )
+
+
+def never(plan: Json) -> str:
+    """Why no speed of a plan's model can be forecast; "" where one can be, once it is measured."""
+    for one in plan.get("why") or ():
+        if str(one.get("code")).startswith(UNFORECAST):
+            return here(str(one["sentence"]))
+    return ""

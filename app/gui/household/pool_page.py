@@ -18,6 +18,7 @@ from app.gui.household.facts import (
     Stranger,
     active_of,
     hosts_of,
+    is_of_another,
     machines_of,
     strangers_of,
 )  # fmt: skip
@@ -172,11 +173,15 @@ class PoolPage(Page):
         self.test.setText(self.tr("Testing…") if self.acts.testing else self.tr("Test links"))
         self.joins.setVisible(alone)
         self._show_alone(alone)
-        self.headline.show_pool(pool.loaded, outlook.now, measuring=self.loading.measuring)
+        self.headline.show_pool(
+            pool.loaded, outlook.now, measuring=self.loading.measuring, hosts=pool.hosts
+        )
         self.what_if.show_change(self.machines, outlook.now, outlook.then)
         is_loading = (pool.loaded or {}).get("state") == "loading"
         self.headline.setVisible(is_loading or not outlook.without)
-        self.map.show_machines(self.machines, active_of(pool.snapshot))
+        foreign = is_of_another(pool.snapshot, self.placements.centre)
+        active = frozenset[str]() if foreign else active_of(pool.snapshot)
+        self.map.show_machines(self.machines, active)
         self.table.show_machines(self.machines)
         self.nearby.show_strangers(strangers_of(pool.snapshot))
         self._inspect()

@@ -106,10 +106,13 @@ def layers(runs: Iterable[Run]) -> str:
 
 
 def holds(machine: MachineFacts) -> str:
-    """Its layers; or that it holds the whole model as others do, and what it does with it."""
+    """Its layers; or that it holds the whole model as others do, and what it does with it.
+
+    Of what others placed there only its users are known, or that it is something.
+    """
     whole = machine.replica
     if whole is None:
-        return layers(machine.layers)
+        return layers(machine.layers) or _of_others(machine)
     match whole.state:
         case "lost":
             return _tr("whole model: lost")
@@ -122,6 +125,15 @@ def holds(machine: MachineFacts) -> str:
     return QCoreApplication.translate(
         "Household", "whole model: %n answer(s)", "", whole.answering + whole.waiting
     )
+
+
+def _of_others(machine: MachineFacts) -> str:
+    """What it holds that is not of the placement that is shown."""
+    if machine.has_own:
+        return _tr("a model of its own")
+    if machine.used_by:
+        return _tr("layers of {names}").format(names=", ".join(machine.used_by))
+    return _tr("layers of another machine") if machine.used_bytes else ""
 
 
 def used_by(names: Iterable[str]) -> str:

@@ -930,6 +930,10 @@
         <translation>Neuer Chat</translation>
     </message>
     <message>
+        <source>No host is here to answer</source>
+        <translation>Kein Gastgeber ist da, der antwortet</translation>
+    </message>
+    <message>
         <source>No model is loaded: the Guide answers</source>
         <translation>Es ist kein Modell geladen: Der Guide antwortet</translation>
     </message>
@@ -2154,6 +2158,10 @@
         <translation>Wird gemessen…</translation>
     </message>
     <message>
+        <source>No forecast.</source>
+        <translation>Keine Prognose.</translation>
+    </message>
+    <message>
         <source>No forecast: it was loaded before its speed here was measured.</source>
         <translation>Keine Prognose: Das Modell wurde geladen, bevor seine Geschwindigkeit hier gemessen war.</translation>
     </message>
@@ -2162,12 +2170,20 @@
         <translation>Keine Prognose: Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
     </message>
     <message>
+        <source>No host is here to answer</source>
+        <translation>Kein Gastgeber ist da, der antwortet</translation>
+    </message>
+    <message>
         <source>No model is loaded</source>
         <translation>Es ist kein Modell geladen</translation>
     </message>
     <message>
         <source>Preparing</source>
         <translation>Wird vorbereitet</translation>
+    </message>
+    <message>
+        <source>Ready. Answers come from {machine}</source>
+        <translation>Bereit. Antworten kommen von {machine}</translation>
     </message>
     <message>
         <source>Ready. {model} {where}</source>
@@ -2214,6 +2230,10 @@
             <numerusform>ganz auf %n Gerät</numerusform>
             <numerusform>ganz auf jedem von %n Geräten</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>{model} fits.</source>
+        <translation>{model} passt.</translation>
     </message>
     <message>
         <source>{model} fits. Its speed here is not measured yet.</source>
@@ -2673,6 +2693,10 @@
         <translation>Arbeitet</translation>
     </message>
     <message>
+        <source>a model of its own</source>
+        <translation>ein eigenes Modell</translation>
+    </message>
+    <message>
         <source>cable</source>
         <translation>Kabel</translation>
     </message>
@@ -2687,6 +2711,14 @@
     <message>
         <source>kind unknown</source>
         <translation>Art unbekannt</translation>
+    </message>
+    <message>
+        <source>layers of another machine</source>
+        <translation>Schichten eines anderen Geräts</translation>
+    </message>
+    <message>
+        <source>layers of {names}</source>
+        <translation>Schichten von {names}</translation>
     </message>
     <message>
         <source>layers {runs}</source>

@@ -59,6 +59,14 @@ def test_the_placement_of_another_machine_has_that_one_in_the_centre() -> None:
     assert (attic.host, den.host, words.part(attic)) == (True, False, "Host")
     assert den.link is not None  # the way between both, which this machine measured
     assert (attic.link, kitchen.link) == (None, None)
+    assert den.link.to == two["id"]  # who is measured there, though this machine carries the link
+    assert [one.layers for one in (attic, den, kitchen)] == [
+        (),
+        (),
+        (),
+    ]  # none of that placement is known
+    assert (words.holds(attic), words.holds(den)) == ("a model of its own",) * 2
+    assert words.holds(kitchen) == "layers of attic-pc, den-pc"
     first, *_ = machines_of(snapshot, centre=one["id"])
     assert (first.name, first.host, first.link) == ("den-pc", True, None)
 
@@ -91,6 +99,30 @@ def test_machines_that_each_hold_the_whole_model_are_told_as_such() -> None:
     assert active_of(snapshot) == set(ids)
     snapshot["answers"]["running"] = 0
     assert active_of(snapshot) == set()
+
+
+def test_what_others_placed_on_a_machine_is_told_by_its_user() -> None:
+    snapshot = household(3)
+    attic, kitchen = (snapshot["machines"][machine(number)["id"]] for number in (1, 2))
+    attic |= {"layers": [], "state": "loaded", "used_by": [machine(2)["id"]]}
+    kitchen |= {"layers": [], "state": "loaded", "used_by": []}
+    told = {one.name: dict(inspector._about(one))["Holds"] for one in machines_of(snapshot)}
+    assert told["attic-pc"] == "layers of kitchen-laptop"
+    assert told["kitchen-laptop"] == "layers of another machine"
+    kitchen |= {"used_bytes": 0}
+    assert dict(inspector._about(machines_of(snapshot)[2]))["Holds"] == "no layers"
+
+
+def test_why_our_placement_left_a_machine_out_is_not_said_of_another_one() -> None:
+    snapshot = household(3)
+    two, three = (snapshot["machines"][machine(number)["id"]] for number in (1, 2))
+    three |= {"state": "ready", "layers": [], "used_bytes": 0}
+    facts = {"machine": "kitchen-laptop"}
+    snapshot["loaded"]["why"] = [
+        {"code": "left_out_slower", "facts": facts, "sentence": "kitchen-laptop left out: slower."}
+    ]
+    assert machines_of(snapshot)[2].state == "left_out"
+    assert machines_of(snapshot, centre=two["id"])[2].state == "ready"
 
 
 def test_layers_are_counted_from_one_and_neighbours_are_one_run() -> None:

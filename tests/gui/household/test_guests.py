@@ -7,15 +7,20 @@ from typing import Any, cast
 
 import pytest
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
 from app.gui.chat.chat_head import ChatHead
+from app.gui.chat.chat_page import ChatPage
 from app.gui.household import words
 from app.gui.household.add_sheet import ROLE_ORDER
 from app.gui.household.machine_sheets import RoleChoice
+from app.gui.household.pool_page import PoolPage
 from app.gui.pool import Pool
-from app.gui.standing import standing
+from app.gui.standing import Kind, standing
 from app.gui.theme import Scheme, Theme
+from tests.gui.desk import Desk
+from tests.gui.household.snapshots import household
 
 
 def test_the_right_has_a_name_and_is_offered(qapp: object) -> None:
@@ -46,8 +51,26 @@ def test_a_guest_s_window_says_who_answers(
     assert sentence in vars_of(standing(pool))
     head = ChatHead(Theme(qapp, Scheme.LIGHT, 1.0), pool, lambda: None)
     head.tell(Chat(ChatId("a")))
-    named = "den-pc" if hosts else "Guide"
-    assert (named in head.model.whole()) == (hosts != [])
+    named = {None: "the Guide answers", 0: "No host is here to answer", 1: "Answered by den-pc"}
+    assert named[hosts if hosts is None else len(hosts)] in head.model.whole()
+    assert standing(pool).kind is (Kind.ATTENTION if hosts == [] else Kind.IDLE)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "title"),
+    [(["den-pc"], "Ready. Answers come from den-pc"), ([], "No host is here to answer")],
+)
+def test_a_guest_is_told_one_thing_by_every_page(
+    qtbot: QtBot, away: Desk, hosts: list[str], title: str
+) -> None:
+    away.services.pool.snapshot = household(1, with_model=False) | {"hosts": hosts}
+    page, chat = PoolPage(away.services), ChatPage(away.services)
+    for one in (page, chat):
+        qtbot.addWidget(one)
+    assert page.headline.title.whole() == title
+    assert page.headline.figures.text() == ""
+    assert "Guide" not in chat.suggestions.words.text()
+    chat.close_history()
 
 
 def vars_of(found: Any) -> list[Any]:

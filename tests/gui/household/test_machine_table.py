@@ -53,6 +53,17 @@ def test_the_choice_outlives_news_and_new_machines(table: MachineTable) -> None:
     assert len(column(table, 0)) == 5
 
 
+def test_the_table_says_what_a_machine_is_for_us_as_the_map_does(table: MachineTable) -> None:
+    snapshot = household(3)
+    _, attic, kitchen = (snapshot["machines"][machine(number)["id"]] for number in range(3))
+    table.show_machines(machines_of(snapshot))
+    assert "den-pc (this machine, host)" in column(table, 0)
+    kitchen["used_by"] = [attic["id"]]
+    table.show_machines(machines_of(snapshot, centre=attic["id"]))
+    assert column(table, 0) == ["attic-pc (host)", "den-pc (this machine)", "kitchen-laptop"]
+    assert column(table, 4) == ["a model of its own", "a model of its own", "layers of attic-pc"]
+
+
 def test_what_is_not_measured_says_so(table: MachineTable) -> None:
     snapshot = household(2)
     for link in snapshot["links"].values():

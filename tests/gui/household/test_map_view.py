@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gui.household.card_item import CardItem
+from app.gui.household.card_item import CardItem, card_sizes
 from app.gui.household.facts import machines_of
 from app.gui.household.link_item import Plate
 from app.gui.household.map_view import REDUCE_MOTION, SMALLEST_ZOOM, MapView
@@ -56,6 +56,20 @@ def test_what_is_drawn_lies_on_nothing_and_stays_readable(view: MapView, n_machi
         if (width, height) != (712, 340):
             seen = view.mapToScene(view.viewport().rect()).boundingRect()
             assert all(seen.contains(one) for one in found)
+
+
+def test_a_card_has_room_for_every_line_it_draws(view: MapView) -> None:
+    """This machine beside another host's card says `This machine`: a line more than other lenders."""
+    snapshot = household(3)
+    attic = f"{1:064x}"
+    snapshot["machines"][f"{2:064x}"]["used_by"] = [attic]
+    theme = view._theme
+    host, lender = card_sizes(theme, compact=False)
+    view.show_machines(machines_of(snapshot))
+    assert view.places is not None
+    assert {round(one.h) for one in view.places.cards} == {lender.h}
+    view.show_machines(machines_of(snapshot, centre=attic))
+    assert {round(one.h) for one in view.places.cards} == {host.h}
 
 
 def test_machines_that_are_gone_leave_nothing(view: MapView) -> None:

@@ -201,11 +201,30 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     assert page.inspector.isVisible()
 
 
-def test_where_several_models_run_a_person_chooses_whose_is_shown(qtbot: QtBot, away: Desk) -> None:
+def _the_link_is_the_one_to_the_host(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine carries it, and what is tested and changed is the way to that host."""
+    asked: list[str] = []
+    monkeypatch.setattr(
+        page.services.client, "post", lambda path, *_: asked.append(path.rpartition("=")[2])
+    )
+    page.choose(page.machines[1].id)
+    assert page.machines[1].this
+    page.inspector.test.click()
+    page.acts.use_interface(page.machines[1])
+    assert asked == [f"{1:064x}", f"/machines/{1:064x}/interface"]
+    page.choose("")
+
+
+def test_where_several_models_run_a_person_chooses_whose_is_shown(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = household(3)
+    made["links"][f"{1:064x}"]["better_interface"] = "eth0"
+    made["answers"]["running"] = 1
     away.services.pool.snapshot = made
     page = shown(qtbot, away)
     assert not page.placements.isVisible()
+    assert page.map._active
     made["machines"][f"{2:064x}"]["used_by"] = [f"{0:064x}", f"{1:064x}"]
     away.services.pool.changed.emit()
     assert page.placements.isVisible()
@@ -215,6 +234,8 @@ def test_where_several_models_run_a_person_chooses_whose_is_shown(qtbot: QtBot, 
     page.placements.box.setCurrentIndex(1)
     page.placements.box.activated.emit(1)
     assert (page.machines[0].name, page.machines[0].host) == ("attic-pc", True)
+    assert not page.map._active  # the answer is ours, and runs through our placement
+    _the_link_is_the_one_to_the_host(page, monkeypatch)
     made["machines"][f"{2:064x}"]["used_by"] = []
     away.services.pool.changed.emit()
     assert not page.placements.isVisible()
