@@ -127,7 +127,7 @@ class Links:
         through, tried = self.through.get(member.id), addresses[:ADDRESSES_TRIED]
         try:
             client, socket = await self._race(member, tried, through)
-        except Unreachable:
+        except (Unreachable, Refused):  # another machine may have that address on that interface
             if through is None:
                 raise
             client, socket = await self._race(member, tried, None)

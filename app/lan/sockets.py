@@ -133,13 +133,13 @@ def own_host() -> str:
 def own_host_towards(host: str) -> str | None:
     """Our address on the way to the address `host`, or None without a way; sends nothing."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        try:
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((host, 9))  # of UDP only the route is looked up
-        except OSError:
-            return None
-        own: str = probe.getsockname()[0]
-        return own
+            own: str = probe.getsockname()[0]
+            return own
+    except OSError:  # no way there, or no such family on this computer
+        return None
 
 
 def _is_scoped(host: str) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from app.core.errors import AppError, Busy, Reason
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 Tried = tuple[MachineId, str, Address]
+TRY_SECONDS = 3.0  # what answers later is no better way; measuring waits behind it
+MOST_TRIED = 1_000  # forged announcements may name many addresses
 
 
 class BetterWays:
@@ -35,6 +38,11 @@ class BetterWays:
         """Other interfaces are there: all may be different."""
         self._tried.clear()
         self.found.clear()
+
+    def keep_only(self, members: Collection[MachineId]) -> None:
+        """Nothing is kept of machines that were removed."""
+        self._tried = {key for key in self._tried if key[0] in members}
+        self.found = {one: what for one, what in self.found.items() if one in members}
 
     async def look(
         self,
@@ -59,24 +67,28 @@ class BetterWays:
         where = tuple(ways)
         for end in better:
             if await self._leads_there(machine, end, interfaces, where):
-                name = self._network.link(machine).name
-                self.found[machine] = end, wrong_interface(name, used, end)
+                up = self._network.links.get(machine)
+                if up is not None:  # it may have ended meanwhile
+                    self.found[machine] = end, wrong_interface(up.name, used, end)
                 return
 
     async def _leads_there(
         self, machine: MachineId, end: End, interfaces: Sequence[Interface], ways: Sequence[Address]
     ) -> bool:
         through = through_of(interfaces, end.interface)
+        if len(self._tried) > MOST_TRIED:
+            self._tried.clear()
         for way in ways:
             key = (machine, end.interface, way)
             if through is None or key in self._tried:
                 continue
             try:
-                await paths.round_trips(self._network, machine, way, through)
+                async with asyncio.timeout(TRY_SECONDS):
+                    await paths.round_trips(self._network, machine, way, through)
             except Busy:
                 return False  # at the next look
-            except AppError as error:
-                log.debug("%s does not lead to %s: %s", end.interface, way, error.reason)
+            except (AppError, TimeoutError) as error:
+                log.debug("%s does not lead to %s: %r", end.interface, way, error)
                 self._tried.add(key)
                 continue
             return True

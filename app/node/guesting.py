@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 Json = dict[str, Any]
 MOST_BYTES = 4 << 20  # of a line of an answer, and of a list of models
 ANY_NAMES = ("", "default")  # whatever is loaded
+OFFERS_SECONDS = 5.0  # then the others answer without it
 HEADERS = {"Content-Type": "application/json"}
 Text = Annotated[str, Meta(max_length=200)]
 
@@ -131,13 +133,21 @@ class Guesting:
 
 async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, Offers]]:
     """Of each host that says what it has; of another one its own next answer will say why."""
-    found: list[tuple[GuestClient, Offers]] = []
-    for host in hosts:
-        try:
-            found.append((host, await _offers(host)))
-        except AppError as error:
-            log.info("%s does not say what it has: %s", host.host.name, error.reason)
-    return found
+    async with asyncio.TaskGroup() as group:
+        asked_of = [
+            (host, group.create_task(_offers_soon(host), name="ask what a host has"))
+            for host in hosts
+        ]
+    return [(host, offers) for host, task in asked_of if (offers := task.result()) is not None]
+
+
+async def _offers_soon(host: GuestClient) -> Offers | None:
+    try:
+        async with asyncio.timeout(OFFERS_SECONDS):
+            return await _offers(host)
+    except (AppError, TimeoutError) as error:
+        log.info("%s does not say what it has: %r", host.host.name, error)
+        return None
 
 
 async def _offers(host: GuestClient) -> Offers:
@@ -147,7 +157,7 @@ async def _offers(host: GuestClient) -> Offers:
             raise problem(body)
         try:
             return msgspec.json.decode(body, type=Offers)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             raise Refused("peer_refused") from None
 
 
@@ -169,5 +179,5 @@ async def _lines(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[Json, No
             for line in whole:
                 try:
                     yield msgspec.json.decode(line, type=Json)
-                except msgspec.MsgspecError:
+                except (msgspec.MsgspecError, RecursionError):
                     raise Refused("peer_refused") from None

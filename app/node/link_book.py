@@ -128,6 +128,7 @@ class LinkBook:
         """Nothing is kept of machines that were removed."""
         members = set(members)
         self._preferred.keep_only(members)
+        self._better.keep_only(members)
         gone = self._known.keys() - members
         for machine in gone:
             del self._known[machine]
@@ -184,10 +185,9 @@ class LinkBook:
         What was found by it, or why it could not be measured. Raises BadInput for an interface that
         is not there, DoesNotFit when the choice cannot be kept.
         """
-        every = await asyncio.to_thread(interfaces)
+        await self._look()
         if interface is not None:
-            checked(every, interface)
-        self._interfaces = every
+            checked(self._interfaces, interface)
         self._preferred.choose(machine, interface)
         self._follow_choices()
         self._forget_ways(machine)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import time
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -32,6 +33,7 @@ from app.lan.messages import (
     encode,
 )
 from app.lan.peer import receive
+from app.lan.through import Through
 from tests.lan.nodes import QUICK, Node, Nodes, at, pair, until
 from tests.lan.test_messages import HELLO, OPEN
 
@@ -366,3 +368,23 @@ async def test_the_dialling_side_checks_the_answer_too(nodes: Nodes) -> None:
                 msgspec.structs.replace(theirs, id=mine.id, instance=instance), mine, member
             )
         assert refused.value.reason.code == code
+
+
+async def test_another_machine_at_that_address_on_the_chosen_interface_is_gone_around(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two networks may both have a 192.168.1.20."""
+    den, attic = await nodes.paired("den", "attic")
+    calls, member = den.network.calls, den.network.members[attic.network.id]
+    calls.through[attic.network.id] = Through("eth0", ("192.0.2.1",))
+    raced = calls._race
+
+    async def race(*to: Any) -> Any:
+        if to[2] is not None:
+            raise Refused("peer_is_another", name="attic")
+        return await raced(*to)
+
+    monkeypatch.setattr(calls, "_race", race)
+    link = await calls.call(member, [at(attic)])
+    assert link.peer == attic.network.id
+    await link.close(Reason("shutting_down"))

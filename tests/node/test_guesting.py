@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -93,6 +94,24 @@ async def test_a_host_that_does_not_answer_hides_no_other(caplog: pytest.LogCapt
     assert await guest(Host("den", {"models": [{"name": 7}]})).listed() == []
 
 
+async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.node.guesting.OFFERS_SECONDS", 0.05)
+    silent = Host("barn", has("b"))
+    silent.asked = lambda *_: _silence()  # type: ignore[method-assign]
+    one = guest(silent, Host("den", has("a")))
+    async with asyncio.timeout(5):
+        assert [offer["name"] for offer in await one.listed()] == ["a"]
+        assert (await one.host_for("a")).host.name == "den"
+
+
+@asynccontextmanager
+async def _silence() -> AsyncIterator[Any]:
+    await asyncio.Event().wait()
+    yield
+
+
 def test_only_a_guest_passes_on_and_not_what_it_has_loaded_itself() -> None:
     assert guest().passes("")
     assert not guest(own="guide").passes("")
@@ -124,6 +143,7 @@ async def test_an_answer_comes_line_by_line_and_its_error_is_the_host_s() -> Non
         (b"no JSON\n", 200, Refused),
         (b"[]\n", 200, Refused),
         (b"x" * (MOST_BYTES + 1), 200, Refused),
+        (b'{"delta":' + b"[" * 200_000 + b"\n", 200, Refused),
         (b'{"delta": {}}\n', 200, Unreachable),  # it ended in the middle
         (b"<html>", 404, Refused),
     ],

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,7 +15,10 @@ import pytest
 from app.core.errors import BadInput
 from app.core.ids import MachineId
 from app.core.link import LinkKind
+from app.lan import paths
 from app.lan.client import PeerClient
+from app.lan.probe import RoundTrips
+from app.lan.sockets import Address
 from app.machine.interfaces import Interface, interfaces
 from app.node.link_book import LinkBook
 from tests.lan.nodes import Node, Nodes, opened
@@ -100,3 +105,50 @@ async def test_a_link_by_a_vpn_beside_a_cable_names_the_cable_that_leads_there(
     await book.prefer(far, LOOPBACK)
     await book._try_better_interfaces()
     assert book.json()[far]["better_interface"] is None
+
+
+async def test_a_link_that_ends_during_a_trial_of_another_interface_harms_nobody(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vpn = Interface("wg7", LinkKind.VPN, True, ("127.0.0.1",))
+    den, far, book = await measured(nodes, tmp_path, monkeypatch, CHOSEN, vpn)
+    known = book._known[far]
+    wrong = replace(known.link, kind=LinkKind.VPN, interface="wg7")
+    book._known[far] = msgspec.structs.replace(known, link=wrong)
+    await book._look()
+    tried = paths.round_trips
+    up = dict(den.network.calls.up)
+
+    async def and_ends(*way: Any) -> RoundTrips:
+        found = await tried(*way)
+        den.network.calls.up.clear()  # as when its cable is pulled
+        return found
+
+    monkeypatch.setattr(paths, "round_trips", and_ends)
+    await book._try_better_interfaces()
+    assert not book._better.found
+    den.network.calls.up.update(up)
+
+
+async def test_what_leads_nowhere_within_seconds_is_no_better_way_and_not_tried_again(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vpn = Interface("wg7", LinkKind.VPN, True, ("127.0.0.1",))
+    _, far, book = await measured(nodes, tmp_path, monkeypatch, CHOSEN, vpn)
+    wrong = replace(book._known[far].link, kind=LinkKind.VPN, interface="wg7")
+    tries: list[object] = []
+
+    async def silent(*way: object) -> None:
+        tries.append(way)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(paths, "round_trips", silent)
+    monkeypatch.setattr("app.node.better_ways.TRY_SECONDS", 0.05)
+    ways = [Address("127.0.0.1", 1)]
+    async with asyncio.timeout(10):
+        for _ in range(2):
+            await book._better.look(far, wrong, (CHOSEN, vpn), ways)
+    assert len(tries) == 1
+    assert not book._better.found
+    book.keep_only([])
+    assert not book._better._tried

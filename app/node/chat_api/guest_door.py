@@ -12,8 +12,6 @@ from aiohttp import web
 
 from app.core.errors import BadInput
 from app.core.ids import MachineId
-from app.core.membership import Member
-from app.core.operations import Role
 from app.inference.chats import Question
 from app.lan.listener import MEMBER
 from app.node import requests as asked
@@ -33,21 +31,28 @@ FACTS = ("name", "id", "architecture", "quantisation", "file_bytes", "embeds", "
 
 
 class MemberDoor:
-    """The listener has checked who comes, and that it is a guest."""
+    """The listener has checked who comes, and that it is a guest. `may`: it is, and this machine is a host."""
+
+    def __init__(self, may: Callable[[MachineId], bool]) -> None:
+        self._may = may
 
     def misplaced(self, request: web.Request) -> tuple[int, str] | None:
         """A browser has no certificate of a member; a page's request would be no guest's all the same."""
-        return (403, "Web pages may not talk to the node.") if "Origin" in request.headers else None
+        if "Origin" in request.headers:
+            return 403, "Web pages may not talk to the node."
+        if not self._may(request[MEMBER].id):
+            return 403, "This machine is no host of the household. Ask one that is."
+        return None
 
     def key_of(self, request: web.Request) -> str | None:
         """No key of an owner has a space in its name."""
         return f"guest {request[MEMBER].id[:16]}"
 
 
-def while_guest(
-    member: Callable[[MachineId], Member | None],
+def while_may(
+    may: Callable[[MachineId], bool],
 ) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """The middleware that ends what is answered once its guest has gone, was removed, or is none now."""
+    """The middleware that ends what is answered once its guest has gone, or may not ask here any more."""
 
     @web.middleware
     async def ends(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -55,14 +60,9 @@ def while_guest(
         async with asyncio.TaskGroup() as group:
             work = group.create_task(_answered(handler(request)), name="answer a guest")
             while not (await asyncio.wait({work}, timeout=LOOK_SECONDS))[0]:
-                now = member(guest)
-                if (
-                    now is None
-                    or Role.GUEST not in now.roles
-                    or transport is None
-                    or transport.is_closing()
-                ):
+                if not may(guest) or transport is None or transport.is_closing():
                     work.cancel()
+                    break
         if work.cancelled():
             if transport is not None:
                 transport.abort()

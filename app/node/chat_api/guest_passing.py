@@ -34,14 +34,16 @@ def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
 
     @web.middleware
     async def passed(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.method != "POST":
+        if request.method != "POST" or request.match_info.http_exception is not None:
             return await handler(request)
         model = _model(request[BODY])
         if not guesting.passes(model):
             return await handler(request)
         host = await guesting.host_for(model)
         headers = HEADERS | {ID: request[ASKER].request}
-        async with host.asked("POST", request.path, request[BODY], headers) as answer:
+        # as the route is written: a path with `..` in it would lead to another door of the host
+        path = _route(request)
+        async with host.asked("POST", path, request[BODY], headers) as answer:
             if answer.status == REFUSED:
                 raise problem(await _whole(host, answer))
             if answer.content_type in (EVENTS, NDJSON):
@@ -50,6 +52,12 @@ def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
             return web.Response(body=body, status=answer.status, headers=_headers(answer))
 
     return passed
+
+
+def _route(request: web.Request) -> str:
+    resource = request.match_info.route.resource
+    assert resource is not None  # it is one of ours
+    return resource.canonical
 
 
 def _model(body: bytes) -> str:

@@ -13,6 +13,8 @@ import msgspec
 from aiohttp import web
 
 from app.core.errors import AppError, BadInput, Reason
+from app.core.ids import MachineId
+from app.core.operations import Role
 from app.machine import devices
 from app.machine.api_choice import ApiChoice, KeyLimits, Upstream
 from app.machine.api_keys import ApiKeys
@@ -26,7 +28,7 @@ from app.node.chat_api.embedding_routes import EmbeddingRoutes
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.first_words import FirstWords, runner_of
 from app.node.chat_api.gate import Gate, KeyDoor
-from app.node.chat_api.guest_door import GuestRoutes, MemberDoor, while_guest
+from app.node.chat_api.guest_door import GuestRoutes, MemberDoor, while_may
 from app.node.chat_api.guest_passing import passing
 from app.node.chat_api.lan_door import LanDoor
 from app.node.chat_api.ollama_routes import OllamaRoutes
@@ -284,14 +286,22 @@ class ChatApi:
 
     def for_guests(self) -> web.Application:
         """What guests may ask of this machine, over their links; it needs no key and is never off."""
-        gate = Gate(MemberDoor(), self.figures, lambda _: None, self._at_once_of, self._opened)
-        ends = while_guest(lambda machine: self._node.network.members.get(machine))  # noqa: PLW0108  made later
+        may = self._may_ask
+        gate = Gate(MemberDoor(may), self.figures, lambda _: None, self._at_once_of, self._opened)
+        ends = while_may(may)
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[ends, gate.check])
         listed = self._node.shop.models.listed
         self._add_routes(app, listed)
         routes = GuestRoutes(self.answering, self.budget, lambda: self._node.hosting, listed)
         app.add_routes(routes.routes())
         return app
+
+    def _may_ask(self, machine: MachineId) -> bool:
+        """Whether that machine is a guest now, and this one a host."""
+        network = self._node.network
+        guest, me = network.members.get(machine), network.members.get(network.id)
+        are_both = guest is not None and me is not None
+        return are_both and Role.GUEST in guest.roles and Role.HOST in me.roles
 
     def _add_routes(self, app: web.Application, listed: Listed) -> None:
         for part in (

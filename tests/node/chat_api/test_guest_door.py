@@ -1,0 +1,105 @@
+"""Who may ask at a host's door for guests, how that ends, and what a guest passes on; no network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
+from yarl import URL
+
+from app.core.ids import machine_id
+from app.lan.listener import MEMBER
+from app.node.chat_api import guest_door
+from app.node.chat_api.gate import ASKER, BODY
+from app.node.chat_api.guest_door import MemberDoor, while_may
+from app.node.chat_api.guest_passing import passing
+from tests.node.test_guesting import Content
+
+VISITOR = machine_id("b" * 64)
+
+
+def request(**headers: str) -> web.Request:
+    made = make_mocked_request("POST", "/ask", headers=headers)
+    made[MEMBER] = cast("Any", SimpleNamespace(id=VISITOR))
+    return made
+
+
+def test_only_a_host_answers_guests_and_no_web_page_asks() -> None:
+    door = MemberDoor(lambda machine: machine == VISITOR)
+    assert door.misplaced(request()) is None
+    assert door.misplaced(request(Origin="https://example.org")) is not None
+    refused = MemberDoor(lambda _: False).misplaced(request())
+    assert refused is not None
+    assert "no host" in refused[1]
+
+
+async def test_an_answer_that_must_end_may_clean_up_as_long_as_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(guest_door, "LOOK_SECONDS", 0.01)
+    told: list[str] = []
+
+    async def handler(_: web.Request) -> web.StreamResponse:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.05)  # a second cancellation would fall in here
+            told.append("cleaned up")
+        raise AssertionError("never")
+
+    answer = await while_may(lambda _: False)(request(), handler)
+    assert told == ["cleaned up"]
+    assert answer.status == 403
+
+
+class Host:
+    """Stands in for a GuestClient: keeps the paths that were asked."""
+
+    def __init__(self) -> None:
+        self.host = SimpleNamespace(name="den")
+        self.paths: list[str] = []
+
+    @asynccontextmanager
+    async def asked(self, method: str, path: str, *_: object) -> AsyncIterator[Any]:
+        self.paths.append(path)
+        yield SimpleNamespace(
+            status=200,
+            content_type="application/json",
+            headers={},
+            content=Content(),
+            content_length=0,
+        )
+
+
+async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
+    host = Host()
+
+    async def host_for(_: str) -> Host:
+        return host
+
+    guesting = cast("Any", SimpleNamespace(passes=lambda _: True, host_for=host_for))
+
+    @web.middleware
+    async def checked(
+        one: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        one[BODY], one[ASKER] = b"{}", cast("Any", SimpleNamespace(request="r1"))
+        return await handler(one)
+
+    async def never(_: web.Request) -> web.StreamResponse:
+        raise AssertionError("a guest answers nothing itself")
+
+    app = web.Application(middlewares=[checked, passing(guesting)])
+    app.add_routes([web.post("/v1/completions", never)])
+    async with TestClient(TestServer(app)) as client:
+        assert (await client.post("/v1/completions")).status == 200
+        for path in ("/v1/%2e%2e/%2e%2e/stage/ab/pieces", "/v1/completions/%2e%2e/ask", "/v1/x"):
+            url = URL(str(client.make_url("/")).rstrip("/") + path, encoded=True)
+            assert (await client.session.post(url)).status == 404
+    assert host.paths == ["/v1/completions"]
