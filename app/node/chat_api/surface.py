@@ -300,8 +300,9 @@ class ChatApi:
         """Whether that machine is a guest now, and this one a host."""
         network = self._node.network
         guest, me = network.members.get(machine), network.members.get(network.id)
-        are_both = guest is not None and me is not None
-        return are_both and Role.GUEST in guest.roles and Role.HOST in me.roles
+        if guest is None or me is None:
+            return False
+        return Role.GUEST in guest.roles and Role.HOST in me.roles
 
     def _add_routes(self, app: web.Application, listed: Listed) -> None:
         for part in (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +16,7 @@ from yarl import URL
 from app.core.ids import machine_id
 from app.lan.listener import MEMBER
 from app.node.chat_api import guest_door
-from app.node.chat_api.gate import ASKER, BODY
+from app.node.chat_api.gate import ASKER, BODY, Handler
 from app.node.chat_api.guest_door import MemberDoor, while_may
 from app.node.chat_api.guest_passing import passing
 from tests.node.test_guesting import Content
@@ -86,11 +86,9 @@ async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
     guesting = cast("Any", SimpleNamespace(passes=lambda _: True, host_for=host_for))
 
     @web.middleware
-    async def checked(
-        one: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        one[BODY], one[ASKER] = b"{}", cast("Any", SimpleNamespace(request="r1"))
-        return await handler(one)
+    async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+        request[BODY], request[ASKER] = b"{}", cast("Any", SimpleNamespace(request="r1"))
+        return await handler(request)
 
     async def never(_: web.Request) -> web.StreamResponse:
         raise AssertionError("a guest answers nothing itself")
