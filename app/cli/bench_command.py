@@ -22,9 +22,12 @@ from app.cli.options import (
     read_counts,
 )
 from app.cli.placing_commands import NumberName
+from app.core.errors import AppError
+from app.core.reasons import said
 
 if TYPE_CHECKING:
-    from app.cli.bench_runs import Task
+    from app.cli.bench_runs import Bench, Task
+    from app.cli.shapes import Plan
     from app.client import NodeClient
 
 Json = dict[str, Any]
@@ -77,17 +80,11 @@ def bench(  # noqa: PLR0913  one for each option
         },
     )
     face = Face(as_json)
-    report = ask_node(home, lambda node: _measured(node, face, task))
-
-    from app.cli.bench_view import bench_view
-
-    face.result(report, lambda: bench_view(report))
+    ask_node(home, lambda node: _measured(node, face, task))
 
 
-async def _measured(node: NodeClient, face: Face, task: Task) -> Json:
-    import msgspec
-
-    from app import __version__
+async def _measured(node: NodeClient, face: Face, task: Task) -> None:
+    """Says the figures as soon as they are there: what comes after them may fail, or be ended."""
     from app.cli.bench_runs import Bench
     from app.cli.progress import shown
 
@@ -102,8 +99,44 @@ async def _measured(node: NodeClient, face: Face, task: Task) -> Json:
             if benchmark.has_loaded:
                 face.note("What the benchmark loaded is still there, with its short context.")
             raise
-    with shown(face) as show:
-        await benchmark.restored(show)
+        except AppError:
+            await _restored(benchmark, face)
+            raise
+    report = _report(task, placed, results)
+
+    from app.cli.bench_view import bench_view
+
+    try:
+        face.result(report, lambda: bench_view(report))
+    finally:  # whoever reads it may have gone
+        await _restored(benchmark, face)
+
+
+async def _restored(benchmark: Bench, face: Face) -> None:
+    """As it was before. What keeps that from happening is said beside the result, not instead of it."""
+    from app.cli.progress import shown
+
+    try:
+        with shown(face) as show:
+            await benchmark.restored(show)
+    except AppError as error:
+        face.note(said(error))
+    except (
+        asyncio.CancelledError
+    ):  # Ctrl-C ends the load, and with it the command: all else is done
+        task = asyncio.current_task()
+        assert task is not None
+        task.uncancel()
+    else:
+        return
+    face.note("What was loaded before the benchmark is not loaded again.")
+
+
+def _report(task: Task, placed: Plan, results: list[Json]) -> Json:
+    import msgspec
+
+    from app import __version__
+
     return {
         "version": __version__,
         "model": task.model,

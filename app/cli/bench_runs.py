@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from app.cli.asking import together
 from app.cli.shapes import Answer, Model, Plan, Snapshot, read
 from app.core.bench import WARM_UP_TOKENS, Round, Timed, figures, question
-from app.core.errors import BadInput, Unreachable
+from app.core.errors import AppError, BadInput, Unreachable
+from app.core.same_again import is_same, is_still, plan_of, same_orders
 
 if TYPE_CHECKING:
     from app.client import NodeClient
@@ -68,17 +71,26 @@ class Bench:
         before = self._before
         if not self.has_loaded:
             return
+        now = read(await self._node.get("/status"), Snapshot)
         if before is None or not before.stages:
             await self._node.post("/unload")
             return
-        split = [stage.last - stage.first for stage in before.stages]
-        whole = "replicas" if before.shape == "replicas" else "one"
-        placement = {"split": split} if before.shape == "split" else {"shape": whole}
-        body = {
-            "model": before.model, "context": before.context, "users": before.users,
-            "number": before.number or "f16", **placement,
-        }  # fmt: skip
-        await self._node.work("POST", "/load", body, progress)
+        was = msgspec.to_builtins(before)
+        if not is_still(was, msgspec.to_builtins(now.loaded)):
+            order = await self._again(was, list(now.machines))
+            await self._node.work("POST", "/load", order, progress)
+
+    async def _again(self, was: Json, machines: list[str]) -> Json:
+        """The order that puts every layer where it lay; the planner's choice where none does."""
+        orders = same_orders(was, machines)
+        for order in orders:
+            with suppress(
+                AppError
+            ):  # then it is another order that does it, or the load says why not
+                planned = read(await self._node.work("POST", "/plan", plan_of(order)), Plan)
+                if is_same(was, msgspec.to_builtins(planned)):
+                    return order
+        return orders[0]
 
     def _load(self) -> Json:
         need = self._task.prompt + self._task.output

@@ -114,6 +114,7 @@ class Plan(msgspec.Struct, frozen=True):
     shape: str = ""
     context: int | None = None
     users: int | None = None
+    kv: str | None = None
     stages: list[Stage] = []
     machines: list[Need] = []
     reasons: list[str] = []

@@ -8,8 +8,18 @@ import pytest
 
 from app.cli.shapes import Answer, read
 from app.core.bench import Round, Timed, figures, percentile, prompt_ids, spread, stages
-from tests.cli.answers import ANSWER, LOADED, MODELS, SNAPSHOT, streamed
-from tests.cli.fake_node import Lines
+from tests.cli.answers import (
+    ANSWER,
+    KITCHEN,
+    LOADED,
+    MODELS,
+    PLAN,
+    SNAPSHOT,
+    STAGES,
+    Json,
+    streamed,
+)
+from tests.cli.fake_node import Failed, FakeNode, Lines, error
 
 KNOWN = read({**ANSWER, "token_ids": list(range(11)), "prompt_tokens": 100}, Answer)
 
@@ -111,19 +121,100 @@ def test_it_loads_what_does_not_suffice_and_says_what_flatters(
     assert max(len(line) for line in said.out.splitlines()) <= 80
 
 
-def test_what_was_loaded_is_loaded_again(poolhouse: Any, answering: Any) -> None:
-    node = answering(
+SHORT: Json = {**LOADED, "context": 8, "shape": "split", "kv": "q8_0", "number": "q8"}
+SPLIT = [stage["last"] - stage["first"] for stage in LOADED["stages"]]
+ELSEWHERE = Lines([{"done": {**PLAN, "stages": [{**STAGES[0], "last": 12, "role": "whole"}]}}])
+UNKNOWN = Failed(404, error("BadInput", "model_unknown", "guide is gone.", name="guide", there=""))
+
+
+def pool_with(answering: Any, was: Json | None, **more: Any) -> FakeNode:
+    """A node with something loaded: `/status` tells of what was loaded last. loads: so many succeed."""
+    now, n_loads = [was], [0]
+
+    def load(body: Json) -> Any:
+        if n_loads[0] == more.get("loads", 2):
+            return UNKNOWN
+        n_loads[0] += 1
+        now[0] = {**LOADED, "context": body.get("context"), "users": 3}
+        return Lines([{"done": {"loaded": now[0]}}])
+
+    return answering(  # type: ignore[no-any-return]
         {
             ("GET", "/models"): {"models": MODELS},
-            ("GET", "/status"): {**SNAPSHOT, "loaded": {**LOADED, "context": 8, "shape": "split"}},
-            ("POST", "/load"): Lines([{"done": {"loaded": LOADED}}]),
-            ("POST", "/ask"): lambda body: streamed(*"abcd"),
+            ("GET", "/status"): lambda body: {**SNAPSHOT, "loaded": now[0]},
+            ("POST", "/plan"): more.get("plan", Lines([{"done": PLAN}])),
+            ("POST", "/load"): load,
+            ("POST", "/ask"): more.get("ask", lambda body: streamed(*"abcd")),
         }
     )
+
+
+def bodies(node: FakeNode, path: str) -> list[Json]:
+    return [body for _, where, body in node.asked if where == path]
+
+
+def test_what_was_loaded_is_loaded_again_as_the_planner_does_it(
+    poolhouse: Any, answering: Any
+) -> None:
+    """Its machines, how its context is kept and its numbers travel: nothing is left to chance."""
+    node = pool_with(answering, SHORT)
     assert poolhouse(*ARGUMENTS).code == 0
-    own, again = [body for _, path, body in node.asked if path == "/load"]
-    split = [stage["last"] - stage["first"] for stage in LOADED["stages"]]
-    assert (own["context"], again["context"], again["split"]) == (36, 8, split)
+    own, again = bodies(node, "/load")
+    assert own["context"] == 36
+    assert again == {
+        "model": "guide", "context": 8, "users": 8, "kv": "q8_0", "number": "q8",
+        "measure": False, "without": [KITCHEN], "shape": "split",
+    }  # fmt: skip
+    assert "number" not in bodies(node, "/plan")[0]
+
+
+def test_a_split_by_hand_comes_back_by_hand(poolhouse: Any, answering: Any) -> None:
+    def plan(body: Json) -> Any:
+        return Lines([{"done": PLAN}]) if "split" in body else ELSEWHERE
+
+    node = pool_with(answering, SHORT, plan=plan)
+    assert poolhouse(*ARGUMENTS).code == 0
+    again = bodies(node, "/load")[1]
+    assert (again["split"], again["kv"], again["without"]) == (SPLIT, "q8_0", [KITCHEN])
+    assert "shape" not in again
+
+
+@pytest.mark.parametrize("plan", [ELSEWHERE, UNKNOWN])
+def test_counts_are_not_given_to_other_machines(poolhouse: Any, answering: Any, plan: Any) -> None:
+    """Where a split would lie otherwise now, the planner places the same model on the same machines."""
+    node = pool_with(answering, SHORT, plan=plan)
+    assert poolhouse(*ARGUMENTS).code == 0
+    assert len(bodies(node, "/plan")) == 2
+    again = bodies(node, "/load")[1]
+    assert "split" not in again
+    assert again["without"] == [KITCHEN]
+
+
+def test_figures_are_not_lost_where_what_was_loaded_does_not_come_back(
+    poolhouse: Any, answering: Any
+) -> None:
+    pool_with(answering, SHORT, loads=1)
+    said = poolhouse(*ARGUMENTS, "--json")
+    assert said.code == 0
+    assert [result["streams"] for result in said.json["results"]] == [1, 3]
+    sentence, after = said.err.splitlines()[-2:]
+    assert "guide" in sentence
+    assert after == "What was loaded before the benchmark is not loaded again."
+
+
+def test_a_benchmark_that_fails_puts_back_what_was_loaded(poolhouse: Any, answering: Any) -> None:
+    silent = Lines([{"done": {**ANSWER, "token_ids": []}}])
+    node = pool_with(answering, SHORT, ask=lambda body: silent)
+    said = poolhouse(*ARGUMENTS)
+    assert said.code == 1
+    assert said.err.splitlines()[-1].startswith("guide gave no token")
+    assert [body["context"] for body in bodies(node, "/load")] == [36, 8]
+
+
+def test_what_a_refused_load_left_alone_is_not_loaded_anew(poolhouse: Any, answering: Any) -> None:
+    node = pool_with(answering, SHORT, loads=0)
+    assert poolhouse(*ARGUMENTS).code == 1
+    assert len(bodies(node, "/load")) == 1
 
 
 def test_one_failed_stream_ends_the_benchmark_with_its_sentence(

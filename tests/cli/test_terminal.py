@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.answers import LOADED, SNAPSHOT, progress, streamed
+from tests.cli.answers import LOADED, PLAN, SNAPSHOT, progress, streamed
 from tests.cli.fake_node import Lines
 from tests.cli.test_pairing import PAIRED, WAITING, WINDOW
 
@@ -61,6 +62,32 @@ def test_ctrl_c_with_json_is_one_object(answering: Any, home: Path) -> None:
     assert process.returncode == 130
     assert out.count("\n") == 1
     assert '"code": "stopped"' in out
+    assert node.cancelled.wait(5)
+
+
+@POSIX
+def test_ctrl_c_after_a_benchmark_leaves_its_figures(answering: Any, home: Path) -> None:
+    """One object still, and a sentence for what is not as it was."""
+    loads = [Lines([{"done": {"loaded": LOADED}}]), Lines([progress("loading", 1, 2)], "hang")]
+    looks = [LOADED, {**LOADED, "context": 8}]
+    answers = {
+        ("GET", "/models"): {"models": []},
+        ("GET", "/status"): lambda body: {**SNAPSHOT, "loaded": looks.pop()},
+        ("POST", "/plan"): Lines([{"done": PLAN}]),
+        ("POST", "/load"): lambda body: loads.pop(0),
+        ("POST", "/ask"): lambda body: streamed(*"abcd"),
+    }
+    node = answering(answers)
+    short = ("--prompt", "32", "--output", "4", "--streams", "1", "--runs", "1")
+    with started("bench", "guide", *short, "--json", "--home", str(home)) as process:
+        assert process.stderr is not None
+        while process.stderr.readline() != "Loading layers…\n":
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert len(json.loads(out)["results"]) == 1
+    assert err == "What was loaded before the benchmark is not loaded again.\n"
     assert node.cancelled.wait(5)
 
 

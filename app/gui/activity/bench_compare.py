@@ -10,13 +10,13 @@ from PySide6.QtCore import QObject, Signal
 
 from app import __version__
 from app.core.errors import AppError
+from app.core.same_again import is_same, order_on, plan_of, same_orders
 from app.gui.activity.bench_run import BenchRun, Extent
 from app.gui.activity.bench_store import Bench
 from app.gui.node_client import Call, NodeClient
 
 Json = dict[str, Any]
 TOGETHER, LOADING, ALONE, BACK = "together", "loading", "alone", "back"
-KEPT = ("model", "context", "users", "kv", "number")  # of a load, for the next one
 
 
 def bench_of(loaded: Json, run: BenchRun, results: list[Json]) -> Bench:
@@ -38,31 +38,13 @@ def bench_of(loaded: Json, run: BenchRun, results: list[Json]) -> Bench:
 
 def alone_order(loaded: Json, machines: list[str]) -> Json:
     """What loads the same model on its host alone. machines: the ids of all there are."""
-    host = loaded["stages"][0]["id"]
-    return _order(loaded) | {"without": [one for one in machines if one != host]}
-
-
-def same_order(loaded: Json, machines: list[str]) -> Json:
-    """What asks the planner for the machines that hold it now."""
-    used = {stage["id"] for stage in loaded["stages"]}
-    return _order(loaded) | {"without": [one for one in machines if one not in used]}
-
-
-def is_same(loaded: Json, plan: Json) -> bool:
-    """Whether a plan gives every machine the layers that it holds now."""
-    return _runs(loaded) == _runs(plan)
-
-
-def _order(loaded: Json) -> Json:
-    return {name: loaded[name] for name in KEPT if name in loaded} | {"measure": False}
-
-
-def _runs(placed: Json) -> list[tuple[str, int, int]]:
-    return [(one["id"], one["first"], one["last"]) for one in placed["stages"]]
+    return order_on(loaded, machines, [loaded["stages"][0]["id"]])
 
 
 class Comparison(QObject):
-    """Runs until `finished` or `failed`. Whatever happens, what was loaded is loaded again first."""
+    """Runs until `finished` or `failed`. Whatever happens, what was loaded is loaded again first; where
+    that alone fails, both come.
+    """
 
     progressed = Signal(float, str)  # share of the whole, and which step
     finished = Signal(object)  # Bench of the household, with the host alone inside
@@ -77,7 +59,9 @@ class Comparison(QObject):
         self._extent, self._n_vocab, self._seed = extent, n_vocab, seed
         self._run: BenchRun | None = None
         self._call: Call | None = None
-        self._step, self._split = TOGETHER, False
+        self._step = TOGETHER
+        self._orders = list(same_orders(loaded, machines))
+        self._back = self._orders[0]  # what loads it again as it was
         self._made: list[Bench] = []
         self._why: AppError | None = None
 
@@ -98,30 +82,28 @@ class Comparison(QObject):
             self._call.cancel()
             self._call = None
         if self._step in (LOADING, ALONE, BACK):
-            self._client.call("POST", "/load", self._back(), _nothing, _nothing)
+            self._client.call("POST", "/load", self._back, _nothing, _nothing)
         self.deleteLater()
 
     # inside
 
     def _plan(self) -> None:
-        """How the planner itself would place it on these machines: then it can be placed so again."""
-        order = same_order(self._loaded, self._machines)
-        order.pop("number", None)
-        self._call = self._client.call("POST", "/plan", order, self._planned, self._unplanned)
+        """Which order would put it where it lies: it is known before anything is changed."""
+        if not self._orders:
+            self._measure(self._loaded)
+            return
+        order = self._orders.pop(0)
+        self._call = self._client.call(
+            "POST", "/plan", plan_of(order),
+            lambda told: self._planned(order, told), lambda _: self._plan(),
+        )  # fmt: skip
 
-    def _planned(self, told: Json) -> None:
-        self._split = not is_same(self._loaded, told)
+    def _planned(self, order: Json, told: Json) -> None:
+        if not is_same(self._loaded, told):
+            self._plan()
+            return
+        self._back = order
         self._measure(self._loaded)
-
-    def _unplanned(self, _: AppError) -> None:
-        self._split = True
-        self._measure(self._loaded)
-
-    def _back(self) -> Json:
-        order = same_order(self._loaded, self._machines)
-        if self._split:  # somebody has said how many layers each machine holds
-            order["split"] = [last - first for _, first, last in _runs(self._loaded)]
-        return order
 
     def _measure(self, loaded: Json) -> None:
         self._call = None
@@ -139,7 +121,7 @@ class Comparison(QObject):
         if self._step == TOGETHER:
             self._load(LOADING, alone_order(self._loaded, self._machines))
         else:
-            self._load(BACK, self._back())
+            self._load(BACK, self._back)
 
     def _load(self, step: str, order: Json) -> None:
         self._step = step
@@ -160,15 +142,15 @@ class Comparison(QObject):
         if self._step in (TOGETHER, BACK):
             self._end()
         else:
-            self._load(BACK, self._back())
+            self._load(BACK, self._back)
 
     def _end(self) -> None:
-        if self._why is not None:
-            self.failed.emit(self._why)
-        else:
+        if len(self._made) > 1:  # also where only the layers did not come back
             together, alone = self._made
             one = {"forecast": alone.forecast, "results": list(alone.results)}
             self.finished.emit(replace(together, one=one))
+        if self._why is not None:
+            self.failed.emit(self._why)
         self.deleteLater()
 
     def _tell(self, share: float) -> None:

@@ -13,10 +13,18 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import DoesNotFit
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.bench_compare import BACK, LOADING, Comparison, alone_order, is_same
+from app.gui.activity.bench_compare import (
+    ALONE,
+    BACK,
+    LOADING,
+    TOGETHER,
+    Comparison,
+    alone_order,
+    bench_of,
+)
 from app.gui.activity.bench_report import beside_one, html, markdown, unnamed
-from app.gui.activity.bench_run import Extent
-from app.gui.activity.bench_store import BenchStore
+from app.gui.activity.bench_run import BenchRun, Extent
+from app.gui.activity.bench_store import Bench, BenchStore
 from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode, paired
@@ -86,8 +94,6 @@ def test_the_host_alone_is_asked_for_with_the_same_settings() -> None:
         "model": "m", "context": 512, "users": 2, "number": "q8", "measure": False,
         "without": ["a", "k"],
     }  # fmt: skip
-    assert is_same(LOADED, {"stages": LOADED["stages"]})
-    assert not is_same(LOADED, {"stages": LOADED["stages"][:1]})
 
 
 class Asked:
@@ -115,11 +121,63 @@ def test_where_one_machine_cannot_hold_it_the_layers_come_back_and_it_is_said(
     ends: list[Any] = []
     both.failed.connect(ends.append)
     both.finished.connect(ends.append)
-    both._split = True
+    both._back = both._orders[1]
     both._load(LOADING, alone_order(LOADED, ["d", "a"]))
     assert [isinstance(one, DoesNotFit) for one in ends] == [True]
     assert both.step == BACK
     assert asked[-1]["split"] == [1, 2, 1]
+
+
+def test_what_was_measured_is_kept_where_the_layers_do_not_come_back(
+    away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are said: the figures, and that the household is not as it was."""
+
+    def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any) -> Asked:
+        failed(DoesNotFit("does_not_fit_anywhere"))
+        return Asked()
+
+    monkeypatch.setattr(away.services.client, "call", call)
+    both = Comparison(away.services.client, LOADED, ["d", "a"], SMALL, None, 1)
+    ends: list[Any] = []
+    both.failed.connect(ends.append)
+    both.finished.connect(ends.append)
+    run = BenchRun(away.services.client, LOADED, SMALL, None, 1)
+    both._made.append(bench_of(LOADED, run, [figures(tok_s=20.0)]))
+    both._step = ALONE
+    both._measured(LOADED, run, [figures(tok_s=8.0)])
+    assert [type(one) for one in ends] == [Bench, DoesNotFit]
+    assert ends[0].times("decode_tok_s") == 2.5
+
+
+@pytest.mark.parametrize(
+    ("same", "split", "shape"),
+    [(lambda body: "shape" in body, False, True), (lambda body: "split" in body, True, False),
+     (lambda body: False, False, True)],
+)  # fmt: skip
+def test_the_order_that_puts_it_back_is_found_before_anything_changes(
+    away: Desk, monkeypatch: pytest.MonkeyPatch, same: Any, split: bool, shape: bool
+) -> None:
+    """Counts go to machines in the order of their names: they are told only where that is the same."""
+    asked: list[tuple[str, Json]] = []
+
+    def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any) -> Asked:
+        asked.append((path, body))
+        if path == "/plan":
+            done({"stages": LOADED["stages"] if same(body) else LOADED["stages"][:1]})
+        return Asked()
+
+    monkeypatch.setattr(away.services.client, "call", call)
+    both = Comparison(away.services.client, LOADED, ["d", "a", "k"], SMALL, None, 1)
+    both.start()
+    assert both.step == TOGETHER
+    assert asked[-1][0] == "/ask"  # measuring has begun
+    assert all("number" not in body for path, body in asked if path == "/plan")
+    both._load(BACK, both._back)
+    back = asked[-1][1]
+    assert ("split" in back, "shape" in back) == (split, shape)
+    assert (back["number"], back["without"]) == ("q8", ["k"])
+    both.cancel()
 
 
 def test_a_cancelled_one_loads_what_was_loaded(away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
