@@ -151,12 +151,12 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[Json, None]:
 def _object(data: bytes) -> Json:
     try:
         return msgspec.json.decode(data, type=Json)
-    except msgspec.DecodeError:
+    except ValueError:
         raise AppError("node_fault", detail="its answer was not understood") from None
 
 
 def _refusal(data: bytes) -> AppError:
     try:
         return error_of(msgspec.json.decode(data, type=Json).get("error"))
-    except msgspec.DecodeError:
+    except ValueError:
         return AppError("node_fault", detail="its answer was not understood")

@@ -133,7 +133,7 @@ def shipped(path: Path = FILE) -> Catalogue:
     """The catalogue of this app. Raises BadInput where the file is missing or was changed badly."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Catalogue)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError):
         raise BadInput("catalogue_damaged") from None
     for offer in found.models:
         for one in offer.files:

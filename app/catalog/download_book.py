@@ -160,7 +160,7 @@ class Book:
         try:
             record = msgspec.json.decode(path.read_bytes(), type=Record)
             checked(record.repository, record.file, record.revision)
-        except (OSError, msgspec.DecodeError, BadInput):
+        except (OSError, ValueError, BadInput):
             log.warning("the download %s cannot be read", path)
             return None
         hashes = (record.sha256, *(part.sha256 for part in record.parts))

@@ -66,7 +66,7 @@ def from_json(data: bytes, allowed_bytes: int = MAX_STAGE_BYTES) -> Manifest:
         raise BadInput("manifest_odd", what=f"{len(data)} bytes long")
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise BadInput("manifest_odd", what="not of the agreed form") from None
     _check(manifest)
     if manifest.total_bytes > allowed_bytes:
@@ -83,7 +83,7 @@ def wants_from_json(data: bytes, manifest: Manifest) -> tuple[Want, ...]:
     """What a lender asks for, checked against the manifest it was sent. Raises BadInput."""
     try:
         wants = msgspec.json.decode(data, type=tuple[Want, ...])
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise BadInput("manifest_odd", what="not of the agreed form") from None
     return check_wants(wants, manifest)
 

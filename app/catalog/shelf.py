@@ -225,7 +225,7 @@ def _read(path: Path) -> Entry | None:
         entry = msgspec.json.decode(path.read_bytes(), type=Entry)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError):
         log.warning("the stored model %s cannot be read", path)
         return None
     if entry.name != path.stem or not NAME.fullmatch(entry.name):

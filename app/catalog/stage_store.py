@@ -302,7 +302,7 @@ class StageStore:
             return None
         try:
             return msgspec.json.decode(self._paths(stage_id).index.read_bytes(), type=_Index)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, ValueError):
             return None
 
     def _paths(self, stage_id: str) -> StagePaths:

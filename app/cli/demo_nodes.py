@@ -88,7 +88,7 @@ class DemoNodes:
             return DemoNode(name, home, process, msgspec.json.decode(line, type=Json))
         except TimeoutError:
             raise StageLost("demo_slow", name=name, seconds=READY_SECONDS) from None
-        except msgspec.DecodeError:
+        except ValueError:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LAST_WORDS_SECONDS):
                     await process.wait()

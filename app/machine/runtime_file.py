@@ -33,6 +33,6 @@ def read(path: Path) -> Runtime | None:
     """The node that runs now, or None: no file, a damaged one, or a process that is gone."""
     try:
         runtime = msgspec.json.decode(path.read_bytes(), type=Runtime)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, ValueError):
         return None
     return runtime if psutil.pid_exists(runtime.pid) else None

@@ -49,7 +49,7 @@ class SecretMap:
                 text = await (await self._store()).read()
             try:
                 self._secrets = msgspec.json.decode(text, type=dict[str, str]) if text else {}
-            except msgspec.MsgspecError:
+            except ValueError:
                 self._secrets = {}  # nobody knows them any more
         return self._secrets
 

@@ -65,7 +65,7 @@ def load(path: Path) -> Settings:
         return msgspec.json.decode(path.read_bytes(), type=Settings)
     except FileNotFoundError:
         return Settings(f"{secrets.choice(ANIMALS)}-{secrets.randbelow(900) + 100}")
-    except msgspec.MsgspecError as error:
+    except ValueError as error:
         raise Damaged("settings_damaged", path=str(path), why=str(error)) from None
 
 

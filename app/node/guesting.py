@@ -157,7 +157,7 @@ async def _offers(host: GuestClient) -> Offers:
             raise problem(body)
         try:
             return msgspec.json.decode(body, type=Offers)
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):
             raise Refused("peer_refused") from None
 
 
@@ -179,5 +179,5 @@ async def _lines(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[Json, No
             for line in whole:
                 try:
                     yield msgspec.json.decode(line, type=Json)
-                except (msgspec.MsgspecError, RecursionError):
+                except (ValueError, RecursionError):
                     raise Refused("peer_refused") from None

@@ -20,6 +20,7 @@ from app.core.errors import AppError, Reason
 from app.core.journal import kind_of, news
 from app.core.reasons import said
 from app.inference.lend import Passed
+from app.machine.kept_file import read_or
 from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
@@ -314,17 +315,11 @@ def _told(event: Happened) -> Json:
 
 def _load(file: Path) -> _File:
     """What was kept. A damaged file is no loss; it is written anew."""
+    read = read_or(file, _File, "the journal", MOST_FILE_BYTES)
     try:
-        with file.open("rb") as source:
-            data = source.read(MOST_FILE_BYTES + 1)
-        if len(data) > MOST_FILE_BYTES:
-            raise msgspec.ValidationError("longer than it can be")
-        read = msgspec.json.decode(data, type=_File)
         for event in read.events:
             _told(event)
-    except FileNotFoundError:
-        return _File()
-    except (OSError, msgspec.DecodeError, UnicodeError, KeyError, IndexError) as error:
-        log.warning("the journal in %s is passed over: %s", file, error)
+    except (KeyError, IndexError, ValueError) as error:
+        log.warning("the journal in %s is passed over: no sentence for %r", file, error)
         return _File()
     return read

@@ -20,6 +20,7 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.placement import Candidate, Forecast, Part, Plan
 from app.inference.chats import Summary
+from app.machine.kept_file import read_or
 from app.machine.paths import write_atomically
 from app.node.speed_book import far_off
 
@@ -28,7 +29,6 @@ log = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 MOST_KEPT = 200  # outcomes; of a household's usual day
-MOST_FILE_BYTES = 1 << 20
 FEWEST_READ = 32  # tokens of a prompt; a shorter one is read like an answer's
 LAST_READ = 10  # answers that say how fast prompts are read
 FEWEST_TOKENS = 8  # a shorter answer says little of the speed of decoding
@@ -181,17 +181,7 @@ def predicted(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | 
 
 def load(file: Path) -> _File:
     """What was kept. A damaged file is no loss."""
-    try:
-        with file.open("rb") as source:
-            data = source.read(MOST_FILE_BYTES + 1)
-        if len(data) > MOST_FILE_BYTES:
-            raise msgspec.ValidationError("longer than it can be")
-        read = msgspec.json.decode(data, type=_File)
-    except FileNotFoundError:
-        return _File()
-    except (OSError, msgspec.DecodeError, UnicodeError) as error:
-        log.warning("what came of forecasts, in %s, is passed over: %s", file, error)
-        return _File()
+    read = read_or(file, _File, "what came of forecasts")
     return _File(read.outcomes[-MOST_KEPT:], _sound(read.machines), _sound(read.links))
 
 

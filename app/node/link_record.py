@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ from app.core.ids import MachineId
 from app.core.link import Link, LinkKind
 from app.lan import paths
 from app.machine.interfaces import Interface
-
-log = logging.getLogger(__name__)
+from app.machine.kept_file import read_or
 
 Json = dict[str, Any]
 
@@ -69,13 +67,7 @@ def known_json(known: Known) -> Json:
 
 def load(file: Path) -> dict[MachineId, Known]:
     """What an earlier start measured. A damaged file is no loss: links are measured again."""
-    try:
-        read = msgspec.json.decode(file.read_bytes(), type=dict[str, Known])
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.MsgspecError) as error:
-        log.warning("the measured links in %s are passed over: %s", file, error)
-        return {}
+    read = read_or(file, dict[str, Known], "measured links")
     return {MachineId(machine): known for machine, known in read.items() if is_sound(known)}
 
 

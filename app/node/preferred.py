@@ -13,6 +13,7 @@ from app.core.ids import MachineId
 from app.core.membership import Member
 from app.lan.through import Through
 from app.machine.interfaces import Interface
+from app.machine.kept_file import read_or
 from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
@@ -104,11 +105,5 @@ def through_of(interfaces: Iterable[Interface], name: str) -> Through | None:
 
 def load(file: Path) -> dict[MachineId, str]:
     """What was chosen. A damaged file is no loss: the best way is taken, and one can choose again."""
-    try:
-        read = msgspec.json.decode(file.read_bytes(), type=dict[str, str])
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.MsgspecError) as error:
-        log.warning("the chosen interfaces in %s are passed over: %s", file, error)
-        return {}
+    read = read_or(file, dict[str, str], "chosen interfaces")
     return {MachineId(machine): name for machine, name in read.items()}

@@ -253,7 +253,7 @@ async def body(request: web.Request, kind: type[R]) -> R:
     raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
     try:
         return msgspec.json.decode(raw or b"{}", type=kind)
-    except msgspec.MsgspecError as error:
+    except ValueError as error:
         raise BadInput("bad_request", why=plainly(str(error))) from None
 
 

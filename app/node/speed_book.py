@@ -15,13 +15,13 @@ from msgspec import Meta
 
 from app.core.model_shape import ModelShape
 from app.core.speed import Speed
+from app.machine.kept_file import read_or
 from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
 
 FORMAT = 2  # higher when the measurement itself changes
 MOST_ENTRIES = 256
-MOST_FILE_BYTES = 1 << 20
 OLD_AFTER_S = 14 * 24 * 3600.0  # drivers, cooling and other programs change
 FAR_OFF = 2.0  # a forecast this many times too high or low was made with numbers that hold no more
 
@@ -51,8 +51,8 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    format: int
-    entries: Annotated[dict[Key, _Kept], Meta(max_length=MOST_ENTRIES)]
+    format: int = 0
+    entries: Annotated[dict[Key, _Kept], Meta(max_length=MOST_ENTRIES)] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +112,7 @@ class SpeedBook:
             self._write()
 
     def _read(self) -> dict[str, _Kept]:
-        try:
-            with self._path.open("rb") as file:
-                data = file.read(MOST_FILE_BYTES + 1)
-            if len(data) > MOST_FILE_BYTES:
-                raise msgspec.ValidationError("longer than a book can be")
-            found = msgspec.json.decode(data, type=_File)
-        except FileNotFoundError:
-            return {}
-        except (OSError, msgspec.DecodeError, UnicodeError) as error:
-            log.warning("the speeds in %s are measured again: %s", self._path, error)
-            return {}
+        found = read_or(self._path, _File, "measured speeds")
         return dict(found.entries) if found.format == FORMAT else {}
 
     def _write(self) -> None:

@@ -56,6 +56,7 @@ def piece(**fields: object) -> bytes:
 
 WRONG = {
     "no JSON": b"{",
+    "no UTF-8": b'{"model_id": "\xff"}',
     "deep": b"[" * 100_000,
     "other form": b"[]",
     "text for a number": changed(total_bytes="256"),

@@ -192,6 +192,7 @@ def test_one_bad_entry_hides_no_other(home: Home) -> None:
     folder = home.folder / "models"
     (folder / "bad.json").write_text("{")
     (folder / "form.json").write_text("{}")
+    (folder / "letters.json").write_bytes(b'{"path": "\xff"}')
     (folder / "alias.json").write_bytes((folder / "m.json").read_bytes())
     assert home.shelf.entries() == (entry,)
 

@@ -25,13 +25,13 @@ def test_settings_survive_being_saved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "", "[]", '{"name": 1}', '{"name": "x", "lending": {"battery_percent": 700}}',
-        '{"name": "x", "lending": {"hours": [{"days": [9]}]}}',
+        b"", b"[]", b'{"name": 1}', b'{"name": "x", "lending": {"battery_percent": 700}}',
+        b'{"name": "x", "lending": {"hours": [{"days": [9]}]}}', b'{"name": "\xff"}',
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_said(tmp_path: Path, content: str) -> None:
+def test_what_cannot_be_is_said(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "settings.json"
-    path.write_text(content)
+    path.write_bytes(content)
     with pytest.raises(Damaged) as told:
         load(path)
     assert told.value.reason.code == "settings_damaged"

@@ -215,7 +215,7 @@ async def test_names_from_outside_never_become_paths(
     assert caught.value.reason.code == code
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b'{"id": "zz"}', b"\xff" * 100])
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"id": "zz"}', b'{"id": "\xff"}'])
 async def test_a_broken_record_hides_no_other(
     server: HubServer, tmp_path: Path, content: bytes
 ) -> None:

@@ -141,6 +141,8 @@ async def test_an_answer_comes_line_by_line_and_its_error_is_the_host_s() -> Non
     ("answer", "status", "kind"),
     [
         (b"no JSON\n", 200, Refused),
+        (b'{"delta": "\xff"}\n', 200, Refused),
+        (b'{"delta": ' + b"[" * 100_000 + b"\n", 200, Refused),
         (b"[]\n", 200, Refused),
         (b"x" * (MOST_BYTES + 1), 200, Refused),
         (b'{"delta":' + b"[" * 200_000 + b"\n", 200, Refused),

@@ -140,7 +140,11 @@ async def test_the_last_writing_is_the_last_one(
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b'{"number": "x"}', b'{"events": [{"number": 1, "at": 0, "code": "no", "facts": {}}]}'],
+    [
+        b"", b"{", b'{"number": "x"}', b'{"\xff": 1}', b" " * (5 << 20),
+        b'{"events": [{"number": 1, "at": 0, "code": "no", "facts": {}}]}',
+    ],
+    ids=range(6),
 )  # fmt: skip
 def test_a_damaged_file_is_passed_over(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "journal.json").write_bytes(content)

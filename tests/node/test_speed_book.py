@@ -95,6 +95,7 @@ def written(**change: Any) -> bytes:
     [
         b"",
         b"\xff\xfe",
+        b'{"format": 1, "entries": {"\xff": {}}}',
         b"[]",
         b'{"format": 1}',
         b'{"format": 1, "entries": {"x": {}}}',

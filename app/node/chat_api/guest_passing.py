@@ -64,7 +64,7 @@ def _model(body: bytes) -> str:
     """Empty for a body that nobody can read: its own route, or the host, says why."""
     try:
         return msgspec.json.decode(body, type=_Named).model.removesuffix(":latest")
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         return ""
 
 

@@ -234,7 +234,7 @@ def assistant(text: str, calls: list[tuple[str, str, str]]) -> Json:
     for name_of_call, name, arguments in calls:
         try:
             values = msgspec.json.decode(arguments or "{}", type=Json)
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):
             raise BadInput(
                 "bad_request", why="a call's arguments are no JSON object", field="messages"
             ) from None

@@ -27,7 +27,7 @@ def read(request: web.Request, kind: type[S]) -> S:
     """The request's body as `kind`. Raises BadInput with the field that is wrong."""
     try:
         return msgspec.json.decode(request[BODY] or b"{}", type=kind)
-    except msgspec.MsgspecError as error:
+    except ValueError as error:
         raise BadInput(
             "bad_request", why=plainly(str(error)), field=wrong_field(str(error))
         ) from None

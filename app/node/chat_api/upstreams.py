@@ -18,6 +18,7 @@ from app.core.errors import BadInput, Busy, Reason, Unreachable
 from app.lan.body import TooLong, TooSlow, whole_body
 from app.lan.tls import upstream_context
 from app.machine.api_choice import Upstream
+from app.machine.kept_file import read_or
 from app.machine.paths import write_atomically
 from app.machine.secret_map import SecretMap
 from app.node.chat_api.upstream_shapes import Heard, body, path_of
@@ -227,10 +228,4 @@ def _why(error: Exception) -> str:
 
 
 def _load(file: Path) -> dict[str, int]:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, int])
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.DecodeError) as error:
-        log.warning("what upstreams have cost cannot be read: %s", error)
-        return {}
+    return read_or(file, dict[str, int], "what upstreams have cost")

@@ -58,6 +58,7 @@ async def test_a_huge_body_is_refused_before_and_while_it_is_read(
         b"null",
         b'{"messages": 1}',
         b"\xff\xfe",
+        b'{"model": "\xff", "messages": [{"role": "user", "content": "x"}]}',
         b'{"messages": [' + b"[" * 100_000,
     ],
 )

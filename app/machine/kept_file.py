@@ -1,0 +1,35 @@
+"""A small JSON file that the node keeps for itself: never read without a bound, and damage is no loss."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MOST_BYTES = 1 << 20
+
+
+def decoded(file: Path, kind: type[T], most_bytes: int = MOST_BYTES) -> T:
+    """What is in it. Raises OSError, and ValueError for what is no such thing, or longer than it can be."""
+    with file.open("rb") as source:
+        data = source.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise ValueError(f"longer than {most_bytes} bytes")
+    return msgspec.json.decode(data, type=kind)  # a ValueError is all it raises
+
+
+def read_or(file: Path, kind: type[T], what: str, most_bytes: int = MOST_BYTES) -> T:
+    """What is in it, or an empty one: where there is none yet, and where it is damaged, which is logged."""
+    try:
+        return decoded(file, kind, most_bytes)
+    except FileNotFoundError:
+        return kind()
+    except (OSError, ValueError) as error:
+        log.warning("%s in %s: passed over, %s", what, file, error)
+        return kind()
