@@ -49,6 +49,12 @@ def seconds(value: float) -> str:
     return f"{whole // HOUR_S} h {whole % HOUR_S // MINUTE_S:02d} min"
 
 
+def whole_seconds(value: float) -> str:
+    """A time that is not known better than to a second: 5 s, never 5.0 s."""
+    whole = round(value)
+    return f"{whole} s" if whole < MINUTE_S else seconds(whole)
+
+
 def percent(share: float) -> str:
     """A share of one."""
     return f"{number(100 * share)} %"

@@ -53,7 +53,7 @@ SHEETS: dict[str, Make] = {
     "interface": ways,
     "add": lambda services, _, parent: AddSheet(services, parent),
     "join": lambda services, _, parent: JoinSheet(services, parent, ""),
-    "server": lambda services, _, parent: AddServer(services, nothing, parent),
+    "server": lambda services, _, parent: AddServer(services, (), nothing, parent),
     "forget": lambda services, _, parent: ForgetServer(services, "barn", nothing, parent),
 }
 

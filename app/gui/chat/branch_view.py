@@ -62,7 +62,7 @@ def in_line(place: int, seconds: float | None) -> str:
     if not seconds:
         return told
     about = QCoreApplication.translate("Answer", "{place}, about {time}")
-    return about.format(place=told, time=formats.seconds(max(1, round(seconds))))
+    return about.format(place=told, time=formats.whole_seconds(max(1, seconds)))
 
 
 def _nth(place: int) -> str:

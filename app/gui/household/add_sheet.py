@@ -125,7 +125,7 @@ class AddSheet(Sheet):
         left = max(0.0, self._ends_at - time.monotonic())
         self._bar.setValue(round(left))
         text = self.tr("{time} left, tries left: {tries}")
-        self.left.setText(text.format(time=formats.seconds(float(round(left))), tries=self._tries))
+        self.left.setText(text.format(time=formats.whole_seconds(left), tries=self._tries))
 
     def _say_code(self, code: str) -> None:
         self.code = code
@@ -165,15 +165,13 @@ class AddSheet(Sheet):
         self._waiting = None
         self._say_code("")
         self._bar.setValue(0)
-        self.fail(error)
         self._close.setText(self.tr("Close"))
-        if error.reason.code == NOT_ADMIN:
-            self._name_who_may()
-        else:
+        if error.reason.code != NOT_ADMIN or not self._name_who_may():
+            self.fail(error)
             self.again.show()
 
-    def _name_who_may(self) -> None:
-        """Another code would not help here."""
+    def _name_who_may(self) -> bool:
+        """Another code would not help here. False where nobody is known who may."""
         machines = machines_of(self.services.pool.snapshot)
         names = [one.name for one in machines if "admin" in one.roles and not one.this]
         if names:
@@ -182,6 +180,7 @@ class AddSheet(Sheet):
             told = told.format(names=", ".join(names))
             self.notice.say(told, "error", closable=False)
             self.fit()
+        return bool(names)
 
     def _close_window(self) -> None:
         """Whoever closes the dialog closes the window."""

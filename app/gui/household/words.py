@@ -120,11 +120,10 @@ def holds(machine: MachineFacts) -> str:
             return _tr("whole model: being rebuilt")
         case "draining":
             return _tr("whole model: leaving")
-    if not whole.answering:
+    many = whole.answering + whole.waiting
+    if not many:
         return _tr("whole model: idle")
-    return QCoreApplication.translate(
-        "Household", "whole model: %n answer(s)", "", whole.answering + whole.waiting
-    )
+    return QCoreApplication.translate("Household", "whole model: %n answer(s)", "", many)
 
 
 def _of_others(machine: MachineFacts) -> str:

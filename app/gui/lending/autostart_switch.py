@@ -30,8 +30,10 @@ class AutostartSwitch(QWidget):
         self.switch.setEnabled(False)
         self.words = paragraph(self._usual(), "caption")
         self.switch.setAccessibleDescription(self._usual())
+        heading = label(title)
+        heading.setWordWrap(True)
         texts = QWidget()
-        texts.setLayout(column(label(title), self.words, gap=0))
+        texts.setLayout(column(heading, self.words, gap=0))
         self.setLayout(Beside(texts, self.switch, gap=sizes.L))
         services.pool.link_changed.connect(self._link_changed)
 

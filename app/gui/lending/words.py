@@ -36,7 +36,9 @@ def state_sentence(lending: Json) -> str:
             return text.format(size=size(lending.get("lent_bytes") or 0))
         case "draining":
             text = tr("Lending", "Finishing one answer, then pausing (at most {time}).")
-            said = text.format(time=formats.seconds(max(1, lending.get("gives_back_in_s") or 0)))
+            said = text.format(
+                time=formats.whole_seconds(max(1, lending.get("gives_back_in_s") or 0))
+            )
             why = "" if is_by_hand(lending) else here(str(lending.get("reason") or ""))
             return f"{said} {why}".rstrip()
         case "paused" if is_by_hand(lending):

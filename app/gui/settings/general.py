@@ -41,7 +41,7 @@ class General(Group):
         default = self.tr("Default: as the system")
         self.add(
             Setting(
-                self.tr("Language"), self.tr("Counts when Poolhouse is opened the next time."),
+                self.tr("Language"), self._when(),
                 self.language, default=default, words="Sprache language deutsch english",
             ),
             Setting(self.tr("Theme"), "", self.scheme, default=default, words="dark light colour"),
@@ -82,9 +82,10 @@ class General(Group):
             self.services.preferences.keep(LANGUAGE, language)
         else:
             self.services.preferences.forget(LANGUAGE)
-        self.told.emit(
-            self.tr("The language changes after Quit, when Poolhouse is opened again."), "info"
-        )
+        self.told.emit(self._when(), "info")
+
+    def _when(self) -> str:
+        return self.tr("The language changes after Quit, when Poolhouse is opened again.")
 
     def _choose_scheme(self, scheme: str) -> None:
         theme = self.services.theme

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.core.errors import AppError
 from app.gui import theme as sizes
 from app.gui.node_client import Call, Done, Json
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import card, column, line, row
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import column
 from app.gui.parts.text import label
 from app.gui.sentences import said
 from app.gui.services import Services
+from app.gui.settings.card import Card
 from app.gui.settings.setting import Setting
 
 
@@ -26,54 +28,35 @@ class Group(QWidget):
         super().__init__()
         self.services, self.title, self.picture = services, title, picture
         self.heading = label(title, "section")
-        self._cards: list[tuple[QFrame, QWidget | None, list[tuple[QWidget | None, Setting]]]] = []
+        self._cards: list[Card] = []
+        self._words: list[str] = []  # that are searched for
+        self._waits: set[object] | None = None  # marks of what a reset has asked, while it asks
         self._calls: list[Call] = []
         calls = self._calls
         self.destroyed.connect(lambda: _end(calls))  # no answer may reach what is gone
         self._reset = button(self.tr("Reset this page"), self._reset_all, "link")
-        head = row(self.heading, None, self._reset, gap=sizes.S)
+        head = Flow(self.heading, self._reset, right_from=1)
         self.box: QVBoxLayout = column(head, gap=sizes.M)
         self.setLayout(self.box)
 
-    def add(self, *settings: Setting, title: str = "") -> QFrame:
-        """A card with these settings, a hairline between each two."""
-        heading = label(title, "muted") if title else None
-        if heading is not None:
-            self.box.addSpacing(sizes.S)
-            self.box.addWidget(heading)
-        frame = card(gap=0)
-        rows: list[tuple[QWidget | None, Setting]] = []
-        box = frame.layout()
-        assert box is not None
-        box.setContentsMargins(sizes.L, sizes.S, sizes.L, sizes.S)
-        for number, setting in enumerate(settings):
-            between = line() if number else None
-            if between is not None:
-                box.addWidget(between)
-            box.addWidget(setting)
-            rows.append((between, setting))
-        self.box.addWidget(frame)
-        self._cards.append((frame, heading, rows))
-        return frame
+    def add(self, *settings: Setting, title: str = "") -> Card:
+        """A card with these settings, and with those that are put into it later."""
+        made = Card(self.box, title)
+        self._cards.append(made)
+        made.put(*settings)
+        made.show(self._words)
+        return made
 
     def search(self, words: list[str]) -> int:
         """Show only settings in which all `words` stand; how many."""
-        whole = all(word in self.title.casefold() for word in words)
+        self._words = words
         self._reset.setVisible(self.can_reset and not words)
-        many = 0
-        for frame, heading, rows in self._cards:
-            shown = 0
-            for between, setting in rows:
-                found = whole or setting.matches(words)
-                setting.setVisible(found)
-                if between is not None:
-                    between.setVisible(found and shown > 0)
-                shown += found
-            frame.setVisible(shown > 0)
-            if heading is not None:
-                heading.setVisible(shown > 0)
-            many += shown
-        return many
+        whole = all(word in self.title.casefold() for word in words)
+        return sum(one.show([] if whole else words) for one in self._cards)
+
+    def search_again(self) -> None:
+        """Settings came or went: those are shown that the search finds, as before."""
+        self.search(self._words)
 
     def refresh(self) -> None:
         """The page came to the front, or the node came back."""
@@ -81,19 +64,43 @@ class Group(QWidget):
     def reset(self) -> None:
         """Everything of this page as it was when the app was new."""
 
-    def _reset_all(self) -> None:
-        self.reset()
+    def reset_words(self) -> str:
+        """What is said of it once it is done."""
         words = self.tr("Everything on {page} is as it was at first.")
-        self.told.emit(words.format(page=self.title), "info")
+        return words.format(page=self.title)
+
+    def _reset_all(self) -> None:
+        """Said when all that it asked of the node is done; a refusal is said instead."""
+        waits = self._waits = set()
+        self.reset()
+        self._waits = None
+        self._tell_reset(waits)
+
+    def _tell_reset(self, waits: set[object]) -> None:
+        if not waits:
+            self.told.emit(self.reset_words(), "info")
 
     # asking the node
 
     def ask(self, method: str, path: str, done: Done, body: Json | None = None) -> None:
         """Ask the node; a refusal becomes a sentence of the page."""
         self._calls[:] = [call for call in self._calls if call.running]
-        call = self.services.client.call(method, path, body, done, self.fail)
+        then = done if self._waits is None else self._of_reset(done, self._waits)
+        call = self.services.client.call(method, path, body, then, self.fail)
         if call is not None:
             self._calls.append(call)
+
+    def _of_reset(self, done: Done, waits: set[object]) -> Done:
+        """The last answer to a reset is the moment to say that it is done."""
+        mark = object()
+        waits.add(mark)
+
+        def then(answer: Json) -> None:
+            done(answer)
+            waits.discard(mark)
+            self._tell_reset(waits)
+
+        return then
 
     def fail(self, error: AppError) -> None:
         self.told.emit(said(error), "error")

@@ -23,20 +23,28 @@ class KeyLimits:
     def __init__(self, group: Group) -> None:
         self._group = group
         self.rows: dict[str, tuple[Number, Number, Setting]] = {}
+        self._limited: list[str] = []  # keys with limits of their own
+        self._card = group.add(title=_tr("How much a single key may have"))
 
     def tell(self, keys: list[str], limits: dict[str, Json]) -> None:
         """The keys there are, and what some of them may have."""
-        new = [name for name in keys if name not in self.rows]
-        for name in new:
-            self.rows[name] = self._row(name)
-        if new:
-            title = _tr("How much a single key may have")
-            self._group.add(*(self.rows[name][2] for name in new), title=title)
+        for name in keys:
+            if name not in self.rows:
+                self.rows[name] = self._row(name)
+                self._card.put(self.rows[name][2])
+        self._limited = [name for name in keys if limits.get(name)]
         for name, (at_once, tokens, setting) in self.rows.items():
-            setting.setVisible(name in keys)
+            setting.gone = name not in keys
             own = limits.get(name) or {}
             at_once.show_value(_or(own.get("at_once"), AS_ALL_AT_ONCE))
             tokens.show_value(_or(own.get("tokens_a_minute"), AS_ALL_TOKENS))
+        self._group.search_again()
+
+    def reset(self) -> None:
+        """Every key may have what all may."""
+        for name in self._limited:
+            body = {"name": name, "at_once": None, "tokens_a_minute": None}
+            self._group.ask("POST", "/api/limits", self._saved, body)
 
     def _row(self, name: str) -> tuple[Number, Number, Setting]:
         save = partial(self._save, name)

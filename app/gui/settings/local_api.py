@@ -59,6 +59,12 @@ class LocalApi(Group):
             {"on": False, "port": USUAL_PORT, "may_load": False, "ollama_open": False, "lan": False,
              "at_once": MOST_AT_ONCE, "tokens_a_minute": 0}
         )  # fmt: skip
+        self.key_limits.reset()
+        self.upstreams.reset()
+
+    def reset_words(self) -> str:
+        kept = self.tr("Keys and other servers are kept; those servers are off.")
+        return f"{super().reset_words()} {kept}"
 
     def _switch(self, name: str, what: str) -> Switch:
         return Switch(self.services.theme, name, lambda on: self._save({what: on}))

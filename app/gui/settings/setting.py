@@ -24,6 +24,7 @@ class Setting(QWidget):
         words: str = "",
     ) -> None:
         super().__init__()
+        self.gone = False  # what it is about is no more: no search shows it
         self._words = f"{title} {about} {default} {words}".casefold()
         self.title = label(title)
         self.title.setWordWrap(True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
 from app.core.errors import AppError, BadInput
 from app.gui.household.sheet import Sheet
-from app.gui.node_client import segment
+from app.gui.node_client import Call, segment
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column
@@ -28,13 +29,17 @@ MOST_CERTIFICATE_BYTES = 1 << 14
 class AddServer(Sheet):
     """Its key goes to the node once, and is shown nowhere again."""
 
-    def __init__(self, services: Services, done: Told, parent: QWidget) -> None:
+    def __init__(
+        self, services: Services, known: Collection[str], done: Told, parent: QWidget
+    ) -> None:
+        """known: names that other servers have already."""
         sentence = _tr(
             "It speaks as OpenAI does, and answers when the pool is full or lacks the model. It stays "
             "off until you turn it on. What is sent there leaves your household."
         )
         super().__init__(services, _tr("Add another server"), sentence, parent)
-        self._done, self._certificate = done, ""
+        self._known, self._done, self._certificate = known, done, ""
+        self._adding: Call | None = None
         self.name, self.url, self.models, self.key = (QLineEdit() for _ in range(4))
         self.name.setMaxLength(32)
         self.url.setPlaceholderText("https://…/v1")
@@ -63,11 +68,19 @@ class AddServer(Sheet):
         self._judge()
 
     def save(self) -> None:
+        name = self.name.text().strip()
+        if name in self._known:
+            words = _tr(
+                "There is a server called {name} already. Choose another name for this one."
+            )
+            self.notice.say(words.format(name=name), "error", closable=False)
+            self.fit()
+            return
         self.act.setEnabled(False)
         self.notice.clear()
         pairs = [one.partition("=") for one in self.models.text().split(",") if one.strip()]
         body = {
-            "name": self.name.text().strip(),
+            "name": name,
             "url": self.url.text().strip(),
             "models": {here.strip(): (there or here).strip() for here, _, there in pairs},
             "cap_tokens": int(self.cap.value()),
@@ -75,15 +88,18 @@ class AddServer(Sheet):
             "certificate": self._certificate,
         }
         client = self.services.client
-        self.keep(client.post("/api/upstreams", body, self._added, self._refused))
+        done = partial(self._added, name)
+        self._adding = client.post("/api/upstreams", body, done, self._refused)
+        self.keep(self._adding)
 
     def _judge(self) -> None:
         given = (self.name, self.url, self.models)
-        self.act.setEnabled(all(one.text().strip() for one in given))
+        busy = self._adding is not None and self._adding.running
+        self.act.setEnabled(not busy and all(one.text().strip() for one in given))
 
-    def _added(self, answer: Json) -> None:
+    def _added(self, name: str, answer: Json) -> None:
         self.key.clear()
-        self._done(answer, self.name.text().strip())
+        self._done(answer, name)
         self.accept()
 
     def _refused(self, error: AppError) -> None:
@@ -99,7 +115,10 @@ class AddServer(Sheet):
         """Trust the certificate in this file alone."""
         try:
             with file.open("rb") as opened:
-                self._certificate = opened.read(MOST_CERTIFICATE_BYTES).decode("ascii")
+                found = opened.read(MOST_CERTIFICATE_BYTES + 1)
+            if len(found) > MOST_CERTIFICATE_BYTES:
+                raise ValueError("no certificate is as long")
+            self._certificate = found.decode("ascii")
         except (OSError, ValueError):
             self.fail(BadInput("upstream_certificate", name=self.name.text() or file.name))
             return

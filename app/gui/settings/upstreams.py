@@ -7,6 +7,7 @@ from functools import partial
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QPushButton
 
+from app.gui import formats
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json, segment
 from app.gui.parts.buttons import button
@@ -22,10 +23,11 @@ class Upstreams:
     def __init__(self, group: Group) -> None:
         self._group = group
         self._rows: dict[str, tuple[Switch, Setting]] = {}
+        self._names: list[str] = []  # of those that there are
         self.tests: dict[str, QPushButton] = {}
         self.removals: dict[str, QPushButton] = {}
         self.add = button(_tr("Add a server…"), self._add)
-        group.add(
+        self._card = group.add(
             Setting(
                 _tr("Another server may answer"),
                 _tr("When the pool is full or lacks the model: another Poolhouse, or a service that you pay for."),
@@ -36,20 +38,26 @@ class Upstreams:
 
     def tell(self, those: list[Json]) -> None:
         """A switch for each, and what it has cost; no key is among this."""
-        names = [one["name"] for one in those]
-        new = [name for name in names if name not in self._rows]
-        for name in new:
-            self._rows[name] = self._row(name)
-        if new:
-            self._group.add(*(self._rows[name][1] for name in new))
+        self._names = [one["name"] for one in those]
+        for name in self._names:
+            if name not in self._rows:
+                self._rows[name] = self._row(name)
+                self._card.put(self._rows[name][1])
         for name, (_, setting) in self._rows.items():
-            setting.setVisible(name in names)
+            setting.gone = name not in self._names
         words = _tr("{spent} of {cap} tokens are spent. What is sent there leaves your household.")
         for one in those:
             switch, setting = self._rows[one["name"]]
             switch.show_on(one["on"])
-            spent, cap = (f"{one[what]:,}" for what in ("spent_tokens", "cap_tokens"))
+            spent, cap = (formats.number(one[what]) for what in ("spent_tokens", "cap_tokens"))
             setting.tell(words.format(spent=spent, cap=cap))
+        self._group.search_again()
+
+    def reset(self) -> None:
+        """None may answer any more."""
+        for name in self._names:
+            if self._rows[name][0].isChecked():
+                self._turn(name, on=False)
 
     def _row(self, name: str) -> tuple[Switch, Setting]:
         switch = Switch(self._group.services.theme, name, partial(self._turn, name))
@@ -79,7 +87,7 @@ class Upstreams:
         self._group.ask("POST", path, lambda told: self.tell(told["upstreams"]), {"on": on})
 
     def _add(self) -> None:
-        AddServer(self._group.services, self._added, self._group).open()
+        AddServer(self._group.services, self._names, self._added, self._group).open()
 
     def _added(self, answer: Json, name: str) -> None:
         self.tell(answer["upstreams"])

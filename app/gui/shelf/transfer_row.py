@@ -83,7 +83,7 @@ def _words(one: Json, state: str, done: float, total: float) -> str:
     if one.get("bytes_per_s"):
         parts.append(f"{formats.size(one['bytes_per_s'])}/s")
     if one.get("seconds_left") is not None:
-        left = formats.seconds(max(1.0, float(one["seconds_left"])))
+        left = formats.whole_seconds(max(1.0, float(one["seconds_left"])))
         parts.append(translate("Models", "{time} left").format(time=left))
     return " · ".join(parts)
 

@@ -1922,10 +1922,6 @@
         <translation>Wie das System</translation>
     </message>
     <message>
-        <source>Counts when Poolhouse is opened the next time.</source>
-        <translation>Gilt, sobald Poolhouse das nächste Mal geöffnet wird.</translation>
-    </message>
-    <message>
         <source>Dark</source>
         <translation>Dunkel</translation>
     </message>
@@ -3263,6 +3259,10 @@
     <message>
         <source>Key of the API</source>
         <translation>Schlüssel der API</translation>
+    </message>
+    <message>
+        <source>Keys and other servers are kept; those servers are off.</source>
+        <translation>Schlüssel und andere Server bleiben; diese Server sind aus.</translation>
     </message>
     <message>
         <source>Local API</source>
@@ -5733,6 +5733,10 @@
     <message>
         <source>Test {name}</source>
         <translation>{name} testen</translation>
+    </message>
+    <message>
+        <source>There is a server called {name} already. Choose another name for this one.</source>
+        <translation>Es gibt schon einen Server namens {name}. Wähle für diesen einen anderen Namen.</translation>
     </message>
     <message>
         <source>Tokens it may spend in all</source>

@@ -55,7 +55,7 @@ def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: A
 @pytest.mark.parametrize(
     ("place", "seconds", "words"),
     [
-        (1, 6, "Next in line, about 6.0 s"),
+        (1, 6, "Next in line, about 6 s"),
         (2, 20, "2nd in line, about 20 s"),
         (3, None, "3rd in line"),
         (11, 75, "11th in line, about 1 min 15 s"),

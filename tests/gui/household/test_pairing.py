@@ -124,6 +124,10 @@ def test_who_may_not_add_machines_reads_who_may(
     adding._ended(Refused("not_admin"))
     assert adding.notice.sentence == "This machine may not change the household. Do it on desk."
     assert not adding.again.isVisibleTo(adding)
+    machines["a" * 16]["roles"] = ["host"]
+    adding._ended(Refused("not_admin"))
+    assert adding.notice.sentence.endswith("Do it on a machine that may.")
+    assert adding.again.isVisibleTo(adding)  # somebody may have given it the right meanwhile
     adding.reject()
 
 

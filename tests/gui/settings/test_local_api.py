@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.settings.local_api import USUAL_PORT, LocalApi
 from app.gui.settings.setting import Setting
-from app.gui.settings.upstream_sheets import AddServer, ForgetServer
+from app.gui.settings.upstream_sheets import MOST_CERTIFICATE_BYTES, AddServer, ForgetServer
 from tests.gui.desk import Desk
 from tests.node.chat_api.conftest import free_port
 
@@ -71,6 +72,85 @@ def test_from_off_to_a_copied_key_and_back(qtbot: QtBot, page: LocalApi) -> None
     assert not any(one.isChecked() for one in (page.on, page.may_load, page.ollama_open))
     assert page.port.value() == USUAL_PORT
     assert page.key.text() == ""
+
+
+TOLD = {
+    "on": True, "may_load": False, "ollama_open": False, "lan": True, "port": 47114, "listening": False,
+    "address": None, "listens_at": None, "at_once": 8, "tokens_a_minute": 500, "lan_addresses": [],
+    "upstreams": [{"name": "barn", "on": True, "spent_tokens": 1_200, "cap_tokens": 9_000}],
+    "keys": ["default", "editor"], "limits": {"editor": {"at_once": 2}},
+}  # fmt: skip
+
+
+def titles(page: LocalApi) -> list[str]:
+    """What stands on the page, from its top: headings, and the titles of settings."""
+    found = {one.title.text(): one.mapTo(page, QPoint(0, 0)).y() for one in rows(page)}
+    for one in page.findChildren(QLabel):
+        if one.parentWidget() is page and one.isVisibleTo(page):
+            found[one.text()] = one.mapTo(page, QPoint(0, 0)).y()
+    return sorted(found, key=lambda name: found[name])
+
+
+def rows(page: LocalApi) -> list[Setting]:
+    return [one for one in page.findChildren(Setting) if one.isVisibleTo(page)]
+
+
+def test_rows_that_come_later_stand_under_their_own_heading(qtbot: QtBot, at_lone: Desk) -> None:
+    page = LocalApi(at_lone.services)
+    qtbot.addWidget(page)
+    page.show()
+    limits, servers = "How much a single key may have", "Other servers"
+    assert limits not in titles(page)
+    page._tell(TOLD | {"upstreams": [], "keys": ["default"]})
+    page._tell(TOLD)
+    QApplication.processEvents()
+    ends = titles(page)[-6:]
+    assert ends == [limits, "default", "editor", servers, "Another server may answer", "barn"]
+    assert titles(page).count(limits) == 1
+    page._tell(TOLD | {"upstreams": [], "keys": []})
+    assert limits not in titles(page)
+
+
+def test_a_search_shows_no_row_of_what_is_gone_and_news_show_no_other(
+    qtbot: QtBot, at_lone: Desk
+) -> None:
+    page = LocalApi(at_lone.services)
+    qtbot.addWidget(page)
+    page._tell(TOLD)
+    page.search(["editor"])
+    assert [one.title.text() for one in rows(page)] == ["editor"]
+    page._tell(TOLD)
+    assert [one.title.text() for one in rows(page)] == ["editor"]
+    page._tell(TOLD | {"upstreams": [], "keys": ["default"]})
+    page.search([])
+    assert not {"barn", "editor"} & {one.title.text() for one in rows(page)}
+
+
+def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
+    qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, object, Callable[[object], None]]] = []
+
+    def call(_: str, path: str, body: object, done: Callable[[object], None], *__: object) -> None:
+        asked.append((path, body, done))
+
+    page = LocalApi(at_lone.services)
+    qtbot.addWidget(page)
+    page._tell(TOLD)
+    said: list[str] = []
+    page.told.connect(lambda words, _: said.append(words))
+    monkeypatch.setattr(at_lone.services.client, "call", call)
+    page._reset.click()
+    no_limits = {"name": "editor", "at_once": None, "tokens_a_minute": None}
+    assert [one[:2] for one in asked[1:]] == [
+        ("/api/limits", no_limits),
+        ("/api/upstreams/barn", {"on": False}),
+    ]
+    for _, _, done in asked[:3]:
+        assert not said
+        done(TOLD)
+    first = "Everything on Local API is as it was at first."
+    assert said == [f"{first} Keys and other servers are kept; those servers are off."]
 
 
 def test_the_network_limits_and_other_servers(qtbot: QtBot, page: LocalApi, at_lone: Desk) -> None:
@@ -142,12 +222,49 @@ def test_a_certificate_is_read_from_a_file_or_refused(
 ) -> None:
     parent = QWidget()
     qtbot.addWidget(parent)
-    sheet = AddServer(away.services, lambda *_: None, parent)
+    sheet = AddServer(away.services, (), lambda *_: None, parent)
     (tmp_path / "barn.pem").write_text("-----BEGIN CERTIFICATE-----", "ascii")
     sheet.trust(tmp_path / "barn.pem")
     assert sheet.trusted.text() == "Trusted by barn.pem alone."
     sheet.trust(tmp_path / "nothing.pem")
     assert "nothing.pem cannot be read" in sheet.notice.sentence
+    sheet.notice.clear()
+    (tmp_path / "long.pem").write_text("-" * (MOST_CERTIFICATE_BYTES + 1), "ascii")
+    sheet.trust(tmp_path / "long.pem")
+    assert "long.pem cannot be read" in sheet.notice.sentence
+    assert sheet.trusted.text() == "Trusted by barn.pem alone."
+    sheet.close()
+
+
+def test_a_server_takes_no_name_of_another_one_and_is_added_once(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Running:
+        running = True
+
+        def cancel(self) -> None:
+            """The dialog was closed."""
+
+    asked: list[str] = []
+
+    def post(_: str, body: dict[str, str], *__: object) -> Running:
+        asked.append(body["name"])
+        return Running()
+
+    monkeypatch.setattr(away.services.client, "post", post)
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    sheet = AddServer(away.services, ["barn"], lambda *_: None, parent)
+    for field, text in ((sheet.name, " barn "), (sheet.url, "https://x/v1"), (sheet.models, "a")):
+        field.setText(text)
+    sheet.act.click()
+    assert not asked
+    assert "a server called barn already" in sheet.notice.sentence
+    sheet.name.setText("shed")
+    sheet.act.click()
+    sheet.name.setText("shed too")
+    assert asked == ["shed"]
+    assert not sheet.act.isEnabled()
     sheet.close()
 
 

@@ -1,0 +1,51 @@
+"""A card of settings: its heading, and a hairline between each two that are shown."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.gui import theme as sizes
+from app.gui.parts.layouts import card, line
+from app.gui.parts.text import label
+from app.gui.settings.setting import Setting
+
+
+class Card:
+    """Settings may come later; while none is shown there is neither card nor heading."""
+
+    def __init__(self, page: QVBoxLayout, title: str) -> None:
+        self.heading = label(title, "muted") if title else None
+        if self.heading is not None:
+            self.heading.setWordWrap(True)
+            page.addSpacing(sizes.S)
+            page.addWidget(self.heading)
+        self.frame = card(gap=0)
+        box = self.frame.layout()
+        assert box is not None
+        self._box = box
+        self._box.setContentsMargins(sizes.L, sizes.S, sizes.L, sizes.S)
+        self._rows: list[tuple[QWidget | None, Setting]] = []
+        page.addWidget(self.frame)
+
+    def put(self, *settings: Setting) -> None:
+        """At its end. They are seen after the next `show`."""
+        for setting in settings:
+            between = line() if self._rows else None
+            if between is not None:
+                self._box.addWidget(between)
+            self._box.addWidget(setting)
+            self._rows.append((between, setting))
+
+    def show(self, words: list[str]) -> int:
+        """Only settings in which all `words` stand; how many."""
+        shown = 0
+        for between, setting in self._rows:
+            found = not setting.gone and setting.matches(words)
+            setting.setVisible(found)
+            if between is not None:
+                between.setVisible(found and shown > 0)
+            shown += found
+        self.frame.setVisible(shown > 0)
+        if self.heading is not None:
+            self.heading.setVisible(shown > 0)
+        return shown
