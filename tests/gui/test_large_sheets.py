@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from PySide6.QtCore import QLocale, QTranslator
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError
@@ -16,8 +16,9 @@ from app.gui.household.interface_sheet import InterfaceSheet
 from app.gui.household.join_sheet import JoinSheet
 from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
 from app.gui.household.sheet import Sheet
-from app.gui.language import translate
-from app.gui.parts.layouts import column
+from app.gui.parts.buttons import wrapping
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import column, held
 from app.gui.parts.notice import Notice
 from app.gui.services import Services
 from app.gui.settings.upstream_sheets import AddServer, ForgetServer
@@ -25,8 +26,9 @@ from app.gui.theme import Scheme
 from tests.gui import walk
 from tests.gui.desk import Desk
 from tests.gui.household.snapshots import household
+from tests.gui.speaking import speaking
 
-NARROW = 760
+NARROW, COLUMN = 760, 420  # of a window, and of the chat in one
 Make = Callable[[Services, MachineFacts, QWidget], Sheet]
 INTERFACES = {
     "interfaces": [
@@ -60,13 +62,8 @@ SHEETS: dict[str, Make] = {
 
 @pytest.fixture(params=["en", "de"])
 def spoken(request: pytest.FixtureRequest, qapp: QApplication) -> Iterator[str]:
-    before, locale = set(qapp.findChildren(QTranslator)), QLocale()
-    translate(qapp, request.param)
-    yield request.param
-    for translator in set(qapp.findChildren(QTranslator)) - before:
-        qapp.removeTranslator(translator)
-        translator.setParent(None)
-    QLocale.setDefault(locale)
+    with speaking(qapp, request.param):
+        yield request.param
 
 
 @pytest.fixture
@@ -101,9 +98,32 @@ def test_a_notice_with_two_buttons_has_room(
     notice = Notice(away.services.theme)
     narrow.setLayout(column(notice, None))
     words = "Traffic to attic-pc goes through a VPN (wg0). Poolhouse can use eth0 instead. " * 2
-    notice.say(words, "warning", ("Use a smaller model", nothing), ("Wait for it", nothing))
+    leave_out = QCoreApplication.translate("ChatPage", "Leave out the oldest messages")
+    narrow.show()
+    for width in (NARROW, COLUMN):
+        narrow.resize(width, 600)
+        notice.say(words, "warning", (leave_out, nothing), ("Wait for it", nothing))
+        qtbot.wait(20)
+        assert narrow.width() == width
+        found = walk.untidy(narrow)
+        assert not found, f"{width} wide in {spoken}: " + "\n".join(found)
+
+
+def test_a_button_too_long_for_its_line_goes_on_in_the_next_one(
+    qtbot: QtBot, narrow: QWidget
+) -> None:
+    words = "Die ältesten Nachrichten auslassen"
+    one = wrapping(words, nothing)
+    narrow.setLayout(column(held(Flow(one)), None))
     narrow.show()
     qtbot.wait(20)
-    assert narrow.width() == NARROW
-    found = walk.untidy(narrow)
-    assert not found, f"in {spoken}: " + "\n".join(found)
+    line = one.sizeHint()
+    narrow.resize(line.width() + 2 * line.height(), 600)
+    qtbot.wait(20)
+    assert one.size() == line
+    narrow.resize(2 * line.width() // 3, 600)
+    qtbot.wait(20)
+    assert QPushButton.text(one) == "Die ältesten\nNachrichten auslassen"
+    assert one.height() > line.height()
+    assert (one.text(), one.accessibleName(), one.sizeHint()) == (words, words, line)
+    assert not walk.untidy(narrow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError
@@ -19,6 +20,7 @@ from app.gui.window import SMALLEST, USUAL, Window
 from tests.gui import walk
 from tests.gui.desk import Desk
 from tests.gui.household.snapshots import household
+from tests.gui.speaking import speaking
 
 SETTLE_MS, WITHIN_MS, STEPS, SOME = 200, 30_000, 5, 4
 LONG = "Choose a larger context"  # a button's words
@@ -48,6 +50,24 @@ def test_a_page_has_room_for_large_text(
     for part in walk.parts(window.page(name)):
         qtbot.wait(20)
         found += [f"{name} {part} at {scale}: {what}" for what in walk.untidy(window)]
+    assert not found, "\n".join(found)
+
+
+def test_the_settings_have_room_for_large_german(
+    qtbot: QtBot, qapp: QApplication, at_lone: Desk
+) -> None:
+    at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
+    found = []
+    with speaking(qapp, "de"):
+        window = Window(at_lone.services, lambda: False, lambda: None)
+        qtbot.addWidget(window)
+        window.resize(USUAL)
+        window.show()
+        window.go(pages.SETTINGS)
+        for part in walk.parts(window.page(pages.SETTINGS)):
+            qtbot.wait(20)
+            found += [f"{part}: {what}" for what in walk.untidy(window)]
+    at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
     assert not found, "\n".join(found)
 
 

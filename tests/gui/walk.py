@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.gui.parts.buttons import WrappingButton
 from app.gui.parts.text import Elided
 
 LEAST = 24  # pixels each way that a finger or an unsteady hand can hit
@@ -149,9 +150,13 @@ def _cut_labels(root: QWidget) -> Iterator[str]:
 def _cut_buttons(root: QWidget) -> Iterator[str]:
     for button in root.findChildren(QAbstractButton):
         shown = button.isVisible() and button.text() and not isinstance(button.parent(), QTabBar)
-        narrow = button.sizeHint().width() > button.width() + SLACK
+        wraps = isinstance(button, WrappingButton)
+        wanted = button.minimumSizeHint() if wraps else button.sizeHint()
+        narrow = wanted.width() > button.width() + SLACK
         if shown and narrow and not _is_icon_only(button):
             yield f"{described(button)} is too narrow"
+        if shown and wraps and button.heightForWidth(button.width()) > button.height() + SLACK:
+            yield f"{described(button)} is too low"
     for bar in root.findChildren(QTabBar):
         wide = sum(bar.tabRect(at).width() for at in range(bar.count()))
         if bar.isVisible() and wide > bar.width() + SLACK:

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from app.gui import theme as sizes
 from app.gui.announce import announce
-from app.gui.parts.buttons import IconButton, button
+from app.gui.parts.buttons import IconButton, wrapping
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import clear, column, held
 from app.gui.parts.notice import KINDS, Action
@@ -35,7 +35,7 @@ class NarrowNotice(QFrame):
         words = paragraph(sentence)
         words.setAccessibleName(sentence)
         close = IconButton(self._theme, "close", self.tr("Close this notice"), self.clear)
-        buttons = [button(name, act) for name, act in actions]
+        buttons = [wrapping(name, act) for name, act in actions]
         self._box.addWidget(words)
         self._box.addWidget(held(Flow(*buttons, close, last_right=True)))
         self.show()

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontMetrics, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.gui import theme as sizes
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row, scrolled
-from app.gui.parts.text import paragraph
+from app.gui.parts.text import lines, paragraph
 
 # in the language that the Guide was trained in
 GUIDE_QUESTIONS = (
@@ -78,15 +78,3 @@ class Suggestions(QWidget):
         room = self.width() - 2 * sizes.XXL - 2 * sizes.L
         for one, question in zip(self.buttons, self._questions, strict=True):
             one.setText("\n".join(lines(question, one.fontMetrics(), room)))
-
-
-def lines(text: str, metrics: QFontMetrics, room: int) -> list[str]:
-    """Its words in lines of this many pixels, where a single word is not wider."""
-    found = [""]
-    for word in text.split():
-        longer = f"{found[-1]} {word}".strip()
-        if found[-1] and metrics.horizontalAdvance(longer) > room:
-            found.append(word)
-        else:
-            found[-1] = longer
-    return found

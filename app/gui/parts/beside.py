@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtWidgets import QLayoutItem, QWidget, QWidgetItem
+from PySide6.QtWidgets import QLayoutItem, QWidget
 
 from app.gui import theme as sizes
-from app.gui.parts.items import Items
+from app.gui.parts.items import Items, height_at
 
 LEAST = 24  # characters of a line of words
 CENTRE, TOP = Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignTop
@@ -77,7 +77,7 @@ class Beside(Items):
 
     def _in_a_row(self, box: QRect, left: int, *, place: bool) -> int:
         words, controls = self._parts()
-        heights = [_height(words, left), *(one.sizeHint().height() for one in controls)]
+        heights = [height_at(words, left), *(one.sizeHint().height() for one in controls)]
         whole = max(heights)
         if place:
             words.setGeometry(QRect(box.left(), box.top(), left, whole))
@@ -93,7 +93,7 @@ class Beside(Items):
         """The words, then a line of controls; what is still too wide fills its line and wraps inside."""
         words, controls = self._parts()
         top, wide = box.top(), box.width()
-        high = _height(words, wide)
+        high = height_at(words, wide)
         if place:
             words.setGeometry(QRect(box.left(), top, wide, high))
         top += high + self._below
@@ -103,15 +103,8 @@ class Beside(Items):
             own = min(size.width(), wide)
             if at > box.left() and at + own > box.left() + wide:
                 at, top, line = box.left(), top + line + self._below, 0
-            tall = _height(one, own)
+            tall = height_at(one, own)
             if place:
                 one.setGeometry(QRect(at, top, own, tall))
             at, line = at + own + self._gap, max(line, tall)
         return top + line - box.top()
-
-
-def _height(item: QLayoutItem, width: int) -> int:
-    """Of an item that is so wide."""
-    if isinstance(item, QWidgetItem) and item.hasHeightForWidth():
-        return item.heightForWidth(width)
-    return item.sizeHint().height()

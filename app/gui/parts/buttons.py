@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QPushButton,
+    QSizePolicy,
+    QStyle,
+    QStyleOptionButton,
+    QToolButton,
+    QWidget,
+)
 
 from app.gui import theme as sizes
 from app.gui.icons import icon
-from app.gui.parts.text import tooltip
+from app.gui.parts.text import lines, tooltip
 from app.gui.theme import Theme, set_role
 
 RETURNS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -24,6 +31,68 @@ class _Button(QPushButton):
             super().keyPressEvent(event)
         elif not event.isAutoRepeat():
             self.click()
+
+
+class WrappingButton(_Button):
+    """Its words go on in the next line where a single one has no room. `text()` has them all."""
+
+    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._whole = ""
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        self.setText(text)
+
+    def text(self) -> str:
+        return self._whole
+
+    def setText(self, text: str) -> None:  # noqa: N802  Qt's name
+        self._whole = text
+        self.setAccessibleName(text)
+        self._wrap()
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return self._size_of([self._whole])
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return self._size_of([max(self._whole.split(), key=len, default="")])
+
+    def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
+        return True
+
+    def heightForWidth(self, width: int) -> int:  # noqa: N802  Qt's name
+        return self._size_of(self._lines(width)).height()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._wrap()
+
+    def _wrap(self) -> None:
+        shown = "\n".join(self._lines(self.width()))
+        if shown != super().text():
+            super().setText(shown)
+
+    def _lines(self, width: int) -> list[str]:
+        around = self.sizeHint().width() - self.fontMetrics().horizontalAdvance(self._whole)
+        if width >= self.sizeHint().width():
+            return [self._whole]
+        return lines(self._whole, self.fontMetrics(), width - around)
+
+    def _size_of(self, lines_: list[str]) -> QSize:
+        self.ensurePolished()
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        words = self.fontMetrics().size(int(Qt.TextFlag.TextShowMnemonic), "\n".join(lines_))
+        return self.style().sizeFromContents(QStyle.ContentsType.CT_PushButton, option, words, self)
+
+
+def wrapping(text: str, clicked: Callable[[], object]) -> WrappingButton:
+    """A button for narrow places, as a notice is one."""
+    made = WrappingButton(text)
+    made.setAutoDefault(False)
+    made.clicked.connect(lambda *_: clicked())
+    return made
 
 
 def button(

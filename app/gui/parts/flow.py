@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, QRect, QSize
 from PySide6.QtWidgets import QLayoutItem, QSizePolicy, QWidget
 
 from app.gui import theme as sizes
-from app.gui.parts.items import Items
+from app.gui.parts.items import Items, height_at
 
 
 class Flow(Items):
@@ -58,7 +58,7 @@ class Flow(Items):
             left += wide + self._gap
         top = box.top()
         for line in lines:
-            high = max((item.sizeHint().height() for item in line), default=0)
+            high = max((_high(item, box.width()) for item in line), default=0)
             if place:
                 self._place(line, QRect(box.left(), top, box.width(), high), len(lines) == 1)
             top += high + self._gap
@@ -77,7 +77,7 @@ class Flow(Items):
         over = max(0, box.width() - sum(widths) - self._gap * (len(line) - 1))
         for item, wide in zip(line, widths, strict=True):
             left += over if item is jumps else 0
-            high = item.sizeHint().height()
+            high = _high(item, box.width())
             item.setGeometry(
                 QRect(QPoint(left, box.top() + (box.height() - high) // 2), QSize(wide, high))
             )
@@ -96,3 +96,9 @@ def _grows(item: QLayoutItem) -> bool:
     widget = item.widget()
     policy = widget.sizePolicy().horizontalPolicy() if widget is not None else None
     return policy is QSizePolicy.Policy.Expanding
+
+
+def _high(item: QLayoutItem, room: int) -> int:
+    """What is wider than the whole line goes on inside, where it can."""
+    wide = item.sizeHint().width()
+    return height_at(item, room) if wide > room else item.sizeHint().height()

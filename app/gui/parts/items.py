@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget, QWidgetItem
 
 
 class Items(QLayout):
@@ -33,3 +33,10 @@ class Items(QLayout):
 
     def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
         return True
+
+
+def height_at(item: QLayoutItem, width: int) -> int:
+    """Of an item that is so wide."""
+    if isinstance(item, QWidgetItem) and item.hasHeightForWidth():
+        return item.heightForWidth(width)
+    return item.sizeHint().height()

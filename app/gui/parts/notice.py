@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.parts.beside import Beside
-from app.gui.parts.buttons import IconButton, button
+from app.gui.parts.buttons import IconButton, wrapping
 from app.gui.parts.text import paragraph
 from app.gui.theme import Theme, set_role
 
@@ -46,7 +46,7 @@ class Notice(QFrame):
         self._words.setText(sentence)
         self._words.setAccessibleName(sentence)
         for name, act in actions:
-            self._row.addWidget(button(name, act))
+            self._row.addWidget(wrapping(name, act))
         if closable:
             picture.show_picture("close")
             self._row.addWidget(picture)

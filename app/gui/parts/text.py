@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from app.gui.theme import set_role
@@ -29,9 +29,36 @@ def paragraph(text: str = "", role: str = "", parent: QWidget | None = None) -> 
     return made
 
 
+def lines(text: str, metrics: QFontMetrics, room: int) -> list[str]:
+    """Its words in lines of this many pixels, where a single word is not wider."""
+    found = [""]
+    for word in text.split():
+        longer = f"{found[-1]} {word}".strip()
+        if found[-1] and metrics.horizontalAdvance(longer) > room:
+            found.append(word)
+        else:
+            found[-1] = longer
+    return found
+
+
 def tooltip(text: str) -> str:
     """Foreign text as a tooltip, which Qt would else take for HTML where it looks like it."""
     return f"<span>{escape(text)}</span>"
+
+
+class Value(QLabel):
+    """What something is now: in one line where that has room, else in as many as it needs."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setWordWrap(True)
+        set_role(self, "muted")
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        """Of the whole line: Qt would make a block of it."""
+        wide = self.fontMetrics().horizontalAdvance(self.text()) + 1
+        return QSize(wide, self.heightForWidth(wide))
 
 
 class Elided(QLabel):

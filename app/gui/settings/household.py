@@ -15,7 +15,7 @@ from app.gui.icons import icon
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import clear, column, line, row
-from app.gui.parts.text import Elided, label, paragraph
+from app.gui.parts.text import Elided, Value, label, paragraph
 from app.gui.services import Services
 from app.gui.settings.group import Group
 from app.gui.settings.setting import Setting
@@ -45,7 +45,7 @@ class Household(Group):
             ),
             title=self.tr("Change"),
         )
-        self.where = label("", "muted")
+        self.where = Value()
         self.add(
             Setting(
                 self.tr("Leave, with a new identity"),

@@ -33,7 +33,7 @@ class LocalApi(Group):
         self.key = QLineEdit()
         self.key.setReadOnly(True)
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
-        self.key.setFixedWidth(services.theme.px(KEY_WIDTH))
+        self.key.setMaximumWidth(services.theme.px(KEY_WIDTH))
         self.key.setAccessibleName(self.tr("Key of the API"))
         self.show_key = button(self.tr("Show"), self._show_key)
         self.show_key.setAccessibleName(self.tr("Show the key"))

@@ -11,7 +11,7 @@ from app.gui.node_client import Json
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
 from app.gui.parts.sized import bound_width
-from app.gui.parts.text import label
+from app.gui.parts.text import Value
 from app.gui.services import Services
 from app.gui.settings.group import Group
 from app.gui.settings.household import kept
@@ -27,7 +27,7 @@ class Models(Group):
 
     def __init__(self, services: Services) -> None:
         super().__init__(services, self.tr("Models"), "models")
-        self.models, self.stages = label("", "muted"), label("", "muted")
+        self.models, self.stages = Value(), Value()
         self._folders = {"models": self.models, "stages": self.stages}
         self._paths: dict[str, str] = {}
         self._models = Setting(

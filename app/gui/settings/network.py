@@ -10,7 +10,7 @@ from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
-from app.gui.parts.sized import keep_width
+from app.gui.parts.sized import bound_width, keep_width
 from app.gui.parts.text import label
 from app.gui.services import Services
 from app.gui.settings.group import Group
@@ -33,7 +33,7 @@ class Network(Group):
         )
         self.name = QLineEdit()
         self.name.setMaxLength(MOST_NAME)
-        keep_width(services.theme, self.name, FIELD_WIDTH)
+        bound_width(services.theme, self.name, FIELD_WIDTH)
         self.name.setAccessibleName(self.tr("Name of this machine"))
         self.name.returnPressed.connect(self._rename)
         rename = button(self.tr("Rename"), self._rename)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.gui.household.facts import machines_of
 from app.gui.node_client import Json
-from app.gui.parts.text import label
+from app.gui.parts.text import Value
 from app.gui.services import Services
 from app.gui.settings.group import Group
 from app.gui.settings.household import kept
@@ -18,9 +18,9 @@ class Privacy(Group):
 
     def __init__(self, services: Services) -> None:
         super().__init__(services, self.tr("Privacy"), "key")
-        self.machines, self.nearby = label("", "muted"), label("", "muted")
-        self.hub = label("", "muted")
-        self.key, self.token = label("", "muted"), label("", "muted")
+        self.machines, self.nearby = Value(), Value()
+        self.hub = Value()
+        self.key, self.token = Value(), Value()
         self._machines = Setting(
             self.tr("Machines of your household"),
             self.tr("Encrypted, and only with those that were paired by a code."),
@@ -50,7 +50,7 @@ class Privacy(Group):
         )  # fmt: skip
         self.add(
             Setting(
-                self.tr("Chats"), str(services.folder), label(self.tr("On this computer"), "muted")
+                self.tr("Chats"), str(services.folder), Value(self.tr("On this computer"))
             ),
             Setting(self.tr("Key of this machine"), "", self.key, words="keyring identity"),
             Setting(self.tr("Access token for Hugging Face"), "", self.token, words="keyring"),

@@ -8,8 +8,9 @@ from app.gui import theme as sizes
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.household.facts import machines_of
 from app.gui.household.join_sheet import JoinSheet
-from app.gui.parts.buttons import button
-from app.gui.parts.layouts import clear, column, row
+from app.gui.parts.buttons import wrapping
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import clear, column, held
 from app.gui.parts.text import paragraph
 from app.gui.services import Services
 
@@ -37,7 +38,7 @@ class Reaching(QWidget):
         self.forms = []
         clear(self._box)
         if len(machines) < 2:
-            self._box.addLayout(row(button(self.tr("Join a household…"), self._join), None))
+            self._box.addWidget(held(Flow(wrapping(self.tr("Join a household…"), self._join))))
         elif not away:
             words = self.tr("All machines of your household are connected.")
             self._box.addWidget(paragraph(words, "muted"))

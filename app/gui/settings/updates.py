@@ -9,7 +9,7 @@ from app.gui.household.facts import machines_of
 from app.gui.lending.hardware_words import ENGINES
 from app.gui.node_client import Json
 from app.gui.parts.buttons import button
-from app.gui.parts.text import label
+from app.gui.parts.text import Value
 from app.gui.services import Services
 from app.gui.settings.about import TextDialog
 from app.gui.settings.group import Group
@@ -25,7 +25,7 @@ class Updates(Group):
 
     def __init__(self, services: Services) -> None:
         super().__init__(services, self.tr("Updates"), "refresh")
-        self.engine, self.others = label("", "muted"), label("", "muted")
+        self.engine, self.others = Value(), Value()
         new = button(self.tr("Show"), self._show_changes)
         new.setAccessibleName(self.tr("Show what is new"))
         new.setEnabled(CHANGES.is_file())
@@ -35,7 +35,7 @@ class Updates(Group):
             self.others, words="household version",
         )  # fmt: skip
         self.add(
-            Setting("Poolhouse", "", label(__version__, "muted"), words=self.tr("Version")),
+            Setting("Poolhouse", "", Value(__version__), words=self.tr("Version")),
             Setting(
                 self.tr("Engine"), self.tr("What computes the models. It comes with Poolhouse."),
                 self.engine, words="llama.cpp llamacpp",
