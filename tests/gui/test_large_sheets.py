@@ -121,7 +121,7 @@ def test_a_button_too_long_for_its_line_goes_on_in_the_next_one(
     narrow.resize(line.width() + 2 * line.height(), 600)
     qtbot.wait(20)
     assert one.size() == line
-    narrow.resize(2 * line.width() // 3, 600)
+    narrow.resize(4 * line.width() // 5, 600)
     qtbot.wait(20)
     assert QPushButton.text(one) == "Die ältesten\nNachrichten auslassen"
     assert one.height() > line.height()

@@ -83,6 +83,7 @@ class WrappingButton(_Button):
         self.ensurePolished()
         option = QStyleOptionButton()
         self.initStyleOption(option)
+        option.state &= ~QStyle.StateFlag.State_HasFocus  # that has a thicker border
         words = self.fontMetrics().size(int(Qt.TextFlag.TextShowMnemonic), "\n".join(lines_))
         return self.style().sizeFromContents(QStyle.ContentsType.CT_PushButton, option, words, self)
 

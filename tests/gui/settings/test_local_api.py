@@ -78,7 +78,7 @@ TOLD = {
     "on": True, "may_load": False, "ollama_open": False, "lan": True, "port": 47114, "listening": False,
     "address": None, "listens_at": None, "at_once": 8, "tokens_a_minute": 500, "lan_addresses": [],
     "upstreams": [{"name": "barn", "on": True, "spent_tokens": 1_200, "cap_tokens": 9_000}],
-    "keys": ["default", "editor"], "limits": {"editor": {"at_once": 2}},
+    "keys": ["default", "helper"], "limits": {"helper": {"at_once": 2}},
 }  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def test_rows_that_come_later_stand_under_their_own_heading(qtbot: QtBot, at_lon
     page._tell(TOLD)
     QApplication.processEvents()
     ends = titles(page)[-6:]
-    assert ends == [limits, "default", "editor", servers, "Another server may answer", "barn"]
+    assert ends == [limits, "default", "helper", servers, "Another server may answer", "barn"]
     assert titles(page).count(limits) == 1
     page._tell(TOLD | {"upstreams": [], "keys": []})
     assert limits not in titles(page)
@@ -117,13 +117,13 @@ def test_a_search_shows_no_row_of_what_is_gone_and_news_show_no_other(
     page = LocalApi(at_lone.services)
     qtbot.addWidget(page)
     page._tell(TOLD)
-    page.search(["editor"])
-    assert [one.title.text() for one in rows(page)] == ["editor"]
+    page.search(["helper"])
+    assert [one.title.text() for one in rows(page)] == ["helper"]
     page._tell(TOLD)
-    assert [one.title.text() for one in rows(page)] == ["editor"]
+    assert [one.title.text() for one in rows(page)] == ["helper"]
     page._tell(TOLD | {"upstreams": [], "keys": ["default"]})
     page.search([])
-    assert not {"barn", "editor"} & {one.title.text() for one in rows(page)}
+    assert not {"barn", "helper"} & {one.title.text() for one in rows(page)}
 
 
 def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
@@ -141,7 +141,7 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
     page.told.connect(lambda words, _: said.append(words))
     monkeypatch.setattr(at_lone.services.client, "call", call)
     page._reset.click()
-    no_limits = {"name": "editor", "at_once": None, "tokens_a_minute": None}
+    no_limits = {"name": "helper", "at_once": None, "tokens_a_minute": None}
     assert [one[:2] for one in asked[1:]] == [
         ("/api/limits", no_limits),
         ("/api/upstreams/barn", {"on": False}),
