@@ -123,7 +123,7 @@ def test_a_button_too_long_for_its_line_goes_on_in_the_next_one(
     assert one.size() == line
     narrow.resize(4 * line.width() // 5, 600)
     qtbot.wait(20)
-    assert QPushButton.text(one) == "Die ältesten\nNachrichten auslassen"
+    assert QPushButton.text(one) == "Die ältesten Nachrichten\nauslassen"
     assert one.height() > line.height()
     assert (one.text(), one.accessibleName(), one.sizeHint()) == (words, words, line)
     assert not walk.untidy(narrow)
