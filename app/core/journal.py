@@ -93,6 +93,7 @@ def _downloads(before: Json, now: Json) -> Iterator[Reason]:
 
 
 LENDS = ("ready", "lending", "working")
+ENDS = {"paused": "log_lending_paused", "draining": "log_lending_draining"}
 
 
 def _lending(before: Json, now: Json) -> Iterator[Reason]:
@@ -102,8 +103,8 @@ def _lending(before: Json, now: Json) -> Iterator[Reason]:
         yield _reason("log_lending_on")
     elif state == "off" and was not in ("off", None):
         yield _reason("log_lending_off")
-    elif state in ("paused", "draining") and (state, old.get("reason")) != (was, new.get("reason")):
-        yield _reason(f"log_lending_{state}", why=new.get("reason") or "")
+    elif state in ENDS and (state, old.get("reason")) != (was, new.get("reason")):
+        yield _reason(ENDS[state], why=new.get("reason") or "")
     users, known = set(new.get("used_by") or ()), set(old.get("used_by") or ())
     for name in sorted(users - known):
         yield _reason("log_lending_used", machine=name)

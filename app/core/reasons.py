@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from app.core.api_reasons import API_SENTENCES
+from app.core.check_reasons import CHECK_SENTENCES
+from app.core.command_reasons import COMMAND_SENTENCES
 from app.core.download_reasons import DOWNLOAD_SENTENCES
 from app.core.errors import AppError, Fact, Reason
 from app.core.forecast_reasons import FORECAST_SENTENCES
@@ -19,6 +21,8 @@ ELSEWHERE = (
     | API_SENTENCES
     | RECOVERY_SENTENCES
     | FORECAST_SENTENCES
+    | COMMAND_SENTENCES
+    | CHECK_SENTENCES
 )
 SENTENCES: dict[str, str] = ELSEWHERE | {
     # model files
@@ -266,35 +270,11 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "link_replaced": "{name} linked anew, so the old link was closed.",
     "channel_closed": "The connection to {name} ended. It is made again when it is needed.",
     "shutting_down": "Poolhouse was closed on that machine. Start it there again.",
-    # the command line and its node
-    "node_not_running": "No Poolhouse node runs for {home}. Start one with `poolhouse node --home {home}`.",
-    "node_other_version": "The running node is Poolhouse {node}, this command is {own}. "
-    "Stop that node and start it again.",
-    "node_silent": "The node has not answered for {seconds} seconds. Stop it and start it again.",
-    "node_went_away": "The node stopped before it had answered. "
-    "Start it again with `poolhouse node`.",
-    "node_fault": "The node failed because of a fault of its own ({detail}). "
-    "Its log says more; `poolhouse doctor` checks the rest.",
-    "said_by_node": "{sentence}",
-    "stopped": "Stopped.",
-    "usage": "{sentence}",
-    "system_error": "This computer refused a step: {detail}.",
-    "nobody_to_ask": "Nobody can be asked here whether that is meant. Add --yes to do it.",
-    "prompt_missing": "There is nothing to ask. Give a prompt, or `-` and text on standard input.",
-    "prompt_unreadable": "The text on standard input is not UTF-8. Convert it and try again.",
-    "demo_without_model": "This installation holds no built-in model. "
-    "Install Poolhouse again, or load a model of your own with `poolhouse import`.",
-    "demo_node_ended": "{name} of the demo ended before it was ready: {detail}.",
-    "demo_slow": "{name} of the demo was not ready after {seconds} seconds. "
-    "Try again when this computer is less busy.",
-    "bench_silent": "{model} gave no token, so nothing could be timed. "
-    "See `poolhouse status`, load it again and try once more.",
-    "demo_too_many": "The built-in model has {layers} layers: "
-    "at most {most} machines can share it.",
     # workers, stages and answers
     "worker_not_started": "The process that computes ({worker}) could not be started: {cause}. "
     "Install the app again.",
     "worker_died": "The process that computes ({worker}) is gone: {how}. {words}",
+    "worker_log": "Its own log says more.",
     "worker_hung": "The process that computes ({worker}) did nothing for {seconds} s and was ended.",
     "worker_garbled": "The process that computes ({worker}) said what makes no sense ({cause}) "
     "and was ended. Load the model again.",
@@ -386,6 +366,11 @@ def said(what: Reason | AppError) -> str:
     reason = what.reason if isinstance(what, AppError) else what
     facts = {name: _shown(name, fact) for name, fact in reason.facts.items()}
     return SENTENCES[reason.code].format(**facts)
+
+
+def in_words(code: str, **facts: Fact) -> str:
+    """The sentence of what is only told, and is nobody's error."""
+    return said(Reason(code, facts))
 
 
 def _shown(name: str, fact: Fact) -> Fact:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import string
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from app.core.errors import AppError, Reason
 
 FOLDER = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
 MOST_CHARACTERS = 1_000  # of a sentence that is looked up; no template is as long
+_TOLD = frozenset(
+    ("why", "cause", "what", "how", "detail", "where", "worker")
+)  # names of facts that are words
 _MEASURED = re.compile(r"seconds|milliseconds|megabits|ms|\w+_m?s|\w+_bytes")  # names of such facts
 _DECIMAL = re.compile(r"([0-9]+)\.([0-9]+(?: \w+)?)")
 _BETWEEN = re.compile(r"(?<=[.?!…]) ")  # of two sentences
@@ -55,27 +59,30 @@ def _one_by_one(sentences: str, language: str) -> str:
 def _own(sentence: str, language: str) -> str | None:
     for pattern, own in _known(language):
         if found := pattern.fullmatch(sentence):
-            facts = {
-                name: in_language(fact, language)
-                if fact.endswith(".")
-                else _number(name, fact, language)
-                for name, fact in found.groupdict().items()
-            }
-            return own.format(**facts)
+            told = found.groupdict().items()
+            return own.format(**{name: _fact(name, fact, language) for name, fact in told})
     return None
 
 
-def _number(name: str, fact: str, language: str) -> str:
-    """A time, a speed or a size with the language's own sign between the digits; other facts as they are."""
-    found = _DECIMAL.fullmatch(fact) if _MEASURED.fullmatch(name) else None
-    if found is None:
-        return fact
-    return f"{found[1]}{QLocale(language).decimalPoint()}{found[2]}"
+def _fact(name: str, fact: str, language: str) -> str:
+    """Sentences, measured numbers, and words that the app or the system gave; names stay as they are."""
+    if fact.endswith("."):
+        return in_language(fact, language)
+    if _MEASURED.fullmatch(name) and (number := _DECIMAL.fullmatch(fact)):
+        return f"{number[1]}{QLocale(language).decimalPoint()}{number[2]}"
+    if name in _TOLD or " " in fact:  # a machine may well have one of our words for its name
+        for pattern, own in _words(language):
+            if found := pattern.fullmatch(fact):
+                return own.format(**found.groupdict())
+    return fact
 
 
-def own_words(language: str) -> dict[str, str]:
-    """What the resources hold of a language: the template of each code. Empty for a language without."""
-    file = FOLDER / f"sentences_{language}.json"
+def own_words(language: str, kind: str = "sentences") -> dict[str, str]:
+    """What the resources hold of a language. Empty for a language without.
+
+    kind: `sentences`, the template of each code; `facts`, the words of each fact.
+    """
+    file = FOLDER / f"{kind}_{language}.json"
     if not (re.fullmatch("[a-z]{2}", language) and file.is_file()):
         return {}
     found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
@@ -84,11 +91,21 @@ def own_words(language: str) -> dict[str, str]:
 
 @lru_cache(maxsize=4)
 def _known(language: str) -> Known:
-    """Those with the most words of their own first: a shorter one may end in any text."""
     known = own_words(language).items()
-    pairs = [(reasons.SENTENCES[code], own) for code, own in known if code in reasons.SENTENCES]
-    pairs.sort(key=lambda pair: -len(re.sub(r"\{.*?\}", "", pair[0])))
-    return tuple((_pattern(english), own) for english, own in pairs)
+    return _patterns(
+        (reasons.SENTENCES[code], own) for code, own in known if code in reasons.SENTENCES
+    )
+
+
+@lru_cache(maxsize=4)
+def _words(language: str) -> Known:
+    return _patterns(own_words(language, "facts").items())
+
+
+def _patterns(pairs: Iterable[tuple[str, str]]) -> Known:
+    """Those with the most words of their own first: a shorter one may end in any text."""
+    longest = sorted(pairs, key=lambda pair: -len(re.sub(r"\{.*?\}", "", pair[0])))
+    return tuple((_pattern(english), own) for english, own in longest)
 
 
 def _pattern(template: str) -> re.Pattern[str]:

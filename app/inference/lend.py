@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
+from app.core.reasons import in_words
 from app.inference.channel_link import close_channel
 from app.inference.links import open_run
 from app.inference.measure import Deadlines
@@ -391,6 +392,6 @@ def _most_payload(frame: Frame, agreed: Agreed) -> int:
 
 def _lost(run: Run, machine: str, error: StageLost) -> bytes:
     """A LOST frame. The worker's own words stay here; the host is told the kind of end."""
-    facts = {**error.reason.facts, "machine": machine, "words": "Its own log says more."}
+    facts = {**error.reason.facts, "machine": machine, "words": in_words("worker_log")}
     payload = json.dumps({"code": error.reason.code, "facts": facts}).encode()
     return encode(Frame(Kind.LOST, run.pipeline, run.epoch, payload=payload))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.core.check import Check
 from app.core.errors import AppError
-from app.core.reasons import GIB, said, size
+from app.core.reasons import GIB, in_words, said
 from app.machine.devices import memory, processor_name
 from app.machine.engines import Engine, accelerators, probe_all
 from app.machine.keystore import open_keystore
@@ -42,18 +42,23 @@ async def engines() -> list[Check]:
 def engine(found: Engine, processor: str) -> Check:
     """One engine: its version and how it uses the processor, or why it cannot be loaded."""
     if found.missing:
-        cure = "Run `make run` in the Poolhouse folder: it compiles the engine."
-        cause = f"{found.name}: {found.missing.rstrip('.')}."
-        return Check("Engine", False, cause, cure, "engine_missing")
-    using = f" with {', '.join(found.features)}" if found.features else ""
-    return Check("Engine", True, f"{found.name} {found.version} on {processor}{using}.")
+        why = found.missing.rstrip(".")
+        cause = in_words("check_engine_missing", engine=found.name, why=why)
+        return Check("Engine", False, cause, in_words("cure_engine_missing"), "engine_missing")
+    facts = {"engine": found.name, "version": found.version, "processor": processor}
+    if not found.features:
+        return Check("Engine", True, in_words("check_engine", **facts))
+    features = ", ".join(found.features)
+    return Check("Engine", True, in_words("check_engine_with", features=features, **facts))
 
 
 def graphics(found: Engine) -> list[Check]:
     """The accelerators that this build of an engine can use."""
     return [
-        Check("Device", True, f"{device.description or device.name} by {device.api or found.name}: "
-              f"{size(device.free_bytes)} of {size(device.total_bytes)} are free.")
+        Check("Device", True, in_words(
+            "check_device", device=device.description or device.name, api=device.api or found.name,
+            free_bytes=device.free_bytes, total_bytes=device.total_bytes,
+        ))
         for device in accelerators(found)
     ]  # fmt: skip
 
@@ -64,29 +69,26 @@ def power() -> list[Check]:
     if found is None:
         return []
     if found.plugged:
-        return [Check("Power", True, "Plugged in.")]
-    cure = "Plug it in: it is faster then."
-    return [Check("Power", None, f"On battery, {found.percent:.0f} % left.", cure)]
+        return [Check("Power", True, in_words("check_plugged"))]
+    cause = in_words("check_on_battery", percent=found.percent)
+    return [Check("Power", None, cause, in_words("cure_on_battery"))]
 
 
 def disk(home: Home) -> Check:
     """Room for models below the home."""
     folder = _existing(home.root)
     free = shutil.disk_usage(folder).free
-    cause = f"{size(free)} are free where models are kept ({folder})."
-    cure = "Free some space, or choose another folder with --home."
+    cause = in_words("check_disk", free_bytes=free, folder=str(folder))
     ok = _enough(free, LEAST_DISK_BYTES, LOW_DISK_BYTES)
-    return Check("Disk", ok, cause, cure, "" if ok else "disk_low")
+    return Check("Disk", ok, cause, in_words("cure_disk"), "" if ok else "disk_low")
 
 
 def free_memory() -> Check:
     """Memory that a model could take now."""
     now = memory()
-    cause = f"{size(now.free_bytes)} of {size(now.total_bytes)} are free."
-    cure = "Close programs that are not needed."
-    return Check(
-        "Memory", _enough(now.free_bytes, LEAST_MEMORY_BYTES, LOW_MEMORY_BYTES), cause, cure
-    )
+    cause = in_words("check_memory", free_bytes=now.free_bytes, total_bytes=now.total_bytes)
+    ok = _enough(now.free_bytes, LEAST_MEMORY_BYTES, LOW_MEMORY_BYTES)
+    return Check("Memory", ok, cause, in_words("cure_memory"))
 
 
 def writable(home: Home) -> Check:
@@ -96,10 +98,11 @@ def writable(home: Home) -> Check:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        cure = "Make it writable for you, or choose another folder with --home."
-        cause = f"{folder} cannot be written: {error.strerror}."
+        cure = in_words("cure_home_unwritable")
+        why = error.strerror or str(error)
+        cause = in_words("check_home_unwritable", folder=str(folder), why=why)
         return Check("Home", False, cause, cure, "home_unwritable")
-    return Check("Home", True, f"{home.root} can be written.")
+    return Check("Home", True, in_words("check_home", folder=str(home.root)))
 
 
 async def key_store(home: Home) -> Check:
@@ -110,7 +113,7 @@ async def key_store(home: Home) -> Check:
             await store.read()
     except AppError as error:
         return Check("Key", False, said(error))
-    return Check("Key", True, f"The key is kept {store.where}.")
+    return Check("Key", True, in_words("check_key", where=store.where))
 
 
 def _existing(folder: Path) -> Path:

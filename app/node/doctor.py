@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from app.core.check import Check
 from app.core.errors import Reason
 from app.core.household import Machine
-from app.core.reasons import size
+from app.core.reasons import in_words
 from app.machine.checks import machine_checks
 from app.node import doctor_network
 from app.node.snapshot import sentence
@@ -23,7 +23,7 @@ async def checks(node: Node, whole: bool = False) -> list[Json]:
     """In the order a person would ask. `whole`: with what this computer itself is looked at for."""
     network = node.network
     found = [
-        Check("Listening", True, f"Other machines reach this one at {network.address}."),
+        Check("Listening", True, in_words("check_listening", address=str(network.address))),
         node.finding.check(),
         *await doctor_network.checks(node),
         _household(node),
@@ -35,49 +35,52 @@ async def checks(node: Node, whole: bool = False) -> list[Json]:
         if machine.id != network.id
     ]
     if loaded := node.hosting.loaded_json():
-        good = loaded["state"] != "lost"
-        cause = loaded["reason"] or f"{loaded['model']}: {loaded['state']}."
-        found.append(Check("Model", good, cause, "" if good else "Load it again."))
+        found.append(_model(loaded))
     if whole:
         found += await machine_checks(node.home)
     return [asdict(check) for check in found]
 
 
+def _model(loaded: Json) -> Check:
+    """What is loaded, as hosting describes it; a state that is neither ready nor loading has a reason."""
+    good = loaded["state"] != "lost"
+    code = "check_model_ready" if loaded["state"] == "ready" else "check_model_loading"
+    cause = loaded["reason"] or in_words(code, model=loaded["model"])
+    return Check("Model", good, cause, "" if good else in_words("cure_model_lost"))
+
+
 def _household(node: Node) -> Check:
     network = node.network
     if network.dismissed:
-        cure = "Reset this machine's household to pair it again."
-        cause = "This machine was removed from its household."
+        cause, cure = in_words("removed_from_household"), in_words("cure_removed")
         return Check("Household", False, cause, cure, "removed_needs_reset")
     others = len(network.members) - 1
     if others < 1:
-        cure = (
-            "Run `poolhouse pair --open` here, and `poolhouse pair ADDRESS` on the other machine."
-        )
-        return Check("Household", None, "Only this machine so far.", cure, "only_this_machine")
-    return Check("Household", True, f"{others + 1} machines are paired.")
+        cause, cure = in_words("check_alone"), in_words("cure_alone")
+        return Check("Household", None, cause, cure, "only_this_machine")
+    return Check("Household", True, in_words("check_household", machines=others + 1))
 
 
 def _lending(node: Node) -> Check:
     lent, why = node.lending.lent_bytes(), sentence(node.lending.reason())
     if why is None and lent:
-        return Check("Lending", True, f"Up to {size(lent)} for others.")
-    cure = "`poolhouse lend` shows the rules, and --memory 2GiB lends."
-    return Check("Lending", None, why or "No memory is free for others.", cure, "lends_nothing")
+        return Check("Lending", True, in_words("check_lending", lent_bytes=lent))
+    cause, cure = why or in_words("check_lends_nothing"), in_words("cure_lends_nothing")
+    return Check("Lending", None, cause, cure, "lends_nothing")
 
 
 def _reached(machine: Machine, failed: Reason | None) -> Check:
     """One other machine. `failed`: why it could not be dialled just now."""
     at = machine.address or ""
     if machine.online:
-        return Check(machine.name, True, f"Reached at {at}.", machine=machine.name, address=at)
+        cause = in_words("check_reached", address=at)
+        return Check(machine.name, True, cause, machine=machine.name, address=at)
     reason = failed or machine.reason
     if machine.address is None and reason is None:
-        cause = "This machine has not met it yet, so its address is not known here."
-        cure = "It is met when either side is given the address."
+        cause, cure = in_words("check_address_unknown"), in_words("cure_address_unknown")
         return Check(machine.name, None, cause, cure, "peer_address_unknown", machine.name)
-    cause = sentence(reason) or "It is off, or on another network."
-    cure = "Start Poolhouse there; both machines must be on one network."
+    cause = sentence(reason) or in_words("check_not_reached")
+    cure = in_words("cure_not_reached")
     code = reason.code if reason else "peer_offline"
     at = str(reason.facts.get("address", at)) if reason else at
     return Check(machine.name, False, cause, cure, code, machine.name, at)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.core.check import Check
 from app.core.link import LinkKind
+from app.core.reasons import in_words
 from app.lan.announcement import on_one_link
 from app.lan.messages import PROTOCOL, speak_together
 from app.machine.interfaces import Interface, interfaces, usable
@@ -59,9 +60,10 @@ def same_protocol(nearby: Iterable[int]) -> list[Check]:
     others = [one for one in nearby if not speak_together(one, PROTOCOL)]
     if not others:
         return []
-    older = "the older one" if max(others) < PROTOCOL else "this one"
-    cause = "A Poolhouse of another version is nearby, and the two cannot talk."
-    return [Check("Version", False, cause, f"Update {older}.", "protocol_differs")]
+    older = "cure_protocol_there" if max(others) < PROTOCOL else "cure_protocol_here"
+    return [
+        Check("Version", False, in_words("check_protocol"), in_words(older), "protocol_differs")
+    ]
 
 
 def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[Check]:
@@ -72,8 +74,8 @@ def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[
         Check(
             "Network",
             None,
-            f"{name} was last met at {hosts[0]}, which is on none of this computer's networks now.",
-            "Connect both to the same network, or give the address it has now.",
+            in_words("check_other_network", machine=name, address=hosts[0]),
+            in_words("cure_other_network"),
             "other_network",
             name,
             hosts[0],
@@ -85,15 +87,13 @@ def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[
 
 def from_outside(dialled: Sequence[bool]) -> Check:
     """Whether another machine got in by itself: then no firewall of this computer is in the way."""
-    name = "From outside"
     if not dialled:
-        cause = "No other machine is connected that could call this one back."
-        return Check(name, None, cause, "", "port_untested", tested=False)
+        cause = in_words("check_nobody_to_call")
+        return Check("From outside", None, cause, "", "port_untested", tested=False)
     if all(dialled):
-        cause = "All connections were made from here, so it is not known whether others get in."
-        cure = "If only this side connects, a firewall of this computer blocks Poolhouse."
-        return Check(name, None, cause, cure, "port_untested", tested=False)
-    return Check(name, True, "Another machine connected to this one by itself.")
+        cause, cure = in_words("check_called_all"), in_words("cure_called_all")
+        return Check("From outside", None, cause, cure, "port_untested", tested=False)
+    return Check("From outside", True, in_words("check_came_in"))
 
 
 async def called_back(links: Sequence[Linked]) -> Check:
@@ -104,11 +104,11 @@ async def called_back(links: Sequence[Linked]) -> Check:
     for link in links[:ASKED]:
         reached = await link.call_back.ask()
         if reached:
-            cause = f"{link.name} was asked to call this computer back, and could."
+            cause = in_words("check_called_back", machine=link.name)
             return Check("From outside", True, cause, machine=link.name)
         if reached is False:
-            cause = f"{link.name} was asked to call this computer back, and could not."
-            cure = "A firewall of this computer probably blocks Poolhouse: let it through there."
+            cause = in_words("check_not_called_back", machine=link.name)
+            cure = in_words("cure_not_called_back")
             return Check("From outside", False, cause, cure, "port_closed", link.name)
     return known
 
@@ -121,13 +121,13 @@ def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
         if one.kind is LinkKind.VPN and one.is_up and one.addresses and one.name not in chosen
     ]
     if not up:
-        return [Check("VPN", True, "No VPN is connected.")]
-    cause = f"A VPN is connected ({', '.join(up)}). Some keep all other traffic out."
-    return [Check("VPN", None, cause, "Disconnect it for a moment and test again.", "vpn_up")]
+        return [Check("VPN", True, in_words("check_no_vpn"))]
+    cause = in_words("check_vpn", names=", ".join(up))
+    return [Check("VPN", None, cause, in_words("cure_vpn"), "vpn_up")]
 
 
 def ipv6(used: Iterable[Interface]) -> Check:
     """IPv4 is enough, so this is only a note."""
     if any(":" in address for one in used for address in one.addresses):
-        return Check("IPv6", True, "IPv4 and IPv6 can be used.")
-    return Check("IPv6", None, "IPv6 is off. IPv4 is enough.", "", "ipv6_off")
+        return Check("IPv6", True, in_words("check_ipv6"))
+    return Check("IPv6", None, in_words("check_ipv6_off"), "", "ipv6_off")

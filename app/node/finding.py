@@ -18,7 +18,7 @@ from app.core.check import Check
 from app.core.errors import BadInput, Reason
 from app.core.household import Gone, Machine, Seen
 from app.core.operations import clean_name
-from app.core.reasons import said
+from app.core.reasons import in_words, said
 from app.lan.announcement import ID_DIGITS, MOST_ADDRESSES
 from app.lan.discovery import Discovery
 from app.lan.network import Network
@@ -120,22 +120,18 @@ class Finding:
 
     def check(self) -> Check:
         """For doctor."""
-        name = "Discovery"
         if not self.choice.on:
-            cause = "Machines nearby are not looked for, as chosen. They are reached by address."
-            return Check(name, None, cause, code="discovery_off")
+            cause = in_words("check_discovery_off")
+            return Check("Discovery", None, cause, code="discovery_off")
         if (trouble := self.trouble) is not None:
             at = str(trouble.facts.get("address", ""))
-            return Check(name, False, said(trouble), code=trouble.code, address=at)
+            return Check("Discovery", False, said(trouble), code=trouble.code, address=at)
         if not self._near:
-            cause = "This machine announces itself, and hears no other one."
-            cure = (
-                "Where others run, the network keeps them apart, as a guest Wi-Fi does: "
-                "use another one, or pair by address."
-            )
-            return Check(name, None, cause, cure, "discovery_alone")
-        count = "one other" if len(self._near) == 1 else f"{len(self._near)} others"
-        return Check(name, True, f"Machines nearby find this one, and it hears {count}.")
+            cause, cure = in_words("check_discovery_alone"), in_words("cure_discovery_alone")
+            return Check("Discovery", None, cause, cure, "discovery_alone")
+        if (count := len(self._near)) == 1:
+            return Check("Discovery", True, in_words("check_hears_one"))
+        return Check("Discovery", True, in_words("check_hears", count=count))
 
     # inside
 

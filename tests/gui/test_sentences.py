@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import errno
 import json
+import os
 import re
 import string
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -13,8 +17,11 @@ from PySide6.QtCore import QLocale
 from app.core import reasons
 from app.core.errors import DoesNotFit, Reason
 from app.gui.sentences import FOLDER, here, in_language, own_words, said
+from tests.test_reasons import NAMES, called, sources
 
 GERMAN = own_words("de")
+WORDS = own_words("de", "facts")
+PROGRAMS_ONLY = ("app/cli/", "app/node/chat_api/")  # what these say is never shown in the window
 HELPS = "A context of 4096 tokens fits. One more machine that lends 1.5 GiB would be enough."
 HILFT = "Ein Kontext von 4096 Token passt. Ein weiteres Gerät, das 1,5 GiB verleiht, würde reichen."
 
@@ -74,6 +81,61 @@ def test_each_is_found_by_what_the_node_says_in_english(code: str) -> None:
     assert re.sub(r"7(,0)?( GiB)?", "7", said_here) == GERMAN[code].format(**shown)
 
 
+def texts_in(node: ast.AST) -> Iterator[str]:
+    """Every text below it; what an f-string fills in stands there as {}."""
+    match node:
+        case ast.JoinedStr(values=parts):
+            yield "".join(str(p.value) if isinstance(p, ast.Constant) else "{}" for p in parts)
+        case ast.Constant(value=str(text)):
+            yield text
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from texts_in(child)
+
+
+def words_given(node: ast.Call) -> Iterator[str]:
+    """The words, of more than one, that a reason gets as its facts."""
+    facts = [keyword.value for keyword in node.keywords if keyword.arg != "code"]
+    facts += [value for one in node.args[1:] if isinstance(one, ast.Dict) for value in one.values]
+    for fact in facts:
+        if isinstance(fact, ast.Constant | ast.JoinedStr | ast.IfExp):
+            yield from (text for text in texts_in(fact) if " " in text.strip())
+
+
+def without_names(text: str) -> str:
+    return re.sub(r"\{.*?\}", "{}", text)
+
+
+def test_every_word_the_app_fills_in_is_there() -> None:
+    there = {without_names(words) for words in WORDS}
+    missing = [
+        f"{name}:{node.lineno}: {words}"
+        for name, source in sources("app")
+        if not name.startswith(PROGRAMS_ONLY)
+        for node in ast.walk(source)
+        if isinstance(node, ast.Call) and called(node) in NAMES
+        for words in words_given(node)
+        if words not in there
+    ]
+    assert not missing, "resources/gui/translations/facts_de.json lacks\n" + "\n".join(missing)
+
+
+def test_no_word_is_idle() -> None:
+    """Each is the app's, an engine's, or what Linux calls an error."""
+    written = {
+        text for _, source in [*sources("app"), *sources("backends")] for text in texts_in(source)
+    }
+    idle = {words for words in WORDS if without_names(words) not in written}
+    assert all(words[0].isupper() for words in idle), idle
+    if sys.platform == "linux":
+        assert idle <= {os.strerror(number) for number in errno.errorcode}
+
+
+def test_the_words_name_their_facts() -> None:
+    for words, own in WORDS.items():
+        assert facts_of(words) == facts_of(own), words
+
+
 def test_the_file_names_nothing_twice() -> None:
     text = (FOLDER / "sentences_de.json").read_text("utf-8")
     pairs = json.loads(text, object_pairs_hook=list)
@@ -118,6 +180,21 @@ def test_the_file_names_nothing_twice() -> None:
             (f"attic ist weg, und der Rest ist zu klein: Disks spin. {HILFT} Odd. Der bisherige Text "
             "bleibt. Es geht weiter, wenn attic zurückkommt; ein kleineres Modell könnte jetzt antworten."),
         ),
+        (
+            Reason("file_unreadable", {"path": "/m", "why": "Permission denied"}),
+            "/m lässt sich nicht lesen: keine Berechtigung. Prüfen Sie die Festplatte und die Rechte der Datei.",
+        ),
+        (
+            Reason("worker_died", {"worker": "attic's layers", "how": "it was ended by signal 33",
+                                   "words": "Its own log says more."}),
+            ("Der Rechenprozess (die Schichten von attic) ist weg: er wurde durch Signal 33 beendet. "
+            "Mehr steht in seinem eigenen Protokoll."),
+        ),
+        (Reason("channel_closed", {"name": "the other end"}),
+         "Die Verbindung zu der Gegenstelle ist beendet. Sie wird neu aufgebaut, wenn sie gebraucht wird."),
+        (Reason("log_machine_came", {"machine": "pieces"}), "pieces ist verbunden."),
+        (Reason("check_memory", {"free_bytes": 7, "total_bytes": 3 << 29}),
+         "7 Byte von 1,5 GiB sind frei."),
         (Reason("log_model_lost", {"model": "m", "why": ""}), "m ist verloren gegangen. "),
     ],
 )  # fmt: skip

@@ -14,6 +14,7 @@ from app.machine.engines import Device, Engine
 from app.machine.paths import Home
 
 GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
+UNUSED = "The engine llamacpp cannot be used:"
 
 
 @pytest.mark.parametrize(
@@ -23,22 +24,22 @@ GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
             Engine(
                 "llamacpp", "0.3", features=["AVX2", "FMA"], devices=[Device("CPU", kind="cpu")]
             ),
-            [(True, "llamacpp 0.3 on A CPU with AVX2, FMA.")],
+            [(True, "The engine llamacpp 0.3 runs on A CPU with AVX2, FMA.")],
         ),
         (
             Engine("llamacpp", "0.3", devices=[GPU]),
             [
-                (True, "llamacpp 0.3 on A CPU."),
+                (True, "The engine llamacpp 0.3 runs on A CPU."),
                 (True, "NVIDIA RTX 3060 by CUDA: 8.0 GiB of 12.0 GiB are free."),
             ],
         ),
         (
             Engine("llamacpp", missing="llama.cpp cannot be loaded: no libgomp"),
-            [(False, "llamacpp: llama.cpp cannot be loaded: no libgomp.")],
+            [(False, f"{UNUSED} llama.cpp cannot be loaded: no libgomp.")],
         ),
         (
             Engine("llamacpp", missing="no answer within 30 seconds"),
-            [(False, "llamacpp: no answer within 30 seconds.")],
+            [(False, f"{UNUSED} no answer within 30 seconds.")],
         ),
     ],
 )

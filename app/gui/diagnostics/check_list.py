@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QGridLayout, QWidget
 
 from app.core.check import Check
 from app.gui import theme as sizes
-from app.gui.diagnostics.words import advice, word
+from app.gui.diagnostics.words import advice, cause, name_of, word
 from app.gui.icons import icon
 from app.gui.parts.layouts import clear
 from app.gui.parts.text import label, paragraph
@@ -39,9 +39,9 @@ class CheckList(QWidget):
         side = self._theme.px(sizes.SECTION)
         colour = getattr(self._theme.colours, token)
         mark.setPixmap(icon(picture, colour).pixmap(side, side))
-        result, name = label(said, token), label(check.name)
-        why = " ".join(part for part in (check.cause, advice(check)) if part)
-        about = paragraph(why if check.ok is not True else check.cause, "muted")
-        about.setAccessibleName(f"{check.name}: {said}. {about.text()}")
+        result, name = label(said, token), label(name_of(check))
+        why = " ".join(part for part in (cause(check), advice(check)) if part)
+        about = paragraph(why if check.ok is not True else cause(check), "muted")
+        about.setAccessibleName(f"{name.text()}: {said}. {about.text()}")
         for column, widget in enumerate((mark, result, name, about)):
             self._grid.addWidget(widget, number, column, Qt.AlignmentFlag.AlignTop)

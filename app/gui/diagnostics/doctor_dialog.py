@@ -14,7 +14,7 @@ from app.gui.diagnostics.check_list import CheckList
 from app.gui.diagnostics.cures import CommandButton, port_of, system_button
 from app.gui.diagnostics.fold import Fold
 from app.gui.diagnostics.ways import add_a_machine, save_diagnostics
-from app.gui.diagnostics.words import Cure, advice, cure_of, headline
+from app.gui.diagnostics.words import Cure, advice, cause, cure_of, headline
 from app.gui.icons import icon
 from app.gui.node_client import Call, Json
 from app.gui.parts.buttons import button
@@ -116,7 +116,7 @@ class DoctorDialog(QDialog):
             return
         failed = self.cause.ok is False
         picture, token = ("error", "error") if failed else ("info", "accent")
-        self._say(picture, token, headline(self.cause), self.cause.cause, advice(self.cause))
+        self._say(picture, token, headline(self.cause), cause(self.cause), advice(self.cause))
         self._offer(self.cause)
 
     def _say(self, picture: str, token: str, title: str, sentence: str, cure: str = "") -> None:

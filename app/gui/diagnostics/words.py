@@ -7,6 +7,7 @@ from enum import StrEnum
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 from app.core.check import Check
+from app.gui.sentences import here
 
 
 class Cure(StrEnum):
@@ -94,18 +95,48 @@ _ADVICE = {
         "Doctor", "Make this folder writable for you, then test again."
     ),
 }  # fmt: skip
+NAMES = {
+    "Listening": QT_TRANSLATE_NOOP("Doctor", "Listening"),
+    "Discovery": QT_TRANSLATE_NOOP("Doctor", "Machines nearby"),
+    "Version": QT_TRANSLATE_NOOP("Doctor", "Version"),
+    "Network": QT_TRANSLATE_NOOP("Doctor", "Network"),
+    "From outside": QT_TRANSLATE_NOOP("Doctor", "From outside"),
+    "VPN": QT_TRANSLATE_NOOP("Doctor", "VPN"),
+    "IPv6": QT_TRANSLATE_NOOP("Doctor", "IPv6"),
+    "Household": QT_TRANSLATE_NOOP("Doctor", "Household"),
+    "Lending": QT_TRANSLATE_NOOP("Doctor", "Lending"),
+    "Model": QT_TRANSLATE_NOOP("Doctor", "Model"),
+    "Engine": QT_TRANSLATE_NOOP("Doctor", "Engine"),
+    "Device": QT_TRANSLATE_NOOP("Doctor", "Graphics"),
+    "Disk": QT_TRANSLATE_NOOP("Doctor", "Disk"),
+    "Memory": QT_TRANSLATE_NOOP("Doctor", "Memory"),
+    "Power": QT_TRANSLATE_NOOP("Doctor", "Power supply"),
+    "Home": QT_TRANSLATE_NOOP("Doctor", "Data folder"),
+    "Key": QT_TRANSLATE_NOOP("Doctor", "Key"),
+}
+
+
+def name_of(check: Check) -> str:
+    """What was looked at: one of the app's own words, or a machine's name."""
+    found = None if check.name == check.machine else NAMES.get(check.name)
+    return _said(found, check) if found else check.name
+
+
+def cause(check: Check) -> str:
+    """What was found."""
+    return here(check.cause)
 
 
 def headline(check: Check) -> str:
     """What is wrong, in a few words."""
     found = _HEADLINES.get(check.code)
-    return _said(found, check) if found else check.name
+    return _said(found, check) if found else name_of(check)
 
 
 def advice(check: Check) -> str:
     """What to do about it: the window's own words where it offers a button, else those of the check."""
     found = _ADVICE.get(check.code)
-    return _said(found, check) if found else check.cure
+    return _said(found, check) if found else here(check.cure)
 
 
 def cure_of(check: Check) -> Cure:

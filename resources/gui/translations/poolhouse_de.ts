@@ -1471,12 +1471,40 @@
         <translation>Nicht prüfbar</translation>
     </message>
     <message>
+        <source>Data folder</source>
+        <translation>Datenordner</translation>
+    </message>
+    <message>
+        <source>Disk</source>
+        <translation>Datenträger</translation>
+    </message>
+    <message>
+        <source>Engine</source>
+        <translation>Rechenprogramm</translation>
+    </message>
+    <message>
         <source>Fail</source>
         <translation>Fehler</translation>
     </message>
     <message>
         <source>Free some space where models are kept.</source>
         <translation>Geben Sie Platz frei, wo die Modelle liegen.</translation>
+    </message>
+    <message>
+        <source>From outside</source>
+        <translation>Von außen</translation>
+    </message>
+    <message>
+        <source>Graphics</source>
+        <translation>Grafik</translation>
+    </message>
+    <message>
+        <source>Household</source>
+        <translation>Haushalt</translation>
+    </message>
+    <message>
+        <source>IPv6</source>
+        <translation>IPv6</translation>
     </message>
     <message>
         <source>Install Poolhouse again, then test again.</source>
@@ -1491,12 +1519,40 @@
         <translation>Die Adresse steht dort unter Einstellungen, Netzwerk.</translation>
     </message>
     <message>
+        <source>Key</source>
+        <translation>Schlüssel</translation>
+    </message>
+    <message>
+        <source>Lending</source>
+        <translation>Verleih</translation>
+    </message>
+    <message>
+        <source>Listening</source>
+        <translation>Erreichbar</translation>
+    </message>
+    <message>
         <source>Looking for computers nearby is off</source>
         <translation>Die Suche nach Computern in der Nähe ist aus</translation>
     </message>
     <message>
+        <source>Machines nearby</source>
+        <translation>Geräte in der Nähe</translation>
+    </message>
+    <message>
         <source>Make this folder writable for you, then test again.</source>
         <translation>Geben Sie sich Schreibrechte für diesen Ordner und prüfen Sie dann erneut.</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>Arbeitsspeicher</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>Modell</translation>
+    </message>
+    <message>
+        <source>Network</source>
+        <translation>Netzwerk</translation>
     </message>
     <message>
         <source>No other computer is heard</source>
@@ -1521,6 +1577,10 @@
     <message>
         <source>Poolhouse does not run on {machine}</source>
         <translation>Poolhouse läuft auf {machine} nicht</translation>
+    </message>
+    <message>
+        <source>Power supply</source>
+        <translation>Stromversorgung</translation>
     </message>
     <message>
         <source>Settings, Household says how to give it a new identity.</source>
@@ -1557,6 +1617,14 @@
     <message>
         <source>Two computers have one identity</source>
         <translation>Zwei Computer haben dieselbe Identität</translation>
+    </message>
+    <message>
+        <source>VPN</source>
+        <translation>VPN</translation>
+    </message>
+    <message>
+        <source>Version</source>
+        <translation>Version</translation>
     </message>
     <message>
         <source>the other computer</source>

@@ -1,0 +1,30 @@
+"""The sentences of the command line: its node, what was typed, the demo."""
+
+from __future__ import annotations
+
+COMMAND_SENTENCES: dict[str, str] = {
+    "node_not_running": "No Poolhouse node runs for {home}. Start one with `poolhouse node --home {home}`.",
+    "node_other_version": "The running node is Poolhouse {node}, this command is {own}. "
+    "Stop that node and start it again.",
+    "node_silent": "The node has not answered for {seconds} seconds. Stop it and start it again.",
+    "node_went_away": "The node stopped before it had answered. "
+    "Start it again with `poolhouse node`.",
+    "node_fault": "The node failed because of a fault of its own ({detail}). "
+    "Its log says more; `poolhouse doctor` checks the rest.",
+    "said_by_node": "{sentence}",
+    "stopped": "Stopped.",
+    "usage": "{sentence}",
+    "system_error": "This computer refused a step: {detail}.",
+    "nobody_to_ask": "Nobody can be asked here whether that is meant. Add --yes to do it.",
+    "prompt_missing": "There is nothing to ask. Give a prompt, or `-` and text on standard input.",
+    "prompt_unreadable": "The text on standard input is not UTF-8. Convert it and try again.",
+    "demo_without_model": "This installation holds no built-in model. "
+    "Install Poolhouse again, or load a model of your own with `poolhouse import`.",
+    "demo_node_ended": "{name} of the demo ended before it was ready: {detail}.",
+    "demo_slow": "{name} of the demo was not ready after {seconds} seconds. "
+    "Try again when this computer is less busy.",
+    "bench_silent": "{model} gave no token, so nothing could be timed. "
+    "See `poolhouse status`, load it again and try once more.",
+    "demo_too_many": "The built-in model has {layers} layers: "
+    "at most {most} machines can share it.",
+}
