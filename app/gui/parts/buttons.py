@@ -85,7 +85,10 @@ class WrappingButton(_Button):
         self.initStyleOption(option)
         option.state &= ~QStyle.StateFlag.State_HasFocus  # that has a thicker border
         words = self.fontMetrics().size(int(Qt.TextFlag.TextShowMnemonic), "\n".join(lines_))
-        return self.style().sizeFromContents(QStyle.ContentsType.CT_PushButton, option, words, self)
+        kind = QStyle.ContentsType.CT_PushButton
+        found = self.style().sizeFromContents(kind, option, words, self)
+        air = self.fontMetrics().height() // 2 if len(lines_) > 1 else 0
+        return found.expandedTo(QSize(0, words.height() + air))
 
 
 def wrapping(text: str, clicked: Callable[[], object]) -> WrappingButton:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QLocale, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.gui import formats
 from app.gui.settings.local_api import USUAL_PORT, LocalApi
 from app.gui.settings.setting import Setting
 from app.gui.settings.upstream_sheets import MOST_CERTIFICATE_BYTES, AddServer, ForgetServer
@@ -153,7 +155,9 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
     assert said == [f"{first} Keys and other servers are kept; those servers are off."]
 
 
-def test_the_network_limits_and_other_servers(qtbot: QtBot, page: LocalApi, at_lone: Desk) -> None:
+def test_the_network_limits_and_other_servers(
+    qtbot: QtBot, page: LocalApi, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = {
         "on": True, "may_load": False, "ollama_open": False, "lan": True, "port": 47114, "listening": False,
         "address": None, "listens_at": None, "at_once": 8, "tokens_a_minute": 500,
@@ -164,7 +168,11 @@ def test_the_network_limits_and_other_servers(qtbot: QtBot, page: LocalApi, at_l
     assert (page.lan.isChecked(), page.at_once.value(), page.tokens.value()) == (True, 8, 500)
     words = [setting.about.text() for setting in page.findChildren(Setting)]
     assert any("https://192.0.2.2:47124/v1: over TLS and with a key" in one for one in words)
-    assert any("1,200 of 9,000 tokens are spent" in one for one in words)
+    for language, spent in (("en", "1,200 of 9,000"), ("de", "1.200 of 9.000")):
+        monkeypatch.setattr(formats, "QLocale", partial(QLocale, language))
+        page._tell(told)
+        words = [setting.about.text() for setting in page.findChildren(Setting)]
+        assert any(f"{spent} tokens are spent" in one for one in words)
     (barn,) = [one for one in page.findChildren(Setting) if one.title.text() == "barn"]
     page._tell({**told, "upstreams": [], "lan_addresses": []})
     assert not barn.isVisibleTo(page)
