@@ -79,6 +79,7 @@ class Pipeline:
         self.lost: StageLost | None = None  # why it ended
         self.news: Notice | None = None  # while something is mended: what everybody was told last
         self.on_news: Callable[[], None] = lambda: None
+        self.on_mended: Callable[[], None] = lambda: None  # other stages serve now
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -246,6 +247,7 @@ class Pipeline:
             return
         self._work.go_on(self._limits())
         log.info("%d answers go on without what was lost", self._work.n_running)
+        self.on_mended()
         self._settled()
 
     def _say(self, notice: Notice) -> None:

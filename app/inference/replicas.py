@@ -41,6 +41,7 @@ class Replicas:
         """It serves from now on, in place of the one that was lost there."""
         replica.pipeline.join(place, partial(self._inherit, place))
         replica.pipeline.on_news = self._told
+        replica.pipeline.on_mended = partial(self._mended, replica)
         self._held[place] = replica
 
     def drop_if_over(self) -> bool:
@@ -116,6 +117,10 @@ class Replicas:
 
     def _told(self) -> None:
         self.on_news()
+
+    def _mended(self, replica: Replica) -> None:
+        """It has stages again that nobody wants back: who left has left, or stays after all."""
+        replica.draining = False
 
     def _of(self, machine: str) -> list[Replica]:
         """Those that machine is part of: of the only one it always is, whose stages move between machines."""

@@ -196,6 +196,24 @@ async def test_the_only_one_is_left_by_any_machine_and_takes_questions_on() -> N
             assert pools[0].pipeline._stages is not before
 
 
+async def test_one_that_was_mended_in_place_of_leaving_takes_new_requests_again() -> None:
+    """What only it can answer keeps it; its owner resumes while it is mended."""
+    async with several((8,), (8,), paths=SLOW, rebuilds=True) as (replicas, pools):
+        pools[0].rebuild.asked = True  # somebody wants it: it is mended, and not given up
+        pools[0].rebuild.planning = asyncio.Event()
+        await replicas.leave(lost(0))
+        await until(lambda: bool(pools[0].rebuild.planned))
+        assert replicas.held[0].draining
+        assert replicas.n_serving == 1
+        pools[0].rebuild.planning.set()
+        await until(lambda: pools[0].pipeline.news is None)
+        assert not replicas.held[0].draining
+        assert replicas.n_serving == 2
+        asked = [request(f"number {n}", 20) for n in range(8)]
+        heard = await asyncio.gather(*(hear(replicas, what) for what in asked))
+        assert {finish.figures.place for _, _, finish in heard} == {0, 1}
+
+
 async def test_what_is_told_beside_a_token_does_not_make_its_machine_look_quick() -> None:
     """How likely it was is told in the moment before it: that is not when its step began."""
     asked = request("x", 12, sampling=replace(GREEDY, likely=5))
