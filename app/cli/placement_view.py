@@ -42,13 +42,16 @@ def headline(plan: Plan) -> str:
     machines = len(by_machine(plan.stages))
     shape = f"split over {machines} machines" if machines > 1 else "on one machine"
     if plan.shape == "replicas":
+        n_whole = sum(stage.role == "whole" for stage in plan.stages)
         shape = f"replicas on {machines} machines"
+        if n_whole < machines:
+            shape = f"split over {machines - n_whole} machines and whole on {n_whole} more"
     parts = [safe_text.name(plan.model), shape]
     if plan.context:
         parts.append(f"context {plan.context:,}")
     if plan.users and plan.users > 1:
         parts.append(f"{plan.users} at once")
-    if plan.number and machines > 1 and plan.shape != "replicas":
+    if plan.number and any(stage.role != "whole" for stage in plan.stages) and machines > 1:
         parts.append(plan.number)
     return " · ".join(parts)
 

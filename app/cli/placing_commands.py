@@ -45,8 +45,8 @@ ShapeOption = Annotated[
     Optional[ShapeName],  # noqa: UP045
     typer.Option(
         "--shape",
-        help="One machine, a split, or the whole model on several machines; "
-        "without it the best for so many users.",
+        help="One machine, a split, or replicas: the model more than once, whole on every machine that can hold it "
+        "(beside --split, on those that it leaves free); without it the best for so many users.",
         show_default=False,
     ),
 ]

@@ -22,7 +22,16 @@ from dataclasses import dataclass, replace
 from app.core.ids import MachineId
 from app.core.link import Link, LinkKind
 from app.core.model import Model
-from app.core.placement import Bottleneck, Candidate, Forecast, Part, PlannedStage, Share, Workload
+from app.core.placement import (
+    Bottleneck,
+    Candidate,
+    Forecast,
+    Part,
+    PlannedStage,
+    Share,
+    Workload,
+    pipelines,
+)
 from app.core.speed import Speed
 from backends.contract import Role
 
@@ -186,8 +195,21 @@ def forecast(
     holders = [machines[key] for key in dict.fromkeys(stage.machine for stage in stages)]
     if any(m.speed is None or (m.link is None and m is not host) for m in holders):
         return None
-    if len(holders) > 1 and all(stage.role is Role.WHOLE for stage in stages):
-        return _of_replicas(holders, model, workload)
+    parts = pipelines(stages)
+    if len(parts) > 1:
+        return _of_replicas(parts, machines, model, workload)
+    return _of_one(stages, machines, model, workload)
+
+
+def _of_one(
+    stages: Sequence[PlannedStage],
+    machines: Mapping[MachineId, Candidate],
+    model: Model,
+    workload: Workload,
+) -> Forecast:
+    """Of one pipeline, all of which was measured."""
+    host = machines[stages[0].machine]
+    holders = [machines[key] for key in dict.fromkeys(stage.machine for stage in stages)]
     rounds = Rounds.of(workload, len(holders))
     layers = {m.id: sum(len(s.layers) for s in stages if s.machine == m.id) for m in holders}
     first = Role.LAST if stages[0].role is Role.FIRST else Role.WHOLE
@@ -244,12 +266,17 @@ def _largest(shares: Sequence[Share]) -> Bottleneck:
     return Bottleneck(most.part, most.machine, most.name, most.share)
 
 
-def _of_replicas(holders: Sequence[Candidate], model: Model, workload: Workload) -> Forecast | None:
-    """Whole requests, each to the machine that will have answered it first."""
-    users = spread(holders, model, workload)
+Parts = Sequence[Sequence[PlannedStage]]
+
+
+def _of_replicas(
+    parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
+) -> Forecast:
+    """Whole requests, each to the pipeline that will have answered it first."""
+    users = spread(parts, machines, model, workload)
     each = [
-        whole_forecast(holder, model, workload, n)
-        for holder, n in zip(holders, users, strict=True)
+        _of_one(part, machines, model, replace(workload, users=n))
+        for part, n in zip(parts, users, strict=True)
         if n
     ]
     quickest = min(each, key=lambda one: one.request_s)
@@ -265,15 +292,19 @@ def _of_replicas(holders: Sequence[Candidate], model: Model, workload: Workload)
     )
 
 
-def spread(holders: Sequence[Candidate], model: Model, workload: Workload) -> list[int]:
-    """How many of the users each replica serves, so that the slowest request is the quickest possible."""
-    users = [0] * len(holders)
+def spread(
+    parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
+) -> list[int]:
+    """How many of the users each pipeline serves, so that the slowest request is the quickest possible."""
+    users = [0] * len(parts)
+    with_one_more = [
+        _of_one(part, machines, model, replace(workload, users=1)).request_s for part in parts
+    ]
     for _ in range(workload.users):
-        after = [
-            whole_forecast(holder, model, workload, n + 1).request_s
-            for holder, n in zip(holders, users, strict=True)
-        ]
-        users[after.index(min(after))] += 1
+        place = with_one_more.index(min(with_one_more))
+        users[place] += 1
+        more = replace(workload, users=users[place] + 1)
+        with_one_more[place] = _of_one(parts[place], machines, model, more).request_s
     return users
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -17,7 +18,7 @@ class Shape(StrEnum):
 
     ONE_MACHINE = "one machine"
     SPLIT = "split"  # host's first run, lenders, host's last run
-    REPLICAS = "replicas"  # whole on several machines, each request to one of them
+    REPLICAS = "replicas"  # several pipelines, each request to one of them; all whole but the host's, maybe
 
 
 SHAPES = frozenset(Shape)
@@ -162,11 +163,20 @@ class Plan:
         """A plan for each replica; of one machine or a split, that itself."""
         if self.shape is not Shape.REPLICAS:
             return (self,)
-        return tuple(replace(self, stages=(stage,), forecast=None) for stage in self.stages)
+        return tuple(replace(self, stages=part, forecast=None) for part in pipelines(self.stages))
 
     @property
     def shape(self) -> Shape:
         if len({stage.machine for stage in self.stages}) == 1:
             return Shape.ONE_MACHINE
-        whole = all(stage.role is Role.WHOLE for stage in self.stages)
-        return Shape.REPLICAS if whole else Shape.SPLIT
+        return Shape.REPLICAS if len(pipelines(self.stages)) > 1 else Shape.SPLIT
+
+
+def pipelines(stages: Sequence[PlannedStage]) -> tuple[tuple[PlannedStage, ...], ...]:
+    """The stages of each pipeline: a whole one is one by itself, a first one begins a split."""
+    found: list[list[PlannedStage]] = []
+    for stage in stages:
+        if stage.role in (Role.WHOLE, Role.FIRST) or not found:
+            found.append([])
+        found[-1].append(stage)
+    return tuple(map(tuple, found))

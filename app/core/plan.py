@@ -2,7 +2,8 @@
 
 Of all placements that fit, the one with the shortest typical request (core/forecast.py) is chosen: the host
 alone, a split over some of the lenders, or replicas. In a split the host holds the first and the last run, so
-that tokens, text and logits never leave it. Replicas are whole, and get the token ids of the requests they answer.
+that tokens, text and logits never leave it. Replicas on lenders are whole, and get the token ids of the requests
+they answer; the host's own may be a split.
 Machines that were not measured are placed by memory alone.
 """
 
@@ -30,7 +31,7 @@ from app.core.placement import (
     Shape,
     Workload,
 )
-from app.core.replicas import replicas_by_memory
+from app.core.replicas import also_whole, replicas_by_memory
 from app.core.room import split_stages, work_bytes
 from app.core.shapes import Household, Option
 from app.core.why import reasons_for
@@ -62,11 +63,13 @@ def plan(
 ) -> Plan:
     """Place the model. `split` forces the layers of each run: host's first, lenders in order, host's last.
 
-    shapes: what may be chosen. The order of the lenders matters only to `split`.
+    shapes: what may be chosen; replicas and nothing else beside a `split`: that, and the whole model on others.
+    The order of the lenders matters only to `split`.
     Raises DoesNotFit with the bytes that are missing or the shape that cannot be, BadInput for a split.
     """
     if split is not None:
-        return _forced(host, lenders, model, workload, split)
+        given = _forced(host, lenders, model, workload, split)
+        return given if shapes & ONE_PIPELINE else also_whole(given, lenders, model)
     lenders = sorted(lenders, key=lambda lender: (lender.name, lender.id))
     best = _best(host, lenders, model, workload, shapes)
     if best is None:

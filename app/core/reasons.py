@@ -11,6 +11,7 @@ from app.core.forecast_reasons import FORECAST_SENTENCES
 from app.core.journal_reasons import JOURNAL_SENTENCES
 from app.core.link_reasons import LINK_SENTENCES
 from app.core.recovery_reasons import RECOVERY_SENTENCES
+from app.core.shape_reasons import SHAPE_SENTENCES
 from app.core.window_reasons import WINDOW_SENTENCES
 
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
@@ -23,6 +24,7 @@ ELSEWHERE = (
     | FORECAST_SENTENCES
     | COMMAND_SENTENCES
     | CHECK_SENTENCES
+    | SHAPE_SENTENCES
 )
 SENTENCES: dict[str, str] = ELSEWHERE | {
     # model files
@@ -92,17 +94,6 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "on {machine} alone {alone_s:.1f} s.",
     "plan_alone_faster": "One machine: on {machine} alone a typical request takes {alone_s:.1f} s, "
     "split at best {split_s:.1f} s.",
-    "plan_replicas_chosen": "Whole on each of {machines} machines, as you asked: each reads and answers "
-    "requests of its own.",
-    "replicas_need_two": "{model} fits whole on fewer than two machines, {machine} among them, so there can be "
-    "no replicas. Lend more memory, or leave the shape to Poolhouse.",
-    "shape_not_split": "{model} was not split: {machine} holds it whole, and the machines were not measured. "
-    "Say how with --split, or leave the shape to Poolhouse.",
-    "shape_not_alone": "{model} does not fit on {machine} alone. Leave the shape to Poolhouse, "
-    "or choose a smaller model.",
-    "shape_and_split": "A split says the shape already. Give either --split or --shape.",
-    "plan_replicas": "Whole on {machines} machines: with {users} people at once a typical request "
-    "takes {request_s:.1f} s.",
     "plan_unmeasured": "{machine} has not been measured yet, so memory alone decided.",
     "pace_machine": "{machine} sets the pace: it computes for {percent:.0f} % of the time.",
     "pace_link": "The link to {machine} sets the pace: {percent:.0f} % of the time goes to the way there and back.",

@@ -5,7 +5,7 @@ From and to the JSON of a node. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 Json = dict[str, Any]
@@ -30,9 +30,11 @@ def same_orders(loaded: Mapping[str, Any], machines: Iterable[str]) -> tuple[Jso
     order = order_on(loaded, machines, {machine for machine, _, _ in runs})
     shape = SHAPES.get(str(loaded.get("shape")))
     planned = order | ({"shape": shape} if shape else {})
-    if shape != "split":
+    split = _first_pipeline(runs)
+    if len(split) < 2:
         return (planned,)
-    return planned, order | {"split": [last - first for _, first, last in runs]}
+    by_hand = {"split": [last - first for _, first, last in split]}
+    return planned, order | by_hand | ({"shape": shape} if len(split) < len(runs) else {})
 
 
 def plan_of(order: Json) -> Json:
@@ -47,6 +49,13 @@ def is_same(loaded: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
 
 def runs_of(placed: Mapping[str, Any]) -> list[Run]:
     return [(one["id"], one["first"], one["last"]) for one in placed["stages"]]
+
+
+def _first_pipeline(runs: Sequence[Run]) -> list[Run]:
+    """The host's: whole ones on other machines, if there are any, come after its last run."""
+    n_layers = max((last for _, _, last in runs), default=0)
+    ends = next((place for place, (_, _, last) in enumerate(runs) if last == n_layers), 0)
+    return list(runs[: ends + 1])
 
 
 def is_still(loaded: Mapping[str, Any], now: Mapping[str, Any] | None) -> bool:

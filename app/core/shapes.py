@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from app.core.forecast import forecast, spread, whole_forecast
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.placement import Candidate, Forecast, PlannedStage, Shape, Workload
-from app.core.replicas import holders
-from app.core.room import stage
+from app.core.placement import Candidate, Forecast, PlannedStage, Shape, Workload, pipelines
+from app.core.replicas import Stages, mixtures, whole, whole_on
 from app.core.search import INFINITE, Search
-from backends.contract import Layers, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +67,11 @@ class Household:
         return self._known(found.stages) if found else None
 
     def _alone(self) -> Option | None:
-        whole = self._whole(self.host)
-        if whole.total_bytes > self.host.lends_bytes:
+        alone = self._whole(self.host)
+        if alone.total_bytes > self.host.lends_bytes:
             return None
         known = whole_forecast(self.host, self.model, self.workload, self.workload.users)
-        return Option(Shape.ONE_MACHINE, (whole,), known)
+        return Option(Shape.ONE_MACHINE, (alone,), known)
 
     def _split(self, below_s: float) -> Option | None:
         if self.search is None:
@@ -82,22 +80,43 @@ class Household:
         return Option(Shape.SPLIT, found.stages, self._known(found.stages)) if found else None
 
     def _replicas(self) -> Option | None:
-        """The whole model on as many machines as it pays, each for some of the users; None for fewer than two."""
-        found = holders(self.host, self.lenders, self.model, self.workload)
-        if len(found) < 2 or self.workload.users < 2:
+        """The model as often as it pays, each for some of the users: whole on lenders, and on the host or in a
+        split of its; None for fewer than two."""
+        if self.workload.users < 2:
             return None
-        users = spread(found, self.model, self.workload)
-        served = [n > 0 or one is self.host for one, n in zip(found, users, strict=True)]
-        stages = tuple(
-            self._whole(one) for one, is_used in zip(found, served, strict=True) if is_used
-        )
-        if len(stages) < 2:
+        wholes = whole_on(self.lenders, self.model, self.workload)
+        quickest = sorted(wholes, key=lambda one: (self._request_s(one), one.name, one.machine))
+        found = [self._several(stages) for stages in mixtures(self._split_without, quickest)]
+        if (alone := self._alone()) is not None:
+            found.insert(0, self._several((*alone.stages, *wholes)))
+        options = [option for option in found if option is not None]
+        return min(options, key=lambda option: option.forecast.request_s, default=None)
+
+    def _several(self, stages: Stages) -> Option | None:
+        """These pipelines, but those on lenders that would serve nobody."""
+        parts = pipelines(stages)
+        users = spread(parts, self._by_id, self.model, self.workload)
+        first, *others = zip(parts, users, strict=True)
+        used = (*first[0], *(one for part, n in others if n for one in part))
+        if len(pipelines(used)) < 2:
             return None
-        return Option(Shape.REPLICAS, stages, self._known(stages))
+        return Option(Shape.REPLICAS, used, self._known(used))
+
+    def _split_without(self, others: frozenset[MachineId]) -> Stages:
+        """Of the splits that leave these machines out, the one that is best if it serves everybody."""
+        if self.search is None:
+            return ()
+        left = set(self.search.set_of(others))
+        sets = [chosen for chosen in self.search.all_sets() if not left & set(chosen)]
+        found = self.search.best(sets)
+        return found.stages if found else ()
+
+    def _request_s(self, stage: PlannedStage) -> float:
+        machine = self._by_id[stage.machine]
+        return whole_forecast(machine, self.model, self.workload, self.workload.users).request_s
 
     def _whole(self, machine: Candidate) -> PlannedStage:
-        layers = Layers(0, self.model.n_layers)
-        return stage(machine, Role.WHOLE, layers, self.model, self.workload)
+        return whole(machine, self.model, self.workload)
 
     def _known(self, stages: tuple[PlannedStage, ...]) -> Forecast:
         known = forecast(stages, self._by_id, self.model, self.workload)

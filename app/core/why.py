@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from app.core.errors import Reason
 from app.core.placement import Bottleneck, Candidate, Part, Shape
+from app.core.replicas import mixed_reason
 from app.core.shapes import Household, Option
 
 SAME = 0.01  # a smaller difference is none
@@ -27,8 +28,8 @@ def _why_shape(best: Option, found: Sequence[Option], household: Household) -> R
     alone_s, split_s = known.get(Shape.ONE_MACHINE), known.get(Shape.SPLIT)
     host, n_machines = household.host.name, len(best.machines)
     if best.shape is Shape.REPLICAS:
-        return Reason("plan_replicas", {"machines": n_machines, "users": household.workload.users,
-                                        "request_s": best.forecast.request_s})  # fmt: skip
+        users, request_s = household.workload.users, best.forecast.request_s
+        return mixed_reason(best.stages, "plan_replicas", users=users, request_s=request_s)
     if best.shape is Shape.SPLIT and alone_s is None:
         return Reason("plan_split", {"machine": host, "machines": n_machines})
     if alone_s is None or split_s is None:

@@ -44,6 +44,10 @@ class Replicas:
         replica.pipeline.on_mended = partial(self._mended, replica)
         self._held[place] = replica
 
+    def moved(self, place: int, machines: frozenset[str]) -> None:
+        """Other machines compute that one from now on."""
+        self._held[place].machines = machines
+
     def drop_if_over(self) -> bool:
         """Whether none is left; then nothing is served any more."""
         if self.lost is not None:
@@ -164,7 +168,9 @@ class Replicas:
             return False
         heir = self._held[to]
         if asking.begun_at:  # else nobody has heard of it yet
-            facts = {"machine": self._held[place].name, "to": heir.name}
+            gone = self._held[place]
+            who = gone.name if len(gone.machines) == 1 else loss.name or gone.name
+            facts = {"machine": who, "to": heir.name}
             asking.put(Notice("rebuilding", loss.name, Reason("recovery_moved", dict(facts))))
         heir.pipeline.adopt(asking)
         return True

@@ -271,10 +271,10 @@ class Hosting:
         return lost.order
 
     async def _replan(self, running: Running, without: frozenset[MachineId]) -> list[Option]:
-        """Where the layers of a broken placement may go: as it was ordered if that can be, or with what
-        is whole left where it is. Raises AppError."""
+        """Where lost layers may go: as ordered, if that can be, or with what is whole left there. Raises AppError."""
         entry, was = running.entry, running.order
-        order = msgspec.structs.replace(was, without=[*was.without, *without])
+        shape = None if running.is_several else was.shape  # of one of several, the split
+        order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
         speeds = await self.outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
         given = entry.model, order, running.releases(), speeds, None, ONE_PIPELINE
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from app.core.plan import Plan
 from app.inference.replicas import Replica, Replicas
 from app.node.opening import Opener
 from app.node.placing import Placing
-from app.node.rebuilding import Option, Rebuilding
+from app.node.rebuilding import Option, Rebuilding, Replan
 
 log = logging.getLogger(__name__)
 
@@ -26,23 +26,30 @@ LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 60.0  # before one that was lo
 
 
 @dataclass(frozen=True, slots=True)
-class Only:
-    """How a placement of one pipeline is placed anew under its answers."""
+class Anew:
+    """How what is lost is placed anew under its answers."""
 
-    rebuilding: Callable[[Placing], Rebuilding]
+    only: Callable[[Placing], Rebuilding]  # where there is one pipeline
+    replan: Replan  # where a split may go that is one of several
+    moved: Callable[[int, Plan], None]  # it goes there
+
+
+def _machines(part: Plan) -> frozenset[MachineId]:
+    return frozenset(stage.machine for stage in part.stages)
 
 
 class Keeper:
     """Its tasks carry them; all is closed when they are cancelled. `changed`: a replica came or went."""
 
     def __init__(
-        self, plan: Plan, described: Json, opener: Opener, replicas: Replicas, only: Only,
+        self, plan: Plan, described: Json, opener: Opener, replicas: Replicas, anew: Anew,
         changed: Callable[[], None],
     ) -> None:  # fmt: skip
-        self._parts, self._described, self._opener = plan.parts, described, opener
-        self._replicas, self._only, self._changed = replicas, only, changed
+        self._parts, self._described, self._opener = list(plan.parts), described, opener
+        self._replicas, self._anew, self._changed = replicas, anew, changed
         self._news = asyncio.Event()
         self._lost: set[int] = set()
+        self._splits = {n for n, one in enumerate(self._parts) if len(_machines(one)) > 1}
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self, group: asyncio.TaskGroup) -> None:
@@ -51,7 +58,7 @@ class Keeper:
         opened: list[asyncio.Future[None]] = [loop.create_future() for _ in self._parts]
         for place, part in enumerate(self._parts):
             name = f"keep {part.stages[0].name}'s replica" if len(self._parts) > 1 else "keep it"
-            self._tasks.append(group.create_task(self._keep(place, part, opened[place]), name=name))
+            self._tasks.append(group.create_task(self._keep(place, opened[place]), name=name))
             if place == 0:
                 await opened[0]
         for one in opened:
@@ -68,18 +75,20 @@ class Keeper:
 
     def is_lost(self, machine: MachineId) -> bool:
         """Whether the replica of that machine is gone, and its memory given back."""
-        return any(self._parts[place].stages[0].machine == machine for place in self._lost)
+        return any(machine in _machines(self._parts[place]) for place in self._lost)
 
-    async def _keep(self, place: int, part: Plan, opened: asyncio.Future[None]) -> None:
+    async def _keep(self, place: int, opened: asyncio.Future[None]) -> None:
         pause_s = LEAST_PAUSE_SECONDS
         while not self._replicas.drop_if_over():
             try:
                 async with AsyncExitStack() as stack:
-                    pipeline = await self._opener.open(part, stack, partial(self._rebuilding, part))
+                    part = await self._placed(place, again=place in self._lost)
+                    rebuilding = partial(self._rebuilding, place)
+                    pipeline = await self._opener.open(part, stack, rebuilding)
                     first = part.stages[0]
-                    machines = frozenset(stage.machine for stage in part.stages)
                     here = first.machine == part.host
-                    self._replicas.put(place, Replica(first.name, pipeline, machines, here))
+                    replica = Replica(first.name, pipeline, _machines(part), here)
+                    self._replicas.put(place, replica)
                     self._lost.discard(place)
                     pause_s = LEAST_PAUSE_SECONDS
                     if not opened.done():
@@ -97,7 +106,8 @@ class Keeper:
                 log.info("a replica is not there yet: %s", error.reason)
             self._lost.add(place)
             self._changed()
-            await self._pause(pause_s, wait=part.stages[0].machine != part.host)
+            elsewhere = _machines(self._parts[place]) != {self._parts[place].host}
+            await self._pause(pause_s, wait=elsewhere)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_SECONDS)
 
     async def _pause(self, seconds: float, *, wait: bool) -> None:
@@ -109,9 +119,32 @@ class Keeper:
                 async with asyncio.timeout(LONGEST_PAUSE_SECONDS):
                     await self._news.wait()
 
-    def _rebuilding(self, part: Plan, placing: Placing) -> Rebuilding:
+    async def _placed(self, place: int, *, again: bool) -> Plan:
+        """Who shall compute this one; a split that was lost may go to other machines now. Raises AppError."""
+        if again and len(self._parts) > 1 and place in self._splits:
+            [(part, _), *_] = await self._elsewhere(place, frozenset())
+            self._moved(place, part)
+        return self._parts[place]
+
+    async def _elsewhere(self, place: int, without: frozenset[MachineId]) -> Sequence[Option]:
+        """Where a split may be on machines that hold nothing else. Raises AppError."""
+        others = [part for other, part in enumerate(self._parts) if other != place]
+        return await self._anew.replan(without.union(*map(_machines, others)))
+
+    def _moved(self, place: int, part: Plan) -> None:
+        self._parts[place] = part
+        self._replicas.moved(place, _machines(part))
+        self._anew.moved(place, part)
+
+    def _rebuilding(self, place: int, placing: Placing) -> Rebuilding:
+        part = self._parts[place]
         if len(self._parts) == 1:
-            return self._only.rebuilding(placing)
+            return self._anew.only(placing)
+        if place in self._splits:
+            return Rebuilding(
+                placing, partial(self._elsewhere, place), lambda plan, _: self._moved(place, plan),
+                self._news, lambda: False,
+            )  # fmt: skip
 
         async def same(without: frozenset[MachineId]) -> list[Option]:
             """The same once more, while no other replica can take over: a worker that died is started anew."""

@@ -48,10 +48,10 @@ from app.node.options import NodeOptions
 from app.node.outlook import Outlook
 from app.node.own_speed import Here, OwnSpeed
 from app.node.rights import Rights
-from app.node.running import line_json
 from app.node.shop import Shop
 from app.node.snapshot import machines_json, sentence
 from app.node.telling import Telling, about, cleaned, status_of, told
+from app.node.waiting import line_json
 
 log = logging.getLogger(__name__)
 

@@ -66,7 +66,7 @@ class Planner:
         if order.kv is not KvType.F16 and not model.quantised_kv:
             raise BadInput("kv_odd", model=model.name, kv=order.kv)
         work = Workload(context, users, BATCH_ROWS, kv=order.kv)
-        if order.shape and order.split is not None:
+        if order.shape in ("one", "split") and order.split is not None:
             raise BadInput("shape_and_split")
         shapes = frozenset({SHAPE_OF[order.shape]}) if order.shape else shapes
         # up to a second of computing for ten machines: not on the loop, which must answer heartbeats

@@ -19,6 +19,7 @@ from app.core.ids import MachineId
 from app.core.placement import Shape
 from app.core.plan import Plan, PlannedStage
 from app.core.recovery import Loss
+from app.core.replicas import with_part
 from app.core.waiting_line import InLine
 from app.inference.chats import Answerer
 from app.inference.measure import StageFigures
@@ -26,13 +27,14 @@ from app.inference.replicas import Replica, Replicas
 from app.inference.text import Text
 from app.node import requests as asked
 from app.node.ahead import Ahead
-from app.node.keeping import Keeper, Only
+from app.node.keeping import Anew, Keeper
 from app.node.lessons import Outcome
 from app.node.ndjson import Progress
 from app.node.opening import Opener, Sources
 from app.node.placing import Placing, Sizes
+from app.node.planning import lends
 from app.node.rebuilding import Option, Rebuilding, Replan, notice_json
-from app.node.snapshot import replica_json, sentence, stage_json
+from app.node.snapshot import plan_json, replica_json, sentence, stage_json
 from app.node.stoppable import unless
 from backends.contract import Layers
 
@@ -227,7 +229,7 @@ class Running:
 
     @property
     def is_several(self) -> bool:
-        """Whether whole requests go to whole machines."""
+        """Whether there is more than one pipeline, and each request goes to one of them."""
         return self._plan.shape is Shape.REPLICAS
 
     def _ahead(self) -> list[PlannedStage]:
@@ -310,9 +312,8 @@ class Running:
             async with AsyncExitStack() as stack:
                 opener, replicas = Opener(self.entry, sources, self._sizes, tell), Replicas()
                 told = partial(self._told, changed)
-                keeper = Keeper(
-                    self._plan, self.described, opener, replicas, Only(rebuilding), told
-                )
+                anew = Anew(rebuilding, replan, self._part_moved)
+                keeper = Keeper(self._plan, self.described, opener, replicas, anew, told)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
                 stack.callback(keeper.end)
                 try:
@@ -360,6 +361,11 @@ class Running:
         self.placed_s = time.monotonic()
         self.n_changes += 1
 
+    def _part_moved(self, place: int, part: Plan) -> None:
+        """One of several is on other machines now."""
+        now = with_part(self._plan, place, part.stages, self.entry.model)
+        self._replaced(now, plan_json(now, self.entry.model, lends(now)))
+
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, or StageLost as soon as somebody stops the load."""
         return await unless(self._stop, work, StageLost("load_stopped", model=self.entry.name))
@@ -384,15 +390,3 @@ class Running:
         if not self._outcome.done():
             self._outcome.set_exception(error)
             self._outcome.exception()  # nobody may be waiting any more
-
-
-def line_json(running: Running | None) -> list[Json]:
-    """Who waits for a slot: whose chat, which place, and about how many seconds; None: not known yet."""
-    return [
-        {
-            "conversation": one.conversation,
-            "place": one.place,
-            "seconds": None if one.seconds is None else round(one.seconds),
-        }
-        for one in (running.line() if running is not None else ())
-    ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.cli.placement_view import ROUGH, forecast_line
-from app.cli.shapes import Bottleneck, Forecast
+from app.cli.placement_view import ROUGH, forecast_line, headline
+from app.cli.shapes import Bottleneck, Forecast, Plan, Stage
 
 
 @pytest.mark.parametrize(("tok_s", "rough"), [(9.3, False), (60.0, False), (330.0, True)])
@@ -14,3 +14,18 @@ def test_a_forecast_of_a_tiny_model_is_called_rough(tok_s: float, rough: bool) -
     told = forecast_line(known, 1)
     assert told.startswith(f"Forecast: first word after 1.20 s, then {tok_s:.1f} tok/s.")
     assert told.endswith(ROUGH) is rough
+
+
+def test_a_split_beside_whole_machines_is_named_as_both() -> None:
+    split = [
+        Stage("den", 0, 3, "d", "first"),
+        Stage("attic", 3, 6, "a", "middle"),
+        Stage("den", 6, 8, "d", "last"),
+    ]
+    whole = Stage("shed", 0, 8, "s", "whole")
+    both = Plan("guide", "replicas", stages=[*split, whole], number="f16")
+    assert headline(both) == "guide · split over 2 machines and whole on 1 more · f16"
+    replicas = Plan(
+        "guide", "replicas", stages=[whole, Stage("den", 0, 8, "d", "whole")], number="f16"
+    )
+    assert headline(replicas) == "guide · replicas on 2 machines"

@@ -138,13 +138,32 @@ def test_replicas_share_the_users_by_their_speed() -> None:
                     head_row_s=CORE.head_row_s / 2)  # fmt: skip
     machines = [core("m0"), core("m1", twice)]
     work = Workload(1024, users=6)
-    assert spread(machines, MODEL, work) == [2, 4]
     whole = [split_stages([one], (0, 16), MODEL, work)[0] for one in machines]
-    known = forecast(whole, {one.id: one for one in machines}, MODEL, work)
+    by_id = {one.id: one for one in machines}
+    assert spread([[one] for one in whole], by_id, MODEL, work) == [2, 4]
+    known = forecast(whole, by_id, MODEL, work)
     assert known is not None
     each = [whole_forecast(one, MODEL, work, n) for one, n in zip(machines, (2, 4), strict=True)]
     assert known.together_tok_s == pytest.approx(sum(one.together_tok_s for one in each))
     assert known.request_s == max(one.request_s for one in each)
+
+
+def test_a_split_beside_a_whole_one_serves_as_many_as_its_own_forecast_bears() -> None:
+    host, lender, other = core("m0"), core("m1"), core("m2")
+    work, by_id = Workload(1024, users=6), {one.id: one for one in (host, lender, other)}
+    split = split_stages([host, lender, host], (0, 4, 12, 16), MODEL, work)
+    whole = split_stages([other], (0, 16), MODEL, work)
+    users = spread([split, whole], by_id, MODEL, work)
+    assert sum(users) == 6
+    assert users[0] > users[1] > 0  # two machines do more than one
+    known = forecast((*split, *whole), by_id, MODEL, work)
+    assert known is not None
+    each = [
+        forecast(part, by_id, MODEL, replace(work, users=n))
+        for part, n in zip((split, whole), users, strict=True)
+    ]
+    assert known.request_s == max(one.request_s for one in each if one)
+    assert known.together_tok_s == pytest.approx(sum(one.together_tok_s for one in each if one))
 
 
 def test_a_typical_request_is_no_longer_than_the_context() -> None:

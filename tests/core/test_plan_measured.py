@@ -115,6 +115,69 @@ def test_a_person_chooses_the_shape_also_of_machines_that_were_not_measured() ->
     assert known.forecast is not None
 
 
+def runs(placed: Plan) -> list[list[tuple[str, int]]]:
+    """Who holds how many layers, of each pipeline."""
+    return [[(one.name, len(one.layers)) for one in part.stages] for part in placed.parts]
+
+
+def test_a_split_serves_beside_a_machine_that_holds_the_whole_model() -> None:
+    """The host cannot hold it, a far lender can: two who ask at once get both."""
+    host, near = machine("host", 1300, speed(0.004)), lender("near", 1300, 0.004)
+    large = lender("large", 4000, 0.004, 0.1)
+    work = Workload(256, users=2)
+    placed = plan(host, [near, large], LAYERS, work)
+    assert placed.shape is Shape.REPLICAS
+    assert codes(placed)[0] == "plan_replicas_mixed"
+    assert sentences(placed)[0].startswith("Split over 2 machines, and whole on 1 more: with 2 ")
+    first, second = runs(placed)
+    assert [name for name, _ in first] == ["host", "near", "host"]
+    assert second == [("large", 16)]
+    assert placed.forecast is not None
+    split = plan(host, [near, large], LAYERS, work, shapes=ONE_PIPELINE)
+    assert split.forecast is not None
+    assert placed.forecast.request_s < split.forecast.request_s
+    assert plan(host, [near, large], LAYERS, replace(work, users=1)).shape is Shape.SPLIT
+
+
+def test_machines_too_small_for_all_of_it_still_help_beside_replicas() -> None:
+    host, large = machine("host", 4000, speed(0.004)), lender("large", 4000, 0.004, 0.1)
+    small = [lender(f"small-{n}", 1300, 0.004) for n in range(2)]
+    placed = plan(host, [large, *small], LAYERS, Workload(256, users=8))
+    first, second = runs(placed)
+    assert {name for name, _ in first} == {"host", "small-0", "small-1"}
+    assert second == [("large", 16)]
+
+
+def test_a_person_gives_the_split_and_has_the_model_whole_elsewhere_too() -> None:
+    host, near, large = (machine(name, 4000, None) for name in ("host", "near", "large"))
+    chosen = frozenset({Shape.REPLICAS})
+    placed = plan(host, [near, large], LAYERS, WORK, [5, 6, 5], shapes=chosen)
+    assert runs(placed) == [[("host", 5), ("near", 6), ("host", 5)], [("large", 16)]]
+    assert codes(placed) == ["plan_replicas_chosen_mixed"]
+    assert placed.machines == (host, near, large)
+    assert runs(plan(host, [near], LAYERS, WORK, [16], shapes=chosen)) == [
+        [("host", 16)],
+        [("near", 16)],
+    ]
+    with pytest.raises(DoesNotFit) as error:
+        plan(host, [near], LAYERS, WORK, [5, 6, 5], shapes=chosen)
+    assert error.value.reason.code == "replicas_need_two"
+
+
+def test_unmeasured_a_host_that_is_too_small_splits_with_whom_it_must() -> None:
+    host, near = machine("host", 1000, None), machine("near", 1300, None)
+    large, larger = machine("large", 4000, None), machine("larger", 5000, None)
+    chosen = frozenset({Shape.REPLICAS})
+    placed = plan(host, [larger, near, large], LAYERS, WORK, shapes=chosen)
+    assert [{name for name, _ in part} for part in runs(placed)] == [
+        {"host", "near"},
+        {"large"},
+        {"larger"},
+    ]
+    placed = plan(host, [larger, large], LAYERS, WORK, shapes=chosen)
+    assert [{name for name, _ in part} for part in runs(placed)] == [{"host", "large"}, {"larger"}]
+
+
 @pytest.mark.parametrize(
     ("host_mib", "shape", "code"),
     [
@@ -198,15 +261,18 @@ def test_a_plan_is_legal_and_never_over_memory(seed: int) -> None:
     assert fits(placed.stages, {one.id: one for one in [host, *lenders]})
     if placed.shape is Shape.REPLICAS:
         assert work.users > 1
-        assert placed.stages[0].machine == host.id
-        assert all(len(stage.layers) == made.n_layers for stage in placed.stages)
-        return
-    runs = [stage.layers for stage in placed.stages]
-    assert (runs[0].first, runs[-1].last) == (0, made.n_layers)
-    assert all(a.last == b.first and b.first in made.boundaries for a, b in pairwise(runs))
-    assert placed.stages[0].machine == placed.stages[-1].machine == host.id
-    held = [stage.machine for stage in placed.stages[:-1]]
-    assert len(set(held)) == len(held)
+        assert all(len(part.stages) == 1 for part in placed.parts[1:])
+        assert sum(len({one.machine for one in part.stages}) for part in placed.parts) == len(
+            {one.machine for one in placed.stages}
+        )
+    for part in placed.parts:
+        runs = [stage.layers for stage in part.stages]
+        assert (runs[0].first, runs[-1].last) == (0, made.n_layers)
+        assert all(a.last == b.first and b.first in made.boundaries for a, b in pairwise(runs))
+        held = [stage.machine for stage in part.stages[:-1]]
+        assert len(set(held)) == len(held)
+    first = placed.parts[0].stages
+    assert first[0].machine == first[-1].machine == host.id
 
 
 @given(seed=st.integers(0, 1 << 32), chance=st.randoms(use_true_random=False))

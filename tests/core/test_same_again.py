@@ -35,6 +35,13 @@ def test_a_split_is_the_planner_s_own_or_told_by_its_counts() -> None:
     assert told == KEPT | {"without": ["k"], "split": [1, 2, 1]}
 
 
+def test_of_a_split_beside_whole_ones_its_counts_are_told() -> None:
+    stages = [*LOADED["stages"], stage("k", 0, 4)]
+    planned, told = same_orders(LOADED | {"shape": "replicas", "stages": stages}, ["d", "a", "k"])
+    assert planned == KEPT | {"without": [], "shape": "replicas"}
+    assert told == planned | {"split": [1, 2, 1]}
+
+
 @pytest.mark.parametrize(("shape", "word"), [("one machine", "one"), ("replicas", "replicas")])
 def test_whole_models_have_no_counts(shape: str, word: str) -> None:
     loaded = LOADED | {"shape": shape, "stages": [stage("d", 0, 4)]}

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -13,7 +14,7 @@ import pytest
 
 from app.client import NodeClient
 from tests.node.chat_api.conftest import free_port
-from tests.node.pool import TestNode, paired
+from tests.node.pool import TestNode, node, pair, paired
 
 Json = dict[str, Any]
 pytestmark = pytest.mark.timeout(240)
@@ -26,6 +27,15 @@ WISHES = {"many": 30, "some": 16, "few": 8}  # requests of each program, all of 
 TEXT = {
     "model": "guide", "prompt": "How do I add a computer?", "max_tokens": 80, "temperature": 0,
     "logit_bias": {"2": -100},  # the token that ends an answer: all are equally long
+}  # fmt: skip
+SHORT = [
+    {"prompt": f"Question {n}: how do I pair?", "raw": True, "max_tokens": 30, "ignore_end": True,
+     "sampling": {"temperature": 0}}
+    for n in range(6)
+]  # fmt: skip
+MIXED = {
+    "model": "guide", "users": 4, "context": 128, "number": "f32", "measure": False,
+    "split": [2, 3, 3], "shape": "replicas",
 }  # fmt: skip
 LONG = 200  # of answers that should not be over before something happens
 
@@ -177,3 +187,55 @@ async def test_programs_share_the_slots_of_all_replicas_in_turn(nodes: list[Test
     # turn by turn, after those that had begun; at the end of one line for all it would be the last
     last = len(done) - done[::-1].index("few")
     assert last <= len(WISHES) * WISHES["few"] + 4 * SLOTS, done
+
+
+async def test_a_split_serves_beside_a_whole_one_and_is_placed_anew_when_it_loses_a_machine(
+    nodes: list[TestNode], tmp_path: Path
+) -> None:
+    den, attic = nodes
+    with node(tmp_path, "shed") as shed:
+        pair(den, shed)
+        await split_beside_whole(den, {"attic": attic, "shed": shed})
+
+
+async def split_beside_whole(den: TestNode, by_name: dict[str, TestNode]) -> None:
+    async with den.client() as host:
+
+        async def loaded() -> Json:
+            now: Json = (await host.get("/status"))["loaded"]
+            return now
+
+        async def all_answer_on(n_stages: int) -> bool:
+            now = await loaded()
+            states = [one["state"] for one in now["replicas"]]
+            return states == ["ready", "ready"] and len(now["stages"]) == n_stages
+
+        placed = (await host.work("POST", "/load", MIXED))["loaded"]
+        assert placed["shape"] == "replicas"
+        assert [one["role"] for one in placed["stages"]] == ["first", "middle", "last", "whole"]
+        lost, other = placed["stages"][1]["machine"], placed["stages"][3]["machine"]
+        assert {lost, other} == set(by_name)
+        assert [len(one["ids"]) for one in placed["replicas"]] == [2, 1]
+        came = 0
+
+        def one_came() -> None:
+            nonlocal came
+            came += 1
+            if came == len(SHORT) * 10:
+                by_name[lost].workers()[0].kill()
+
+        disturbed = await asyncio.gather(*(ask(host, what, one_came) for what in SHORT))
+        moved = [one for one in disturbed if one["recoveries"]]
+        assert moved
+        for one in moved:
+            assert lost in one["notices"][0]["text"], one["notices"]
+            assert [stage["machine"] for stage in one["placement"]] == [other]
+        await until(lambda: all_answer_on(4))  # its machine is still there
+        by_name[lost].process.terminate()  # for good: the host's pipeline goes on without it
+        await until(lambda: all_answer_on(2))
+        assert [(one["machine"], one["role"]) for one in (await loaded())["stages"]] == [
+            ("den", "whole"),
+            (other, "whole"),
+        ]
+        done = await asyncio.gather(*(ask(host, what) for what in SHORT))
+        assert [one["token_ids"] for one in done] == [one["token_ids"] for one in disturbed]

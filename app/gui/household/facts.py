@@ -222,7 +222,7 @@ def strangers_of(snapshot: Json) -> tuple[Stranger, ...]:
 
 
 def replicas_of(loaded: Json) -> Mapping[str, ReplicaFacts]:
-    """Machines that each hold the whole of what is loaded, by id; none of one machine or a split."""
+    """Machines that each hold the whole of what is loaded, by id; none of those that share a split."""
     found = {}
     for one in loaded.get("replicas") or ():
         ids = list(one.get("ids") or [])
@@ -238,9 +238,8 @@ def active_of(snapshot: Json) -> frozenset[str]:
     if not (snapshot.get("answers") or {}).get("running"):
         return frozenset()
     loaded = snapshot.get("loaded") or {}
-    replicas = replicas_of(loaded)
-    if replicas:
-        return frozenset(key for key, one in replicas.items() if one.answering)
+    if replicas := loaded.get("replicas"):
+        return frozenset(str(key) for one in replicas if one.get("answering") for key in one["ids"])
     return frozenset(stage["id"] for stage in loaded.get("stages") or ())
 
 

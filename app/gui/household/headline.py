@@ -126,6 +126,8 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
                 where = head.tr("on this machine")
             elif loaded.get("shape") == "replicas":
                 where = head.tr("whole on each of %n machine(s)", "", n_machines)
+                if n_whole := _whole_beside_split(loaded):
+                    where = head.tr("split, and whole on %n more machine(s)", "", n_whole)
             title = head.tr("Ready. {model} {where}").format(model=model, where=where)
             return "check", "good", title, _figures(head, loaded, expected)
         case "recovering":
@@ -142,6 +144,13 @@ def _guest(head: Headline, hosts: list[str]) -> tuple[str, str, str, str]:
         return "warning", "warning", head.tr("No host is here to answer"), ""
     title = head.tr("Ready. Answers come from {machine}").format(machine=", ".join(hosts))
     return "check", "good", title, ""
+
+
+def _whole_beside_split(loaded: Json) -> int:
+    """How many machines hold all of it while others share a split; 0: all hold all of it."""
+    roles = [stage.get("role") for stage in loaded.get("stages") or ()]
+    n_whole = roles.count("whole")
+    return n_whole if n_whole < len(roles) else 0
 
 
 def _outlook(head: Headline, expected: Expected) -> str:

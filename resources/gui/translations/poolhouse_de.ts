@@ -2289,6 +2289,13 @@
         <translation>Schichten werden empfangen</translation>
     </message>
     <message numerus="yes">
+        <source>split, and whole on %n more machine(s)</source>
+        <translation>
+            <numerusform>geteilt und ganz auf %n weiteren Gerät</numerusform>
+            <numerusform>geteilt und ganz auf %n weiteren Geräten</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
         <source>whole on each of %n machine(s)</source>
         <translation>
             <numerusform>ganz auf %n Gerät</numerusform>

@@ -133,6 +133,13 @@
         </translation>
     </message>
     <message numerus="yes">
+        <source>split, and whole on %n more machine(s)</source>
+        <translation>
+            <numerusform>split, and whole on %n more machine</numerusform>
+            <numerusform>split, and whole on %n more machines</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
         <source>whole on each of %n machine(s)</source>
         <translation>
             <numerusform>whole on each of %n machine</numerusform>

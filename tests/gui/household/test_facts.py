@@ -125,6 +125,25 @@ def test_why_our_placement_left_a_machine_out_is_not_said_of_another_one() -> No
     assert machines_of(snapshot, centre=two["id"])[2].state == "ready"
 
 
+def test_of_a_split_beside_whole_machines_all_that_share_it_are_active() -> None:
+    snapshot = household(4)
+    ids = [machine(number)["id"] for number in range(4)]
+    split = {"machine": "den-pc", "ids": ids[:2], "state": "ready", "answering": 1, "waiting": 0}
+    alone = {
+        "machine": "studio-mac",
+        "ids": [ids[3]],
+        "state": "ready",
+        "answering": 0,
+        "waiting": 0,
+    }
+    snapshot["loaded"] |= {"shape": "replicas", "replicas": [split, alone]}
+    snapshot["answers"] = {"running": 1, "waiting": 0}
+    assert active_of(snapshot) == set(ids[:2])
+    told = {one.name: words.holds(one) for one in machines_of(snapshot)}
+    assert told["studio-mac"] == "whole model: idle"
+    assert told["den-pc"].startswith("layers ")  # what it holds of the split
+
+
 def test_layers_are_counted_from_one_and_neighbours_are_one_run() -> None:
     assert joined([(4, 8), (0, 4), (12, 13)]) == ((0, 8), (12, 13))
     assert words.layers(((0, 8), (12, 13))) == "layers 1–8, 13"

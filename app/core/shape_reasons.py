@@ -1,0 +1,22 @@
+"""The sentences of the shapes that a person can ask for, and of a model that is there more than once."""
+
+from __future__ import annotations
+
+SHAPE_SENTENCES: dict[str, str] = {
+    "plan_replicas_chosen": "Whole on each of {machines} machines, as you asked: each reads and answers "
+    "requests of its own.",
+    "plan_replicas_chosen_mixed": "Split over {machines} machines, and whole on {others} more, as you asked: each of "
+    "these reads and answers requests of its own.",
+    "replicas_need_two": "{model} cannot be there twice: another machine would have to hold all of it, and {machine} "
+    "all of it too, alone or split with the machines that are left. Lend more memory, or leave the shape to Poolhouse.",
+    "shape_not_split": "{model} was not split: {machine} holds it whole, and the machines were not measured. "
+    "Say how with --split, or leave the shape to Poolhouse.",
+    "shape_not_alone": "{model} does not fit on {machine} alone. Leave the shape to Poolhouse, "
+    "or choose a smaller model.",
+    "shape_and_split": "A split says the shape already. Leave --shape out, or give --shape replicas: then the whole "
+    "model is also on each machine that the split leaves free.",
+    "plan_replicas": "Whole on {machines} machines: with {users} people at once a typical request "
+    "takes {request_s:.1f} s.",
+    "plan_replicas_mixed": "Split over {machines} machines, and whole on {others} more: with {users} people at once a "
+    "typical request takes {request_s:.1f} s.",
+}

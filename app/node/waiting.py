@@ -1,0 +1,21 @@
+"""Who waits for a slot, as it is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.node.running import Running
+
+Json = dict[str, Any]
+
+
+def line_json(running: Running | None) -> list[Json]:
+    """Who waits for a slot: whose chat, which place, and about how many seconds; None: not known yet."""
+    return [
+        {
+            "conversation": one.conversation,
+            "place": one.place,
+            "seconds": None if one.seconds is None else round(one.seconds),
+        }
+        for one in (running.line() if running is not None else ())
+    ]
