@@ -6,8 +6,9 @@
 The first line on stdout says where it is: {"port": …} or {"a": …, "b": …}. Each further line on
 stdin is a new set of faults; the end of stdin ends the link, so that no test leaves one behind.
 Both directions behave alike, each with draws of its own that follow from the seed. It runs in a
-process of its own, on one thread, with timers good to about 0.1 ms: asyncio's usual ones round up
-to whole milliseconds.
+process of its own, on one thread. A relay delays within about 0.1 ms, as it waits busily for the last
+two; a cable, which may carry packets without a pause, leaves the cores to those it connects, and delays
+up to 1 ms too long each way: epoll counts milliseconds.
 """
 
 from __future__ import annotations

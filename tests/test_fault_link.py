@@ -118,7 +118,7 @@ def round_trip_s(port: int) -> float:
 @pytest.mark.parametrize("delay_s", [0.0005, 0.005])
 def test_a_relay_delays_within_three_tenths_of_a_millisecond(delay_s: float) -> None:
     with serving() as port, relay(port, Faults()) as link:
-        before = round_trip_s(link.port)
+        before = min(round_trip_s(link.port) for _ in range(3))
         link.use(Faults(delay_s=delay_s))
         time.sleep(0.1)
         added = min(round_trip_s(link.port) for _ in range(3)) - before
@@ -237,7 +237,7 @@ def test_a_cable_between_namespaces_delays_limits_and_loses(namespaces: tuple[st
     a, b = namespaces
     with cable(a, b, Faults(delay_s=0.005, rate_bits_per_s=50e6, queue_s=0.1)) as link:
         found, rate = _through(a, b, link.facts["a"])
-        assert found == pytest.approx(0.010, abs=0.002)  # epoll counts milliseconds
+        assert 0.0099 < found < 0.012  # never early; epoll counts milliseconds, each way
         assert rate == pytest.approx(50 * 1448 / 1538, rel=0.1)  # TCP's own start is in it
         link.use(Faults(loss=0.2))
         assert 700 < _datagrams(a, b, link.facts["a"]) < 900

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import re
+import sys
+from collections import Counter
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.faults import cases, host, network, proofs, report, wiretap
-from tests.faults.outcome import Outcome
+from tests.faults import __main__ as matrix
+from tests.faults import proofs, report, wanted
+from tests.faults.household import NeverStruck
+from tests.faults.outcome import Book, Outcome
 
 ROOT = Path(__file__).parents[1]
 ROWS = {f"F{n}" for n in range(1, 15)} | {f"S{n}" for n in range(1, 11)}
-SIEGES = {"S1", "S2", "S4", "S6"}  # tests/faults/security.py and slow.py
 
 
 def test_every_row_is_made_somewhere() -> None:
-    processes = [*cases.killed(), *cases.stopped(2), *cases.twice()]
-    lines = [*network.silences(), *network.bad_lines(), *network.slow_lines(), *network.moved()]
-    found = {one.row for one in processes} | {one.row for one in lines} | SIEGES
-    found |= {host.KIND[0], wiretap.KIND[0]}
-    found |= {proof.row for proof in proofs.PROOFS} | set(proofs.ELSEWHERE)
-    assert found == ROWS
+    found = {row for row, _, _ in wanted.every_kind()}
+    assert found | set(proofs.ELSEWHERE) == ROWS
+    assert not found & set(proofs.ELSEWHERE)
 
 
 @pytest.mark.parametrize("proof", proofs.PROOFS, ids=lambda proof: str(proof.row))
@@ -29,7 +32,7 @@ def test_what_a_row_names_is_there(proof: proofs.Proof) -> None:
     for one in proof.where:
         file, _, name = one.partition("::")
         text = (ROOT / file).read_text("utf-8")
-        assert re.search(rf"^(async )?def {name or 'test_'}", text, re.MULTILINE), one
+        assert re.search(rf"^(async )?def {name or 'test_[a-z0-9_]+'}\(", text, re.MULTILINE), one
 
 
 async def test_a_row_that_tests_prove_counts_them_and_shows_where(tmp_path: Path) -> None:
@@ -40,4 +43,85 @@ async def test_a_row_that_tests_prove_counts_them_and_shows_where(tmp_path: Path
     assert (bad.facts["n"], bad.facts["passed"]) == (2.0, 1.0)
     shown = Outcome(*proofs.PROOFS[0].kind, True, facts={"n": 20.0, "passed": 20.0, "took_s": 3.0})
     line = "| F8 | clocks that jump by a day or ten years under answers | 20 | 20 | 3 | `tests/simulation/"
-    assert line in report.written([shown], 1)
+    assert line in report.written([shown], 1, {shown.kind})
+
+
+async def test_a_row_of_which_a_part_was_skipped_is_not_proved(tmp_path: Path) -> None:
+    test = tmp_path / "test_half.py"
+    test.write_text(
+        "import pytest\n\n\ndef test_a(): pass\n\n\n@pytest.mark.skip\ndef test_ab(): pass\n",
+        "utf-8",
+    )
+    whole, half = f"{test}::test_a", f"{test}::test_ab"
+    found = await proofs.run(proofs.Proof("S9", "half", (whole, half)))
+    assert not found.passed
+    assert found.why == f"nothing passed of {half}"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups")
+async def test_a_row_that_does_not_end_leaves_nobody(tmp_path: Path) -> None:
+    """Neither pytest nor what its tests have started."""
+    test, told = tmp_path / "test_long.py", tmp_path / "pid"
+    test.write_text(
+        "import pathlib, subprocess, sys\n\n\ndef test_a():\n"
+        "    one = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"    pathlib.Path({str(told)!r}).write_text(str(one.pid))\n    one.wait()\n",
+        "utf-8",
+    )
+    running = asyncio.create_task(  # noqa: TID251  ended below
+        proofs.run(proofs.Proof("S9", "long", (str(test),)))
+    )
+    async with asyncio.timeout(30):
+        while not told.exists() or not told.read_text():  # noqa: ASYNC110  in another process
+            await asyncio.sleep(0.02)
+    running.cancel()
+    await asyncio.wait({running})
+    child = int(told.read_text())
+    _, alive = psutil.wait_procs([psutil.Process(child)] if psutil.pid_exists(child) else [], 5)
+    assert not alive
+
+
+def outcome(name: str, number: int, *, struck: bool = True) -> Outcome:
+    return Outcome(
+        "F1", name, "middle", True, said_s=0.1, next_token_s=number, commit="abc", struck=struck
+    )
+
+
+def test_the_page_says_what_was_not_run_and_what_does_not_count() -> None:
+    kinds = {("F1", "kill -9, a", "middle"), ("F3", "silent for 60 s, both lenders", "middle")}
+    ones = [outcome("kill -9, a", 3), outcome("kill -9, a", 0, struck=False)]
+    page = report.written(ones, 1, kinds)
+    assert "(1 runs, 0 of them failed)" in page
+    assert "1 of 2 kinds of runs were not made" in page
+    assert page.endswith("## Not run\n\n- F3, silent for 60 s, both lenders, middle\n")
+    assert "1 more runs struck nobody" in page
+    assert "| F1 | kill -9, a | middle | 1 | 1 | 1 | 0 | – / 0.10 s | – / 3.00 s |" in page
+    assert "\nCommit abc.\n" in page
+    assert "not made" not in report.written(ones, 1, {ones[0].kind})
+
+
+def test_a_quantile_needs_runs_enough() -> None:
+    page = report.written([outcome("kill -9, a", number) for number in range(10)], 1, set())
+    assert "| 0.10 s / 0.10 s / – / 0.10 s | 4.00 s / 8.00 s / – / 9.00 s |" in page
+
+
+async def test_who_is_never_struck_three_times_in_a_row_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the run ends: it would begin it again for ever."""
+    monkeypatch.setattr(matrix, "TABLE", tmp_path / "page.md")
+    book = Book(tmp_path / "book.jsonl", goes_on=False)
+    kind = ("F1", "kill -9, a", "middle")
+    tries: list[int] = []
+
+    async def run(_: tuple[str, str, str]) -> Outcome:
+        tries.append(1)
+        if len(tries) in (1, 2, 4, 5, 6):
+            raise NeverStruck
+        return outcome("kill -9, a", 1)
+
+    await matrix.Matrix(book, 300, math.inf).each(Counter({kind: 3}), run)
+    assert [one.passed for one in book.outcomes] == [True] * 5 + [False] + [True]
+    assert [one.struck for one in book.outcomes] == [False, False, True, False, False, False, True]
+    assert "3 times in a row" in book.outcomes[5].why
+    assert Book(tmp_path / "book.jsonl", goes_on=True).outcomes == book.outcomes

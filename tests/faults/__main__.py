@@ -14,17 +14,17 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from tests.faults import cables, cases, host, network, proofs, security, slow, wiretap
+from tests.faults import cables, cases, host, network, proofs, security, slow, wanted, wiretap
 from tests.faults.household import N_TOKENS, NeverStruck, together
-from tests.faults.outcome import Book, Outcome, spread
+from tests.faults.outcome import PAGE, Book, Kind, Outcome, spread
 from tests.faults.report import written
 
 ROOT = Path(__file__).parents[2]
-TABLE, BOOK = ROOT / "docs" / "faults.md", ROOT / "build" / "faults.jsonl"
+TABLE, BOOK = ROOT / PAGE, ROOT / "build" / "faults.jsonl"
 FULL = 300  # of F1, as SAFETY.md 9 has it; the other rows in proportion
 PROCESSES = ("kills", "stops", "twos", "host")  # one household serves them all
 PARTS = (*PROCESSES, "network", "security", "tests")
-Kind = tuple[str, str, str]
+MISSES = 3  # runs in a row that strike nobody: then the row has failed
 K = TypeVar("K", bound="cases.Case | network.Trouble")
 
 
@@ -44,8 +44,11 @@ class Matrix:
         )
         facts = ", ".join(f"{name} {value:.4g}" for name, value in found.facts.items())
         number = len(self._book.outcomes)
-        print(f"{number:4} {sign} {': '.join(found.kind)}: {told} {facts} {found.why}", flush=True)
-        TABLE.write_text(written(self._book.outcomes, N_TOKENS), "utf-8")
+        print(
+            f"{number:4} {sign if found.struck else 'miss'} {': '.join(found.kind)}: {told} {facts} {found.why}",
+            flush=True,
+        )
+        TABLE.write_text(written(self._book.outcomes, N_TOKENS, wanted.every_kind()), "utf-8")
 
     async def all_of(self, chosen: set[str]) -> None:
         """One part after the other, each in a household of its own."""
@@ -54,40 +57,37 @@ class Matrix:
             works.append(lambda folder: self.processes(folder, chosen))
         works += [work for work in (self.network, self.security) if work.__name__ in chosen]
         if proofs.PHASE in chosen:
-            wanted = Counter(proof.kind for proof in proofs.PROOFS)
-            await self.each(wanted, lambda kind: proofs.run(proofs.BY_NAME[kind]))
+            rows = Counter(proof.kind for proof in proofs.PROOFS)
+            await self.each(rows, lambda kind: proofs.run(proofs.BY_NAME[kind]))
         for work in works:
             with tempfile.TemporaryDirectory() as folder:
                 await work(Path(folder))
 
-    async def each(self, wanted: Counter[Kind], run: Callable[[Kind], Awaitable[Outcome]]) -> None:
+    async def each(self, rows: Counter[Kind], run: Callable[[Kind], Awaitable[Outcome]]) -> None:
         """All that is missing, in any order, of each kind about as many at any time."""
-        left = self._book.missing(wanted)
+        left = self._book.missing(rows)
         while left.total() and monotonic() < self._ends_at:
-            most = max(count / wanted[kind] for kind, count in left.items())
-            ripe = [kind for kind, count in left.items() if count / wanted[kind] >= most - 1e-9]
+            most = max(count / rows[kind] for kind, count in left.items())
+            ripe = [kind for kind, count in left.items() if count / rows[kind] >= most - 1e-9]
             kind = random.choice(ripe)
             try:
                 self.add(await run(kind))
             except NeverStruck:
-                print(f"     not struck: {': '.join(kind)}", flush=True)
-            left = self._book.missing(wanted)
+                gives_up = self._book.missed_in_a_row(kind) + 1 >= MISSES
+                why = f"nobody was struck, {MISSES} times in a row" if gives_up else ""
+                self.add(Outcome(*kind, not gives_up, why, in_time=not gives_up, struck=False))
+            left = self._book.missing(rows)
 
     def share(self, kinds: Sequence[K], part: float) -> Counter[Kind]:
         """This part of all runs, over these kinds."""
         return spread([one.kind for one in kinds], round(self._n * part))
 
     async def processes(self, folder: Path, chosen: set[str]) -> None:
-        parts: list[tuple[str, list[cases.Case], float]] = [
-            ("kills", cases.killed(), 1.0), ("stops", cases.stopped(2), 1 / 3),
-            ("stops", cases.stopped(4), 1 / 3), ("stops", cases.stopped(math.inf), 1 / 3),
-            ("twos", cases.twice(), 1 / 3),
-        ]  # fmt: skip
-        known = {one.kind: one for name, kinds, _ in parts for one in kinds if name in chosen}
-        counts = (self.share(kinds, part) for name, kinds, part in parts if name in chosen)
-        wanted = sum(counts, Counter[Kind]())
+        parts = [part for part in wanted.processes() if part.name in chosen]
+        known = {one.kind: one for part in parts for one in part.kinds}
+        rows = sum((self.share(part.kinds, part.share) for part in parts), Counter[Kind]())
         if "host" in chosen:
-            wanted[host.KIND] = max(1, self._n // 6)
+            rows[host.KIND] = max(1, self._n // 6)
         with together(folder) as home:
 
             async def run(kind: Kind) -> Outcome:
@@ -95,25 +95,20 @@ class Matrix:
                     return await host.run(home)
                 return await cases.run(home, known[kind])
 
-            await self.each(wanted, run)
+            await self.each(rows, run)
 
     async def network(self, folder: Path) -> None:
-        parts = [
-            (network.silences(), 1 / 3), (network.bad_lines(), 1 / 3), (network.slow_lines(), 1 / 15),
-            (network.moved(), 1 / 6),
-        ]  # fmt: skip
-        known = {one.kind: one for kinds, _ in parts for one in kinds}
-        wanted = sum((self.share(kinds, part) for kinds, part in parts), Counter[Kind]())
+        async def tapped(_: Kind) -> Outcome:
+            with tempfile.TemporaryDirectory() as own:
+                return await wiretap.alone(Path(own))
+
+        await self.each(Counter({wiretap.KIND: max(1, self._n // 30)}), tapped)
+        parts = wanted.lines()
+        known = {one.kind: one for part in parts for one in part.kinds}
+        rows = sum((self.share(part.kinds, part.share) for part in parts), Counter[Kind]())
         with together(folder, cables.Cabled) as home:
             assert isinstance(home, cables.Cabled)
-            wanted[wiretap.KIND] = max(1, self._n // 30)
-
-            async def run(kind: Kind) -> Outcome:
-                if kind == wiretap.KIND:
-                    return await wiretap.run(home)
-                return await network.run(home, known[kind])
-
-            await self.each(wanted, run)
+            await self.each(rows, lambda kind: network.run(home, known[kind]))
 
     async def security(self, folder: Path) -> None:
         def so_many(what: str) -> int:

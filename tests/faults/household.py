@@ -75,22 +75,17 @@ class Household:
 
     async def whole(self) -> list[str]:
         """Everybody there, the model on the host and two lenders: their names, in order."""
-        for name, one in list(self.nodes.items()):
-            if _stands_still(one.process.pid):
-                one.process.kill()
-                one.process.wait()
-            if one.process.poll() is not None:
-                await asyncio.to_thread(self.start, name)
-        async with self.client() as host:
-            ends_at = time.monotonic() + RETURN_SECONDS
-            while True:
+        ends_at = time.monotonic() + RETURN_SECONDS
+        while True:
+            await self._started_again()
+            async with self.client() as host:
                 status = await host.get("/status")
-                lend = [m for m in status["machines"].values() if m["online"] and m["lent_bytes"]]
-                there = {one["name"] for one in lend}
-                if there >= set(LENDERS):
-                    break
-                assert time.monotonic() < ends_at, f"only {there} came back"
-                await asyncio.sleep(0.1)
+            lend = [m for m in status["machines"].values() if m["online"] and m["lent_bytes"]]
+            if {one["name"] for one in lend} >= set(LENDERS):
+                break
+            assert time.monotonic() < ends_at, f"not all came back: {self._states(status)}"
+            await asyncio.sleep(0.1)
+        async with self.client() as host:
             loaded = status["loaded"] or {}
             is_whole = loaded.get("state") == "ready" and len(machines(loaded)) == 4
             if not is_whole or not all(self.nodes[name].workers() for name in machines(loaded)):
@@ -98,6 +93,23 @@ class Household:
         if not self.expected:
             await self._undisturbed()
         return machines(loaded)[1:-1]
+
+    async def _started_again(self) -> None:
+        """Whoever is gone. One that was killed may need a while until the system counts it as dead."""
+        for name, one in list(self.nodes.items()):
+            if _stands_still(one.process.pid):
+                one.process.kill()
+                one.process.wait()
+            if one.process.poll() is not None:
+                await asyncio.to_thread(self.start, name)
+
+    def _states(self, status: Json) -> list[str]:
+        """What is known of each machine, for whoever looks for the fault."""
+        return [
+            f"{m['name']}: {'runs' if self.nodes[m['name']].process.poll() is None else 'ended'}, "
+            f"{'online' if m['online'] else 'offline'}, lends {m['lent_bytes']}, {m['state']}, {m['reason']}"
+            for m in status["machines"].values()
+        ]
 
     async def _undisturbed(self) -> None:
         heard = await self.ask(lambda: None, lambda _: False)

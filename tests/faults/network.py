@@ -117,21 +117,22 @@ async def run(home: Cabled, case: Trouble) -> Outcome:
     if case.deed == "changed over":
         home.plug_in(names[0])
         await asyncio.sleep(SEEN_SECONDS)
+    why = ""
     try:
         async with asyncio.timeout(END_SECONDS):
             heard = await home.ask(strike, lambda heard: len(heard.ids) >= after)
+        why = "" if case.may_lose else await _lost(home, heard)
+        if case.deed == "tunnelled":
+            await asyncio.sleep(TUNNEL_SECONDS)
+            why = why or ("it was noticed" if heard.notices else "")
+        if not math.isinf(case.seconds) and heard.struck_at:
+            await healed.wait()  # what was sent into the silence comes only now
     except TimeoutError:
-        home.use(CLEAN, names)
         return Outcome(*case.kind, False, f"no end within {END_SECONDS:g} s", in_time=False)
-    why = "" if case.may_lose else await _lost(home, heard)
-    if case.deed == "changed over":
-        home.put_back(names[0])
-    if case.deed == "tunnelled":
-        await asyncio.sleep(TUNNEL_SECONDS)
-        why = why or ("it was noticed" if heard.notices else "")
-    if not math.isinf(case.seconds):
-        await healed.wait()  # what was sent into the silence comes only now
-    heal()
+    finally:  # whatever became of it: the next row begins with a network that is whole
+        if case.deed == "changed over":
+            home.put_back(names[0])
+        heal()
     back_s = await _back(home)
     if back_s is None:
         why = why or f"not everybody is back after {BACK_SECONDS:g} s"

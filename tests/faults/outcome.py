@@ -9,6 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+Kind = tuple[str, str, str]  # row, name and phase
+ROOT = Path(__file__).parents[2]
+PAGE = "docs/faults.md"  # what a run writes itself
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -25,9 +29,10 @@ class Outcome:
     in_time: bool = True  # within the bars of its row
     facts: dict[str, float] = field(default_factory=dict)
     commit: str = ""
+    struck: bool = True  # else whoever should have been struck took no part: it counts as no run
 
     @property
-    def kind(self) -> tuple[str, str, str]:
+    def kind(self) -> Kind:
         return self.row, self.name, self.phase
 
 
@@ -50,9 +55,14 @@ class Book:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(fields) + "\n")
 
-    def missing(self, wanted: Counter[tuple[str, str, str]]) -> Counter[tuple[str, str, str]]:
+    def missing(self, wanted: Counter[Kind]) -> Counter[Kind]:
         """What is still to be run."""
-        return wanted - Counter(one.kind for one in self.outcomes)
+        return wanted - Counter(one.kind for one in self.outcomes if one.struck or not one.passed)
+
+    def missed_in_a_row(self, kind: Kind) -> int:
+        """How often, after its last real run, a kind struck nobody."""
+        ones = [one for one in self.outcomes if one.kind == kind]
+        return next((n for n, one in enumerate(reversed(ones)) if one.struck), len(ones))
 
 
 def quantile(values: Iterable[float | None], share: float) -> float | None:
@@ -61,14 +71,19 @@ def quantile(values: Iterable[float | None], share: float) -> float | None:
     return known[min(len(known) - 1, round(share * (len(known) - 1)))] if known else None
 
 
-def spread(kinds: Sequence[tuple[str, str, str]], n: int) -> Counter[tuple[str, str, str]]:
+def spread(kinds: Sequence[Kind], n: int) -> Counter[Kind]:
     """So many runs, evenly over the kinds; at least one of each."""
     each, more = divmod(max(n, len(kinds)), len(kinds))
     return Counter({kind: each + (number < more) for number, kind in enumerate(kinds)})
 
 
 def commit() -> str:
-    found = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return found.stdout.strip() or "unknown"
+    """What runs: the commit that is checked out, and whether anything but the page differs from it."""
+    name = _git("rev-parse", "--short", "HEAD")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{PAGE}")
+    return (name or "unknown") + ("-dirty" if changed else "")
+
+
+def _git(*words: str) -> str:
+    found = subprocess.run(["git", *words], capture_output=True, text=True, check=False, cwd=ROOT)
+    return found.stdout.strip()

@@ -19,7 +19,7 @@ import psutil
 from app.client import NodeClient
 from app.core.errors import AppError
 from tests.faults.household import ORDER
-from tests.faults.outcome import Outcome, quantile
+from tests.faults.outcome import Kind, Outcome, quantile
 from tests.node.pool import TestNode, paired
 
 Json = dict[str, Any]
@@ -33,6 +33,15 @@ GROWTH_BAR_BYTES = 16 << 20  # from a tenth of the siege to its end: before that
 REMOVED_BAR_S = 2.0
 MANY = 200  # tries: fewer are one siege, without a first tenth
 PAIRING_TRIES = 2000  # while one window is open
+PHASE = "while it answers"
+PORTS = ("host's peer port", "lender's peer port", "host's control port", "host's Chat API")
+GARBAGE, AT_PAIRING = "garbage connections", "garbage connections, pairing window"
+FRAMES = "malformed frames and messages of a member"
+UNPAIRED = "unpaired, removed and minted certificates"
+KINDS: tuple[Kind, ...] = (
+    *(("S1", f"{GARBAGE}, {where}", PHASE) for where in PORTS), ("S1", AT_PAIRING, PHASE),
+    *(("S2", f"{FRAMES}, {who}", PHASE) for who in ("host", "lender")), ("S6", UNPAIRED, PHASE),
+)  # fmt: skip
 FULL = {"garbage": 10_000, "frames": 10_000, "unpaired": 1_000, "slow": 200}
 
 
@@ -143,12 +152,11 @@ async def ports(hold: Stronghold) -> dict[str, int]:
     async with hold.host() as host:
         api = int((await host.get("/api"))["listens_at"])
     nodes = hold.nodes
-    return {
-        "host's peer port": nodes[HOST].ready["peer_port"],
-        "lender's peer port": nodes[LENDER].ready["peer_port"],
-        "host's control port": nodes[HOST].ready["control_port"],
-        "host's Chat API": api,
-    }
+    found = (
+        nodes[HOST].ready["peer_port"], nodes[LENDER].ready["peer_port"],
+        nodes[HOST].ready["control_port"], api,
+    )  # fmt: skip
+    return dict(zip(PORTS, found, strict=True))
 
 
 async def garbage(hold: Stronghold, where: str, port: int, n: int) -> Outcome:
@@ -159,7 +167,7 @@ async def garbage(hold: Stronghold, where: str, port: int, n: int) -> Outcome:
         served = found.get("served", 0)
         return f"{served} of {n} were served" if served else _reached(found, n)
 
-    return await _sieged(hold, "S1", f"garbage connections, {where}", n, attack)
+    return await _sieged(hold, "S1", f"{GARBAGE}, {where}", n, attack)
 
 
 async def garbage_at_pairing(hold: Stronghold, n: int) -> Outcome:
@@ -176,7 +184,7 @@ async def garbage_at_pairing(hold: Stronghold, n: int) -> Outcome:
                 await host.delete("/pairing")
         return ""
 
-    return await _sieged(hold, "S1", "garbage connections, pairing window", n, attack)
+    return await _sieged(hold, "S1", AT_PAIRING, n, attack)
 
 
 def _reached(found: Json, n: int) -> str:
@@ -194,7 +202,7 @@ async def frames(hold: Stronghold, victim: str, n: int) -> Outcome:
         return f"not dropped: {others}" if others else ""
 
     who = "host" if victim == HOST else "lender"
-    return await _sieged(hold, "S2", f"malformed frames and messages of a member, {who}", n, attack)
+    return await _sieged(hold, "S2", f"{FRAMES}, {who}", n, attack)
 
 
 async def unpaired(hold: Stronghold, n: int) -> Outcome:
@@ -208,7 +216,7 @@ async def unpaired(hold: Stronghold, n: int) -> Outcome:
         others = {kind: n for kind, n in got["found"].items() if kind != "refused"}
         return f"not refused: {others}" if others else ""
 
-    found = await _sieged(hold, "S6", "unpaired, removed and minted certificates", n, attack)
+    found = await _sieged(hold, "S6", UNPAIRED, n, attack)
     found.facts["removed_closed_s"] = max(closed, default=0.0)
     soon = found.facts["removed_closed_s"] <= REMOVED_BAR_S
     return replace(found, in_time=found.in_time and soon)
@@ -240,4 +248,4 @@ async def _sieged(
     if not why and not hold.gaps:
         why = "nothing was answered meanwhile"
     in_time = not why and stalled_s <= usual_s + STALL_BAR_S
-    return Outcome(row, name, "while it answers", not why, why, in_time=in_time, facts=facts)
+    return Outcome(row, name, PHASE, not why, why, in_time=in_time, facts=facts)

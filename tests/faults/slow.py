@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.faults.outcome import Outcome
-from tests.faults.security import HOST, Stronghold, ports
+from tests.faults.outcome import Kind, Outcome
+from tests.faults.security import HOST, PORTS, Stronghold, ports
 
 SLOW_BAR_S, DRIP_BAR_S = 10.0, 30.0  # SAFETY.md 5
 SLACK_S = 1.5  # a sweep looks once a second
@@ -34,21 +34,25 @@ def of_http(begun: str) -> tuple[Start, ...]:
     )  # fmt: skip
 
 
+PROGRAMS = {"host's control port": "/ask", "host's Chat API": "/v1/chat/completions"}
+OF_MEMBER = "a member"
+KINDS: tuple[Kind, ...] = tuple(
+    ("S4", f"{start.name}, {where}", "slow")
+    for where in (*PORTS, OF_MEMBER)
+    for start in (STRANGERS if where in PORTS and where not in PROGRAMS else of_http(""))
+)
+
+
 async def slow(hold: Stronghold, n: int) -> list[Outcome]:
     """So many of each kind at once."""
     found = []
     async with hold.host() as host:
-        keys = {
-            "host's control port": ("/ask", host.runtime.token),
-            "host's Chat API": (
-                "/v1/chat/completions",
-                (await host.post("/api/keys", {"name": "slow"}))["key"],
-            ),
-        }
+        made = (host.runtime.token, (await host.post("/api/keys", {"name": "slow"}))["key"])
+        keys = dict(zip(PROGRAMS, made, strict=True))
     for where, port in (await ports(hold)).items():
         starts = STRANGERS
         if where in keys:
-            path, key = keys[where]
+            path, key = PROGRAMS[where], keys[where]
             starts = of_http(TO_PROGRAMS.format(path=path, port=port, key=key))
         for start in starts:
             order = {"port": port, "n": n, "start": start.said, "drip": start.drip}
@@ -59,7 +63,7 @@ async def slow(hold: Stronghold, n: int) -> list[Outcome]:
             "slow_member", folder=hold.new_folder(), host=str(hold.nodes[HOST].root),
             victim=hold.id_of(HOST), n=min(n, OF_ONE_MEMBER), start=start.said, drip=start.drip,
         )  # fmt: skip
-        found.append(_ended(hold, f"{start.name}, a member", got["seconds"], start.drip))
+        found.append(_ended(hold, f"{start.name}, {OF_MEMBER}", got["seconds"], start.drip))
     return found
 
 

@@ -1,93 +1,127 @@
-"""S10: what passes the cables of a household while it loads and answers, searched for what nobody may read."""
+"""S10: what passes the cables of a household while it pairs, loads and answers, searched for what nobody may read."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
 import socket
 import sys
+import threading
 from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 
-import psutil
-
+from tests.faults import listeners
 from tests.faults.cables import Cabled, space
-from tests.faults.household import HOST, LENDERS, ORDER, Household
+from tests.faults.household import HOST, LENDERS, ORDER, Heard, together
 from tests.faults.outcome import Outcome
 
-KIND = ("S10", "captured on every cable", "load and answer")
+KIND = ("S10", "captured on every cable", "pair, load and answer")
 ALL_PROTOCOLS = 0x0003  # linux/if_ether.h
 SECRET = "The zanzibar cupboard is opened by quetzalcoatl. How do I add a computer?"
-N_TOKENS = 48
+WORDS = ("zanzibar", "quetzalcoatl", "cupboard")
+MARK = (
+    b"seen by whoever listens on this cable"  # sent in plain: a tap that misses it proves nothing
+)
+N_TOKENS, N_PROMPT_IDS = 48, 24
+FIRST_ID, ID_END = 300, 2000  # ids that every vocabulary here has, and none that is a sign
+WINDOW = 4  # ids in a row: fewer are met by chance
+ANSWER_CHARACTERS = 16
 LEAST_BYTES = 100_000  # of hidden states alone: fewer, and nothing was captured
-PATIENCE_SECONDS = 0.2  # for the last packets
+PATIENCE_SECONDS = 0.3  # for the last packets
+DISCARD_PORT = 9
 
 
-async def run(home: Cabled) -> Outcome:
-    """One load and one answer."""
+@dataclass
+class Tapped(Cabled):
+    """Each cable is listened to before anybody is paired, until `run` has ended."""
+
+    packets: list[bytes] = field(default_factory=list)
+    taps: ExitStack = field(default_factory=ExitStack)
+
+    def start(self, name: str) -> None:
+        if name not in self.nodes and name == HOST:  # the cables are laid, and nobody speaks
+            self.taps.enter_context(_tapped(self.packets))
+            self.stack.callback(self.taps.close)
+        super().start(name)
+
+
+async def alone(folder: Path) -> Outcome:
+    """As `run`, in a household of its own."""
+    with together(folder, Tapped) as home:
+        assert isinstance(home, Tapped)
+        return await run(home)
+
+
+async def run(home: Tapped) -> Outcome:
+    """From its pairing on: one load and two answers, to a text, and to known token ids. Once for each household."""
     await home.whole()
-    captured: list[bytes] = []
-    async with home.client() as host:
-        await host.post("/unload")
-    with _tapped(captured):
-        await home.whole()
-        order = ORDER | {"prompt": SECRET, "max_tokens": N_TOKENS}
-        heard = await home.ask(lambda: None, lambda _: False, order)
-        await asyncio.sleep(PATIENCE_SECONDS)
-    everything = b"".join(captured)
-    answer = str((heard.done or {}).get("text") or "")
-    found = [name for name, needle in _needles(heard.ids, answer) if needle in everything]
-    why = f"in plain: {', '.join(found)}" if found else ""
-    if not heard.done:
-        why = heard.error or "no end"
-    elif len(everything) < LEAST_BYTES or b"\x17\x03\x03" not in everything:
-        why = f"only {len(everything)} bytes were captured"
-    why = why or _unexpected(home)
+    about = {"max_tokens": N_TOKENS}
+    heard = await home.ask(lambda: None, lambda _: False, ORDER | about | {"prompt": SECRET})
+    ids = random.sample(range(FIRST_ID, ID_END), N_PROMPT_IDS)
+    order = {key: value for key, value in ORDER.items() if key not in ("prompt", "raw")}
+    more = await home.ask(lambda: None, lambda _: False, order | about | {"prompt_ids": ids})
+    for name in LENDERS:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plain:
+            plain.sendto(MARK + name.encode(), (f"{home.net(name)}.2", DISCARD_PORT))
+    await asyncio.sleep(PATIENCE_SECONDS)
+    home.taps.close()
+    everything = b"".join(home.packets)
+    home.packets.clear()
+    why = _ended(heard) or _ended(more) or judged(everything, _text(heard) + _text(more), ids)
+    why = why or listeners.unexpected(home.nodes.values())
     facts = {"captured_bytes": float(len(everything))}
     return Outcome(*KIND, not why, why, in_time=not why, facts=facts)
 
 
-def _needles(ids: list[int], answer: str) -> Iterator[tuple[str, bytes]]:
+def judged(captured: bytes, answers: str, ids: list[int]) -> str:
+    """What is wrong with what was captured: too little of it, or something in plain."""
+    missed = [name for name in LENDERS if MARK + name.encode() not in captured]
+    if missed:
+        return f"what was sent in plain was not captured: {', '.join(missed)}"
+    if len(captured) < LEAST_BYTES or b"\x17\x03\x03" not in captured:
+        return f"only {len(captured)} bytes were captured"
+    found = dict.fromkeys(name for name, needle in needles(answers, ids) if needle in captured)
+    return f"in plain: {', '.join(found)}" if found else ""
+
+
+def needles(answers: str, ids: list[int]) -> Iterator[tuple[str, bytes]]:
     """What was asked and answered, as text and as token ids; and what would show that anything is in plain."""
-    for word in ("zanzibar", "quetzalcoatl", "cupboard"):
+    for word in WORDS:
         for code in ("utf-8", "utf-16-le", "utf-16-be"):
             yield word, word.encode(code)
-    if len(answer) >= 8:
-        yield "the answer", answer[:8].encode()
-    few = ids[:4]
-    for kind in ("i", "q"):
-        numbers = array(kind, few)
-        yield "token ids", numbers.tobytes()
-        numbers.byteswap()
-        yield "token ids", numbers.tobytes()
-    yield "token ids", json.dumps(few).encode()
-    yield "token ids", json.dumps(few, separators=(",", ":")).encode()
+    for at in range(0, len(answers) - ANSWER_CHARACTERS + 1, ANSWER_CHARACTERS):
+        yield "an answer", answers[at : at + ANSWER_CHARACTERS].encode()
+    for at in range(len(ids) - WINDOW + 1):
+        few = ids[at : at + WINDOW]
+        for kind in "HIQ":
+            numbers = array(kind, few)
+            yield "token ids", numbers.tobytes()
+            numbers.byteswap()
+            yield "token ids", numbers.tobytes()
+        yield "token ids", json.dumps(few)[1:-1].encode()
+        yield "token ids", json.dumps(few, separators=(",", ":"))[1:-1].encode()
     yield "a control message", b'"type":"'
-    yield "a tensor's name", b"blk."
+    yield "a tensor's name", b"blk.0.attn"
+    yield "a model file", b"general.architecture"
 
 
-def _unexpected(home: Household) -> str:
-    """Listeners beside the port for members and the control port, which is on loopback alone."""
-    for name, one in home.nodes.items():
-        process = psutil.Process(one.process.pid)
-        for each in (process, *process.children(recursive=True)):
-            for seen in each.net_connections("tcp"):
-                if seen.status != psutil.CONN_LISTEN:
-                    continue
-                control = seen.laddr.port == one.ready["control_port"]
-                if seen.laddr.port != one.ready["peer_port"] and not control:
-                    return f"{name} listens on {seen.laddr.port}"
-                if control and seen.laddr.ip != "127.0.0.1":
-                    return f"{name}'s control port is open on {seen.laddr.ip}"
-    return "" if HOST in home.nodes else "no host"
+def _ended(heard: Heard) -> str:
+    return "" if heard.done else heard.error or "no end"
+
+
+def _text(heard: Heard) -> str:
+    return str((heard.done or {}).get("text") or "")
 
 
 @contextmanager
 def _tapped(to: list[bytes]) -> Iterator[None]:
-    """Whatever passes our ends of the cables."""
+    """Whatever passes our ends of the cables. In a thread: a household begins without a loop."""
     assert sys.platform == "linux"
-    loop = asyncio.get_running_loop()
+    over = threading.Event()
     with ExitStack() as stack:
         for name in LENDERS:
             tap = stack.enter_context(
@@ -95,15 +129,17 @@ def _tapped(to: list[bytes]) -> Iterator[None]:
             )
             tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
             tap.bind((f"to-{space(name)}"[:15], ALL_PROTOCOLS))
-            tap.setblocking(False)
-            loop.add_reader(tap, _take, tap, to)
-            stack.callback(loop.remove_reader, tap)
+            tap.settimeout(0.1)
+            taking = threading.Thread(target=_take, args=(tap, to, over), daemon=True)
+            taking.start()
+            stack.callback(taking.join)
+        stack.callback(over.set)
         yield
 
 
-def _take(tap: socket.socket, to: list[bytes]) -> None:
-    try:
-        while True:
+def _take(tap: socket.socket, to: list[bytes], over: threading.Event) -> None:
+    while not over.is_set():
+        try:
             to.append(tap.recv(1 << 17))
-    except BlockingIOError:
-        pass
+        except TimeoutError:
+            continue

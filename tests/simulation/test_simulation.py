@@ -15,7 +15,8 @@ FIRST = int(os.environ.get("POOLHOUSE_FIRST_SEED", "0"))
 BATCH = 50
 GENTLE, MENDED = {"cut", "stand_still", "jump", "heat"}, {"reconnecting", "continued"}
 # Of the answers that nobody stopped: of all, and of those that were not lost more often than is promised.
-FINISHED_LEAST, KEPT_LEAST = 0.8, 0.95
+FINISHED_LEAST, KEPT_LEAST = 0.85, 0.98
+LATE_LEAST = 0.85  # of those who ask when all others have ended; the trouble may not be over
 # What is frozen is seen in 5 s by its own node. Here no heartbeat tells of a connection that is silent for a minute
 # at most: a step's own deadline does, and what is placed anew waits for that connection as well.
 DETECTED_S, RECOVERED_S = 20.0, 120.0
@@ -50,7 +51,10 @@ def test_no_token_is_lost_doubled_or_changed(first: int) -> None:
     stories = [told(seed) for seed in range(first, min(first + BATCH, FIRST + SEEDS))]
     for story in stories:
         check(story)
-    asked = [one for story in stories for one in story.heard if not one.gives_up_at]
+    every = [one for story in stories for one in story.heard if not one.gives_up_at]
+    asked = [one for one in every if not one.is_late]
+    late = [one.finish is not None for one in every if one.is_late]
+    assert sum(late) >= LATE_LEAST * len(late), "\n".join(map(str, stories))
     finished = sum(one.finish is not None for one in asked)
     too_often = sum(
         one.error is not None and one.error.reason.code == "recovery_too_often" for one in asked
@@ -78,9 +82,17 @@ def test_what_is_no_fault_has_no_effect(deed: str) -> None:
     """F8: a clock that somebody sets, by a day or ten years; and a processor that is hot for a while."""
     stories = [told(seed, only=[deed]) for seed in range(20)]
     assert sum(len(story.deeds) for story in stories) >= 20
+    assert sum(map(_amid_an_answer, stories)) >= 10
     for story in stories:
         check(story)
         for one in story.heard:
             assert one.finish or one.gives_up_at, str(story)
             assert not one.notices, str(story)
             assert not (one.finish and one.finish.figures.recoveries), str(story)
+
+
+def _amid_an_answer(story: Story) -> bool:
+    """Whether something was done between the first token of an answer and its last."""
+    deeds = [float(deed.rpartition(" ")[2]) for deed in story.deeds]
+    spans = [(one.times[0], one.times[-1]) for one in story.heard if one.times]
+    return any(first < at < last for at in deeds for first, last in spans)

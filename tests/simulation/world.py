@@ -32,6 +32,7 @@ from tests.simulation.network import Network
 from tests.simulation.process import Process
 from tests.simulation.virtual_loop import VirtualLoop, run, running
 
+BEGAN = 1000.0  # the loop's clock
 NOBODYS = 1 << 30  # ids of processes that no system gives
 WHOLE = (8,)  # on another machine, beside the split
 ALONE = 0.7  # of the stories: one split and no replica
@@ -49,7 +50,9 @@ class Heard:
 
     asked: Request
     gives_up_at: int  # tokens after which the person stops it; 0: never
+    is_late: bool = False  # asked when all others had their answers
     ids: list[int] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)  # of each token, on the story's clock
     notices: list[Notice] = field(default_factory=list)
     finish: Finish | None = None
     error: AppError | None = None
@@ -146,7 +149,9 @@ class World:
                 ]
                 await asyncio.wait(listening, timeout=LATEST_S)
                 if house.replicas.lost is None:  # else the node loads it for the next question
-                    heard.append(late := self._person())
+                    late = self._person()
+                    late.is_late = True
+                    heard.append(late)
                     await asyncio.sleep(self._later.choice((0.0, 3.0)))
                     listening.append(group.create_task(self._listen(house, late), name="later"))
                     await asyncio.wait(listening, timeout=LATEST_S)
@@ -174,6 +179,7 @@ class World:
                     match item:
                         case Token(token):
                             one.ids.append(token)
+                            one.times.append(self._loop.now - BEGAN)
                         case Notice():
                             assert said(item.reason)
                             one.notices.append(item)
@@ -198,7 +204,7 @@ class World:
         for _ in range(3 if only else self._chance.choice((0, 1, 1, 2, 3))):
             await asyncio.sleep(self._chance.choice((0.01, 0.1, 0.7, 3.0)) * self._chance.random())
             deed = self._chance.choice(kinds)
-            self._deeds.append(f"{deed.__name__[1:]} at {self._loop.now - 1000:.3f}")
+            self._deeds.append(f"{deed.__name__[1:]} at {self._loop.now - BEGAN:.3f}")
             await deed(house)
 
     def _some(self) -> Process | None:

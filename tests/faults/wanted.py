@@ -1,0 +1,47 @@
+"""Which runs make the whole matrix: every kind, by the part of it that makes them, and how many of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from tests.faults import cases, host, network, proofs, security, slow, wiretap
+from tests.faults.outcome import Kind
+
+K = TypeVar("K", cases.Case, network.Trouble)
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[K]):
+    """Kinds that are made in turn. `share`: their runs, beside those of F1 (SAFETY.md 9)."""
+
+    name: str
+    kinds: Sequence[K]
+    share: float
+
+
+def processes() -> list[Part[cases.Case]]:
+    return [
+        Part("kills", cases.killed(), 1.0),
+        *(Part("stops", cases.stopped(seconds), 1 / 3) for seconds in (2.0, 4.0, math.inf)),
+        Part("twos", cases.twice(), 1 / 3),
+    ]
+
+
+def lines() -> list[Part[network.Trouble]]:
+    return [
+        Part("silences", network.silences(), 1 / 3),
+        Part("bad lines", network.bad_lines(), 1 / 3),
+        Part("slow lines", network.slow_lines(), 1 / 15),
+        Part("moved", network.moved(), 1 / 6),
+    ]
+
+
+def every_kind() -> set[Kind]:
+    """All of it: what a page does not show was not run."""
+    found = {one.kind for part in processes() for one in part.kinds}
+    found |= {one.kind for part in lines() for one in part.kinds}
+    found |= {host.KIND, wiretap.KIND, *security.KINDS, *slow.KINDS}
+    return found | {proof.kind for proof in proofs.PROOFS}

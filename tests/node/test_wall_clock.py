@@ -1,0 +1,31 @@
+"""F8: somebody sets the clock on the wall; no wait of a node follows it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from app.core.policy import Rules
+from app.node import lend_rules
+from tests.node.test_lend_rules import Bench, until
+
+
+@pytest.mark.parametrize("jump_s", [86_400.0, -86_400.0, 3.2e8, -3.2e8])
+async def test_a_pause_lasts_as_long_as_it_was_said_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_s: float
+) -> None:
+    monkeypatch.setattr(lend_rules, "LOOK_SECONDS", 0.02)
+    one = Bench(tmp_path / "settings.json", Rules(memory_bytes=1 << 30))
+    await one.rules.begin(one.layers)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(one.rules.run())
+        began, true_time = time.monotonic(), time.time
+        shown = (await one.rules.pause(0.5, at_once=False))["lending"]
+        monkeypatch.setattr(time, "time", lambda: true_time() + jump_s)
+        assert one.rules.json()["resumes_in_s"] in (shown["resumes_in_s"], 0)
+        await until(lambda: one.word() == "ready")
+        assert time.monotonic() - began >= 0.5
+        running.cancel()
