@@ -25,10 +25,15 @@ HELLO_SECONDS = 2.0
 log = logging.getLogger(__name__)
 
 
-async def say_hello(socket: Socket, mine: Hello, member: Member) -> HelloAck:
-    """The dialling side: send HELLO, wait for HELLO_ACK. Raises Refused or Unreachable."""
+async def say_hello(
+    socket: Socket, mine: Hello, member: Member, within_seconds: float = HELLO_SECONDS
+) -> HelloAck:
+    """The dialling side: send HELLO, wait for HELLO_ACK. Raises Refused or Unreachable.
+
+    within_seconds: the other side may have to end an old link of ours first.
+    """
     await socket.send_str(encode(mine).decode("utf-8"))
-    answer = await _first(socket, member)
+    answer = await _first(socket, member, within_seconds)
     if isinstance(answer, Refuse):
         reason = understood(answer)
         raise Refused(reason.code, **reason.facts)
@@ -40,7 +45,7 @@ async def say_hello(socket: Socket, mine: Hello, member: Member) -> HelloAck:
 
 async def hear_hello(socket: Socket, mine: Hello, member: Member) -> Hello:
     """The accepting side: wait for HELLO and check it. Raises Refused or Unreachable."""
-    greeting = await _first(socket, member)
+    greeting = await _first(socket, member, HELLO_SECONDS)
     if not isinstance(greeting, Hello):
         raise Refused("peer_speaks_oddly", name=member.name)
     check_greeting(greeting, mine, member)
@@ -72,9 +77,9 @@ def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]
     }
 
 
-async def _first(socket: Socket, member: Member) -> Message:
+async def _first(socket: Socket, member: Member, within_seconds: float) -> Message:
     try:
-        async with asyncio.timeout(HELLO_SECONDS):
+        async with asyncio.timeout(within_seconds):
             message = await receive(socket)
     except TimeoutError as error:
         raise Unreachable("peer_no_hello", name=member.name) from error

@@ -17,8 +17,8 @@ from aiohttp import web
 from app.core.errors import AppError, Reason, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.membership import Member
-from app.lan.client import PeerClient
-from app.lan.greeting import hear_hello, say_hello
+from app.lan.client import CLOSE_SECONDS, PeerClient
+from app.lan.greeting import HELLO_SECONDS, hear_hello, say_hello
 from app.lan.messages import Hello, Refuse, as_ack, encode
 from app.lan.peer import Heartbeat, Owner, PeerLink
 from app.lan.sockets import Address
@@ -29,6 +29,10 @@ SIMULTANEOUS_SECONDS = 2.0  # two links so close together were dialled from both
 OWN_CALL_SECONDS = 1.5  # how long a caller waits for our own call to it to get through
 PROOF_OF_LIFE_SECONDS = 1.5  # a living link is heard once a second
 REPLACED_SECONDS = 2.0
+# How long a machine that we call may take to make way for us, and then to answer.
+ACK_SECONDS = (
+    OWN_CALL_SECONDS + PROOF_OF_LIFE_SECONDS + CLOSE_SECONDS + REPLACED_SECONDS + HELLO_SECONDS
+)
 ADDRESSES_TRIED = 8
 
 log = logging.getLogger(__name__)
@@ -132,7 +136,7 @@ class Links:
                 raise
             client, socket = await self._race(member, tried, None)
         try:
-            theirs = await say_hello(socket, self._owner.hello(), member)
+            theirs = await say_hello(socket, self._owner.hello(), member, ACK_SECONDS)
         except BaseException as error:
             await asyncio.shield(client.close())
             if isinstance(error, OSError | aiohttp.ClientError):
@@ -187,8 +191,13 @@ class Links:
             if self.up.get(link.peer) is link:
                 del self.up[link.peer]
                 self.hint(link.peer)
-            if link.announced:
-                await self._owner.disconnected(link)
+            await self._part(link)
+
+    async def _part(self, link: PeerLink) -> None:
+        """The owner hears that a link has ended: once, and before the next one to that machine is up."""
+        if link.announced:
+            link.announced = False
+            await self._owner.disconnected(link)
 
     async def _welcome(self, member: Member, socket: web.WebSocketResponse, host: str) -> PeerLink:
         """The accepting side of HELLO. Raises Refused or Unreachable."""
@@ -277,6 +286,7 @@ class Links:
         with suppress(TimeoutError):
             async with asyncio.timeout(REPLACED_SECONDS):
                 await old.finished.wait()
+        await self._part(old)  # a handler or a full socket may hold it up far longer
 
     def _is_fresh(self, link: PeerLink) -> bool:
         return self._clock() - link.up_since_seconds < SIMULTANEOUS_SECONDS

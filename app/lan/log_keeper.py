@@ -44,6 +44,7 @@ class LogKeeper:
         self._members: Mapping[MachineId, Member] = {}
         self._confirmed: Mapping[MachineId, Member] = {}
         self._addresses: dict[MachineId, tuple[Address, ...]] = {}
+        self._kept: dict[MachineId, tuple[Address, ...]] = {}  # of these, on the disk
         self._saving = asyncio.Lock()
         self._before_joining: Log | None = None
         self._is_joining = False
@@ -52,6 +53,7 @@ class LogKeeper:
         """Read what was kept. Raises Damaged("household_damaged")."""
         self.log = await self._store.load()
         self._addresses = dict(await self._store.load_addresses())
+        self._kept = dict(self._addresses)
         self._evaluate()
 
     @property
@@ -195,22 +197,25 @@ class LogKeeper:
         return self._addresses.get(machine, ())
 
     async def remember(self, machine: MachineId, address: Address) -> None:
-        """`machine` was met, or is said to be, at `address`."""
+        """`machine` was met, or is said to be, at `address`. Raises DoesNotFit when the disk is full."""
         known = self.addresses(machine)
-        if known[:1] == (address,):
-            return
-        others = tuple(other for other in known if other != address)
-        self._addresses[machine] = (address, *others)[:ADDRESSES_OF_ONE_MACHINE]
-        async with self._saving:
-            await self._store.save_addresses(self._addresses)
+        if known[:1] != (address,):
+            others = tuple(other for other in known if other != address)
+            self._addresses[machine] = (address, *others)[:ADDRESSES_OF_ONE_MACHINE]
+        await self._keep_addresses()
 
     async def forget_strangers(self) -> None:
         """Where removed machines were is nobody's business any more."""
-        known = {m: a for m, a in self._addresses.items() if m in self._members}
-        if known != self._addresses:
-            self._addresses = known
-            async with self._saving:
-                await self._store.save_addresses(known)
+        self._addresses = {m: a for m, a in self._addresses.items() if m in self._members}
+        await self._keep_addresses()
+
+    async def _keep_addresses(self) -> None:
+        """Also what an earlier call did not get onto the disk: its link may have ended meanwhile."""
+        async with self._saving:
+            now = dict(self._addresses)
+            if now != self._kept:
+                await self._store.save_addresses(now)
+                self._kept = now
 
     def _may_change(self, machine: MachineId) -> Log:
         """The log, for a line about `machine`. Raises Refused."""

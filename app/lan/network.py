@@ -20,7 +20,7 @@ from types import TracebackType
 from aiohttp import web
 
 from app import __version__
-from app.core.errors import AppError, Busy, Reason, Refused, Unreachable
+from app.core.errors import AppError, Busy, DoesNotFit, Reason, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.membership import Log, Member, added_by
 from app.core.operations import Operation, OperationId, Role, clean_name, encode
@@ -268,7 +268,10 @@ class Network:
     async def connected(self, link: PeerLink) -> None:
         if self._window is not None:
             await self._window.linked(link.peer)
-        await self._log.remember(link.peer, link.address)
+        try:
+            await self._log.remember(link.peer, link.address)
+        except DoesNotFit as error:  # it is met here all the same
+            log.warning("where %s is cannot be kept: %s", link.name, error.reason)
         for batch in log_batches(self._log.lines()):
             await self._quietly(link.send(batch))
         self._start(self.places.introduce(link.peer, self.calls.up, self.tell), "introduce")

@@ -49,6 +49,9 @@ LAST_WORDS_SECONDS = 0.5
 ROUND_TRIPS = 8
 WORK_FRESH_SECONDS = 2.0
 WAITING_MESSAGES = 256  # a peer that sends faster than we can carry out is cut off
+ROOM_SECONDS = (
+    2.0  # after so long: a burst at the beginning of a link is none; nobody is suspected yet
+)
 
 Socket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
 
@@ -278,12 +281,15 @@ class PeerLink:
                 if isinstance(message, Status):  # it may have a new name
                     self.hello = msgspec.structs.replace(self.hello, name=message.name)
                 try:
-                    self._inbox.put_nowait(message)
-                except asyncio.QueueFull:
+                    async with asyncio.timeout(ROOM_SECONDS):
+                        await self._inbox.put(message)
+                except TimeoutError:
                     raise BadMessage("more messages than can be carried out") from None
 
     async def _deliver(self, owner: Owner) -> None:
         """One after the other, beside the heartbeats: a message may take its time."""
+        if self.ended is not None:
+            return  # replaced before it began: its end is told already
         self.announced = True
         await owner.connected(self)
         while True:

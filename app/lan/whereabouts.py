@@ -81,8 +81,9 @@ class KnownPlaces:
     ) -> Whereabouts:
         places: dict[str, list[str]] = {}
         for machine in list(machines)[:MOST_TOLD_MACHINES]:
-            now = [up[machine].address] if machine in up else []
-            known = dict.fromkeys((*now, *self._met(machine)))
+            met = self._met(machine)
+            # Where a machine is not now is the least that is known: it shall push out nothing better.
+            known = dict.fromkeys((up[machine].address, *met) if machine in up else met[:1])
             if known:
                 places[machine] = [str(place)[:64] for place in known][:MOST_TOLD_ADDRESSES]
         return Whereabouts(machines=places)

@@ -100,9 +100,28 @@ async def test_what_is_told_is_where_it_was_really_met() -> None:
     known.met[ATTIC] = (Address("10.0.0.1", 1), Address("fd00::1", 2))
     said.clear()
     await known.places.introduce(DEN, {}, tell)
-    told = Whereabouts(machines={ATTIC: ["10.0.0.1:1", "[fd00::1]:2"]})
+    told = Whereabouts(machines={ATTIC: ["10.0.0.1:1"]})  # it is not linked: the last place alone
     assert said[0] == (told, [DEN])
     assert decode(encode(told)) == told
+
+
+async def test_old_places_push_out_no_living_one() -> None:
+    """Where one member is linked with it, and four others only remember other places each."""
+    known, said = Known(), list[Message]()
+    living = Address("192.168.1.30", 1)
+    known.places.told(Whereabouts(machines={ATTIC: [str(living)]}), BY)
+
+    async def tell(message: Message, _: Iterable[MachineId]) -> None:
+        said.append(message)
+
+    for member in range(3):
+        other = Known({ATTIC: tuple(Address(f"192.168.1.{40 + member}", n) for n in range(1, 5))})
+        await other.places.introduce(DEN, {}, tell)
+    for message in said:
+        assert isinstance(message, Whereabouts)
+        known.places.told(message, BY)
+    assert living in known.places.of(ATTIC)
+    assert len(known.places.of(ATTIC)) == 4
 
 
 @pytest.mark.parametrize(
