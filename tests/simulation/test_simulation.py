@@ -15,7 +15,7 @@ FIRST = int(os.environ.get("POOLHOUSE_FIRST_SEED", "0"))
 BATCH = 50
 GENTLE, MENDED = {"cut", "stand_still", "jump", "heat"}, {"reconnecting", "continued"}
 # Of the answers that nobody stopped: of all, and of those that were not lost more often than is promised.
-FINISHED_LEAST, KEPT_LEAST = 0.85, 0.98
+FINISHED_LEAST, KEPT_LEAST = 0.85, 0.95
 LATE_LEAST = 0.85  # of those who ask when all others have ended; the trouble may not be over
 # What is frozen is seen in 5 s by its own node. Here no heartbeat tells of a connection that is silent for a minute
 # at most: a step's own deadline does, and what is placed anew waits for that connection as well.
