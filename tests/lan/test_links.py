@@ -374,6 +374,7 @@ async def test_another_machine_at_that_address_on_the_chosen_interface_is_gone_a
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two networks may both have a 192.168.1.20."""
+    monkeypatch.setattr("app.lan.links.SIMULTANEOUS_SECONDS", 0.0)  # whichever id is the smaller
     den, attic = await nodes.paired("den", "attic")
     calls, member = den.network.calls, den.network.members[attic.network.id]
     calls.through[attic.network.id] = Through("eth0", ("192.0.2.1",))
