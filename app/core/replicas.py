@@ -88,13 +88,13 @@ def with_part(plan: Plan, place: int, part: Stages, model: Model) -> Plan:
     return replace(plan, stages=stages, forecast=forecast(stages, machines, model, plan.workload))
 
 
-def mixed_reason(stages: Stages, code: str, **facts: str | int | float) -> Reason:
-    """Said with the size of the split, if one of them is one: `code`, else `code_mixed`."""
+def several_reason(stages: Stages, whole: str, mixed: str, **facts: str | int | float) -> Reason:
+    """How many there are, by one of two codes: all whole, or a split among them."""
     first, *others = pipelines(stages)
     split = len({stage.machine for stage in first})
     if split == 1:
-        return Reason(code, {"machines": len(others) + 1, **facts})
-    return Reason(f"{code}_mixed", {"machines": split, "others": len(others), **facts})
+        return Reason(whole, {"machines": len(others) + 1, **facts})
+    return Reason(mixed, {"machines": split, "others": len(others), **facts})
 
 
 def _together(
@@ -106,4 +106,5 @@ def _together(
 ) -> Plan:
     stages = (*first, *wholes)
     known = forecast(stages, {one.id: one for one in machines}, model, workload)
-    return Plan(stages, workload, (mixed_reason(stages, "plan_replicas_chosen"),), known)
+    why = several_reason(stages, "plan_replicas_chosen", "plan_replicas_chosen_mixed")
+    return Plan(stages, workload, (why,), known)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.core.errors import Reason
 from app.core.placement import Bottleneck, Candidate, Part, Shape
-from app.core.replicas import mixed_reason
+from app.core.replicas import several_reason
 from app.core.shapes import Household, Option
 
 SAME = 0.01  # a smaller difference is none
@@ -29,7 +29,8 @@ def _why_shape(best: Option, found: Sequence[Option], household: Household) -> R
     host, n_machines = household.host.name, len(best.machines)
     if best.shape is Shape.REPLICAS:
         users, request_s = household.workload.users, best.forecast.request_s
-        return mixed_reason(best.stages, "plan_replicas", users=users, request_s=request_s)
+        codes = "plan_replicas", "plan_replicas_mixed"
+        return several_reason(best.stages, *codes, users=users, request_s=request_s)
     if best.shape is Shape.SPLIT and alone_s is None:
         return Reason("plan_split", {"machine": host, "machines": n_machines})
     if alone_s is None or split_s is None:
