@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from app.catalog.families import FAMILIES
-from app.catalog.gguf_header import Header
+from app.catalog.gguf_header import Header, Scalar
 from app.catalog.per_layer import check_all
+from app.catalog.variants import MAX_LAYERS
 
 MAX_ROPE = 1 << 17  # as the width of a model
 MAX_EXPERTS = 1 << 16
@@ -29,9 +30,17 @@ def _check_epsilon(header: Header, key: str) -> None:
     """What is added below a root: small, and no less than nothing."""
     if key not in header.entries:
         return
-    for found in header.items(key):
+    for found in _values(header, key):
         if not isinstance(found, float) or not math.isfinite(found) or not 0 <= found < 1:
             raise header.odd(key, str(found))
+
+
+def _values(header: Header, key: str) -> tuple[Scalar, ...]:
+    """One for all layers, or one for each: no list is read that is longer."""
+    count = header.entries[key].count
+    if count > MAX_LAYERS:
+        raise header.odd(key, f"{count} values")
+    return header.items(key)
 
 
 def _check_rope(header: Header, architecture: str) -> None:
@@ -54,6 +63,6 @@ def _check_experts(header: Header, prefix: str) -> None:
     if value is None:
         return
     n_experts = header.integer(f"{prefix}count", 0, MAX_EXPERTS, 0)
-    for found in header.items(f"{prefix}used_count"):
+    for found in _values(header, f"{prefix}used_count"):
         if not isinstance(found, int) or not 0 <= found <= n_experts:
             raise header.odd(f"{prefix}used_count", f"{found} of {n_experts}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from app.catalog import ggml
 from app.catalog.gguf_header import Header
 
 MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
@@ -18,10 +19,12 @@ def named(header: Header, name: str) -> str:
 
 def number(header: Header, name: str, default: int = 0) -> int:
     """A whole number of the architecture, also where it is listed for each layer alike; the default where
-    the file has none, or a list of several."""
+    the file has none, a list of several, or one that is no such list."""
     key = named(header, name)
     value = header.entries.get(key)
     if value is not None and value.is_array:
+        if value.count > MAX_LAYERS or value.kind not in ggml.INTEGERS:  # before any of it is read
+            return default
         found = set(header.items(key))
         alike = found.pop() if len(found) == 1 else default
         return alike if isinstance(alike, int) and 0 <= alike <= MAX_VALUE else default
