@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 from pathlib import PurePosixPath, PureWindowsPath
-
-import pytest
+from urllib.parse import urljoin, urlsplit
 
 from app.catalog import shelf
-from app.catalog.hub_address import checked
+from app.catalog.hub_address import MAIN, Hub, checked
 from app.core.errors import BadInput
 
 PIECES = (
@@ -37,18 +36,36 @@ def stays_inside(name: str) -> bool:
     return not any(char in name for char in '\x00\n\\:*|"<>?\u202e')
 
 
+def is_taken(repository: str, file: str, revision: str | None = None) -> bool:
+    try:
+        checked(repository, file, revision)
+    except BadInput:
+        return False
+    return True
+
+
 def test_a_thousand_names_are_refused_or_stay_inside() -> None:
-    taken = []
-    for name in names(1000):
-        for file in (name, f"{name}.gguf", f"folder/{name}.gguf"):
-            try:
-                checked("owner/model", file, None)
-            except BadInput:
-                continue
-            taken.append(file)
-        with pytest.raises(BadInput):
-            checked(f"owner/{name}/x", "model.gguf", None)
-    assert all(map(stays_inside, taken)), [name for name in taken if not stays_inside(name)]
+    """On the hub, that is: here a download is called by its hash, so a device's name does no harm."""
+    files = [file for name in names(1000) for file in (name, f"{name}.gguf", f"folder/{name}.gguf")]
+    repositories = [
+        repository
+        for name in names(1000)
+        for repository in (name, f"owner/{name}", f"{name}/model", f"owner/{name}/x")
+    ]
+    taken = [file for file in files if is_taken("owner/model", file)]
+    asked = [one for one in repositories if is_taken(one, "model.gguf")]
+    revisions = [name for name in names(1000) if is_taken("owner/model", "model.gguf", name)]
+    for found in (taken, asked, revisions):
+        assert 5 < len(found) < 500  # some are plain enough, and the rule is no wall
+        assert all(map(stays_inside, found)), [name for name in found if not stays_inside(name)]
+    assert all(one.count("/") == 1 for one in asked)
+    hub = Hub()
+    asked_for = [hub.file("owner/model", MAIN, file) for file in taken]
+    asked_for += [hub.file(repository, MAIN, "model.gguf") for repository in asked]
+    asked_for += [hub.file("owner/model", revision, "model.gguf") for revision in revisions]
+    for there in asked_for:
+        assert there == urljoin(there, urlsplit(there).path)  # nothing in it walks
+        assert there.count("/resolve/") == 1
 
 
 def test_whatever_a_file_is_called_the_shelf_gives_it_a_name_that_is_safe() -> None:
