@@ -110,13 +110,14 @@ def test_what_a_stage_file_holds(home: Home) -> None:
 
 
 def test_per_layer_arrays_are_sliced_by_their_key_alone(tmp_path: Path) -> None:
+    """Of a family whose layers may differ by that list; another one of that length stays whole."""
     more = [
-        array("llama.attention.head_count_kv", 4, 2, struct.pack("<II", 2, 2)),
-        array("llama.rope.dimension_sections", 4, 2, struct.pack("<II", 7, 8)),
+        array("xielu.alpha_n", 6, 2, struct.pack("<ff", 0.5, 0.25)),
+        array("apertus.rope.dimension_sections", 4, 2, struct.pack("<II", 7, 8)),
         number("general.alignment", 64),
         string("general.description", "x" * 1000),
     ]
-    raw = small(more=more)
+    raw = small(more=more, architecture="apertus")
     raw.entries.append(string("tokenizer.chat_template", "{{ x }}"))
     data = raw.bytes()
     path = tmp_path / "a.gguf"
@@ -128,13 +129,14 @@ def test_per_layer_arrays_are_sliced_by_their_key_alone(tmp_path: Path) -> None:
     header = read_header(path)
     hashes = dict.fromkeys(header.tensors, "0" * 64)
     model = model_of(header, "a", "0" * 64)
-    cut = cutting.cut(model, header, hashes, Layers(1, 2), Role.LAST)
-    stage = tmp_path / "stage.gguf"
-    stage.write_bytes(cut.manifest.header + bytes(cut.manifest.total_bytes))
-    found = read_header(stage)
-    assert found.items("llama.attention.head_count_kv") == (2,)
-    assert found.items("llama.rope.dimension_sections") == (7, 8)
-    assert "general.description" not in found.entries
+    for layers, role, value in ((Layers(0, 1), Role.FIRST, 0.5), (Layers(1, 2), Role.LAST, 0.25)):
+        cut = cutting.cut(model, header, hashes, layers, role)
+        stage = tmp_path / "stage.gguf"
+        stage.write_bytes(cut.manifest.header + bytes(cut.manifest.total_bytes))
+        found = read_header(stage)
+        assert found.items("xielu.alpha_n") == (value,)
+        assert found.items("apertus.rope.dimension_sections") == (7, 8)
+        assert "general.description" not in found.entries
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,26 @@ def test_settings_that_are_one_for_each_layer_belong_to_the_layers(
     assert [kind.count for kind in again.layers] == [2, 2]
 
 
+def test_each_layer_has_its_own_value_in_the_list(tmp_path: Path, mix: ModelShape) -> None:
+    """And who reads it sees that they differ, which no family whose layers are all alike was proved with."""
+    key = "llama.attention.head_count_kv"
+    rest = tuple(s for s in mix.settings if s.key != key)
+    one, two = (Setting(key, ggml.U32, (n,), is_list=False) for n in (1, 2))
+    first, second = mix.layers
+    layers = (
+        replace(first, tensors=tuple(map(_narrow, first.tensors)), settings=(one,)),
+        replace(second, settings=(two,)),
+    )
+    made = replace(mix, settings=rest, layers=layers)
+    synthetic.check(made)
+    path = tmp_path / "lists.gguf"
+    with pytest.raises(BadInput, match="whole_variant"):
+        synthetic.write(path, made, synthetic.mixed(made, 5), Role.MIDDLE)
+    found = read_header(path).items(key)
+    assert found == tuple(kind.settings[0].values[0] for kind in synthetic.mixed(made, 5))
+    assert sorted(found) in ([1, 1, 1, 2, 2], [1, 1, 2, 2, 2])
+
+
 def _narrow(tensor: Tensor) -> Tensor:
     """With one head for keys and values."""
     return replace(tensor, dims=(256, 64)) if tensor.name in KEYS_AND_VALUES else tensor

@@ -14,6 +14,8 @@ PIECES = (
     "..", ".", "/", "\\", "C:", "\\\\server\\share", "CON", "nul", "aux.txt", "com1", "~", " ", "%2e%2e",
     "%2f", "\x00", "\n", "a", "b.gguf", ":stream", "．．", "‥", "\u202e", "*", "|", "\x7f", "LPT9.gguf",
 )  # fmt: skip
+WALKING = {"..", "/", "\\", "a", "b.gguf"}  # often enough that they meet: `a/../b.gguf`
+WEIGHTS = [9 if piece in WALKING else 1 for piece in PIECES]
 DEVICES = {"con", "prn", "aux", "nul", "com1", "lpt9"}
 
 
@@ -21,7 +23,7 @@ def names(n: int) -> list[str]:
     """Each of them has something in it that no file here is called."""
     chance, found = random.Random(8), dict[str, None]()
     while len(found) < n:
-        name = "".join(chance.choices(PIECES, k=chance.randint(1, 6)))
+        name = "".join(chance.choices(PIECES, WEIGHTS, k=chance.randint(1, 6)))
         parts = name.replace("\\", "/").split("/")
         if ".." in parts or name[:1] in "/\\" or not set(name) <= set("ab.guf"):
             found[name] = None
