@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -19,6 +21,9 @@ from app.machine.paths import Home
 
 Json = dict[str, Any]
 END_SECONDS = 10
+BUSY = 3.0  # times as long while other tests run beside
+NOBODY: Json = {"running": 0, "waiting": 0, "line": []}  # answers of a node at rest
+REST_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,32 @@ class TestNode:
 
     def client(self) -> NodeClient:
         return NodeClient(Home.at(self.root))
+
+    def control(self, method: str, path: str, body: Json | None = None) -> Json:
+        """One call of its control API; from where no loop runs."""
+
+        async def call() -> Json:
+            async with self.client() as client:
+                match method:
+                    case "GET":
+                        return await client.get(path)
+                    case "DELETE":
+                        return await client.delete(path)
+                    case _:
+                        return await client.post(path, body)
+
+        return asyncio.run(call())
+
+    def answers(self) -> Json:
+        """How many it makes, and how many wait."""
+        return dict(self.control("GET", "/status")["answers"])
+
+    async def until_nobody(self, within_s: float = REST_SECONDS) -> None:
+        """Nothing is answered any more, soon."""
+        late = time.monotonic() + within_s * BUSY
+        while (told := await asyncio.to_thread(self.answers)) != NOBODY:
+            assert time.monotonic() < late, f"answers go on that nobody waits for: {told}"
+            await asyncio.sleep(0.05)
 
     def workers(self) -> list[psutil.Process]:
         """Its workers; what else it starts (a tool that keeps the computer awake) is none."""

@@ -16,8 +16,7 @@ from app.client import NodeClient
 from app.core.errors import BadInput
 from app.core.reasons import said
 from tests import tiny
-from tests.node.chat_api.gate_calls import NOBODY
-from tests.node.pool import TestNode, node
+from tests.node.pool import NOBODY, TestNode, node
 
 Json = dict[str, Any]
 ROUTES = [

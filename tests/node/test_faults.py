@@ -22,6 +22,7 @@ from tests.faults.household import (
     Household,
     together,
 )  # fmt: skip
+from tests.node.pool import BUSY
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="needs signals"),
@@ -37,7 +38,6 @@ CASES = [
     Case("F1", "2nd lender's node", "middle"),
 ]
 TOLD_SECONDS, STILL_SECONDS = 1.0, 5.0  # SAFETY.md 9, on a machine with nothing else to do
-BUSY = 3.0  # times as long while other tests run beside
 ORPHAN_SECONDS = 10.0
 AHEAD_SECONDS = QUIET_S + LEAST_BETWEEN_SECONDS + 10.0
 

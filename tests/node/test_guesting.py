@@ -86,6 +86,34 @@ async def test_the_host_that_has_it_loaded_is_asked_before_one_that_has_it(
     assert found.host.name == who
 
 
+def test_only_members_that_may_host_and_are_linked_answer() -> None:
+    """In the order of their names; who only lends, or is no member any more, is asked nothing."""
+    roles = {
+        "den": {Role.HOST}, "attic": {Role.HOST, Role.LENDER}, "barn": {Role.LENDER},
+        "visitor": {Role.GUEST}, "loft": {Role.HOST},
+    }  # fmt: skip
+    ids = {name: machine_id(f"{n:064x}") for n, name in enumerate((*roles, "stranger"))}
+    members = {
+        ids[name]: Member(ids[name], b"", name, frozenset(may)) for name, may in roles.items()
+    }
+    linked = [name for name in ids if name != "loft"]  # that one is away
+    network: Any = SimpleNamespace(
+        members=members,
+        links={
+            ids[name]: SimpleNamespace(
+                name=name, peer=ids[name], address="", finished=asyncio.Event()
+            )
+            for name in linked
+        },
+        calls=SimpleNamespace(through={}),
+        dialling_context=lambda member: None,
+    )
+    hosting = cast("Any", SimpleNamespace(running=None))
+    made = Guesting(lambda: network, Rights(lambda: GUEST, lambda: ME), lambda: hosting)
+    assert [client.host.name for client in made.hosts()] == ["attic", "den"]
+    assert made.json() == {"hosts": ["attic", "den"]}
+
+
 async def test_a_host_that_does_not_answer_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
     listed = await guest(Host("barn"), Host("den", has("a", "b")), Host("loft", has("b"))).listed()
     assert [(one["name"], one["machine"]) for one in listed] == [("a", "den"), ("b", "den")]

@@ -8,15 +8,17 @@ import json
 import time
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from app.core.errors import AppError
-from tests.node.chat_api.conftest import Open, free_port
-from tests.node.pool import Json, TestNode, node
+from tests.node.chat_api.conftest import Open, opened
+from tests.node.pool import BUSY, Json, TestNode, node
 
 CHAT = "/v1/chat/completions"
+SOON_SECONDS, AT_ONCE_SECONDS = 2.0, 3.0  # on a machine with nothing else to do
 HELLO: Json = {
     "messages": [{"role": "user", "content": "Hello"}],
     "temperature": 0,
@@ -45,9 +47,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     with node(folder / "den", "den") as host, node(folder / "visitor", "visitor") as guest:
         pair_as_guest(host, guest)
         assert host.run("load", "guide").returncode == 0
-        told = Open(guest, 0, "").control("POST", "/api", {"on": True, "port": free_port()})
-        (key,) = Open(guest, 0, "").control("GET", "/api/keys")["keys"]
-        yield Pool(host, guest, Open(guest, told["listens_at"], key["key"]))
+        yield Pool(host, guest, opened(guest))
 
 
 def pair_as_guest(host: TestNode, guest: TestNode) -> None:
@@ -77,6 +77,7 @@ def test_its_command_line_is_answered_by_the_host(pool: Pool) -> None:
     assert [stage["machine"] for stage in here["placement"]] == ["den"]
     assert not pool.guest.workers()  # nothing was computed here
     unknown = pool.guest.run("ask", "Hello", "--model", "other-model")
+    assert unknown.returncode != 0
     assert "other-model" in unknown.stdout + unknown.stderr
 
 
@@ -116,17 +117,6 @@ async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -
     assert not pool.guest.workers()
 
 
-def answering(one: TestNode) -> int:
-    answers = Open(one, 0, "").control("GET", "/status")["answers"]
-    return int(answers["running"] + answers["waiting"])
-
-
-async def until_none(one: TestNode, within_s: float) -> None:
-    late = time.monotonic() + within_s
-    while await asyncio.to_thread(answering, one):
-        assert time.monotonic() < late
-
-
 async def until_done(lines: AsyncGenerator[Json, None]) -> None:
     while "done" not in await anext(lines):
         pass
@@ -145,17 +135,20 @@ async def begun(one: TestNode) -> AsyncGenerator[Json, None]:
 async def test_who_leaves_ends_the_answer_on_the_host(pool: Pool) -> None:
     async with contextlib.aclosing(begun(pool.guest)) as lines:
         assert "delta" in await anext(lines)
-        assert await asyncio.to_thread(answering, pool.host) == 1
-    await until_none(pool.host, 3)
+        assert (await asyncio.to_thread(pool.host.answers))["running"] == 1
+    await pool.host.until_nobody(SOON_SECONDS)
     async with session_of(pool.api) as http:
         order = HELLO | {"model": "guide", "stream": True, "max_tokens": 900}
         async with http.post(CHAT, json=order) as answer:
             await answer.content.readany()
-    await until_none(pool.host, 3)
+    await pool.host.until_nobody(SOON_SECONDS)
 
 
 def test_what_it_loads_lies_on_itself_alone_and_answers_first(pool: Pool) -> None:
     """Though the host lends: a guest opens no pipelines."""
+    refused = pool.guest.run("load", "guide", "--split", "2,4,2")
+    assert refused.returncode != 0
+    assert "lenders here: 0." in refused.stderr, refused.stderr
     try:
         planned = json.loads(pool.guest.run("load", "guide", "--json").stdout)["loaded"]
         assert {stage["machine"] for stage in planned["stages"]} == {"visitor"}
@@ -163,7 +156,8 @@ def test_what_it_loads_lies_on_itself_alone_and_answers_first(pool: Pool) -> Non
         assert [stage["machine"] for stage in asked["placement"]] == ["visitor"]
     finally:
         pool.guest.run("unload")
-    assert json.loads(pool.guest.run("status", "--json").stdout)["machines"]
+    status = json.loads(pool.guest.run("status", "--json").stdout)
+    assert (status["loaded"], status["hosts"]) == (None, ["den"])
 
 
 def test_it_lends_nothing_and_may_not_change_the_household(pool: Pool) -> None:
@@ -177,7 +171,7 @@ def test_it_lends_nothing_and_may_not_change_the_household(pool: Pool) -> None:
 
 
 async def test_another_role_ends_what_is_under_way_and_the_stream_says_so(pool: Pool) -> None:
-    control = Open(pool.host, 0, "").control
+    control = pool.host.control
     stuck = {"prompt": "1 2 3", "logit_bias": {"300": 100}, "max_tokens": 900, "n": 4}
     order = stuck | {"model": "guide", "stream": True}
     try:
@@ -189,19 +183,23 @@ async def test_another_role_ends_what_is_under_way_and_the_stream_says_so(pool: 
             rest = (await answer.content.read()).decode()
             assert "data: [DONE]" not in rest
             assert '"error"' in rest.split("data: ")[-1]
-        await until_none(pool.host, 2)
+        await pool.host.until_nobody(SOON_SECONDS)
     finally:
         await asyncio.to_thread(control, "POST", "/machines/visitor/roles", {"roles": ["guest"]})
 
 
-async def test_a_removal_ends_its_answers_at_once(pool: Pool) -> None:
-    """The last test here: nothing is passed on afterwards, and the host has no work left."""
-    async with contextlib.aclosing(begun(pool.guest)) as lines:
-        assert "delta" in await anext(lines)
-        started = time.monotonic()
-        await asyncio.to_thread(Open(pool.host, 0, "").control, "DELETE", "/machines/visitor")
-        with pytest.raises(AppError):
-            await until_done(lines)
-        await until_none(pool.host, 2)
-        assert time.monotonic() - started < 3
-    assert (await asyncio.to_thread(pool.api.control, "GET", "/status"))["hosts"] is None
+async def test_a_removal_ends_its_answers_at_once(pool: Pool, tmp_path: Path) -> None:
+    """Nothing is passed on afterwards, and the host has no work left. Of a guest of this test's own: who was
+    removed stays out until it is reset."""
+    with node(tmp_path / "caller", "caller") as guest:
+        await asyncio.to_thread(pair_as_guest, pool.host, guest)
+        async with contextlib.aclosing(begun(guest)) as lines:
+            assert "delta" in await anext(lines)
+            started = time.monotonic()
+            await asyncio.to_thread(pool.host.control, "DELETE", "/machines/caller")
+            with pytest.raises(AppError):
+                await until_done(lines)
+            await pool.host.until_nobody(SOON_SECONDS)
+            assert time.monotonic() - started < AT_ONCE_SECONDS * BUSY
+        assert (await asyncio.to_thread(guest.control, "GET", "/status"))["hosts"] is None
+    assert (await asyncio.to_thread(pool.guest.control, "GET", "/status"))["hosts"] == ["den"]

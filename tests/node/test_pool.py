@@ -161,7 +161,9 @@ async def test_a_context_shorter_than_a_step_works(host: NodeClient) -> None:
     assert answer["prompt_tokens"] + len(answer["token_ids"]) == 32
 
 
-async def test_an_answer_can_be_cancelled_and_leaves_nothing(host: NodeClient) -> None:
+async def test_an_answer_can_be_cancelled_and_leaves_nothing(
+    pool: list[TestNode], host: NodeClient
+) -> None:
     await load(host, [2, 2, 2, 2])
     order = {"prompt": QUESTION, "raw": True, "max_tokens": 900, "ignore_end": True}
     async with aclosing(host.stream("POST", "/ask", order)) as lines:
@@ -170,12 +172,7 @@ async def test_an_answer_can_be_cancelled_and_leaves_nothing(host: NodeClient) -
             n_deltas += "delta" in line
             if n_deltas == 3:
                 break
-    for _ in range(50):
-        answers = (await host.get("/status"))["answers"]
-        if answers == {"running": 0, "waiting": 0, "line": []}:
-            return
-        await asyncio.sleep(0.1)
-    pytest.fail(f"still at work: {answers}")
+    await pool[0].until_nobody()
 
 
 BAD = [

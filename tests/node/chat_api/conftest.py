@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
@@ -28,18 +27,14 @@ class Open:
 
     def control(self, method: str, path: str, body: Json | None = None) -> Json:
         """One call of the control API."""
+        return self.node.control(method, path, body)
 
-        async def call() -> Json:
-            async with self.node.client() as client:
-                match method:
-                    case "GET":
-                        return await client.get(path)
-                    case "DELETE":
-                        return await client.delete(path)
-                    case _:
-                        return await client.post(path, body)
 
-        return asyncio.run(call())
+def opened(one: TestNode, **more: bool) -> Open:
+    """Its Chat API, turned on."""
+    told = one.control("POST", "/api", {"on": True, "port": free_port(), **more})
+    (key,) = one.control("GET", "/api/keys")["keys"]
+    return Open(one, told["listens_at"], key["key"])
 
 
 def free_port() -> int:
@@ -52,10 +47,7 @@ def free_port() -> int:
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     """Shared by all: what a test changes it puts back."""
     with node(tmp_path_factory.mktemp("chat_api"), "den") as one:
-        made = Open(one, 0, "")
-        told = made.control("POST", "/api", {"on": True, "port": free_port()})
-        (key,) = made.control("GET", "/api/keys")["keys"]
-        yield Open(one, told["listens_at"], key["key"])
+        yield opened(one)
 
 
 @pytest.fixture

@@ -27,9 +27,6 @@ async def status_of(
         return answer.status, await answer.json(content_type=None)
 
 
-NOBODY: Json = {"running": 0, "waiting": 0, "line": []}  # answers of a node at rest
-
-
 def head(api: Open, *lines: str) -> bytes:
     head = [f"POST {CHAT} HTTP/1.1", f"Host: 127.0.0.1:{api.port}", f"Authorization: Bearer {api.key}",
             "Content-Type: application/json", *lines, "", ""]  # fmt: skip
@@ -42,8 +39,4 @@ async def control(api: Open, method: str, path: str) -> Json:
 
 async def rests(api: Open) -> None:
     """Nothing is answered any more, soon."""
-    for _ in range(100):
-        if (await control(api, "GET", "/status"))["answers"] == NOBODY:
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("answers go on that nobody waits for")
+    await api.node.until_nobody()

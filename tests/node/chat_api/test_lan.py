@@ -33,14 +33,13 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
 @pytest.fixture(scope="module")
 def lan(host: TestNode) -> tuple[Open, str, str]:
     """The node, its address on the network, and the certificate."""
-    made = Open(host, 0, "")
-    plain = made.control("POST", "/api", {"on": True, "port": free_port(), "ollama_open": True})
+    plain = host.control("POST", "/api", {"on": True, "port": free_port(), "ollama_open": True})
     assert plain["lan_addresses"] == []  # nobody asked for it
-    assert made.control("GET", "/api/certificate") == {"certificate": None}
-    told = made.control("POST", "/api", {"lan": True})
+    assert host.control("GET", "/api/certificate") == {"certificate": None}
+    told = host.control("POST", "/api", {"lan": True})
     (address,) = [one for one in told["lan_addresses"] if one.startswith("https://127.0.0.1:")]
-    (key,) = made.control("GET", "/api/keys")["keys"]
-    pem = made.control("GET", "/api/certificate")["certificate"]
+    (key,) = host.control("GET", "/api/keys")["keys"]
+    pem = host.control("GET", "/api/certificate")["certificate"]
     return Open(host, told["listens_at"], key["key"]), address, pem
 
 

@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from tests import tiny
-from tests.node.chat_api.conftest import Open, free_port
+from tests.node.chat_api.conftest import Open, opened
 from tests.node.pool import node
 
 Json = dict[str, Any]
@@ -54,10 +54,7 @@ def tooled(
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     with node(tmp_path_factory.mktemp("tools"), "den") as one:
-        made = Open(one, 0, "")
-        told = made.control("POST", "/api", {"on": True, "port": free_port(), "may_load": True})
-        (key,) = made.control("GET", "/api/keys")["keys"]
-        yield Open(one, told["listens_at"], key["key"])
+        yield opened(one, may_load=True)
 
 
 def tool(name: str) -> Json:

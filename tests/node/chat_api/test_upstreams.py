@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from app.core.errors import BadInput, Unreachable
-from tests.node.chat_api.conftest import Open, free_port
+from tests.node.chat_api.conftest import Open, free_port, opened
 from tests.node.chat_api.gate_calls import ASK, CHAT
 from tests.node.pool import Json, node
 
@@ -25,10 +25,7 @@ FAR = ASK | {"model": "far-guide", "max_tokens": 5}
 @pytest.fixture(scope="module")
 def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     with node(tmp_path_factory.mktemp("far"), "far") as one:
-        made = Open(one, 0, "")
-        told = made.control("POST", "/api", {"on": True, "port": free_port()})
-        (key,) = made.control("GET", "/api/keys")["keys"]
-        yield Open(one, told["listens_at"], key["key"])
+        yield opened(one)
 
 
 @pytest.fixture
