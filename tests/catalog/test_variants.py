@@ -9,7 +9,7 @@ import pytest
 
 from app.catalog import computable, ggml
 from app.catalog.gguf_check import read_header
-from app.catalog.gguf_header import Header
+from app.catalog.gguf_header import Header, Scalar
 from app.catalog.variants import MAX_LAYERS, number
 from app.core.errors import BadInput
 from tests.catalog.raw import U32, array, small
@@ -69,7 +69,12 @@ def test_a_list_longer_than_any_model_is_refused_unread(
     found = header(tmp_path, experts, long, architecture="xverse")
     read: list[str] = []
     plain = Header.items
-    monkeypatch.setattr(Header, "items", lambda self, of: (read.append(of), plain(self, of))[1])
+
+    def items(self: Header, of: str) -> tuple[Scalar, ...]:
+        read.append(of)
+        return plain(self, of)
+
+    monkeypatch.setattr(Header, "items", items)
     with pytest.raises(BadInput, match="gguf_odd"):
         computable.check(found, "xverse")
     assert key not in read
