@@ -11,6 +11,13 @@ KEPT_STATES = (
     2  # of a slot at most: after its latest prompts, where a state cannot be cut back otherwise
 )
 MAX_BATCH_TOKENS = 512  # rows of one step, over all its segments (SAFETY.md 5)
+# Versions of llama-cpp-python with which each cut of each family was proved (docs/families.md).
+PROVED_ENGINES = ("0.3.36",)
+
+
+def is_proved(version: str) -> bool:
+    """Whether parts of models may be computed with it. What stands after a plus tells how it was compiled."""
+    return version.partition("+")[0] in PROVED_ENGINES
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -177,6 +184,9 @@ class StageConfig:
     traits: Traits = USUAL
     kv: KvType = KvType.F16
     keep: Keep = KEEP_ALL
+    any_engine: bool = (
+        False  # also one with which no cut was proved: for a trial, and the proof itself
+    )
 
 
 CELLS_STEP = 256  # llama.cpp rounds the cells of a slot that has its own up to a multiple of this
@@ -214,3 +224,7 @@ class Stage(Protocol):
 
 class StageError(Exception):
     """An engine could not load or compute; the text says why."""
+
+
+class UnprovedEngine(StageError):
+    """This engine would compute a part of a model, and nobody knows whether rightly."""

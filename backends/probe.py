@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import platform
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from typing import Any
 
 from backends.contract import StageError
@@ -48,7 +47,7 @@ def _llamacpp() -> dict[str, Any]:
     system = llama.llama_print_system_info().decode("utf-8", "replace").strip()
     return {
         "name": "llamacpp",
-        "version": metadata.version("llama-cpp-python"),
+        "version": binding.version(),
         "system": system,
         "features": features(system),
         "supports_rpc": bool(llama.llama_supports_rpc()),

@@ -12,7 +12,7 @@ from typing import assert_never
 import msgspec
 
 from backends import orders, process
-from backends.contract import StageError
+from backends.contract import StageError, UnprovedEngine
 from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.runs import Run
 from backends.sampling import GrammarRefused
@@ -244,6 +244,8 @@ def _code(order: orders.Asked, error: Exception) -> str:
     """The app's reason code."""
     if isinstance(error, MemoryShort):
         return "memory_short"
+    if isinstance(error, UnprovedEngine):
+        return "engine_unproved"
     if isinstance(error, GrammarRefused):
         return "grammar_refused"
     if isinstance(error, TemplateFailed):

@@ -27,6 +27,15 @@ PER_LAYER = (
     "deepstack_mapping",
 )
 WITHOUT_PREFIX = frozenset({"xielu.alpha_n", "xielu.alpha_p", "xielu.beta", "xielu.eps"})
+# What llama.cpp wants so many values of, and refuses a file with another number: where a file ends with
+# blocks that predict further tokens, of each block these, of each layer that a token passes those. Of the
+# other lists it takes what there is.
+EACH_BLOCK = frozenset(PER_LAYER[:5]) | {
+    "attention.recurrent_layers",
+    "swiglu_clamp_exp",
+    "swiglu_clamp_shexp",
+}
+EACH_LAYER = WITHOUT_PREFIX | {"attention.indexer.types"}
 FOR_ALL = frozenset({"rope.dimension_sections"})  # lists that every stage takes whole
 
 
@@ -78,6 +87,8 @@ def check_all(header: Header) -> None:
 
 def check(header: Header, key: str, value: Value) -> None:
     """Raise BadInput for a list that cannot be one of a value for each layer."""
-    n = n_layers(header)
-    if value.count not in (n, n_blocks(header)) or value.kind == ggml.STRING:
-        raise header.odd(key, f"{value.count} values for {n} layers")
+    n, blocks = n_layers(header), n_blocks(header)
+    name = key.removeprefix(f"{header.text('general.architecture')}.")
+    right = {blocks} if name in EACH_BLOCK else {n} if name in EACH_LAYER else {n, blocks}
+    if value.count not in right or value.kind == ggml.STRING:
+        raise header.odd(key, f"{value.count} values for {max(right)} layers")

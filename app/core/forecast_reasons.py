@@ -1,4 +1,4 @@
-"""The sentences of what cannot be forecast ahead, and why."""
+"""The sentences of what cannot be forecast, or not be shared, and why."""
 
 from __future__ import annotations
 
@@ -20,5 +20,13 @@ FORECAST_SENTENCES: dict[str, str] = {
     "same number type that was measured on each machine.",
     "plan_estimated": "An estimate: the machines were measured on a plain layer of the same number type, because "
     "this model's own layers cannot be measured ahead.",
+    "left_out_engine": "{machine} left out: its engine is llama-cpp-python {engine}, and parts of models were proved "
+    "with {proved} only. Run `make setup` in the Poolhouse folder there.",
+    "plan_engine": "Nothing is shared: the engine of {machine} is llama-cpp-python {engine}, and parts of models were "
+    "proved with {proved} only. Run `make setup` in the Poolhouse folder.",
+    "engine_in_the_way": "The engine of {machine} is llama-cpp-python {engine}, and parts of models were proved with "
+    "{proved} only, so it holds none. Run `make setup` in the Poolhouse folder there, or go on without it. {what}",
+    "engine_unproved": "No part of a model can be computed by {worker}: {cause}. "
+    "Run `make setup` in the Poolhouse folder there.",
     "context_too_short": "{asked} tokens of context hold no question and answer. Choose {least} or more.",
 }

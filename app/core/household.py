@@ -15,7 +15,7 @@ MOST_STRANGERS = 64  # a home has fewer; whoever announces more than that is no 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a machine tells of itself beside its memory; nothing is decided by it."""
+    """What a machine tells of itself beside its memory."""
 
     used_by: tuple[MachineId, ...] = ()  # machines whose models have layers there now
     engine: str = ""  # that computes the layers, with its version

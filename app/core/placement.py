@@ -10,7 +10,7 @@ from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.link import Link
 from app.core.speed import Speed
-from backends.contract import KvType, Layers, Role
+from backends.contract import KvType, Layers, Role, is_proved
 
 
 class Shape(StrEnum):
@@ -32,7 +32,7 @@ class Candidate:
     """A machine that could hold layers, how many bytes it lends for that now, and what was measured.
 
     speed: of the model in question there. link: from the host to this machine; the host has none.
-    None: not measured.
+    None: not measured. engine: what computes there, with its version; empty: it did not say yet.
     """
 
     id: MachineId
@@ -40,6 +40,13 @@ class Candidate:
     lends_bytes: int
     speed: Speed | None = None
     link: Link | None = None
+    engine: str = ""
+
+    @property
+    def unproved(self) -> bool:
+        """Whether it says of its engine that it is one with which no cut was proved."""
+        _, _, version = self.engine.partition(" ")
+        return bool(version) and not is_proved(version)
 
 
 @dataclass(frozen=True, slots=True)

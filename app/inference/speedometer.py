@@ -270,7 +270,7 @@ class _Trial:
         return StageConfig(
             engine=engine, path=path, embedding_path="", role=role, layers=Layers(0, n_layers),
             width=self._shape.width, slots=SLOTS, kv_cells=CELLS,
-            batch_rows=self._gauge.batch_rows, threads=self._gauge.threads,
+            batch_rows=self._gauge.batch_rows, threads=self._gauge.threads, any_engine=True,
         )  # fmt: skip
 
 

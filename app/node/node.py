@@ -45,7 +45,7 @@ from app.node.link_book import LinkBook
 from app.node.measuring import Measuring
 from app.node.naming import Naming
 from app.node.options import NodeOptions
-from app.node.outlook import Outlook
+from app.node.outlook import Outlook, lenders_but
 from app.node.own_speed import Here, OwnSpeed
 from app.node.rights import Rights
 from app.node.shop import Shop
@@ -352,13 +352,9 @@ class Node:
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
         """This machine and the lenders here; `released`: bytes of ours they are giving back now."""
         me, guest = self.network.id, self.rights.is_guest()
-        host = Candidate(me, self.settings.name, self.lending.memory.own_bytes(*self._uses()))
-        lenders = [
-            Candidate(key, machine.name, machine.could_lend(released.get(key, 0)))
-            for key, machine in self._household.machines.items()
-            if key != me and machine.online and "lender" in machine.roles and not guest
-        ]
-        return host, sorted(lenders, key=lambda lender: (lender.name, lender.id))
+        own_bytes, (engine,) = self.lending.memory.own_bytes(*self._uses()), self.hardware.told[1]
+        host = Candidate(me, self.settings.name, own_bytes, engine=engine)
+        return host, [] if guest else lenders_but(me, self._household, released)
 
     def candidates_now(self) -> tuple[Candidate, list[Candidate]]:
         """This machine and the lenders here, as if what is loaded were given back."""

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from app.catalog.shelf import Entry
 from app.core.errors import Reason
+from app.core.household import Household
 from app.core.ids import MachineId
 from app.core.link import Link, LinkKind
 from app.core.model import Model
@@ -105,6 +106,18 @@ class Outlook:
         await self.measures().doubt(entry, batch_rows)
         for machine in machines:
             self.links().doubt(machine)
+
+
+def lenders_but(me: MachineId, household: Household, released: Released) -> list[Candidate]:
+    """Who may lend and is here; `released`: bytes that are being given back there now."""
+    lenders = [
+        Candidate(
+            key, machine.name, machine.could_lend(released.get(key, 0)), engine=machine.about.engine
+        )
+        for key, machine in household.machines.items()
+        if key != me and machine.online and "lender" in machine.roles
+    ]
+    return sorted(lenders, key=lambda lender: (lender.name, lender.id))
 
 
 def _kind(link: Link | None) -> LinkKind | None:

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from app.core.errors import BadInput, Reason
+from app.core.errors import AppError, BadInput, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.placement import LEAST_SLOTS, SHAPES, Shape
 from app.core.plan import Plan, Workload, plan
+from app.core.proved import with_proved
 from app.machine import devices
 from app.node import requests as asked
 from app.node.outlook import Outlook, Speeds
@@ -51,7 +52,8 @@ class Planner:
         if order.anyway:
             total = devices.memory().total_bytes
             host = replace(host, lends_bytes=max(host.lends_bytes, total))
-        lenders = [lender for lender in lenders if lender.id not in order.without]
+        known = with_proved(host, [one for one in lenders if one.id not in order.without])
+        lenders = list(known.lenders)
         for place, lender in enumerate(lenders):
             most = (limits or {}).get(lender.id, lender.lends_bytes)
             lenders[place] = replace(lender, lends_bytes=min(most, lender.lends_bytes))
@@ -70,9 +72,13 @@ class Planner:
             raise BadInput("shape_and_split")
         shapes = frozenset({SHAPE_OF[order.shape]}) if order.shape else shapes
         # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
-        found = await asyncio.to_thread(
-            plan, host, lenders, model, work, order.split, shapes=shapes
-        )
+        try:
+            found = await asyncio.to_thread(
+                plan, host, lenders, model, work, order.split, shapes=shapes
+            )
+        except AppError as error:
+            raise known.told(error) from error
+        found = replace(found, reasons=(*found.reasons, *known.reasons))
         found = said_why(found, self._outlook.unforecast(model) if speeds else None)
         return await self._states.told(found, model)
 

@@ -7,9 +7,10 @@ import re
 import sys
 import types
 from functools import cache
+from importlib import metadata
 from typing import Any
 
-from backends.contract import StageError
+from backends.contract import PROVED_ENGINES, StageError, UnprovedEngine, is_proved
 
 SWITCH_SECONDS = 1e-4  # a Python thread waiting for the lock costs a step 40 ms at the default
 
@@ -31,6 +32,18 @@ def load() -> Any:
     llama_cpp.llama_log_set(_callback, ctypes.c_void_p(0))
     llama_cpp.llama_backend_init()
     return llama_cpp
+
+
+def version() -> str:
+    """The binding's, and so the engine's."""
+    return metadata.version("llama-cpp-python")
+
+
+def require_proved() -> None:
+    """A cut counts on what the engine makes of a stage's metadata. Raises UnprovedEngine."""
+    if not is_proved(version()):
+        proved = " or ".join(PROVED_ENGINES)
+        raise UnprovedEngine(f"this is llama-cpp-python {version()}, and proved is {proved}")
 
 
 # Levels of ggml_log_level that explain a failure; a continued line (5) belongs to what came before.

@@ -40,6 +40,8 @@ class LlamaStage:
             raise
 
     def _open(self, config: StageConfig) -> None:
+        if config.role is not Role.WHOLE and not config.any_engine:
+            binding.require_proved()
         if config.role is Role.FIRST:
             self._embedding = Embedding(config.embedding_path, config.width)
         self._model = binding.load_model(config.path)

@@ -10,9 +10,11 @@ import pytest
 
 from app.catalog import ggml
 from app.catalog.gguf_bytes import entry, u32_entry
+from app.catalog.gguf_check import read_header
 from app.core.errors import AppError, BadInput, StageLost
 from app.core.reasons import said
-from backends.contract import Role
+from backends.contract import Role, StageError
+from backends.llamacpp import binding
 from tests.families import proof
 from tests.families.changed import rewritten
 from tests.families.driven import HERE, Workers, opened
@@ -153,6 +155,47 @@ async def test_one_number_may_be_listed_for_each_layer(workers: Workers, tmp_pat
     home = proof.home(tmp_path)
     entry = home.shelf.import_file(path)
     verdict = await proof.prove(workers, home, entry, proof.twos(entry.model)[:1])
+    assert verdict.holds, verdict
+
+
+# family, list, one value of it: which ends with a block that predicts a further token
+LISTED = {
+    "qwen3-5-mtp": f"{QWEN}.attention.recurrent_layers",
+    "glm4-moe-mtp": "glm4moe.attention.head_count_kv",
+}
+
+
+def listed(name: str, missing: int, to: Path) -> Path:
+    """The family's file, whose list has a value for each block but the last `missing`."""
+    header, key, n = read_header(families()[name].path), LISTED[name], families()[name].layers + 1
+    value = header.entries[key]
+    values = header.items(key) if value.is_array else header.items(key) * n
+    assert len(values) == n
+    more = [entry(key, value.kind, values[: n - missing], is_list=True)]
+    return rewritten(families()[name].path, to, without=[key], more=more)
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_list_has_a_value_for_each_block_those_that_predict_among_them(
+    name: str, tmp_path: Path
+) -> None:
+    """llama.cpp itself takes no other number, although a token passes one layer less."""
+    short = listed(name, 1, tmp_path / "short.gguf")
+    with pytest.raises(BadInput) as error:
+        proof.home(tmp_path).shelf.import_file(short)
+    assert error.value.reason.code == "gguf_odd"
+    with pytest.raises(StageError, match="wrong array length"):
+        binding.load_model(str(short))
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", LISTED)
+async def test_a_list_for_each_block_is_cut_like_the_layers(
+    name: str, workers: Workers, tmp_path: Path
+) -> None:
+    home = proof.home(tmp_path)
+    whole = home.shelf.import_file(listed(name, 0, tmp_path / "whole.gguf"))
+    verdict = await proof.prove(workers, home, whole, proof.twos(whole.model)[-1:])
     assert verdict.holds, verdict
 
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -342,6 +343,20 @@ async def test_machines_can_be_left_out_of_plans_and_loads(hosting: Hosting, sce
     assert await load(hosting, "one", without=[ATTIC, DEN]) == "host_not_left_out"
     assert await load(hosting, "one", without=[ATTIC, "gone" * 16]) == "loaded"
     assert [stage.machine for stage in scene.placed[-1].plan.stages] == [DEN]
+
+
+async def test_a_machine_whose_engine_was_not_proved_is_left_out(
+    hosting: Hosting, scene: Scene
+) -> None:
+    assert await load(hosting, "one", split=[1, 2, 1]) == "loaded"
+    scene.attic = replace(scene.attic, engine="llamacpp 0.3.35")
+    found = await hosting.plan(asked.PlanModel(model="two"), lambda _: None)
+    assert "left_out_engine" in [one["code"] for one in found["why"]]
+    assert await load(hosting, "two", split=[1, 2, 1]) == "engine_in_the_way"
+    scene.attic, scene.den = scene.den, replace(scene.den, engine="llamacpp 0.3.35")
+    found = await hosting.plan(asked.PlanModel(model="two"), lambda _: None)
+    assert "plan_engine" in [one["code"] for one in found["why"]]
+    assert [one["machine"] for one in found["from"]["machines"]] == ["den"]
 
 
 async def test_what_a_lost_placement_held_counts_only_while_that_is_news(

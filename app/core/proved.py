@@ -1,0 +1,51 @@
+"""Whose engine is one with which no cut was proved: it holds no part of a model, and the plan says so. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason
+from app.core.placement import Candidate
+from app.core.reasons import said
+from backends.contract import PROVED_ENGINES
+
+PROVED = " or ".join(PROVED_ENGINES)
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """The lenders that may take part, and the machines in whose way their engine stands."""
+
+    lenders: tuple[Candidate, ...]
+    unproved: tuple[Candidate, ...]
+    host_is: bool  # else nothing is shared at all: the host holds a part of whatever is
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """One sentence for each machine that was left out for it."""
+        return tuple(
+            Reason("left_out_engine", _facts(machine)) if self.host_is
+            else Reason("plan_engine", _facts(machine))
+            for machine in self.unproved
+        )  # fmt: skip
+
+    def told(self, error: AppError) -> AppError:
+        """The error of a plan that the machines left out would perhaps have saved."""
+        if not self.unproved or not isinstance(error, BadInput | DoesNotFit):
+            return error
+        facts = _facts(self.unproved[0])
+        return type(error)("engine_in_the_way", **facts, what=said(error))
+
+
+def with_proved(host: Candidate, lenders: Sequence[Candidate]) -> Proved:
+    """Who of these may hold a part of a model."""
+    if host.unproved:
+        return Proved((), (host,), host_is=False)
+    apart = tuple(lender for lender in lenders if lender.unproved)
+    return Proved(tuple(one for one in lenders if not one.unproved), apart, host_is=True)
+
+
+def _facts(machine: Candidate) -> dict[str, str | int | float]:
+    _, _, version = machine.engine.partition(" ")
+    return {"machine": machine.name, "engine": version, "proved": PROVED}
