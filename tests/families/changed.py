@@ -7,10 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.catalog import ggml
+from app.catalog.families import FAMILIES
 from app.catalog.gguf import layer_of
 from app.catalog.gguf_bytes import entry, header_bytes, u32_entry
 from app.catalog.gguf_check import aligned, read_header
-from app.catalog.gguf_header import Tensor
+from app.catalog.gguf_header import Header, Tensor
+from app.catalog.per_layer import is_per_layer
+from app.catalog.variants import n_blocks, number
+from app.catalog.variants import n_layers as layer_count
 
 
 def rewritten(
@@ -18,17 +22,19 @@ def rewritten(
     n_layers: int | None = None, lead: int = 0, again: Mapping[str, str] | None = None,
 ) -> Path:  # fmt: skip
     """The model of `path` without these entries and with others. n_layers: so many, the ones after the
-    first `lead` again and again. again: tensors by another name too."""
+    first `lead` again and again, and then those that predict. again: tensors by another name too."""
     header = read_header(path)
     architecture = header.text("general.architecture")
+    blocks = _blocks(header, n_layers, lead)
     entries = [
-        header.raw[value.start : value.end]
-        for key, value in header.entries.items()
+        _listed(header, key, blocks)
+        if is_per_layer(header, key)
+        else header.raw[one.start : one.end]
+        for key, one in header.entries.items()
         if key not in (*without, f"{architecture}.block_count")
     ]
-    had = header.integer(f"{architecture}.block_count", 1, 512)
-    entries += [*more, u32_entry(f"{architecture}.block_count", n_layers or had)]
-    tensors = _tensors(header.tensors, had, n_layers or had, lead)
+    entries += [*more, u32_entry(f"{architecture}.block_count", len(blocks))]
+    tensors = _tensors(header.tensors, blocks)
     tensors += [(new, header.tensors[old]) for new, old in (again or {}).items()]
     _write(to, header.alignment, entries, tensors, path.read_bytes())
     return to
@@ -77,12 +83,37 @@ def _write(
         file.write(bytes(aligned(file.tell(), alignment) - file.tell()))
 
 
-def _tensors(
-    tensors: dict[str, Tensor], had: int, n_layers: int, lead: int
-) -> list[tuple[str, Tensor]]:
+def longer(path: Path, to: Path, more: int) -> Path:
+    """The model of `path` with so many layers more, each a copy of one that stands alike in its period."""
+    header = read_header(path)
+    had, family = layer_count(header), FAMILIES[header.text("general.architecture")]
+    step, dense = family.step(header), number(header, "leading_dense_block_count")
+    lead = had - (had - dense) // step * step
+    return rewritten(path, to, n_layers=had + more, lead=lead)
+
+
+def _blocks(header: Header, n_layers: int | None, lead: int) -> list[int]:
+    """Of each block the one in the file that it is a copy of."""
+    had, n_file = layer_count(header), n_blocks(header)
+    own = [
+        layer if layer < lead else lead + (layer - lead) % (had - lead)
+        for layer in range(n_layers or had)
+    ]
+    return [*own, *range(had, n_file)]
+
+
+def _listed(header: Header, key: str, blocks: Sequence[int]) -> bytes:
+    """A list with a value for each layer, for these."""
+    value, had = header.entries[key], header.items(key)
+    some = [
+        block for block in blocks if block < len(had)
+    ]  # it may have none for those that predict
+    return entry(key, value.kind, [had[block] for block in some], is_list=True)
+
+
+def _tensors(tensors: dict[str, Tensor], blocks: Sequence[int]) -> list[tuple[str, Tensor]]:
     found = [(name, one) for name, one in tensors.items() if layer_of(name) is None]
-    for layer in range(n_layers):
-        source = layer if layer < lead else lead + (layer - lead) % (had - lead)
+    for layer, source in enumerate(blocks):
         prefix = f"blk.{source}."
         found += [
             (name.replace(prefix, f"blk.{layer}.", 1), one)

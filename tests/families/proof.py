@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -17,6 +17,7 @@ from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.model import Model
 from backends.contract import Layers, Role
+from tests.families.changed import longer
 from tests.families.driven import Scores, Segments, Workers, driven, whole
 from tests.families.home import SLOTS, Home
 from tests.inference.pool import answer, request
@@ -25,6 +26,7 @@ FIRST, SECOND = 40, 28  # tokens of the two sequences' prompts: longer than any 
 N_DECODED = 16
 NOISE = 0.02  # the largest difference that chunk sizes alone make (docs/families.md)
 N_THREES, SEED = 3, 7  # cuts into three, and what chooses them
+MORE_LAYERS = 8  # two periods: room for so many in each family
 LIMIT_BYTES = 1 << 30
 
 Cuts = tuple[int, ...]
@@ -127,6 +129,29 @@ def _runs(model: Model, cuts: Sequence[int]) -> tuple[Layers, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Task:
+    """A model, and its cuts that are compared with the whole."""
+
+    entry: Entry
+    cuts: tuple[Cuts, ...]
+
+
+def tasks(home: Home, path: Path, folder: Path, seed: int = SEED) -> list[Task]:
+    """All cuts of a file into two, and some into three; of one with too few layers for these, on more of
+    its layers, in a file that is made in `folder`. None: it is not cut at all."""
+    entry = home.shelf.import_file(path)
+    if not entry.model.boundaries:
+        return []
+    some = threes(entry.model, seed)
+    found = [Task(entry, (*twos(entry.model), *some))]
+    if len(some) < N_THREES:
+        made = longer(path, folder / f"longer-{path.name}", MORE_LAYERS)
+        entry = home.shelf.import_file(made)
+        found.append(Task(entry, tuple(threes(entry.model, seed))))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What a proof found of a model."""
 
@@ -140,6 +165,17 @@ class Verdict:
     @property
     def holds(self) -> bool:
         return self.tokens_equal and self.largest <= (0.0 if self.exact else NOISE)
+
+
+async def prove_all(workers: Workers, home: Home, some: Sequence[Task]) -> Verdict:
+    """All cuts of these, in one verdict by the name of the first."""
+    found = [await prove(workers, home, task.entry, task.cuts) for task in some]
+    return replace(
+        found[0],
+        cuts=tuple(cuts for one in found for cuts in one.cuts),
+        largest=max(one.largest for one in found),
+        tokens_equal=all(one.tokens_equal for one in found),
+    )
 
 
 async def prove(

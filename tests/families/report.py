@@ -37,12 +37,13 @@ MOST_WORDS = 160
 HEAD = """# Which model families split
 
 Written by `make families-proof`, which cuts a tiny random model of each family at every legal place into two stages
-and at some random ones into three (seed {seed}). The stages compute in worker processes, and the app's own driver
-carries two answers at once through them, each from a prompt in several chunks and 16 greedy tokens beyond its first; a
-worker with the whole model computes the same steps, and every score is compared. A family that is not listed runs whole
-on one computer, and so does a model whose metadata is outside what was proved of its family
-(`app/catalog/families.py` has the facts). What another version of the engine changes, `make families-proof
-ENGINE=VERSION` finds out: [the last time](families-engines.md).
+and at three random ones into three (seed {seed}; a model with too few layers for these gets {more} more, each a copy of
+one that stands alike). The stages compute in worker processes, and the app's own driver carries two answers at once
+through them, each from a prompt in several chunks and 16 greedy tokens beyond its first; a worker with the whole model
+computes the same steps, and every score is compared. A family that is not listed runs whole on one computer, and so
+does a model whose metadata is outside what was proved of its family (`app/catalog/families.py` has the facts). All of
+it holds for the engine named below: a computer with another version of it is given no part of a model. What another
+version changes, `make families-proof ENGINE=VERSION` finds out: [the last time](families-engines.md).
 
 *Exact*: bit for bit the whole model. *Within noise*: the cut scales what the engine scales in the whole, which rounds
 once more; scores differ by no more than they do when a prompt comes in other chunks, and the tokens are the same.
@@ -69,8 +70,25 @@ use and with another version of it, and lists what is not the same.
 
 ## {old} → {new}
 
+{why}
+
 {changed}
 """
+UNKNOWN = "Why was not looked into."
+# By version, what reading its source and computing whole models with it showed.
+WHY = {
+    "0.3.35": """\
+Whole, each model that both load comes as near to transformers with 0.3.35 as with 0.3.36. What differs is what an
+engine makes of a stage's metadata:
+
+- gemma2, gemma3, gpt-oss, olmo2, cohere2, exaone-moe: 0.3.35 reads `attention.sliding_window_pattern` as a period only
+  and passes over a list, as a cut writes it (F3); a stage then counts its windows from its own first layer.
+- granite_swa: 0.3.35 does not know the family.
+- nemotron_h, nemotron_h_moe: 0.3.35 wants `attention.layer_norm_rms_epsilon`, which today's converter names otherwise.
+
+So a cut is right for the engine it was proved with and may be silently wrong with another: a node computes parts of
+models with a proved version only (`PROVED_ENGINES` in `backends/contract.py`) and refuses in a sentence else."""
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +117,21 @@ async def row_of(workers: Workers, name: str, seed: int) -> Row:
     path = families()[name].path
     with tempfile.TemporaryDirectory() as folder:
         home = proof.home(Path(folder))
-        entry = home.shelf.import_file(path)
-        model = entry.model
+        model = home.shelf.import_file(path).model
         if model.whole_reason:
             return Row(name, model.architecture, "whole", said(model.whole_reason))
-        cuts = [*proof.twos(model), *proof.threes(model, seed)]
+        tasks = proof.tasks(home, path, Path(folder), seed)
         legal = legal_cuts(FAMILIES[model.architecture], path)
         try:
             async with asyncio.timeout(ONE_S):
-                found = await proof.prove(workers, home, entry, cuts)
+                found = await proof.prove_all(workers, home, tasks)
         except (AppError, TimeoutError) as error:
             return Row(name, model.architecture, "**fails**", failure(error))
     verdict = "exact" if found.largest == 0 else "within noise"
     if not found.holds:
         verdict = "**fails**"
     return Row(
-        name, model.architecture, verdict, legal, len(cuts), found.largest, found.tokens_equal
+        name, model.architecture, verdict, legal, len(found.cuts), found.largest, found.tokens_equal
     )
 
 
@@ -172,6 +189,7 @@ def document(found: list[Row], seed: int) -> str:
     head = HEAD.format(
         version=version("llama-cpp-python"), exact=verdicts.count("exact"),
         noise=verdicts.count("within noise"), whole=verdicts.count("whole"), seed=seed,
+        more=proof.MORE_LAYERS,
     )  # fmt: skip
     return head + "\n".join(row.markdown() for row in found) + "\n"
 
@@ -200,8 +218,10 @@ def comparison(names: tuple[str, str], before: list[Row], after: list[Row]) -> s
         for name, found in zip(names, (before, after), strict=True)
     ]
     changed = [f"- {line}" for line in differences(before, after)] or ["No difference."]
-    return OTHER.format(old=names[0], new=names[1], counts="\n".join(f"- {c}" for c in counts),
-                        changed="\n".join(changed))  # fmt: skip
+    return OTHER.format(
+        old=names[0], new=names[1], counts="\n".join(f"- {c}" for c in counts),
+        why=WHY.get(names[1].rpartition(" ")[2], UNKNOWN), changed="\n".join(changed),
+    )  # fmt: skip
 
 
 def compare(python: str, names: Sequence[str], seed: int, found: list[Row]) -> str:

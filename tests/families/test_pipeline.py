@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.catalog.families import FAMILIES
 from app.catalog.shelf import Entry
 from app.inference.lend import Lender, Wanted
 from app.inference.links import lent_stage
@@ -27,9 +28,16 @@ from tests.families.home import CELLS, CONTEXT, ROWS, SLOTS, Home
 from tests.inference.guessers import Oracle
 from tests.inference.pool import answer, request
 
-KINDS = ("llama", "gemma2", "gemma3", "glm4", "glm4-moe-mtp", "qwen3-5", "nemotron-h", "granite")
+HYBRIDS = [name for name, one in families().items() if FAMILIES[one.architecture].recurrent]
+KINDS = ("llama", "gemma2", "gemma3", "glm4", "glm4-moe-mtp", "granite", *HYBRIDS)
 MANY = 1 << 40
 N_TOKENS = 12
+
+
+def test_hybrids_of_each_kind_are_among_them() -> None:
+    found = {families()[name].architecture for name in HYBRIDS}
+    assert found >= {"qwen35", "qwen3next", "lfm2", "granitehybrid", "nemotron_h"}
+    assert found >= {"kimi-linear", "falcon-h1"}
 
 
 @asynccontextmanager

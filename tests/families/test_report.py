@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 
 from app.catalog.families import FAMILIES
 from app.core.errors import StageLost
+from backends.contract import PROVED_ENGINES
 from tests.families import proof, report
 from tests.families.driven import Workers
 from tests.families.fixtures import families
@@ -44,7 +46,17 @@ def test_the_comparison_counts_and_lists() -> None:
     assert "- engine 1: 1 exact, 0 within noise, 0 failed" in told
     assert "- engine 2: 0 exact, 0 within noise, 1 failed" in told
     assert "- a: verdict exact -> **fails**\n- a: tokens_equal True -> False\n" in told
+    assert report.UNKNOWN in told
     assert "No difference." in report.comparison(("engine 1", "engine 2"), [row], [row])
+
+
+def test_the_documents_are_of_the_proved_engine_and_say_why_another_differs() -> None:
+    (proved,) = PROVED_ENGINES
+    assert f"Engine: llama-cpp-python {proved}," in report.DOCUMENT.read_text("utf-8")
+    told = report.ENGINES.read_text("utf-8")
+    old, new = re.findall(r"^- llama-cpp-python (\S+):", told, re.MULTILINE)
+    assert old == proved
+    assert report.WHY[new] in told
 
 
 def test_a_failure_is_a_line_without_folders() -> None:
