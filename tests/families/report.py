@@ -70,8 +70,6 @@ use and with another version of it, and lists what is not the same.
 
 ## {old} → {new}
 
-{why}
-
 {changed}
 """
 UNKNOWN = "Why was not looked into."
@@ -217,11 +215,11 @@ def comparison(names: tuple[str, str], before: list[Row], after: list[Row]) -> s
         f"{sum(row.verdict == '**fails**' for row in found)} failed"
         for name, found in zip(names, (before, after), strict=True)
     ]
-    changed = [f"- {line}" for line in differences(before, after)] or ["No difference."]
-    return OTHER.format(
-        old=names[0], new=names[1], counts="\n".join(f"- {c}" for c in counts),
-        why=WHY.get(names[1].rpartition(" ")[2], UNKNOWN), changed="\n".join(changed),
-    )  # fmt: skip
+    lines = "\n".join(f"- {line}" for line in differences(before, after))
+    why = WHY.get(names[1].rpartition(" ")[2], UNKNOWN)
+    changed = f"{why}\n\n{lines}" if lines else "No difference."
+    told = "\n".join(f"- {count}" for count in counts)
+    return OTHER.format(old=names[0], new=names[1], counts=told, changed=changed)
 
 
 def compare(python: str, names: Sequence[str], seed: int, found: list[Row]) -> str:

@@ -47,7 +47,8 @@ def test_the_comparison_counts_and_lists() -> None:
     assert "- engine 2: 0 exact, 0 within noise, 1 failed" in told
     assert "- a: verdict exact -> **fails**\n- a: tokens_equal True -> False\n" in told
     assert report.UNKNOWN in told
-    assert "No difference." in report.comparison(("engine 1", "engine 2"), [row], [row])
+    same = report.comparison(("engine 1", "engine 2"), [row], [row])
+    assert same.endswith("## engine 1 → engine 2\n\nNo difference.\n")
 
 
 def test_the_documents_are_of_the_proved_engine_and_say_why_another_differs() -> None:
@@ -82,7 +83,7 @@ async def test_a_proof_is_a_row(workers: Workers) -> None:
 
 def test_another_interpreter_tells_its_rows() -> None:
     row = report.Row(
-        "lfm2", "lfm2", "exact", "an attention and a recurrent layer in each run", compared=4
+        "lfm2", "lfm2", "exact", "an attention and a recurrent layer in each run", compared=7
     )
     told = report.compare(sys.executable, ["lfm2"], proof.SEED, [row])
     assert "No difference." in told
