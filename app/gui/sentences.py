@@ -36,6 +36,12 @@ def here(sentence: str) -> str:
     return sentence if language == "en" else in_language(sentence, language)
 
 
+def fact_here(name: str, fact: str) -> str:
+    """A fact of a sentence that the window makes itself."""
+    language = QLocale().name()[:2]
+    return fact if language == "en" else _fact(name, fact, language)
+
+
 @lru_cache(maxsize=1_024)
 def in_language(sentence: str, language: str) -> str:
     """The sentence, or several, with its facts, which may be sentences themselves; itself where it is not known."""

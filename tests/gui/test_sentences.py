@@ -136,6 +136,59 @@ def test_the_words_name_their_facts() -> None:
         assert facts_of(words) == facts_of(own), words
 
 
+SENTENCES = {
+    "reason",
+    "sentence",
+    "preferred_reason",
+    "better_reason",
+}  # what the node says under these
+
+
+def sentences_read(node: ast.AST, name: str) -> Iterator[str]:
+    """Where the node's sentences are read, and not shown through `here`. Asking whether there is one is no reading."""
+    match node:
+        case ast.Call(func=ast.Name(id="here" | "bool")):
+            return
+        case ast.If(body=body, orelse=orelse):
+            yield from (place for one in [*body, *orelse] for place in sentences_read(one, name))
+            return
+        case ast.comprehension(iter=over):
+            yield from sentences_read(over, name)
+            return
+        case ast.Subscript(slice=ast.Constant(value=str(key))) if key in SENTENCES:
+            yield f"{name}:{node.lineno}: {key}"
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(key)), *_]) if (
+            key in SENTENCES
+        ):
+            yield f"{name}:{node.lineno}: {key}"
+    for child in ast.iter_child_nodes(node):
+        yield from sentences_read(child, name)
+
+
+def test_what_the_node_says_is_shown_in_the_windows_language() -> None:
+    bare = [place for name, tree in sources("app/gui") for place in sentences_read(tree, name)]
+    assert not bare, "shown in English; read it through app/gui/sentences.py here():\n" + "\n".join(
+        bare
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "bare"),
+    [
+        ('show(one["reason"])', True),
+        ('show(one.get("sentence") or "")', True),
+        ('show(here(str(one.get("sentence") or "")))', False),
+        ('if one["reason"]:\n    show(here(one["reason"]))', False),
+        ('if one["reason"]:\n    show(one["reason"])', True),
+        ('show(bool(one.get("reason")))', False),
+        ('[here(one["reason"]) for one in all if one.get("reason")]', False),
+        ('[one["reason"] for one in all]', True),
+    ],
+)
+def test_sentences_that_are_shown_as_they_came_are_found(source: str, bare: bool) -> None:
+    assert bool(list(sentences_read(ast.parse(source), "f"))) is bare
+
+
 def test_the_file_names_nothing_twice() -> None:
     text = (FOLDER / "sentences_de.json").read_text("utf-8")
     pairs = json.loads(text, object_pairs_hook=list)

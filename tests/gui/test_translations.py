@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QTranslator
@@ -115,6 +117,41 @@ def test_nothing_is_cut_in_a_language_that_is_longer(
         qtbot.wait(20)
         found += [f"{name} {tab}: {what}" for what in walk.cut(window)]
     assert not found, "\n".join(found)
+
+
+def messages(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """Each text of a language, and what it became: two forms where it counts something."""
+    for message in ET.parse(file).iter("message"):  # noqa: S314  our own file
+        told = message.find("translation")
+        assert told is not None
+        forms = [one.text or "" for one in told.findall("numerusform")]
+        yield str(message.findtext("source")), forms or [told.text or ""]
+
+
+PLACES = re.compile(r"\{\w*\}|%n|%[0-9]")
+
+
+@pytest.mark.parametrize(
+    "file", sorted(translations.FOLDER.glob("*.ts")), ids=lambda file: file.stem
+)
+def test_each_translation_fills_in_what_its_text_does(file: Path) -> None:
+    odd = [
+        f"{source} => {form}"
+        for source, forms in messages(file)
+        for form in forms
+        if sorted(PLACES.findall(form)) != sorted(PLACES.findall(source))
+        or "(s)" in form
+        or (source[-1] in ".?!…:" and form[-1] != source[-1])
+    ]
+    assert not odd, "\n".join(odd)
+
+
+def test_what_counts_has_a_form_of_its_own_for_one() -> None:
+    """In German most words have; these have not, or stand where the number alone changes."""
+    same = {"%n token(s)", "All checks (%n)", "%n connected now", "%n with this version"}
+    german = translations.FOLDER / "poolhouse_de.ts"
+    counted = {source: forms for source, forms in messages(german) if len(forms) == 2}
+    assert {source for source, (one, more) in counted.items() if one == more} == same
 
 
 def test_the_shipped_languages_are_up_to_date_and_complete(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.gui.sentences import here
+
 Json = dict[str, Any]
 
 
@@ -128,7 +130,7 @@ def answer_of(told: Json) -> Answer:
 
 
 def happened_of(told: Json) -> Happened:
-    return Happened(told["number"], told["at"], told["kind"], told["sentence"])
+    return Happened(told["number"], told["at"], told["kind"], here(told["sentence"]))
 
 
 def together(stages: Sequence[StageDid]) -> list[MachineDid]:

@@ -25,7 +25,6 @@ from app.gui.icons import icon
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import tooltip
-from app.gui.sentences import here
 from app.gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
@@ -217,4 +216,4 @@ class LogView(QWidget):
 
 
 def _event(one: Happened) -> Entry:
-    return Entry(one.number, one.at, one.kind, here(one.sentence))
+    return Entry(one.number, one.at, one.kind, one.sentence)

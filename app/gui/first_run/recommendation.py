@@ -14,6 +14,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, column, row
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
+from app.gui.shelf.about_view import about_of
 from app.gui.shelf.item import Item, offer_item
 from app.gui.shelf.judging import HANDY_BYTES, MOST_SKETCHES
 from app.gui.shelf.sketches import sketch
@@ -63,7 +64,7 @@ class Recommendation(QWidget):
             return
         words = self.tr("Fits today: {name}")
         self.title.setText(words.format(name=item.name))
-        self.about.setText(str(item.facts.get("about") or ""))
+        self.about.setText(about_of(item.facts))
         self.fetch.setText(
             self.tr("{size} from huggingface.co, when you say so.").format(
                 size=formats.size(_size(item))

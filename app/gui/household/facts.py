@@ -179,7 +179,7 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
         host=bool(view.loaded.get("stages")) and this if view.is_own else key == view.centre,
         online=online,
         state=_state(one, why),
-        reason=here(str(one.get("reason") or (why if online else "") or "")) or None,
+        reason=here(str(one.get("reason") or "")) or (why if online else None) or None,
         device=str(one.get("device") or ""),
         total_bytes=int(one.get("total_bytes") or 0),
         lent_bytes=_with_own(one, "lent_bytes", view.own_bytes),
@@ -279,7 +279,7 @@ def _state(one: Json, left_out: str | None) -> str:
 def _left_out(loaded: Json) -> Mapping[str, str]:
     """Why the planner left machines out of what is loaded, by their names."""
     return {
-        str(one["facts"].get("machine")): str(one["sentence"])
+        str(one["facts"].get("machine")): here(str(one["sentence"]))
         for one in loaded.get("why") or ()
         if str(one.get("code")).startswith("left_out_")
     }

@@ -89,9 +89,8 @@ class InterfaceSheet(Sheet):
         self.accept()
 
     def _result(self, answer: Json) -> str:
-        for why in (answer.get("preferred_reason"), answer.get("reason")):
-            if why:
-                return here(str(why))
+        if why := here(str(answer.get("preferred_reason") or answer.get("reason") or "")):
+            return why
         name = self._machine.name
         if answer.get("interface") and answer.get("out_bytes_per_s"):
             text = _tr("Traffic to {name} goes by {interface} now: {speed}.")

@@ -16,6 +16,7 @@ from app.gui.household.trust import trust
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
+from app.gui.sentences import here
 from app.gui.services import Services
 from app.gui.theme import set_role
 
@@ -122,7 +123,7 @@ class JoinSheet(Sheet):
         if not discovery.get("on"):
             why = self.tr("Machines nearby are not looked for here, as chosen in the settings.")
         elif discovery.get("reason"):
-            why = str(discovery["reason"])
+            why = here(str(discovery["reason"]))
         return f"{why} {self.tr('Type the address shown beside the code.')}"
 
     def _chosen(self) -> None:

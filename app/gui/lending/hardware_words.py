@@ -7,6 +7,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 
 from app.gui import formats
+from app.gui.sentences import fact_here
 
 Json = dict[str, Any]
 
@@ -92,6 +93,6 @@ def _engine(engine: Json) -> str:
     name = ENGINES.get(str(engine.get("name")), str(engine.get("name")))
     if engine.get("missing"):
         text = QCoreApplication.translate("Hardware", "{name} cannot be used: {why}.")
-        return text.format(name=name, why=engine["missing"])
+        return text.format(name=name, why=fact_here("why", str(engine["missing"])))
     best = [one for one in TELLING if one in (engine.get("features") or [])][:1]
     return " ".join([name, str(engine.get("version") or ""), *(f"({one})" for one in best)])

@@ -13,6 +13,7 @@ from app.gui import theme as sizes
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import Elided, paragraph, tooltip
+from app.gui.sentences import here
 from app.gui.shelf.item import Item, Kind, parameters
 
 Json = dict[str, Any]
@@ -22,6 +23,11 @@ SHOWN = 80  # characters of a licence as a file states it
 def in_language(facts: Json, language: str) -> str:
     """What a model is good for, in the window's language where the catalogue has it, else in English."""
     return str((facts.get("about_in") or {}).get(language) or facts.get("about") or "")
+
+
+def about_of(facts: Json) -> str:
+    """What a model is good for, for whoever looks at the window."""
+    return in_language(facts, QLocale().name()[:2])
 
 
 class AboutView(QWidget):
@@ -56,14 +62,15 @@ class AboutView(QWidget):
         """Another model."""
         self.name.say(item.name)
         self._facts.setText(" · ".join(self._parts(item)))
-        about = in_language(item.facts, QLocale().name()[:2])
-        problem = item.facts.get("missing")
+        about = about_of(item.facts)
+        problem = here(str(item.facts.get("missing") or ""))
         if item.kind is Kind.OTHER_APP:
             words = self.tr(
                 "Belongs to {app}. It is used where it lies, and never moved or changed."
             )
-            about = str(item.facts.get("reason") or words.format(app=item.facts["app"]))
-        self._about.setText(str(problem or about))
+            unusable = here(str(item.facts.get("reason") or ""))
+            about = unusable or words.format(app=item.facts["app"])
+        self._about.setText(problem or about)
         self._about.setVisible(bool(problem or about))
         self._guide.setVisible(item.is_guide)
         licence = str(item.facts.get("licence") or "")[:SHOWN]

@@ -12,6 +12,7 @@ from app.gui import theme as sizes
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, line
 from app.gui.parts.text import paragraph
+from app.gui.sentences import here
 from app.gui.services import Services
 from app.gui.shelf.about_view import AboutView
 from app.gui.shelf.action_bar import ActionBar
@@ -254,7 +255,7 @@ class Details(QFrame):
     def _tell_lost(self, item: Item) -> None:
         loaded = self._services.pool.loaded or {}
         lost = loaded.get("model") == item.name and loaded.get("state") in ("lost", "failed")
-        self.lost.setVisible(bool(lost and loaded.get("reason")))
-        self.lost.setText(str(loaded.get("reason") or ""))
+        self.lost.setText(here(str(loaded.get("reason") or "")))
+        self.lost.setVisible(bool(lost and self.lost.text()))
         mine = item.is_here and loaded.get("model") == item.name
         self.forecast.show_fact(loaded.get("last_answer") if mine else None)

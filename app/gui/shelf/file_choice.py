@@ -13,6 +13,7 @@ from app.gui import theme as sizes
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label, tooltip
 from app.gui.parts.wheel import wheel_scrolls_page
+from app.gui.sentences import here
 from app.gui.shelf.item import Item
 
 Json = dict[str, Any]
@@ -50,7 +51,7 @@ class FileChoice(QWidget):
         for file in item.files:
             self.combo.addItem(self._words(file), file["file"])
             if not file.get("usable"):
-                self._bar(self.combo.count() - 1, str(file.get("reason") or ""))
+                self._bar(self.combo.count() - 1, here(str(file.get("reason") or "")))
         best = item.file(keep) or item.file()
         self.combo.setCurrentIndex(self.combo.findData(best["file"]) if best else -1)
         self.combo.blockSignals(blocked)

@@ -4939,7 +4939,7 @@
     </message>
     <message>
         <source>{model} on {machines}</source>
-        <translation>{model} auf {machines}</translation>
+        <translation>{model}, {machines}</translation>
     </message>
     <message>
         <source>{runs}, speed ± {share}</source>
