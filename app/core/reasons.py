@@ -123,6 +123,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "helps_nothing": "Add machines, lend more, or choose a smaller model.",
     "whole_too_big": "{model} runs only whole on one machine and needs {need_bytes}, but {machine} lends "
     "{free_bytes}. {what_helps}",
+    "host_too_small": "{model} needs {need_bytes}, and {machine}, alone here, lends {lent_bytes}. {what_helps}",
     "pool_too_small": "{model} needs {need_bytes} and the {machines} machines here lend {lent_bytes} in all. "
     "{what_helps}",
     "machine_lends_nothing": "{machine} lends nothing now; `poolhouse status` says why. "

@@ -33,6 +33,9 @@ def does_not_fit(
     if not model.boundaries:
         return DoesNotFit("whole_too_big", model=model.name, machine=host.name, what_helps=helps,
                           need_bytes=alone.total_bytes, free_bytes=host.lends_bytes, **parts)  # fmt: skip
+    if not lenders:
+        return DoesNotFit("host_too_small", model=model.name, machine=host.name, what_helps=helps,
+                          need_bytes=alone.total_bytes, lent_bytes=host.lends_bytes, **parts)  # fmt: skip
     lent = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
     return DoesNotFit("pool_too_small", model=model.name, need_bytes=alone.total_bytes,
                       lent_bytes=lent, machines=1 + len(lenders), what_helps=helps,

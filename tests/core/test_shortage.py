@@ -11,6 +11,7 @@ from app.core.errors import DoesNotFit
 from app.core.model import Model
 from app.core.placement import Candidate, Workload
 from app.core.plan import plan
+from app.core.reasons import said
 from app.core.shortage import _smaller, what_helps
 from tests.core.households import MIB, machine, model, some_household, speed
 
@@ -52,7 +53,9 @@ def test_it_says_by_how_much_and_what_would_do() -> None:
     host = machine("host", 500, speed(0.01))
     with pytest.raises(DoesNotFit) as caught:
         plan(host, [], model([100 * MIB] * 8), Workload(4096))
-    assert caught.value.reason.code == "pool_too_small"
+    assert caught.value.reason.code == "host_too_small"
+    assert said(caught.value).startswith("made needs ")
+    assert "host, alone here, lends 500.0 MiB. One more machine" in said(caught.value)
     helps = str(caught.value.reason.facts["what_helps"])
     assert "One more machine that lends 768.0 MiB would be enough." in helps
     assert "A smaller quantisation fits: a file of at most" in helps

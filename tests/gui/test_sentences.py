@@ -141,6 +141,7 @@ SENTENCES = {
     "sentence",
     "preferred_reason",
     "better_reason",
+    "what_helps",
 }  # what the node says under these
 
 

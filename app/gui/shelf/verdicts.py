@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication
 from app.core.errors import AppError, DoesNotFit
 from app.core.verdict import Parts, Verdict, Word, verdict_of
 from app.gui import formats
-from app.gui.sentences import said
+from app.gui.sentences import here, said
 
 Json = dict[str, Any]
 translate = QCoreApplication.translate
@@ -136,5 +136,5 @@ def beside(judgement: Judgement) -> str:
 
 def sentence(error: AppError) -> str:
     """What a refusal says that the title does not."""
-    helps = error.reason.facts.get("what_helps")
-    return str(helps) if isinstance(error, DoesNotFit) and helps else said(error)
+    helps = here(str(error.reason.facts.get("what_helps") or ""))
+    return helps if isinstance(error, DoesNotFit) and helps else said(error)
