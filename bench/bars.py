@@ -35,8 +35,8 @@ BARS = (
     Bar("several streams, prompts included", "total_tok_s", "rpc", 2.3, None, True),
 )
 REPLICAS = (
-    Bar("requests at once, prompts included", "total_tok_s", "whole", 1.95, None, True),
-    Bar("requests at once, all decoding", "steady_tok_s", "whole", 1.95, None, True),
+    Bar("requests at once, prompts included", "total_tok_s", "one node", 1.95, None, True),
+    Bar("requests at once, all decoding", "steady_tok_s", "one node", 1.95, None, True),
 )
 THREE = (Bar("time to first token, three machines", "ttft_s", "whole", 0.5, None, False),)
 

@@ -1,4 +1,4 @@
-"""The model whole on two machines of a core each, against one such machine: the same requests at once, by turns."""
+"""The model whole on two machines of a core each, against one node of ours: the same requests at once, by turns."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bench.rounds import WARM_TOKENS, Questions, told
 from bench.sides import Answered, Setting
 
 TITLE = "Replicas: the model whole on two machines"
+ONE = "one node"  # ours, as it comes; the engine by itself, tuned, is `whole` of the other parts
 REQUESTS = 16  # at once
 
 Json = dict[str, Any]
@@ -51,7 +52,7 @@ def replicas(bench: Bench) -> None:
     with bench.family() as family:
         sides = [
             WholeModelSide(family, options, some, homes / name, bench.model.n_layers, name=name)
-            for name, some in (("pool", places), ("whole", places[:1]))
+            for name, some in (("pool", places), (ONE, places[:1]))
         ]
         for side in sides:
             side.use(side.settings()[0])
@@ -60,7 +61,7 @@ def replicas(bench: Bench) -> None:
     figures: dict[str, list[Figures]] = {
         side.name: [together(one[side.name].line) for one in rounds] for side in sides
     }
-    same = [_same(one["pool"], one["whole"]) for one in rounds]
+    same = [_same(one["pool"], one[ONE]) for one in rounds]
     results = compare(REPLICAS, figures)
     data = {"rounds": figures, "bars": results, "same": same, "machines": len(places)}
     bench.add("replicas", data, _text(options, figures, report.bars_table(results), same))
@@ -86,7 +87,7 @@ def _same(ours: Answered, theirs: Answered) -> float:
 def _text(options: Options, figures: dict[str, list[Figures]], bars: str, same: list[float]) -> str:
     about = (
         f"{REQUESTS} requests at once, each {options.many_prompt} tokens of prompt and "
-        f"{options.many_output} of answer, to two machines of a core each and to one, by turns. "
+        f"{options.many_output} of answer, to two machines of a core each and to one node of Poolhouse, by turns. "
         f"Tokens the same before answers part: {min(same):.0%} in the worst round.\n"
     )
     return f"## {TITLE}\n\n{about}\n{report.figures_table(figures)}\n{bars}"

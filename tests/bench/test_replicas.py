@@ -49,14 +49,14 @@ def test_both_households_are_asked_the_same_by_turns(
     part.replicas(bench)
     assert loads == [{"shape": "replicas", "users": 8}, {"shape": "one", "users": 16}]
     rounds = asked[2:]  # after the warm-up
-    assert [name for name, _ in rounds] == ["pool", "whole", "whole", "pool", "pool", "whole"]
+    assert [name for name, _ in rounds] == ["pool", part.ONE, part.ONE, "pool", "pool", part.ONE]
     for first, second in zip(rounds[::2], rounds[1::2], strict=True):
         assert first[1] == second[1]
     assert len({prompts for _, prompts in rounds}) == 3
     data = bench.sections["replicas"]
     assert (len(data["rounds"]["pool"]), data["same"]) == (3, [1.0] * 3)
     told = bench.texts[0]
-    assert "to whole" in told
+    assert "to one node" in told
     assert "≥ 1.95" in told
 
 
