@@ -148,7 +148,8 @@ def test_a_test_of_links_gives_figures(qtbot: QtBot, page: PoolPage) -> None:
 
 
 def speed_of(page: PoolPage) -> float | None:
-    return page.machines[1].link and page.machines[1].link.out_bytes_per_s
+    link = page.machines[1].link
+    return link.out_bytes_per_s if link else None
 
 
 def test_the_link_to_one_machine_is_tested_and_its_interface_chosen(
