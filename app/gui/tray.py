@@ -28,7 +28,8 @@ class Tray(QObject):
 
     def __init__(self, services: Services, window: Window, quit_app: Callable[[], None]) -> None:
         super().__init__(window)
-        self._services, self._window = services, window
+        self._services, self._window, self._quit = services, window, quit_app
+        self._asks = False  # what closing does where there is no tray
         self._icon = QSystemTrayIcon(self)
         self.menu = TrayMenu(services, window.come_up, quit_app, self._failed)
         self._icon.setContextMenu(self.menu)
@@ -61,14 +62,18 @@ class Tray(QObject):
             self._window.showMinimized()
 
     def keeps(self, window: Window) -> bool:
-        """The window is being closed: hide it, or minimise it where no tray could bring it back."""
+        """The window is being closed: hide it, or minimise it where no tray could bring it back.
+
+        The first time without a tray it says so instead, as long as it can be read.
+        """
         if self.is_there:
             window.hide()
             self._guard.start()
             self._tell_first_close()
+        elif self._asks or self._services.preferences.flag(NO_TRAY):
+            self._minimise()
         else:
-            self._tell_no_tray(window)
-            window.showMinimized()
+            self._tell_no_tray()
         return True
 
     def hide(self) -> None:
@@ -150,10 +155,25 @@ class Tray(QObject):
             text = self.tr("It goes on here in the tray. To end it, choose Quit in this menu.")
             self.tell(News(self.tr("Poolhouse is still running"), text, ""))
 
-    def _tell_no_tray(self, window: Window) -> None:
-        """Once, ever."""
-        if not self._services.preferences.flag(NO_TRAY):
+    def _tell_no_tray(self) -> None:
+        """Once, ever: it counts as told when a person has chosen, or closed the window again."""
+        self._asks = True
+        self._window.ask(
+            self.tr("This desktop shows no tray icons, so Poolhouse stays in the task bar."),
+            (self.tr("Minimise"), self._minimise),
+            (self.tr("Quit"), self._leave),
+        )
+
+    def _minimise(self) -> None:
+        self._told_no_tray()
+        self._window.showMinimized()
+
+    def _leave(self) -> None:
+        self._told_no_tray()
+        self._quit()
+
+    def _told_no_tray(self) -> None:
+        if self._asks:
+            self._asks = False
             self._services.preferences.keep(NO_TRAY, True)
-            window.say(
-                self.tr("This desktop shows no tray icons, so Poolhouse stays in the task bar.")
-            )
+            self._window.seen()

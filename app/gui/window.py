@@ -72,8 +72,12 @@ class Window(QMainWindow):
 
     def say(self, sentence: str, *actions: Action) -> None:
         """Over every page, until a person has seen it."""
-        seen = (self.tr("OK"), self._seen)
-        self._told.say(sentence, "info", *actions, seen, closable=False)
+        self._told.say(sentence, "info", *actions, (self.tr("OK"), self.seen), closable=False)
+        self._bar_box.show()
+
+    def ask(self, sentence: str, *actions: Action) -> None:
+        """Over every page, until a person has chosen."""
+        self._told.say(sentence, "info", *actions, closable=False)
         self._bar_box.show()
 
     def page(self, name: str) -> Page:
@@ -107,7 +111,8 @@ class Window(QMainWindow):
         if kept is None or not self.restoreGeometry(kept):
             self.resize(USUAL)
 
-    def _seen(self) -> None:
+    def seen(self) -> None:
+        """What was said over every page goes."""
         self._told.clear()
         self._tell_link()
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.gui import tray as tray_module
-from app.gui.tray import Tray
+from app.gui.tray import NO_TRAY, Tray
 from app.gui.tray_menu import TrayMenu
 from app.gui.tray_news import News, news
 from app.gui.window import Window
@@ -117,15 +118,42 @@ def test_a_tray_that_goes_away_brings_the_window_back(
 def test_without_a_tray_the_window_minimises_and_says_so_once(
     window: Window, at_lone: Desk
 ) -> None:
+    at_lone.services.preferences.forget(NO_TRAY)
     tray = Tray(at_lone.services, window, lambda: None)
     assert not tray.is_there
     window.show()
     assert tray.keeps(window)
-    assert window.isMinimized()
+    assert not window.isMinimized()  # what is said could not be read
     assert "stays in the task bar" in window._told.sentence
-    window._told.clear()
-    tray.keeps(window)
+    assert [one.text() for one in offered(window)] == ["Minimise", "Quit"]
+    assert tray.keeps(window)
+    assert window.isMinimized()
     assert not window._told.sentence
+    window.showNormal()
+    tray.keeps(window)
+    assert window.isMinimized()
+    assert not window._told.sentence
+
+
+@pytest.mark.parametrize(("place", "ends"), [(0, False), (1, True)])
+def test_the_first_close_without_a_tray_asks(
+    window: Window, at_lone: Desk, place: int, ends: bool
+) -> None:
+    at_lone.services.preferences.forget(NO_TRAY)
+    quits: list[bool] = []
+    tray = Tray(at_lone.services, window, lambda: quits.append(True))
+    window.show()
+    tray.keeps(window)
+    offered(window)[place].click()
+    assert window.isMinimized() is not ends
+    assert quits == [True] * ends
+    assert not window._told.sentence
+    assert at_lone.services.preferences.flag(NO_TRAY)
+
+
+def offered(window: Window) -> list[QPushButton]:
+    """The buttons beside what is said over every page."""
+    return [one for one in window._told.findChildren(QPushButton) if one.isVisible()]
 
 
 def test_a_late_tray_takes_a_hidden_start(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.gui import theme as sizes
 from app.gui.first_run.step import Step
 from app.gui.household.add_sheet import AddSheet
-from app.gui.household.facts import machines_of
+from app.gui.household.facts import machines_of, may_change
 from app.gui.household.join_sheet import JoinSheet
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, row
@@ -43,10 +43,12 @@ class PairStep(Step):
         self._tell()
 
     def _tell(self) -> None:
-        others = [one.name for one in machines_of(self.services.pool.snapshot) if not one.this]
+        machines = machines_of(self.services.pool.snapshot)
+        others = [one.name for one in machines if not one.this]
         words = self.tr("Paired with {names}.").format(names=", ".join(others))
         self.joined.setText(words if others else "")
         self.joined.setVisible(bool(others))
+        self._first.setVisible(may_change(machines))
         self._other.setVisible(not others)
         for part in (self._first, self._other):
             part.setEnabled(self.services.pool.is_there)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,9 @@ from PySide6.QtWidgets import QMenu
 
 from app.core.errors import AppError
 from app.gui.announce import announce
-from app.gui.household.facts import MachineFacts
-from app.gui.household.interface_sheet import InterfaceSheet
+from app.gui.household import words
+from app.gui.household.facts import MachineFacts, may_change
+from app.gui.household.interface_sheet import InterfaceSheet, result
 from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
 from app.gui.household.outlook import Outlook
 from app.gui.node_client import Call, segment
@@ -28,9 +30,11 @@ class Acts(QObject):
     changed = Signal()
     details = Signal(str)
 
-    def __init__(self, page: Page, outlook: Outlook) -> None:
+    def __init__(
+        self, page: Page, outlook: Outlook, machines: Callable[[], Sequence[MachineFacts]]
+    ) -> None:
         super().__init__(page)
-        self._page, self._outlook = page, outlook
+        self._page, self._outlook, self._machines = page, outlook, machines
         self._test: Call | None = None
         self._calls: list[Call] = []
 
@@ -62,6 +66,10 @@ class Acts(QObject):
                 act.setEnabled(not self.testing)
                 menu.addAction(self.tr("Prefer interface…"), lambda: self.prefer(machine))
             menu.addSeparator()
+        machines = self._machines()
+        if not (machine.this or may_change(machines)):
+            menu.addAction(words.no_right(machines)).setEnabled(False)
+            return
         menu.addAction(self.tr("Rename…"), lambda: self.rename(machine))
         if not machine.this:
             menu.addAction(self.tr("What it may do…"), lambda: self.roles(machine))
@@ -107,7 +115,8 @@ class Acts(QObject):
         path = f"/machines/{segment(machine.link.to)}/interface"
         body = {"interface": machine.link.better_interface}
         client = self._page.services.client
-        self._test = client.post(path, body, self._preferred, self._not_tested)
+        done = partial(self._preferred, self._name_of(machine.link.to))
+        self._test = client.post(path, body, done, self._not_tested)
         self.changed.emit()
 
     def test(self, machine: MachineFacts | None = None) -> None:
@@ -136,8 +145,10 @@ class Acts(QObject):
             announce(self._page, self.tr("The links are measured."))
         self.changed.emit()
 
-    def _preferred(self, answer: Json) -> None:
-        self._tested({"links": [answer]})
+    def _preferred(self, name: str, answer: Json) -> None:
+        self._test = None
+        self._say(result(name, answer))
+        self.changed.emit()
 
     def _not_tested(self, error: AppError) -> None:
         self._test = None
@@ -149,6 +160,9 @@ class Acts(QObject):
         if call is not None:
             self._calls = [one for one in self._calls if one.running]
             self._calls.append(call)
+
+    def _name_of(self, machine: str) -> str:
+        return next((one.name for one in self._machines() if one.id == machine), "")
 
     def _say(self, sentence: str) -> None:
         self._page.notice.say(sentence)

@@ -173,14 +173,12 @@ class AddSheet(Sheet):
     def _name_who_may(self) -> bool:
         """Another code would not help here. False where nobody is known who may."""
         machines = machines_of(self.services.pool.snapshot)
-        names = [one.name for one in machines if "admin" in one.roles and not one.this]
-        if names:
-            self._open.hide()
-            told = self.tr("This machine may not change the household. Do it on {names}.")
-            told = told.format(names=", ".join(names))
-            self.notice.say(told, "error", closable=False)
-            self.fit()
-        return bool(names)
+        if not any("admin" in one.roles and not one.this for one in machines):
+            return False
+        self._open.hide()
+        self.notice.say(words.no_right(machines), "error", closable=False)
+        self.fit()
+        return True
 
     def _close_window(self) -> None:
         """Whoever closes the dialog closes the window."""

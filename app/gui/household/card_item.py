@@ -26,6 +26,7 @@ class CardItem(QGraphicsItem):
         self._theme = theme
         self._size = Size(0, 0)
         self.facts: MachineFacts | None = None
+        self.lines: tuple[str, ...] = ()  # everything that it says, none of it shortened
         self._compact = self._selected = False
         self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
         self.setZValue(2)
@@ -43,13 +44,8 @@ class CardItem(QGraphicsItem):
         now = (facts, compact, selected)
         if now != (self.facts, self._compact, self._selected):
             self.facts, self._compact, self._selected = now
-            memory = words.all_memory(facts)
-            used_by = words.used_by(facts.used_by) if facts.used_by else ""
-            lines = (
-                facts.name, words.part(facts), facts.device, memory, words.holds(facts), used_by,
-                words.why(facts),
-            )  # fmt: skip
-            self.setToolTip(drawn.tip(*lines))
+            self.lines = all_lines(facts)
+            self.setToolTip(drawn.tip(*self.lines))
         self.update()
 
     def boundingRect(self) -> QRectF:  # noqa: N802  Qt's name
@@ -142,6 +138,17 @@ class _Lines:
         fill = self._theme.colour("border" if _is_faint(self._facts) else "accent")
         share = self._facts.used_bytes / lent if lent else 0.0
         drawn.bar(self._painter, where, share, self._theme.colour("hairline"), fill)
+
+
+def all_lines(facts: MachineFacts) -> tuple[str, ...]:
+    """All that the card says, also what it has no room for."""
+    used_by = words.used_by(facts.used_by) if facts.used_by else ""
+    told = (
+        facts.name, words.part(facts), words.state(facts).word, facts.device, words.heat(facts),
+        words.all_memory(facts), words.holds(facts), used_by, words.why(facts),
+        words.roles(facts.roles),
+    )  # fmt: skip
+    return tuple(line for line in told if line)
 
 
 def last_line(facts: MachineFacts) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,6 +199,12 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
         replica=view.replicas.get(key),
         has_own=not view.is_own and key in view.hosts and (key == view.centre or not by),
     )
+
+
+def may_change(machines: Sequence[MachineFacts]) -> bool:
+    """Whether this machine may add and remove others; while it is in no household it may."""
+    mine = next((one for one in machines if one.this), None)
+    return mine is None or not mine.roles or "admin" in mine.roles
 
 
 def hosts_of(snapshot: Json) -> tuple[tuple[str, str], ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication
@@ -12,7 +11,7 @@ from app.core.errors import AppError
 from app.gui import formats
 from app.gui.household import words
 from app.gui.household.facts import MachineFacts
-from app.gui.household.sheet import Sheet
+from app.gui.household.machine_sheet import MachineSheet, Said
 from app.gui.node_client import segment
 from app.gui.parts.buttons import button
 from app.gui.parts.text import paragraph
@@ -20,10 +19,9 @@ from app.gui.sentences import here
 from app.gui.services import Services
 
 Json = dict[str, Any]
-Said = Callable[[str], object]  # is told what was done, in a sentence
 
 
-class InterfaceSheet(Sheet):
+class InterfaceSheet(MachineSheet):
     """One choice for each interface that is connected, and the usual one: whichever is fastest."""
 
     def __init__(
@@ -34,8 +32,7 @@ class InterfaceSheet(Sheet):
             "Choose which connection of this computer carries the traffic. A model that is loaded "
             "keeps its connections until it is loaded again."
         )
-        super().__init__(services, title, sentence, parent)
-        self._machine, self._done = machine, done
+        super().__init__(services, machine, done, parent, title, sentence)
         self._group = QButtonGroup(self)
         self._names: list[str | None] = [None]
         self.choices = [QRadioButton(_tr("Whichever is fastest"))]
@@ -47,26 +44,35 @@ class InterfaceSheet(Sheet):
         self.act = button(_tr("Use and test"), self.save, "primary")
         self.act.setEnabled(False)
         self.offer(_tr("Cancel"), self.act)
-        self.keep(services.client.get("/settings", self._fill, self.fail))
+        self.keep(services.client.get("/settings", self._fill, self._not_found))
 
     def _fill(self, answer: Json) -> None:
         link = self._machine.link
+        preferred = link.preferred if link is not None else ""
         for one in answer.get("interfaces") or ():
             name = str(one.get("name") or "")
-            chosen = link is not None and link.preferred == name
             away = not one.get("up") or not one.get("addresses")
-            if one.get("kind") == "loopback" or (away and not chosen):
-                continue
-            made = QRadioButton(_told(one))
-            made.setEnabled(not away)
-            made.setChecked(chosen)
-            self._group.addButton(made, len(self._names))
-            self._names.append(name)
-            self.choices.append(made)
-            self.add(made)
+            if one.get("kind") != "loopback" and not away:
+                self._offer(name, _told(one), chosen=name == preferred)
+        if preferred and preferred not in self._names:
+            text = _tr("{interface}, not connected now").format(interface=preferred)
+            self._offer(preferred, text, chosen=True).setEnabled(False)
         self.waiting.hide()
         self.act.setEnabled(True)
         self.fit()
+
+    def _offer(self, name: str, text: str, *, chosen: bool) -> QRadioButton:
+        made = QRadioButton(text)
+        self._group.addButton(made, len(self._names))
+        self._names.append(name)
+        self.choices.append(made)
+        made.setChecked(chosen)
+        self.add(made)
+        return made
+
+    def _not_found(self, error: AppError) -> None:
+        self.waiting.hide()
+        self.fail(error)
 
     def choose(self, name: str | None) -> None:
         self.choices[self._names.index(name)].setChecked(True)
@@ -85,20 +91,18 @@ class InterfaceSheet(Sheet):
         self.fail(error)
 
     def _saved(self, answer: Json) -> None:
-        self._done(self._result(answer))
-        self.accept()
+        self.finish(result(self._machine.name, answer))
 
-    def _result(self, answer: Json) -> str:
-        if why := here(str(answer.get("preferred_reason") or answer.get("reason") or "")):
-            return why
-        name = self._machine.name
-        if answer.get("interface") and answer.get("out_bytes_per_s"):
-            text = _tr("Traffic to {name} goes by {interface} now: {speed}.")
-            slower = min(answer["out_bytes_per_s"], answer["in_bytes_per_s"])
-            return text.format(name=name, interface=answer["interface"], speed=formats.rate(slower))
-        return _tr("The choice for {name} is kept, and counts when it is connected.").format(
-            name=name
-        )
+
+def result(name: str, answer: Json) -> str:
+    """What a choice of an interface has led to, for the machine of that name."""
+    if why := here(str(answer.get("preferred_reason") or answer.get("reason") or "")):
+        return why
+    if answer.get("interface") and answer.get("out_bytes_per_s"):
+        text = _tr("Traffic to {name} goes by {interface} now: {speed}.")
+        slower = min(answer["out_bytes_per_s"], answer["in_bytes_per_s"])
+        return text.format(name=name, interface=answer["interface"], speed=formats.rate(slower))
+    return _tr("The choice for {name} is kept, and counts when it is connected.").format(name=name)
 
 
 def _told(one: Json) -> str:

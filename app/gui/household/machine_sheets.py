@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication
@@ -11,25 +10,24 @@ from PySide6.QtWidgets import QButtonGroup, QLineEdit, QPushButton, QRadioButton
 from app.core.errors import AppError
 from app.gui.household import words
 from app.gui.household.facts import MachineFacts
-from app.gui.household.sheet import Sheet
+from app.gui.household.machine_sheet import MachineSheet, Said
 from app.gui.node_client import segment
 from app.gui.parts.buttons import button
 from app.gui.parts.text import paragraph
 from app.gui.services import Services
 
 Json = dict[str, Any]
-Said = Callable[[str], object]  # is told what was done, in a sentence
 MOST_NAME = 64
 
 
-class RenameSheet(Sheet):
+class RenameSheet(MachineSheet):
     """Asks for another name."""
 
     def __init__(
         self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
     ) -> None:
-        super().__init__(services, _tr("Rename {name}").format(name=machine.name), "", parent)
-        self._machine, self._done = machine, done
+        title = _tr("Rename {name}").format(name=machine.name)
+        super().__init__(services, machine, done, parent, title)
         self.name = QLineEdit(machine.name)
         self.name.setMaxLength(MOST_NAME)
         self.name.setAccessibleName(_tr("Name"))
@@ -47,22 +45,22 @@ class RenameSheet(Sheet):
     def _renamed(self, answer: Json) -> None:
         done = answer.get("renamed") or {}
         text = _tr("{was} is called {now} now.")
-        self._done(text.format(was=done.get("was"), now=done.get("name")))
-        self.accept()
+        self.finish(text.format(was=done.get("was"), now=done.get("name")))
 
 
-class RolesSheet(Sheet):
+class RolesSheet(MachineSheet):
     """Asks what a machine may do."""
 
     def __init__(
         self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
     ) -> None:
         title = _tr("What {name} may do").format(name=machine.name)
-        super().__init__(services, title, "", parent)
-        self._machine, self._done = machine, done
+        super().__init__(services, machine, done, parent, title)
         self.choice = RoleChoice(machine.roles)
         self.add(*self.choice.buttons)
         self.act = button(_tr("Save"), self.save, "primary")
+        self.act.setEnabled(bool(self.choice.chosen))
+        self.choice.changed.connect(lambda *_: self.act.setEnabled(True))
         if "admin" in machine.roles:
             self.choice.setEnabled(False)
             text = _tr("Only its removal takes the right to change the household away.")
@@ -78,9 +76,7 @@ class RolesSheet(Sheet):
 
     def _saved(self, answer: Json) -> None:
         told = words.roles((answer.get("machine") or {}).get("roles") or ())
-        text = _tr("{name} may now: {roles}.").format(name=self._machine.name, roles=told)
-        self._done(text)
-        self.accept()
+        self.finish(_tr("{name} may now: {roles}.").format(name=self._machine.name, roles=told))
 
 
 class RoleChoice:
@@ -98,14 +94,17 @@ class RoleChoice:
         self.buttons = [QRadioButton(text) for text in texts.values()]
         for number, one in enumerate(self.buttons):
             self._group.addButton(one, number)
-        now = words.ADMIN if "admin" in roles else words.USE_AND_LEND
-        if roles and "host" not in roles:
-            now = words.GUEST if roles == {"guest"} else words.LEND
-        self.buttons[self._names.index(now)].setChecked(True)
+        self.changed = self._group.idToggled
+        given = {frozenset(some): name for name, some in words.ROLES.items()}
+        now = words.ADMIN if "admin" in roles else given.get(roles)
+        if now is not None:
+            self.choose(now)
 
     @property
     def chosen(self) -> str:
-        return self._names[self._group.checkedId()]
+        """ "" where none is what it may now, as the command line can have it."""
+        at = self._group.checkedId()
+        return self._names[at] if at >= 0 else ""
 
     def choose(self, role: str) -> None:
         self.buttons[self._names.index(role)].setChecked(True)
@@ -115,7 +114,7 @@ class RoleChoice:
             one.setEnabled(enabled)
 
 
-class RemoveSheet(Sheet):
+class RemoveSheet(MachineSheet):
     """Says what a removal does and cannot undo; asks what becomes of machines it added."""
 
     def __init__(
@@ -125,8 +124,7 @@ class RemoveSheet(Sheet):
         sentence = _tr(
             "It is cut off at once. Machines that are off learn of this when they next meet another one."
         )
-        super().__init__(services, title, sentence, parent)
-        self._machine, self._done = machine, done
+        super().__init__(services, machine, done, parent, title, sentence)
         self.add(
             paragraph(
                 _tr(
@@ -170,8 +168,7 @@ class RemoveSheet(Sheet):
         text = _tr("{name} is no longer part of the household.").format(name=self._machine.name)
         if also:
             text += " " + _tr("With it went {others}.").format(others=also)
-        self._done(text)
-        self.accept()
+        self.finish(text)
 
 
 def _tr(text: str) -> str:

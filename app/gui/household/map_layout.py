@@ -3,6 +3,7 @@
 The host is in the centre, lenders in a column at either side of it, an odd one below; in a narrow window
 all lenders stand at the right. A link leaves the host in a curve and is straight under its plate,
 in the row of its lender: so no plate lies on a card, on another plate, or on another link.
+Where large text leaves no room beside the host, lenders stand below it, each under its own plate.
 """
 
 from __future__ import annotations
@@ -121,8 +122,15 @@ def fitted(n_lenders: int, full: Sizes, small: Sizes, room: Size, zooms: Sequenc
             places = arrange(n_lenders, sizes, scaled, columns)
             if places.bounds.w <= scaled.w and places.bounds.h <= scaled.h:
                 return Fitted(places, sizes is small, zoom)
-    places = arrange(n_lenders, small, Size(room.w / zooms[-1], 0), ONE_SIDE)
-    return Fitted(places, True, zooms[-1])
+    narrow = [(small, _one_side(n_lenders, small, Size(room.w / zooms[-1], 0)))]
+    narrow += [
+        (sizes, _stacked(n_lenders, sizes)) for sizes in dict.fromkeys((shapes[0][0], small))
+    ]
+    for sizes, places in narrow:
+        for zoom in (one for one in zooms if one <= 1):
+            if places.bounds.w * zoom <= room.w:
+                return Fitted(places, sizes is small, zoom)
+    return Fitted(narrow[-1][1], True, zooms[-1])
 
 
 def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES) -> Places:
@@ -167,6 +175,22 @@ def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
         centred = replace(plate, x=(host.right + cards[0].x - plate.w) / 2)
         ways = (replace(ways[0], plate=centred),)
     return Places(host, cards, ways)
+
+
+def _stacked(n_lenders: int, sizes: Sizes) -> Places:
+    """All below the host, one under another, each under its plate; the links go down at their left."""
+    scale = sizes.scale
+    host = Rect(0, 0, sizes.host.w, sizes.host.h)
+    trunk, left, top = STUB * scale, FAN * scale + 2 * STUB * scale, host.bottom
+    cards, ways = [], []
+    for _ in range(n_lenders):
+        plate = Rect(left, top + ROW_GAP * scale, sizes.plate.w, sizes.plate.h)
+        card = Rect(left, plate.bottom + OVER * scale, sizes.card.w, sizes.card.h)
+        bend, end = (left - STUB * scale, card.centre[1]), (left, card.centre[1])
+        cards.append(card)
+        ways.append(Way((trunk, host.bottom), bend, end, plate))
+        top = card.bottom
+    return Places(host, tuple(cards), tuple(ways))
 
 
 def _sideways(host: Rect, card: Rect, side: int, port: float, sizes: Sizes) -> Way:

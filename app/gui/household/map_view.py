@@ -21,7 +21,6 @@ from app.gui.theme import Theme
 
 SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text below 11 pixels
 ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest at which all is seen
-CLOSER = (0.8, 0.7, 0.6, 0.5)  # with large text, where nothing else fits
 EDGE = sizes.M
 REDUCE_MOTION = "look/reduce_motion"
 Key = Qt.Key
@@ -52,9 +51,7 @@ class MapView(QGraphicsView):
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.SmartViewportUpdate)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(self.tr("Map of the household"))
-        self.setAccessibleDescription(
-            self.tr("Arrow keys choose a machine. The table has the same facts.")
-        )
+        self.setAccessibleDescription(self._how())
         self.traffic = Traffic(self, theme)
         theme.changed.connect(self._draw)
         preferences.changed.connect(self._preference_changed)
@@ -77,10 +74,14 @@ class MapView(QGraphicsView):
         if machine != self._selected:
             self._selected = machine
             self._draw()
-            facts = next((one for one in self._machines if one.id == machine), None)
-            if facts is not None and self.hasFocus():
-                announce(self, f"{facts.name}, {words.state(facts).word}")
+            card = self._cards.get(machine)
+            self.setAccessibleDescription("\n".join(card.lines) if card else self._how())
+            if card is not None and card.facts is not None and self.hasFocus():
+                announce(self, f"{card.facts.name}, {words.state(card.facts).word}")
             self.chosen.emit(machine)
+
+    def _how(self) -> str:
+        return self.tr("Arrow keys choose a machine. The table has the same facts.")
 
     # Drawing
 
@@ -110,11 +111,7 @@ class MapView(QGraphicsView):
         room = Size(self.viewport().width() - edge, self.viewport().height() - edge)
         full, small = self._sizes(compact=False), self._sizes(compact=True)
         many = len(self._machines) - 1
-        found = fitted(many, full, small, room, ZOOMS)
-        closer = [zoom for zoom in CLOSER if zoom >= SMALLEST_ZOOM / self._theme.scale]
-        if closer and not found.fits(room):
-            found = fitted(many, full, small, room, closer)
-        return found
+        return fitted(many, full, small, room, ZOOMS)
 
     def _sizes(self, *, compact: bool) -> Sizes:
         links = [one.link for one in self._machines if one.link]

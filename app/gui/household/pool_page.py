@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 from app.gui import formats, pages
 from app.gui import theme as sizes
 from app.gui.diagnostics.ways import why_unseen
+from app.gui.household import words
 from app.gui.household.acts import Acts
 from app.gui.household.add_sheet import AddSheet
 from app.gui.household.facts import (
@@ -20,6 +21,7 @@ from app.gui.household.facts import (
     hosts_of,
     is_of_another,
     machines_of,
+    may_change,
     strangers_of,
 )  # fmt: skip
 from app.gui.household.headline import Acts as HeadActs
@@ -71,7 +73,7 @@ class PoolPage(Page):
         self._chosen = ""
         self._dismissed: str | None = None
         self.outlook = Outlook(services, self)
-        self.acts = Acts(self, self.outlook)
+        self.acts = Acts(self, self.outlook, lambda: self.machines)
         self.loading = Loading(self, self.outlook)
         self._make_head()
         self._make_content()
@@ -172,6 +174,7 @@ class PoolPage(Page):
         self.test.setEnabled(not self.acts.testing)
         self.test.setText(self.tr("Testing…") if self.acts.testing else self.tr("Test links"))
         self.joins.setVisible(alone)
+        self.add.setVisible(may_change(self.machines))
         self._show_alone(alone)
         self.headline.show_pool(
             pool.loaded, outlook.now, measuring=self.loading.measuring, hosts=pool.hosts
@@ -254,5 +257,7 @@ class PoolPage(Page):
         """Who lets a machine in is joined by one that is alone; anybody else is added here."""
         if stranger.pairing_address and len(self.machines) == 1:
             self.join(stranger.pairing_address)
-        else:
+        elif may_change(self.machines):
             self.add_machine()
+        else:
+            self.notice.say(words.no_right(self.machines))

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QLayout, QPushButton, QWidget
 
 from app.core.errors import AppError
 from app.gui import theme as sizes
 from app.gui.node_client import Call
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import Item, column, row
+from app.gui.parts.layouts import Item, column, row, scrolled
 from app.gui.parts.notice import Notice
 from app.gui.parts.text import label, paragraph
 from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
 
-WIDTH = 460
+WIDTH, HEIGHT = 460, 600  # of a window at its smallest there is room for this height
+LEAST = 120  # of what scrolls
 
 
 class Sheet(QDialog):
@@ -37,7 +38,13 @@ class Sheet(QDialog):
         self.content = column(gap=sizes.M)
         self.notice = Notice(services.theme)
         self.buttons = row(None, gap=sizes.S)
-        box = column(self.heading, self.sentence, self.content, self.notice, gap=sizes.M)
+        self._body = QWidget()
+        inner = column(self.heading, self.sentence, self.content, gap=sizes.M)
+        inner.addStretch(1)
+        self._body.setLayout(inner)
+        self._view = scrolled(self._body)
+        self._body.installEventFilter(self)
+        box = column(self._view, self.notice, gap=sizes.M)
         box.addSpacing(sizes.XS)
         box.addLayout(self.buttons)
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.L)
@@ -72,14 +79,30 @@ class Sheet(QDialog):
         self.fit()
 
     def fit(self) -> None:
-        """As high as its words need at its width; not more, which labels that wrap would ask for."""
-        box = self.layout()
+        """As high as its words need at its width, and no higher than its window: then it scrolls."""
+        box, inner = self.layout(), self._body.layout()
         assert box is not None
+        assert inner is not None
+        inner.activate()
+        edges = box.contentsMargins()
+        wanted = _height(inner, self.width() - edges.left() - edges.right())
+        around = _height(box, self.width()) - self._view.minimumHeight()
+        shown = max(self.services.theme.px(LEAST), min(wanted, self._room() - around))
+        self._view.setFixedHeight(min(wanted, shown))
         box.activate()
-        wraps = box.hasHeightForWidth()
-        wanted = box.totalHeightForWidth(self.width()) if wraps else box.totalSizeHint().height()
-        if wanted != self.height():
-            self.setFixedHeight(wanted)
+        self.setFixedHeight(_height(box, self.width()))
+
+    def _room(self) -> int:
+        """How high it may be."""
+        parent = self.parentWidget()
+        window = parent.window().height() if parent is not None else 0
+        return min(max(window, HEIGHT), self.screen().availableGeometry().height()) - 2 * sizes.L
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        """What scrolls asks nobody above it for room."""
+        if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
+            self.fit()
+        return super().eventFilter(watched, event)
 
     def event(self, event: QEvent) -> bool:
         """What is in it became another size, as texts do when they are first shown."""
@@ -96,3 +119,10 @@ class Sheet(QDialog):
         for call in self._calls:
             call.cancel()
         self._calls.clear()
+
+
+def _height(box: QLayout, width: int) -> int:
+    """That it needs at this width; not more, which labels that wrap would ask for."""
+    return (
+        box.totalHeightForWidth(width) if box.hasHeightForWidth() else box.totalSizeHint().height()
+    )

@@ -154,6 +154,15 @@ def roles(of: Iterable[str]) -> str:
     return _tr("Lend only") if "lender" in given else ""
 
 
+def no_right(machines: Iterable[MachineFacts]) -> str:
+    """That this machine may not change the household, and who may."""
+    names = [one.name for one in machines if "admin" in one.roles and not one.this]
+    if not names:
+        return _tr("This machine may not change the household.")
+    text = _tr("This machine may not change the household. Do it on {names}.")
+    return text.format(names=", ".join(names))
+
+
 def kind(name: str) -> Shown:
     """What carries a link."""
     return {

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 from app.gui import theme as sizes
 from app.gui.diagnostics.ways import add_a_machine
 from app.gui.household import words
-from app.gui.household.facts import MachineFacts, machines_of
+from app.gui.household.facts import MachineFacts, machines_of, may_change
 from app.gui.household.machine_sheets import RemoveSheet, RolesSheet
 from app.gui.icons import icon
 from app.gui.parts.beside import Beside
@@ -38,13 +38,11 @@ class Household(Group):
             Setting("", "", members, wide=True, words=self.tr("Members machines roles remove")),
             title=self.tr("Members"),
         )
-        add = button(self.tr("Add a machine…"), lambda: add_a_machine(services, self.window()))
-        self.add(
-            Setting(
-                self.tr("Another machine"), self.tr("It is paired by a code of six digits."), add
-            ),
-            title=self.tr("Change"),
+        self._adds = button(
+            self.tr("Add a machine…"), lambda: add_a_machine(services, self.window())
         )
+        self._another = Setting(self.tr("Another machine"), "", self._adds)
+        self.add(self._another, title=self.tr("Change"))
         self.where = Value()
         self.add(
             Setting(
@@ -93,13 +91,17 @@ class Household(Group):
         if [_face(one) for one in machines] == [_face(one) for one in self._shown]:
             return
         self._shown = machines
+        may = may_change(machines)
+        self._adds.setEnabled(may)
+        by_code = self.tr("It is paired by a code of six digits.")
+        self._another.tell(by_code if may else words.no_right(machines))
         clear(self._list)
         for number, machine in enumerate(machines):
             if number:
                 self._list.addWidget(line())
-            self._list.addWidget(self._line(machine))
+            self._list.addWidget(self._line(machine, may=may))
 
-    def _line(self, machine: MachineFacts) -> QWidget:
+    def _line(self, machine: MachineFacts, *, may: bool) -> QWidget:
         theme = self.services.theme
         picture, side = label(), theme.px(sizes.TITLE)
         picture.setPixmap(icon("computer", theme.colours.muted).pixmap(side, side))
@@ -110,7 +112,7 @@ class Household(Group):
         who = QWidget()
         who.setLayout(texts)
         acts = []
-        if not machine.this:
+        if may and not machine.this:
             acts.append(self._act(self.tr("Roles…"), RolesSheet, machine))
             acts.append(self._act(self.tr("Remove…"), RemoveSheet, machine))
         box = Beside(who, *acts)

@@ -240,10 +240,6 @@
         <translation>Das neue Gerät darf</translation>
     </message>
     <message>
-        <source>This machine may not change the household. Do it on {names}.</source>
-        <translation>Dieses Gerät darf den Haushalt nicht ändern. Tun Sie es auf {names}.</translation>
-    </message>
-    <message>
         <source>Time left</source>
         <translation>Verbleibende Zeit</translation>
     </message>
@@ -2696,6 +2692,14 @@
         <translation>Dieses Gerät</translation>
     </message>
     <message>
+        <source>This machine may not change the household.</source>
+        <translation>Dieses Gerät darf den Haushalt nicht ändern.</translation>
+    </message>
+    <message>
+        <source>This machine may not change the household. Do it on {names}.</source>
+        <translation>Dieses Gerät darf den Haushalt nicht ändern. Tun Sie es auf {names}.</translation>
+    </message>
+    <message>
         <source>This machine, host</source>
         <translation>Dieses Gerät, Gastgeber</translation>
     </message>
@@ -2849,6 +2853,10 @@
     <message>
         <source>whole model: lost</source>
         <translation>ganzes Modell: verloren</translation>
+    </message>
+    <message>
+        <source>{interface}, not connected now</source>
+        <translation>{interface}, jetzt nicht verbunden</translation>
     </message>
     <message>
         <source>{median}, 19 of 20 under {slow}</source>
@@ -5582,12 +5590,20 @@
         <translation>Es läuft hier im Infobereich weiter. Um es zu beenden, wählen Sie „Beenden“ in diesem Menü.</translation>
     </message>
     <message>
+        <source>Minimise</source>
+        <translation>Minimieren</translation>
+    </message>
+    <message>
         <source>Pairing attempt</source>
         <translation>Versuch einer Kopplung</translation>
     </message>
     <message>
         <source>Poolhouse is still running</source>
         <translation>Poolhouse läuft noch</translation>
+    </message>
+    <message>
+        <source>Quit</source>
+        <translation>Beenden</translation>
     </message>
     <message>
         <source>Someone entered a wrong code. Tries left: {left}.</source>
@@ -5811,7 +5827,7 @@
     </message>
     <message>
         <source>There is a server called {name} already. Choose another name for this one.</source>
-        <translation>Es gibt schon einen Server namens {name}. Wähle für diesen einen anderen Namen.</translation>
+        <translation>Es gibt schon einen Server namens {name}. Wählen Sie für diesen einen anderen Namen.</translation>
     </message>
     <message>
         <source>Tokens it may spend in all</source>

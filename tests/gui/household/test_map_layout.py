@@ -99,6 +99,21 @@ def test_all_is_in_the_window_or_scrolls_one_way(n_machines: int, room: Size) ->
     assert found.compact or n_machines <= COMPACT_OVER
 
 
+@pytest.mark.parametrize("n_machines", range(1, 11))
+def test_where_large_text_has_no_room_beside_the_host_lenders_stand_below_it(
+    n_machines: int,
+) -> None:
+    large = [
+        Sizes(*(Size(2 * one.w, 2 * one.h) for one in (sizes.host, sizes.card, sizes.plate)), 2.0)
+        for sizes in (FULL, SMALL)
+    ]
+    narrow = Size(700, 400)
+    found = fitted(n_machines - 1, *large, narrow, ZOOMS)
+    assert found.places.bounds.w * found.zoom <= narrow.w + EDGE  # it scrolls one way only
+    assert found.zoom >= ZOOMS[-1]
+    check(found.places, n_machines - 1)
+
+
 def test_more_than_eight_machines_get_small_cards() -> None:
     wide = Size(4000, 4000)
     assert not fitted(COMPACT_OVER - 1, FULL, SMALL, wide, ZOOMS).compact

@@ -20,6 +20,7 @@ from app.gui.theme import Scheme, Theme
 from tests.gui.household.snapshots import household
 
 Key = Qt.Key
+LEAST_CARD = 40  # of a small card, with text of the usual size
 
 
 @pytest.fixture
@@ -42,6 +43,38 @@ def drawn(view: MapView) -> list[QRectF]:
         for item in view.scene().items()
         if isinstance(item, CardItem | Plate) and item.isVisible()
     ]
+
+
+@pytest.mark.parametrize("n_machines", range(1, 11))
+def test_what_is_drawn_grows_with_the_text_and_lies_on_nothing(
+    view: MapView, n_machines: int
+) -> None:
+    view._theme.choose(Scheme.LIGHT, 2.0)
+    view.show_machines(machines_of(household(n_machines)))
+    for width, height in ((1600, 1000), (952, 500), (700, 340)):
+        view.resize(width, height)
+        found = drawn(view)
+        assert len(found) == 2 * n_machines - 1
+        assert not [pair for pair in combinations(found, 2) if pair[0].intersects(pair[1])]
+        assert view.transform().m11() >= SMALLEST_ZOOM - 1e-6
+        assert not view.horizontalScrollBar().maximum()
+    assert card_sizes(view._theme, compact=True)[1].h > 2 * LEAST_CARD
+    view._theme.choose(Scheme.LIGHT, 1.0)
+
+
+def test_what_a_card_shortens_is_told_whole(view: MapView) -> None:
+    snapshot = household(2)
+    snapshot["machines"][f"{1:064x}"] |= {
+        "roles": ["admin", "host", "lender"], "layers": [], "used_bytes": 0,
+    }  # fmt: skip
+    attic = machines_of(snapshot)[1]
+    view.show_machines(machines_of(snapshot))
+    view.select(attic.id)
+    words = "Use, lend, change the household"
+    assert words in view._cards[attic.id].toolTip()
+    assert words in view.accessibleDescription()
+    view.select("")
+    assert view.accessibleDescription().startswith("Arrow keys choose a machine")
 
 
 @pytest.mark.parametrize("n_machines", range(1, 11))

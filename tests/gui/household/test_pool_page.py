@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
@@ -13,6 +14,7 @@ from app.core.errors import Refused
 from app.gui.household.interface_sheet import InterfaceSheet
 from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
 from app.gui.household.pool_page import PoolPage
+from app.gui.settings.household import Household
 from tests.gui.desk import Desk, desk, follow
 from tests.gui.household.snapshots import household
 from tests.node.pool import TestNode, paired
@@ -178,8 +180,9 @@ def test_the_link_to_one_machine_is_tested_and_its_interface_chosen(
 def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[object, ...]] = []
+    asked: list[tuple[Any, ...]] = []
     made = household(3)
+    made["machines"][f"{0:064x}"]["roles"] = ["admin", "host", "lender"]
     far = f"{1:064x}"
     made["links"][far] |= {
         "kind": "vpn", "interface": "wg0", "preferred": None, "preferred_reason": None,
@@ -196,9 +199,14 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     assert page.inspector.use.isVisible()
     assert "through a VPN" in page.inspector.trouble.text()
     assert page.inspector.use.text() == "Use eth0"
-    monkeypatch.setattr(away.services.client, "post", lambda *order: asked.append(order[:2]))
+    monkeypatch.setattr(away.services.client, "post", lambda *order: asked.append(order))
     page.inspector.use.click()
-    assert asked == [(f"/machines/{far}/interface", {"interface": "eth0"})]
+    assert asked[0][:2] == (f"/machines/{far}/interface", {"interface": "eth0"})
+    told = {"interface": "eth0", "out_bytes_per_s": 1e8, "in_bytes_per_s": 1e8}
+    asked[0][2](told | {"preferred_reason": "The cable to attic-pc is not plugged in."})
+    assert page.notice.sentence == "The cable to attic-pc is not plugged in."
+    page.acts._preferred("attic-pc", told)
+    assert page.notice.sentence == "Traffic to attic-pc goes by eth0 now: 800 Mb/s."
     menu = QMenu()
     page.acts.fill(menu, next(one for one in page.machines if one.id == far))
     names = [act.text() for act in menu.actions() if act.text()]
@@ -209,6 +217,39 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     page.choose("")
     menu.actions()[0].trigger()
     assert page.inspector.isVisible()
+
+
+def test_who_may_not_change_the_household_is_not_offered_it(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = household(3)
+    attic = next(one for one in made["machines"].values() if one["name"] == "attic-pc")
+    attic["roles"] = ["admin", "host", "lender"]
+    made["strangers"] = {"b" * 16: {"name": None, "addresses": ["10.0.0.9"]}}
+    away.services.pool.snapshot = made
+    page = shown(qtbot, away)
+    assert not page.add.isVisible()
+    menu = QMenu()
+    page.acts.fill(menu, page.machines[2])
+    why = "This machine may not change the household. Do it on attic-pc."
+    assert [(act.text(), act.isEnabled()) for act in menu.actions()][-1] == (why, False)
+    assert "Rename…" not in [act.text() for act in menu.actions()]
+    page.nearby.findChildren(QPushButton)[0].click()
+    assert page.notice.sentence == why
+    settings = Household(away.services)
+    qtbot.addWidget(settings)
+    settings._tell()
+    assert not settings._adds.isEnabled()
+    assert settings._another.about.text() == why
+    names = [one.text() for one in settings.findChildren(QPushButton)]
+    assert "Remove…" not in names
+    made["machines"][f"{0:064x}"]["roles"] = ["admin", "host", "lender"]
+    away.services.pool.changed.emit()
+    settings._tell()
+    assert page.add.isVisible()
+    assert settings._adds.isEnabled()
+    page.acts.fill(menu, page.machines[2])
+    assert menu.actions()[-1].text() == "Remove from household…"
 
 
 def _the_link_is_the_one_to_the_host(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
