@@ -18,6 +18,7 @@ from app.gui.first_run.role_step import RoleStep
 from app.gui.first_run.welcome import DONE, Welcome
 from app.gui.parts.scroll_area import ScrollArea
 from tests.gui.desk import Desk, follow
+from tests.gui.household.snapshots import household
 from tests.node.pool import node
 
 MOST_PAST_IT = 20
@@ -169,3 +170,14 @@ def test_everything_has_a_name_and_the_keyboard_reaches_it(away: Desk, window: Q
         if not welcome.is_last:
             press(welcome, "Skip")
     assert welcome.is_last
+
+
+def test_who_may_not_change_its_household_is_offered_no_code(qtbot: QtBot, away: Desk) -> None:
+    """The first steps may come again, when the machine belongs to a household."""
+    away.services.pool.snapshot = household(2)
+    step = PairStep(away.services)
+    qtbot.addWidget(step)
+    assert not step._first.isVisibleTo(step)
+    away.services.pool.snapshot["machines"][f"{0:064x}"]["roles"] = ["admin"]
+    away.services.pool.changed.emit()
+    assert step._first.isVisibleTo(step)

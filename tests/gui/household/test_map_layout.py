@@ -69,13 +69,17 @@ def test_nothing_lies_on_anything(sizes: Sizes, n_machines: int, room: Size) -> 
     check(arrange(n_machines - 1, sizes, room, ONE_SIDE), n_machines - 1)
 
 
-def test_larger_text_lies_on_nothing_either() -> None:
-    def twice(size: Size) -> Size:
-        return Size(2 * size.w, 2 * size.h)
+def twice(sizes: Sizes) -> Sizes:
+    """As with text twice as large."""
+    host, card, plate = (
+        Size(2 * one.w, 2 * one.h) for one in (sizes.host, sizes.card, sizes.plate)
+    )
+    return Sizes(host, card, plate, 2.0)
 
-    large = Sizes(twice(FULL.host), twice(FULL.card), twice(FULL.plate), 2.0)
+
+def test_larger_text_lies_on_nothing_either() -> None:
     for n_lenders in range(10):
-        check(arrange(n_lenders, large, ROOMS[1]), n_lenders)
+        check(arrange(n_lenders, twice(FULL), ROOMS[1]), n_lenders)
 
 
 def test_every_link_ends_at_its_machine() -> None:
@@ -103,12 +107,8 @@ def test_all_is_in_the_window_or_scrolls_one_way(n_machines: int, room: Size) ->
 def test_where_large_text_has_no_room_beside_the_host_lenders_stand_below_it(
     n_machines: int,
 ) -> None:
-    large = [
-        Sizes(*(Size(2 * one.w, 2 * one.h) for one in (sizes.host, sizes.card, sizes.plate)), 2.0)
-        for sizes in (FULL, SMALL)
-    ]
     narrow = Size(700, 400)
-    found = fitted(n_machines - 1, *large, narrow, ZOOMS)
+    found = fitted(n_machines - 1, twice(FULL), twice(SMALL), narrow, ZOOMS)
     assert found.places.bounds.w * found.zoom <= narrow.w + EDGE  # it scrolls one way only
     assert found.zoom >= ZOOMS[-1]
     check(found.places, n_machines - 1)
