@@ -34,15 +34,24 @@ ANSWER_BYTES_PER_SECOND = 20e6  # the size of the layers, on a slow disk
 CLOSE_SECONDS = 1.0
 REUSE_SECONDS = 5.0  # below the listener's idle limit, so that we never meet a closing connection
 CONNECTIONS = 16  # data channels of several pipelines, an upload, an offer
+GUEST_CONNECTIONS = (
+    40  # more than a host answers at once; with the others fewer than it lets one member have
+)
 
 
 class PinnedConnector(aiohttp.TCPConnector):
     """Checks the fingerprint on each connection, besides what the context checks."""
 
-    def __init__(self, context: ssl.SSLContext, peer: MachineId, through: Through | None) -> None:
+    def __init__(
+        self,
+        context: ssl.SSLContext,
+        peer: MachineId,
+        through: Through | None,
+        limit: int = CONNECTIONS,
+    ) -> None:
         super().__init__(
             ssl=context,
-            limit=CONNECTIONS,
+            limit=limit,
             keepalive_timeout=REUSE_SECONDS,
             socket_factory=partial(_socket, through),
         )
@@ -105,6 +114,8 @@ class PeerClient:
         through: Through | None = None,
     ) -> None:
         self.member, self.address, self.through = member, address, through
+        self._context, self._closed = context, False
+        self._guest: aiohttp.ClientSession | None = None
         self._websockets: WeakSet[_WebSocket] = WeakSet()
         self._session = aiohttp.ClientSession(
             base_url=f"https://{address}/",
@@ -115,6 +126,23 @@ class PeerClient:
             auto_decompress=False,
             requote_redirect_url=False,
         )
+
+    def guest_session(self) -> aiohttp.ClientSession:
+        """For whole requests, whose answers take as long as they take; its connections are used again.
+        Raises RuntimeError when all that was opened here has ended."""
+        if self._closed:
+            raise RuntimeError("closed")
+        if self._guest is None:
+            self._guest = aiohttp.ClientSession(
+                connector=PinnedConnector(
+                    self._context, self.member.id, self.through, GUEST_CONNECTIONS
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=ClientTimeout(total=None, sock_connect=OPEN_SECONDS),
+                auto_decompress=False,
+                requote_redirect_url=False,
+            )
+        return self._guest
 
     async def open_control(self) -> aiohttp.ClientWebSocketResponse:
         """The control socket, before HELLO. Raises Unreachable or Refused."""
@@ -151,8 +179,11 @@ class PeerClient:
 
     async def close(self) -> None:
         """End everything that was opened here."""
+        self._closed = True
         for websocket in list(self._websockets):
             websocket.release()
+        if self._guest is not None:
+            await self._guest.close()
         await self._session.close()
 
     async def _websocket(self, path: str, max_bytes: int) -> _WebSocket:

@@ -3,52 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 
 import aiohttp
 
 from app.core.errors import Unreachable
 from app.core.membership import Member
-from app.lan.client import OPEN_SECONDS, PinnedConnector, explained
+from app.lan.client import explained
 from app.lan.listener import GUEST_PATH
 from app.lan.sockets import Address
-from app.lan.through import Through
 
 LOOK_SECONDS = 0.5  # between looks whether the host is still there
+END_SECONDS = (
+    0.25  # the end of an answer comes so soon after its last part, or its connection is not kept
+)
 
 
 class GuestClient:
     """Asks `host` at `address`. `ended` is set when the link to it is over: no answer outlives that.
 
-    through: by this interface of ours; None: by the one that the system chooses.
+    session: the link's own; its connections stay open for a while, so that the next request needs no handshake.
     """
 
     def __init__(
         self,
         host: Member,
         address: Address,
-        context: ssl.SSLContext,
+        session: Callable[[], aiohttp.ClientSession],
         ended: asyncio.Event,
-        through: Through | None = None,
     ) -> None:
-        self.host, self._address, self._context, self._ended = host, address, context, ended
-        self._through = through
+        self.host, self._address, self._session, self._ended = host, address, session, ended
 
     @asynccontextmanager
     async def asked(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-        """What it answers, once the status is there; leaving the block hangs up. Raises Unreachable, Refused."""
-        async with aiohttp.ClientSession(
-            connector=PinnedConnector(self._context, self.host.id, self._through),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=OPEN_SECONDS),
-            auto_decompress=False,
-            requote_redirect_url=False,
-        ) as session:
-            yield await self._begun(session, method, path, body, headers or {})
+        """What it answers, once the status is there; leaving the block before its end hangs up. Raises
+        Unreachable, Refused."""
+        answer = await self._begun(method, path, body, headers or {})
+        try:
+            yield answer
+            await _read_to_its_end(answer)
+        finally:
+            answer.close()  # of one that was read to its end, the connection is given back already
 
     async def chunks(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
         """The body as it comes. Raises Unreachable when it breaks off."""
@@ -67,18 +65,13 @@ class GuestClient:
             yield chunk
 
     async def _begun(
-        self,
-        session: aiohttp.ClientSession,
-        method: str,
-        path: str,
-        body: bytes,
-        headers: Mapping[str, str],
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> aiohttp.ClientResponse:
         """A host may be long about an answer that comes as one piece: only its link says that it is gone."""
         url = f"https://{self._address}{GUEST_PATH}{path}"
         async with asyncio.TaskGroup() as group:
             asking = group.create_task(
-                _settled(session, method, url, body, headers), name="ask a host"
+                _settled(self._session, method, url, body, headers), name="ask a host"
             )
             over = group.create_task(self._ended.wait(), name="a host is gone")
             await asyncio.wait({asking, over}, return_when=asyncio.FIRST_COMPLETED)
@@ -93,12 +86,23 @@ class GuestClient:
 
 
 async def _settled(
-    session: aiohttp.ClientSession, method: str, url: str, body: bytes, headers: Mapping[str, str]
+    session: Callable[[], aiohttp.ClientSession],
+    method: str,
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
 ) -> aiohttp.ClientResponse | Exception:
     """An error as a value: a TaskGroup would wrap it."""
     try:
-        return await session.request(
+        return await session().request(
             method, url, data=body or None, headers=headers, allow_redirects=False
         )
     except (aiohttp.ClientError, OSError, RuntimeError) as error:
         return error
+
+
+async def _read_to_its_end(answer: aiohttp.ClientResponse) -> None:
+    """Whoever had the last part of an answer asks for nothing more; then only its end is left."""
+    with suppress(TimeoutError, aiohttp.ClientError, OSError):
+        async with asyncio.timeout(END_SECONDS):
+            await answer.content.readany()

@@ -137,6 +137,10 @@ class PeerLink:
         """The interface of ours that data connections leave by, where one was chosen."""
         return self._client.through
 
+    def guest_session(self) -> aiohttp.ClientSession:
+        """For whole requests to a host; ends with the link. Raises RuntimeError once it has."""
+        return self._client.guest_session()
+
     @property
     def own_host(self) -> str:
         """The address of this machine that the link goes out from; empty once it is down."""

@@ -77,13 +77,7 @@ class Guesting:
             if (member := network.members.get(machine)) and Role.HOST in member.roles
         ]
         return [
-            GuestClient(
-                member,
-                link.address,
-                network.dialling_context(member),
-                link.finished,
-                network.calls.through.get(member.id),
-            )
+            GuestClient(member, link.address, link.guest_session, link.finished)
             for member, link in sorted(found, key=lambda one: (one[1].name, one[1].peer))
         ]
 

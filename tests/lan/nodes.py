@@ -99,8 +99,16 @@ def a_chat() -> web.Application:
     async def models(_: web.Request) -> web.Response:
         return web.json_response({"models": []})
 
+    async def endless(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        await answer.write(b"a beginning")
+        await asyncio.Event().wait()
+        return answer
+
     made = web.Application()
     made.router.add_get("/models", models)
+    made.router.add_get("/endless", endless)
     return made
 
 

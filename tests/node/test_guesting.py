@@ -101,12 +101,10 @@ def test_only_members_that_may_host_and_are_linked_answer() -> None:
         members=members,
         links={
             ids[name]: SimpleNamespace(
-                name=name, peer=ids[name], address="", finished=asyncio.Event()
+                name=name, peer=ids[name], address="", finished=asyncio.Event(), guest_session=None
             )
             for name in linked
         },
-        calls=SimpleNamespace(through={}),
-        dialling_context=lambda member: None,
     )
     hosting = cast("Any", SimpleNamespace(running=None))
     made = Guesting(lambda: network, Rights(lambda: GUEST, lambda: ME), lambda: hosting)

@@ -29,6 +29,7 @@ from app.gui.chat.hint import Hint
 from app.gui.chat.history import FILE, History
 from app.gui.chat.message_deeds import MessageDeeds
 from app.gui.chat.message_view import Deed
+from app.gui.chat.model_names import ModelNames
 from app.gui.chat.presets import Presets
 from app.gui.chat.session import Running, Session
 from app.gui.chat.shortage import Shortage
@@ -63,8 +64,7 @@ class ChatPage(Page):
         self._shortage = Shortage(services.client, self.notice, self._use_smaller, self)
         self._moved = False  # the border of the list, by a person
         self._files: dict[str, list[Json]] = {}  # attachments of drafts
-        self._models: list[str] = []
-        self._models_call: Call | None = None
+        self._models = ModelNames(services.client, services.pool, self._tell_hint)
         self._counts: list[Call] = []
         self.chat: Chat = self.history.begin()
         slices = Slices(self)
@@ -157,8 +157,9 @@ class ChatPage(Page):
 
     def close_history(self) -> None:
         """Answers end, everything is written."""
-        for call in (self._models_call, *self._counts):
-            if call is not None and call.running:
+        self._models.close()
+        for call in self._counts:
+            if call.running:
                 call.cancel()
         self.session.close()
         self.history.close()
@@ -166,12 +167,7 @@ class ChatPage(Page):
     def shown(self) -> None:
         self.composer.show_busy(self._running is not None)  # the key that sends may be another now
         self.composer.field.setFocus()
-        if self._models_call is None or not self._models_call.running:
-            self._models_call = self.services.client.get("/models", self._got_models)
-
-    def _got_models(self, answer: Json) -> None:
-        self._models = [str(one["name"]) for one in answer.get("models", ())]
-        self._tell_hint()
+        self._models.look()
 
     # Which chat
 
@@ -238,6 +234,7 @@ class ChatPage(Page):
         self._pool_changed()
 
     def _pool_changed(self) -> None:
+        self._models.pool_changed()
         self.chat_head.tell(self.chat)
         pool = self.services.pool
         name = self.chat.model or (pool.loaded or {}).get("model") or GUIDE
@@ -250,7 +247,9 @@ class ChatPage(Page):
         is_loaded = pool.loaded is not None or pool.hosts is not None
         full = self.chat_head.is_nearly_full
         waits = self.composer.waits
-        self.hint.tell(self.chat, self._models, is_loaded=is_loaded, is_full=full, waits=waits)
+        self.hint.tell(
+            self.chat, self._models.names, is_loaded=is_loaded, is_full=full, waits=waits
+        )
 
     def _tell_state(self) -> None:
         running = self._running
@@ -378,7 +377,7 @@ class ChatPage(Page):
             self._presets,
             self.chat,
             defaults,
-            self._models,
+            self._models.names,
             self._set_up,
             self,
         )

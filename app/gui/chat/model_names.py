@@ -1,0 +1,56 @@
+"""The models that a chat may be asked of: this machine's own; a guest's are those of its hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from app.gui.node_client import Call, NodeClient
+from app.gui.pool import Pool
+
+Json = dict[str, Any]
+
+
+class ModelNames:
+    """`told` is called when they are known, and known anew."""
+
+    def __init__(self, client: NodeClient, pool: Pool, told: Callable[[], object]) -> None:
+        self._client, self._pool, self._told = client, pool, told
+        self._call: Call | None = None
+        self._answer: Json | None = None
+        self._asked_of: Sequence[str] | None = None  # the hosts that were here then
+
+    @property
+    def names(self) -> list[str]:
+        """Empty until the node has said them."""
+        loaded = str((self._pool.loaded or {}).get("model") or "")
+        return names_of(self._answer or {}, self._pool.hosts, loaded)
+
+    def look(self) -> None:
+        """Ask the node, unless it is asked already."""
+        if self._call is None or not self._call.running:
+            self._asked_of = self._pool.hosts
+            self._call = self._client.get("/models", self._got)
+
+    def pool_changed(self) -> None:
+        """Ask again when other hosts answer now."""
+        if self._answer is not None and self._pool.hosts != self._asked_of:
+            self.look()
+
+    def close(self) -> None:
+        if self._call is not None and self._call.running:
+            self._call.cancel()
+
+    def _got(self, answer: Json) -> None:
+        self._answer = answer
+        self._told()
+
+
+def names_of(answer: Json, hosts: Sequence[str] | None, loaded: str) -> list[str]:
+    """What the node lists, as far as it would be answered. hosts: those of a guest that answers nothing itself."""
+    offered = [str(one["name"]) for one in answer.get("offered") or () if one.get("writes", True)]
+    if hosts is not None:
+        return offered
+    if offered:  # a guest that has loaded a model of its own: that one, and no other of its shelf
+        return list(dict.fromkeys([loaded, *offered]))
+    return [str(one["name"]) for one in answer.get("models") or ()]

@@ -1,0 +1,72 @@
+"""Which models a chat may be asked of, on a host and on a guest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from app.gui.chat.model_names import ModelNames, names_of
+
+Json = dict[str, Any]
+ANSWER: Json = {
+    "models": [{"name": "guide"}, {"name": "own"}],
+    "offered": [{"name": "big", "writes": True}, {"name": "vectors", "writes": False}],
+}
+
+
+@pytest.mark.parametrize(
+    ("offered", "hosts", "loaded", "names"),
+    [
+        (False, None, "guide", ["guide", "own"]),  # no guest
+        (True, ["den"], "", ["big"]),
+        (False, [], "", []),  # a guest whose hosts are away
+        (True, None, "own", ["own", "big"]),  # a guest that has loaded one itself
+        (True, None, "big", ["big"]),
+    ],
+)
+def test_a_guest_is_offered_what_its_hosts_answer_with(
+    offered: bool, hosts: list[str] | None, loaded: str, names: list[str]
+) -> None:
+    answer = ANSWER if offered else ANSWER | {"offered": []}
+    assert names_of(answer, hosts, loaded) == names
+
+
+class Client:
+    """Answers when a test says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[Callable[[Json], object]] = []
+        self.call = SimpleNamespace(running=True, cancel=lambda: None)
+
+    def get(self, path: str, done: Callable[[Json], object]) -> Any:
+        assert path == "/models"
+        self.asked.append(done)
+        self.call.running = True
+        return self.call
+
+    def answer(self, what: Json) -> None:
+        self.call.running = False
+        self.asked[-1](what)
+
+
+def test_they_are_asked_for_again_when_another_host_answers() -> None:
+    client, told = Client(), list[list[str]]()
+    pool = SimpleNamespace(hosts=[], loaded=None)
+    made = ModelNames(cast("Any", client), cast("Any", pool), lambda: told.append(made.names))
+    made.pool_changed()
+    assert not client.asked  # nobody looks at them yet
+    made.look()
+    made.look()
+    assert len(client.asked) == 1
+    client.answer(ANSWER | {"offered": []})
+    made.pool_changed()
+    assert len(client.asked) == 1
+    pool.hosts = ["den"]
+    made.pool_changed()
+    client.answer(ANSWER)
+    assert told == [[], ["big"]]
+    made.pool_changed()
+    assert len(client.asked) == 2
