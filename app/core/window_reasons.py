@@ -23,6 +23,15 @@ WINDOW_SENTENCES: dict[str, str] = {
     "history_unreadable": "Nothing in {path} can be read any more. It stays there; nothing was changed.",
     "history_newer": "Your chats were written by a newer Poolhouse and stay untouched in {path}. "
     "Update this app to see them; until then a new history is used.",
+    "history_locked": "Your chats are encrypted, and their key could not be read: the system keyring is locked. "
+    "Unlock it, then try again. Nothing is lost.",
+    "history_key_gone": "Your chats are encrypted, and their key is not in the place for it any more ({where}). "
+    "Bring the key back, then try again; {path} stays as it is.",
+    "history_key_wrong": "Your chats are encrypted with another key than the one that is kept for them. "
+    "Bring the right key back, then try again; {path} stays as it is.",
+    "history_busy": "Your chats are being rewritten just now, so that was not done. Do it again in a moment.",
+    "history_unswept": "Your chats are encrypted now, but remains of the old text may still stand in {path}: {why}. "
+    "They are removed at the next start.",
     "chats_odd": "{path} cannot be imported: {what}. Nothing was changed; export the chats again there.",
     "chats_too_large": "{path} is larger than {most_bytes}, so it was not imported. Export fewer chats at once.",
     "chats_not_exported": "The chats could not be written to {path}: {why}. Choose another place.",

@@ -21,7 +21,7 @@ from app.core.chat import (
     Role,
 )
 from app.core.errors import BadInput
-from app.gui.chat.history_rows import storable
+from app.gui.chat.history_cipher import storable
 from app.gui.chat.presets import usable
 
 FORMAT, VERSION = "poolhouse-chats", 1

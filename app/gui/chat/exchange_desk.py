@@ -71,12 +71,12 @@ class ExchangeDesk(QWidget):
         """Export into `target`."""
         self._history.flush()
         ids = [one.id for one in self._all()] if ids is None else list(ids)
-        file = self._history.file
+        file, codec = self._history.file, self._history.codec
         chats = [found for one in ids if not file and (found := self._history.chat(one))]
         title = target.stem
 
         def job(told: Told) -> int:
-            source = stored(file, ids) if file else (chat for chat in chats)
+            source = stored(file, ids, codec) if file else (chat for chat in chats)
             return export(source, form, target, title, told)
 
         words = self.tr("Exporting %n chat(s)…", "", len(ids))
@@ -99,7 +99,7 @@ class ExchangeDesk(QWidget):
     def rescue(self, aside: Path) -> None:
         """Take in what can be read of a damaged history."""
         words = self.tr("Reading {name}…").format(name=aside.name)
-        self._begin(Work(partial(rescue, aside)), words, 0, self._rescued)
+        self._begin(Work(partial(rescue, aside, self._history.codec)), words, 0, self._rescued)
 
     def cancel(self) -> None:
         """Stop. What an import has taken in already is taken out again."""

@@ -17,6 +17,7 @@ from app.gui.chat import export_html, history_rows
 from app.gui.chat.exchange import HEAD, TAIL, chat_json
 from app.gui.chat.export_markdown import markdown
 from app.gui.chat.export_pdf import PdfBook
+from app.gui.chat.history_cipher import Codec
 from app.gui.chat.history_file import connect
 
 Chats = Generator[Chat, None, None]  # closed by whoever uses it up, in the same thread
@@ -36,13 +37,13 @@ PDF, JSON = Format("PDF", ".pdf"), Format("JSON", ".json")
 FORMATS = (MARKDOWN, HTML, PDF, JSON)
 
 
-def stored(file: Path, ids: Sequence[ChatId] | None) -> Chats:
+def stored(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
     """Chats read from the history's file one by one, in any thread; None: all that are there."""
     with contextlib.closing(connect(file)) as db:
         if ids is None:
-            ids = [one.id for one in history_rows.headings(db)]
+            ids = [one.id for one in history_rows.headings(db, codec)]
         for ident in ids:
-            chat = history_rows.read(db, ident)
+            chat = history_rows.read(db, ident, codec)
             if chat is not None:
                 yield chat
 

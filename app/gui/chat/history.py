@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,20 +14,21 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.core.chat import Chat, ChatId, Heading, MessageId, Sampling, clone, title_of
+from app.core.chat import Chat, ChatId, Heading, MessageId, Sampling, clone
 from app.core.errors import AppError
-from app.gui.chat import history_rows, history_search
+from app.gui.chat import history_file, history_folders, history_rows, history_search
+from app.gui.chat.history_cipher import Cipher, Codec
+from app.gui.chat.history_folders import named
 from app.gui.chat.history_purge import Purge
-from app.gui.chat.history_rows import storable
 from app.gui.chat.history_search import Hit
 from app.gui.chat.history_store import Store
+from app.gui.chat.history_turning import Turn, Turning
 
 FILE = "history.sqlite3"  # in `services.folder`
 SOON_MS = 1000  # an answer under way is written at most this often
 AGAIN_MS = 5000  # what could not be written is tried again
 MOST_FAILED = 3  # chats in one go; more, and it is the file that cannot be written
 OPEN_CHATS = 8  # whose written state is remembered, to find what changed
-NAME_CHARACTERS = 200  # of a title or a folder
 Beginning = Callable[[], tuple[str, Sampling]]
 
 
@@ -41,9 +43,13 @@ class History(QObject):
     removed = Signal(str)  # a chat that was deleted; `restore` brings it back
     troubled = Signal(object)  # an AppError to show: the disk is full, the file was damaged
     recovered = Signal()  # what could not be written is written now
+    unlocked = Signal()  # the chats are there now, or the file is another
 
-    def __init__(self, path: Path, parent: QObject | None = None) -> None:
-        """Opens the file or makes it. Never raises for a bad one: `trouble` says what is wrong."""
+    def __init__(self, path: Path, parent: QObject | None = None, *, sealed: bool = False) -> None:
+        """Opens the file or makes it. Never raises for a bad one: `trouble` says what is wrong.
+
+        sealed: a file that is begun here is encrypted; one that is there says itself whether it is.
+        """
         super().__init__(parent)
         self._waiting: dict[ChatId, Chat] = {}  # newer than the file
         self._written: OrderedDict[ChatId, Chat] = OrderedDict()  # as the file has them
@@ -56,11 +62,13 @@ class History(QObject):
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._write_waiting)
-        self._store = Store(path, self)
+        self._store = Store(path, self, wanted=sealed)
         self._store.troubled.connect(self.troubled)
         self._store.recovered.connect(self.recovered)
         self._store.replaced.connect(self._write_again)
         self._purge = Purge(self._store, self)
+        self.turning = Turning(self._store, self)
+        self.turning.ended.connect(self._turned)
         self.purge()  # what the last window did not come to
 
     @property
@@ -72,6 +80,16 @@ class History(QObject):
     def file(self) -> Path | None:
         """Where the chats are; None while they are in memory only."""
         return self._store.file
+
+    @property
+    def locked(self) -> AppError | None:
+        """Why the encrypted chats cannot be opened now: there seem to be none, and none is written."""
+        return self._store.locked
+
+    @property
+    def codec(self) -> Codec:
+        """For whoever reads the file in a thread of its own; `seals`: it is encrypted."""
+        return self._store.codec
 
     def new_message_id(self) -> MessageId:
         return MessageId(uuid.uuid4().hex)
@@ -96,17 +114,22 @@ class History(QObject):
 
     def folders(self) -> list[str]:
         """By name; empty ones too."""
-        rows = self._store.read(
-            lambda db: db.execute("SELECT name FROM folders").fetchall(), list[Any]()
-        )
-        return sorted((str(name) for (name,) in rows), key=str.casefold)
+        codec = self.codec
+        return self._store.read(lambda db: history_folders.names(db, codec), list[str]())
 
     def search(self, words: str, most: int = 200) -> list[Hit]:
         """Chats with every word in their title or in one text, archived ones too."""
+        return [hit for hit in self.looking(words, most) if hit is not None]
+
+    def looking(self, words: str, most: int = 200) -> Iterator[Hit | None]:
+        """The same little by little; None after each step that found nothing."""
         self._write_waiting()
-        indexed = self._store.indexed
-        return self._store.read(
-            lambda db: history_search.search(db, words, most, indexed=indexed), list[Hit]()
+        codec, indexed = self.codec, self._store.indexed
+        if codec.seals:
+            yield from history_search.open_and_look(self._store.read, words, most, codec)
+            return
+        yield from self._store.read(
+            lambda db: history_search.search(db, words, most, codec, indexed=indexed), list[Hit]()
         )
 
     # a chat as a whole
@@ -143,6 +166,7 @@ class History(QObject):
         if self._closed:
             return
         self._closed = True
+        self.turning.stop()
         self._under_way.clear()
         self._write_waiting()
         self.purge()
@@ -160,8 +184,8 @@ class History(QObject):
         made = replace(
             chat,
             id=_new_chat_id(),
-            title=_name(chat.title),
-            folder=_name(chat.folder),
+            title=named(chat.title),
+            folder=named(chat.folder),
             changed_at=chat.changed_at or self.now(),
         )
         self.keep(made)
@@ -171,25 +195,28 @@ class History(QObject):
 
     def rename(self, chat: ChatId, title: str) -> None:
         """Call it `title`; "" names it by its first question again."""
-        title = _name(title)
+        title = named(title)
         now = self.chat(chat)
         if now is not None:
-            shown = storable(title_of(replace(now, title=title)))
-            self._headline([chat], "title = ?, shown = ?", (title, shown), title=title)
+            codec = self.codec
+            self._headline(
+                [chat], lambda db: history_rows.rename(db, now, title, codec), title=title
+            )
 
     def pin(self, chats: Sequence[ChatId], pinned: bool) -> None:
         """To the top of the list, or back among the others."""
-        self._headline(chats, "pinned = ?", (pinned,), pinned=pinned)
+        self._flag(chats, "pinned", pinned)
 
     def archive(self, chats: Sequence[ChatId], archived: bool) -> None:
         """Out of the list, but found by searching; or back into it."""
-        self._headline(chats, "archived = ?", (archived,), archived=archived)
+        self._flag(chats, "archived", archived)
 
     def move(self, chats: Sequence[ChatId], folder: str) -> None:
         """Into a folder, made if it is new; "" for out of any."""
-        folder = _name(folder)
-        self.make_folder(folder)
-        self._headline(chats, "folder = ?", (folder or None,), folder=folder)
+        folder, codec = named(folder), self.codec
+        self._headline(
+            chats, lambda db: history_folders.move(db, chats, folder, codec), folder=folder
+        )
 
     def delete(self, chats: Sequence[ChatId]) -> None:
         """Out of sight now; gone for good with `purge`, or at the next start."""
@@ -225,14 +252,14 @@ class History(QObject):
 
     def make_folder(self, name: str) -> None:
         """Nothing happens if it is there."""
-        name = _name(name)
+        name, codec = named(name), self.codec
         if name and name not in self.folders():
-            self._store.write(lambda db: db.execute("INSERT INTO folders VALUES (?)", (name,)))
+            self._store.write(lambda db: history_folders.made(db, name, codec))
             self.changed.emit("")
 
     def rename_folder(self, name: str, new: str) -> None:
         """Its chats go along; if `new` is there already the two become one."""
-        new = _name(new)
+        new = named(new)
         if not new or new == name:
             return
         inside = self.inside(name)
@@ -242,28 +269,56 @@ class History(QObject):
 
     def delete_folder(self, name: str) -> list[ChatId]:
         """Its chats stay, in no folder: these, so that `move` can undo it."""
-        inside = self.inside(name)
-        self._headline(inside, "folder = NULL", (), folder="")
-        self._store.write(lambda db: db.execute("DELETE FROM folders WHERE name = ?", (name,)))
+        inside, codec = self.inside(name), self.codec
+        self.move(inside, "")
+        self._store.write(lambda db: history_folders.remove(db, name, codec))
         self.changed.emit("")
         return inside
 
     def inside(self, folder: str) -> list[ChatId]:
         """The chats of a folder, archived ones too."""
-        found = self._headings("folder = ?", folder)
-        return [one.id for one in found]
+        return [one.id for one in self._headings() if one.folder == folder]
+
+    # encrypted, or not
+
+    def unlock(self, key: bytes) -> bool:
+        """Open encrypted chats; whether this is their key. `locked` says why not."""
+        if self.locked is None or not self._store.unlock(cipher := Cipher(key)):
+            return self.locked is None
+        self._write_again()
+        self.purge()
+        self.unlocked.emit()
+        if not self._store.read(history_file.is_swept, True):
+            self.turning.begin(Turn.SWEEP, cipher)
+        return True
+
+    def turn(self, turn: Turn, key: bytes) -> bool:
+        """Encrypt every text, or none; `turning` tells of it. Whether it was begun."""
+        self._write_waiting()
+        self._purge.finish()
+        return self.turning.begin(turn, Cipher(key))
+
+    def set_aside(self) -> Path | None:
+        """Of locked chats: where the file is kept now, and a new history is begun. None: it could not be."""
+        aside = self._store.set_aside()
+        if aside is not None:
+            self._write_again()
+            self.unlocked.emit()
+        return aside
 
     # the file
 
-    def _headings(self, where: str, value: object) -> list[Heading]:
+    def _headings(self, where: str = "1", *values: object) -> list[Heading]:
+        codec = self.codec
         return self._store.read(
-            lambda db: history_rows.headings(db, where, (value,)), list[Heading]()
+            lambda db: history_rows.headings(db, codec, where, values), list[Heading]()
         )
 
     def _stored(self, ident: ChatId) -> Chat | None:
         """As the file has it, from memory if it was read lately."""
         if ident not in self._written:
-            found = self._store.read(lambda db: history_rows.read(db, ident), None)
+            codec = self.codec
+            found = self._store.read(lambda db: history_rows.read(db, ident, codec), None)
             if found is None:
                 return None
             self._written[ident] = found
@@ -288,8 +343,10 @@ class History(QObject):
             if self._waiting.get(ident) is not chat:  # written by whoever heard of another
                 continue
             before, whole = self._stored(ident), ident not in self._under_way
-            write = partial(history_rows.write, chat=chat, before=before, whole=whole)
-            if not self._store.write(write):
+            write = partial(
+                history_rows.write, chat=chat, before=before, codec=self.codec, whole=whole
+            )
+            if not self._store.write(write, later=True):
                 failed.append(ident)
                 if len(failed) == MOST_FAILED:
                     break
@@ -303,13 +360,16 @@ class History(QObject):
                 self._waiting[ident] = self._waiting.pop(ident)
             self._timer.start(AGAIN_MS)
 
+    def _flag(self, chats: Sequence[ChatId], column: str, on: bool) -> None:
+        order = f"UPDATE chats SET {column} = ? WHERE id = ?"  # noqa: S608  ours
+        rows = [(on, one) for one in chats]
+        self._headline(chats, lambda db: db.executemany(order, rows), **{column: on})
+
     def _headline(
-        self, chats: Sequence[ChatId], settings: str, values: tuple[Any, ...], **fields: Any
+        self, chats: Sequence[ChatId], act: Callable[[sqlite3.Connection], object], **fields: Any
     ) -> None:
         """Write it, and remember it for chats that are open."""
-        order = f"UPDATE chats SET {settings} WHERE id = ?"  # noqa: S608  ours
-        rows = [(*values, one) for one in chats]
-        if not self._store.write(lambda db: db.executemany(order, rows)):
+        if not self._store.write(act):
             return
         for one in chats:
             for store in (self._waiting, self._written, self._begun):
@@ -322,6 +382,11 @@ class History(QObject):
         order = "UPDATE chats SET deleted_at = ? WHERE id = ?"
         return self._store.write(lambda db: db.executemany(order, rows))
 
+    def _turned(self) -> None:
+        """The file is encrypted now, or not; what came meanwhile goes into it."""
+        self._write_waiting()
+        self.changed.emit("")
+
     def _write_again(self) -> None:
         """The file is a new one: what is in memory goes into it."""
         known = {**self._written, **self._waiting}
@@ -333,8 +398,3 @@ class History(QObject):
 
 def _new_chat_id() -> ChatId:
     return ChatId(uuid.uuid4().hex)
-
-
-def _name(typed: str) -> str:
-    """One line of bounded length."""
-    return storable(" ".join(typed.split())[:NAME_CHARACTERS])

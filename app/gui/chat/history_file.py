@@ -6,12 +6,13 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.core.errors import AppError, Damaged, DoesNotFit, Refused
+from app.gui.chat.history_cipher import Cipher, Codec, Plain
 
-VERSION = 1  # `user_version` of the file
+VERSION, SEALED = 1, 2  # `user_version` of the file: as it is, or its texts are sealed
 BUSY_S = 0.25  # another program may read along; the window does not wait long for it
 JOURNAL_BYTES = 4 << 20  # what the write-ahead file shrinks to
 
@@ -65,45 +66,57 @@ EMPTY = (
     " AND NOT EXISTS (SELECT 1 FROM messages WHERE chat = chats.id)"
 )
 TRIGGERS = ("words_added", "words_removed", "words_left", "words_came")
+# Of a sealed file. `mark` opens under its key only; `swept`: no page holds what stood there before.
+SEAL = "CREATE TABLE seal (mark BLOB NOT NULL, swept INTEGER NOT NULL);"
+MARK = ("Poolhouse", "mark")  # the text, and its place
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """`trouble` is what a person must hear about it. `indexed`: words can be looked up."""
+    """`trouble` is what a person must hear about it. `indexed`: words can be looked up.
+
+    `locked`: the texts are sealed, and why they cannot be opened; `db` is an empty one in memory.
+    """
 
     db: sqlite3.Connection
     path: Path | None  # None: only in memory
     indexed: bool
-    trouble: AppError | None
+    codec: Codec
+    trouble: AppError | None = None
+    locked: AppError | None = None
 
 
 class _Newer(Exception):
     """The file was written by a newer version."""
 
 
-def open_history(path: Path) -> Opened:
-    """The history in `path`. A damaged file is kept aside; one of a newer version stays untouched."""
+def open_history(path: Path, cipher: Cipher | None = None, *, wanted: bool = False) -> Opened:
+    """The history in `path`. A damaged file is kept aside; one of a newer version stays untouched.
+
+    A sealed file needs its `cipher`. wanted: a file that is begun here is a sealed one.
+    """
     try:
-        return Opened(*_open(path), None)
+        return _open(path, cipher, wanted)
     except _Newer:
         own = path.with_name(f"{path.stem}-v{VERSION}{path.suffix}")
-        return _opened_instead(own, Refused("history_newer", path=str(path)))
+        trouble = Refused("history_newer", path=str(path))
+        return _opened_instead(own, trouble, cipher, wanted)
     except sqlite3.DatabaseError as error:
         odd = _code(error) == sqlite3.SQLITE_ERROR  # a table or a column of ours is not there
         if not (odd or is_damage(error)):
             return _in_memory(why_not(error, path))
     except OSError as error:
         return _in_memory(AppError("history_unwritten", path=str(path), why=_words(error)))
-    return keep_aside(path)
+    return keep_aside(path, cipher, wanted=wanted)
 
 
-def keep_aside(path: Path) -> Opened:
+def keep_aside(path: Path, cipher: Cipher | None = None, *, wanted: bool = False) -> Opened:
     """The damaged file under another name, and a new one in its place."""
     try:
-        aside = _aside(path)
+        aside = move_aside(path, "damaged")
     except OSError as error:
         return _in_memory(AppError("history_unwritten", path=str(path), why=_words(error)))
-    return _opened_instead(path, Damaged("history_set_aside", path=str(aside)))
+    return _opened_instead(path, Damaged("history_set_aside", path=str(aside)), cipher, wanted)
 
 
 def is_damage(error: sqlite3.Error) -> bool:
@@ -157,7 +170,7 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _open(path: Path) -> tuple[sqlite3.Connection, Path, bool]:
+def _open(path: Path, cipher: Cipher | None, wanted: bool) -> Opened:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files copy its mode
     path.chmod(0o600)
     db = connect(path)
@@ -165,25 +178,73 @@ def _open(path: Path) -> tuple[sqlite3.Connection, Path, bool]:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")  # outlives a kill; no wait for the disk
         db.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
-        _bring_up(db)
-        indexed = _index(db)
+        sealed = _is_sealed(db, wanted)
+        if sealed and (locked := _why_locked(db, path, cipher)) is not None:
+            db.close()
+            return replace(_in_memory(None), locked=locked)
+        _bring_up(db, cipher if sealed else None)
+        indexed = not sealed and index(db)
         _look_around(db)
     except BaseException:
         db.close()
         raise
-    return db, path, indexed
+    return Opened(db, path, indexed, cipher if sealed and cipher else Plain())
 
 
-def _bring_up(db: sqlite3.Connection) -> None:
-    """Make the tables of this version, from whatever version is there."""
-    found = int(db.execute("PRAGMA user_version").fetchone()[0])
-    if found > VERSION:
+def _is_sealed(db: sqlite3.Connection, wanted: bool) -> bool:
+    """What the file says; of a new one, what is wanted. Raises _Newer."""
+    found = _version(db)
+    if found > SEALED:
         raise _Newer
-    if found < VERSION:
-        db.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+    return found == SEALED or (wanted and found < VERSION)
 
 
-def _index(db: sqlite3.Connection) -> bool:
+def _why_locked(db: sqlite3.Connection, path: Path, cipher: Cipher | None) -> AppError | None:
+    """None: the cipher opens it, or it is new."""
+    if cipher is None:
+        return Refused("history_locked")
+    if _version(db) == SEALED:
+        (mark,) = db.execute("SELECT mark FROM seal").fetchone() or (b"",)
+        try:
+            cipher.open(mark, MARK[1])
+        except sqlite3.DatabaseError:
+            return Refused("history_key_wrong", path=str(path))
+    return None
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _bring_up(db: sqlite3.Connection, cipher: Cipher | None = None) -> None:
+    """Make the tables of this version, from whatever version is there."""
+    if _version(db) >= VERSION:
+        return
+    db.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION};")
+    if cipher is not None:
+        mark_sealed(db, cipher, swept=True)
+    db.execute("COMMIT")
+
+
+def mark_sealed(db: sqlite3.Connection, cipher: Cipher, *, swept: bool) -> None:
+    """From now on the file's texts are sealed. Within a transaction."""
+    db.execute(SEAL)
+    db.execute("INSERT INTO seal (mark, swept) VALUES (?, ?)", (cipher.seal(*MARK), swept))
+    db.execute(f"PRAGMA user_version = {SEALED}")
+
+
+def mark_plain(db: sqlite3.Connection) -> None:
+    """From now on its texts are as they are. Within a transaction."""
+    db.execute("DROP TABLE seal")
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def is_swept(db: sqlite3.Connection) -> bool:
+    """Of a sealed file: whether nothing is left in it from before it was sealed."""
+    return bool((db.execute("SELECT swept FROM seal").fetchone() or (0,))[0])
+
+
+def index(db: sqlite3.Connection) -> bool:
     """The index of words, if this SQLite can have one."""
     known = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_master")}
     if not can_index(db):
@@ -210,24 +271,24 @@ def _look_around(db: sqlite3.Connection) -> None:
     db.execute(f"DELETE FROM chats WHERE {EMPTY}")  # noqa: S608  ours
 
 
-def _opened_instead(path: Path, trouble: AppError) -> Opened:
+def _opened_instead(path: Path, trouble: AppError, cipher: Cipher | None, wanted: bool) -> Opened:
     try:
-        return Opened(*_open(path), trouble)
+        return replace(_open(path, cipher, wanted), trouble=trouble)
     except (sqlite3.Error, OSError, _Newer) as error:
         return _in_memory(AppError("history_unwritten", path=str(path), why=_words(error)))
 
 
-def _in_memory(trouble: AppError) -> Opened:
+def _in_memory(trouble: AppError | None) -> Opened:
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.execute("PRAGMA foreign_keys = ON")
     _bring_up(db)
-    return Opened(db, None, _index(db), trouble)
+    return Opened(db, None, index(db), Plain(), trouble)
 
 
-def _aside(path: Path) -> Path:
-    """Move the damaged file, and what SQLite keeps beside it, to a name that is free."""
+def move_aside(path: Path, why: str) -> Path:
+    """The file, and what SQLite keeps beside it, under a name that is free. Raises OSError."""
     number = 1
-    while (aside := path.with_name(f"{path.stem}-damaged-{number}{path.suffix}")).exists():
+    while (aside := path.with_name(f"{path.stem}-{why}-{number}{path.suffix}")).exists():
         number += 1
     path.rename(aside)
     for tail in ("-wal", "-shm"):

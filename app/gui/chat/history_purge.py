@@ -73,7 +73,7 @@ class Purge(QObject):
             db.execute(order, values)
             changes = db.total_changes - before
 
-        return changes if self._store.write(do) else 0
+        return changes if self._store.write(do, later=True) else 0
 
 
 # The last ones first, so that no message goes before those which answer it.

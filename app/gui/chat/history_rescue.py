@@ -12,9 +12,10 @@ from app.core.chat import Chat, ChatId
 from app.core.errors import Damaged
 from app.gui.chat import history_rows
 from app.gui.chat.exchange import checked
+from app.gui.chat.history_cipher import Codec
 
 
-def rescue(aside: Path, told: Callable[[int], None]) -> list[Chat]:
+def rescue(aside: Path, codec: Codec, told: Callable[[int], None]) -> list[Chat]:
     """The chats that are whole in it, in any thread; the file itself stays as it is.
 
     `told` hears how many there are. Raises Damaged if there are none.
@@ -22,7 +23,7 @@ def rescue(aside: Path, told: Callable[[int], None]) -> list[Chat]:
     found: list[Chat] = []
     with contextlib.closing(sqlite3.connect(f"{aside.as_uri()}?mode=ro", uri=True)) as db:
         for ident in _ids(db):
-            chat = _read(db, ident)
+            chat = _read(db, ident, codec)
             if chat is not None:
                 found.append(chat)
                 told(len(found))
@@ -40,10 +41,10 @@ def _ids(db: sqlite3.Connection) -> list[ChatId]:
     return found
 
 
-def _read(db: sqlite3.Connection, ident: ChatId) -> Chat | None:
+def _read(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
     """Whole and in its shape, or None."""
     try:
-        chat = history_rows.read(db, ident)
+        chat = history_rows.read(db, ident, codec)
         whole = checked(chat) if chat is not None else None
         return replace(whole, id=ident) if whole is not None else None
     except (sqlite3.DatabaseError, ValueError, TypeError):

@@ -9,58 +9,108 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.chat import Chat, ChatId, Heading, Message, MessageId, Role, title_of
+from app.gui.chat import history_folders
+from app.gui.chat.history_cipher import Codec, Kept, storable
+from app.gui.chat.history_folders import FOLDER
 
 HEADING = "id, shown, coalesce(folder, ''), pinned, archived, changed_at"
 CHAT = (
     "title, coalesce(folder, ''), pinned, archived, model, system, sampling, context, draft, "
     "leaf, changed_at"
 )
+CHAT_TEXTS = (
+    "title",
+    "shown",
+    "model",
+    "system",
+    "sampling",
+    "draft",
+)  # columns that may be sealed
+MESSAGE_TEXTS = ("text", "details")
 
 
-def heading(row: tuple[Any, ...]) -> Heading:
+def of_chat(column: str, chat: str) -> tuple[str, ...]:
+    """The place of a text of a chat."""
+    return "chat", chat, column
+
+
+def of_message(column: str, chat: str, message: str) -> tuple[str, ...]:
+    """The place of a text of a message."""
+    return "message", chat, message, column
+
+
+def heading(row: tuple[Any, ...], codec: Codec) -> Heading:
     """From the columns HEADING."""
-    return Heading(ChatId(row[0]), row[1], row[2], bool(row[3]), bool(row[4]), row[5])
+    ident, shown, folder, pinned, archived, changed_at, *_ = row
+    return Heading(
+        ChatId(ident), codec.open(shown, *of_chat("shown", ident)), codec.open(folder, FOLDER),
+        bool(pinned), bool(archived), changed_at,
+    )  # fmt: skip
 
 
-def read(db: sqlite3.Connection, ident: ChatId) -> Chat | None:
+def read(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
     """A chat with its messages."""
     row = db.execute(f"SELECT {CHAT} FROM chats WHERE id = ?", (ident,)).fetchone()  # noqa: S608
     if row is None:
         return None
-    messages = {
-        MessageId(ident): Message(
-            MessageId(ident), parent, Role(role), text, made_at, _unpacked(details)
-        )
-        for ident, parent, role, text, made_at, details in db.execute(
-            "SELECT id, parent, role, text, made_at, details FROM messages"
-            " WHERE chat = ? ORDER BY number",
-            (ident,),
-        )
-    }
     title, folder, pinned, archived, model, system, sampling, context, draft, leaf, changed = row
+    messages = _messages(db, ident, codec)
+
+    def text(column: str, kept: Kept) -> str:
+        return codec.open(kept, *of_chat(column, ident))
+
     return Chat(
-        ident, title, folder, bool(pinned), bool(archived), model, system, _unpacked(sampling),
-        context, draft, messages, leaf if leaf in messages else None, changed,
+        ident, text("title", title), codec.open(folder, FOLDER), bool(pinned), bool(archived),
+        None if model is None else text("model", model), text("system", system),
+        _unpacked(text("sampling", sampling)), context, text("draft", draft), messages,
+        leaf if leaf in messages else None, changed,
     )  # fmt: skip
 
 
-def write(db: sqlite3.Connection, chat: Chat, before: Chat | None, *, whole: bool) -> None:
+def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[MessageId, Message]:
+    rows = db.execute(
+        "SELECT id, parent, role, text, made_at, details FROM messages"
+        " WHERE chat = ? ORDER BY number",
+        (chat,),
+    )
+    return {
+        MessageId(ident): Message(
+            MessageId(ident), parent, Role(role),
+            codec.open(text, *of_message("text", chat, ident)), made_at,
+            _unpacked(codec.open(details, *of_message("details", chat, ident))),
+        )
+        for ident, parent, role, text, made_at, details in rows
+    }  # fmt: skip
+
+
+def write(
+    db: sqlite3.Connection, chat: Chat, before: Chat | None, codec: Codec, *, whole: bool
+) -> None:
     """What is different from `before`. whole: nothing of it is under way, so words are indexed."""
     if before is None:
-        _insert(db, chat)
+        _insert(db, chat, codec)
     elif _settings(chat) != _settings(before):
         db.execute(
             "UPDATE chats SET model = ?, system = ?, sampling = ?, context = ?, draft = ?,"
             " leaf = ?, changed_at = ?, shown = ? WHERE id = ?",
-            (*_settings(chat), storable(title_of(chat)), chat.id),
+            (*_sealed_settings(chat, codec), chat.id),
         )
     known = before.messages if before else {}
     for gone in known.keys() - chat.messages.keys():
         order = "DELETE FROM messages WHERE chat = ? AND id = ?"
         db.execute(order, (chat.id, storable(gone)))
-    _write_messages(db, chat, known, whole=whole)
+    _write_messages(db, chat, known, codec, whole=whole)
     if whole:
         db.execute("UPDATE messages SET indexed = 1 WHERE chat = ? AND indexed = 0", (chat.id,))
+
+
+def rename(db: sqlite3.Connection, chat: Chat, title: str, codec: Codec) -> None:
+    """Call it `title` from now on; "": by its first question."""
+    shown = title_of(replace(chat, title=title))
+    db.execute(
+        "UPDATE chats SET title = ?, shown = ? WHERE id = ?",
+        (_sealed(codec, "title", title, chat.id), _sealed(codec, "shown", shown, chat.id), chat.id),
+    )
 
 
 def with_headline(chat: Chat, kept: Chat) -> Chat:
@@ -70,42 +120,40 @@ def with_headline(chat: Chat, kept: Chat) -> Chat:
     )
 
 
-def _insert(db: sqlite3.Connection, chat: Chat) -> None:
-    if chat.folder:
-        db.execute("INSERT OR IGNORE INTO folders (name) VALUES (?)", (storable(chat.folder),))
+def _insert(db: sqlite3.Connection, chat: Chat, codec: Codec) -> None:
+    folder = history_folders.made(db, chat.folder, codec) if chat.folder else None
     db.execute(
         "INSERT INTO chats (model, system, sampling, context, draft, leaf, changed_at,"
         " shown, id, title, folder, pinned, archived) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        (*_settings(chat), storable(title_of(chat)), chat.id, storable(chat.title),
-         storable(chat.folder) or None,
-         chat.pinned, chat.archived),
+        (*_sealed_settings(chat, codec), chat.id, _sealed(codec, "title", chat.title, chat.id),
+         folder, chat.pinned, chat.archived),
     )  # fmt: skip
 
 
 def _write_messages(
-    db: sqlite3.Connection, chat: Chat, known: Mapping[MessageId, Message], *, whole: bool
+    db: sqlite3.Connection,
+    chat: Chat,
+    known: Mapping[MessageId, Message],
+    codec: Codec,
+    *,
+    whole: bool,
 ) -> None:
     new: list[tuple[Any, ...]] = []
     for message in chat.messages.values():
         old = known.get(message.id)
+        ident = storable(message.id)
         if old is None:
             new.append(
-                (chat.id, storable(message.id), _maybe(message.parent), message.role,
-                 storable(message.text), message.made_at, _packed(message.details), whole)
+                (chat.id, ident, _maybe(message.parent), message.role,
+                 *_sealed_message(message, chat.id, codec), message.made_at, whole)
             )  # fmt: skip
         elif old is not message and old != message:
             db.execute(
                 "UPDATE messages SET text = ?, details = ?, indexed = ? WHERE chat = ? AND id = ?",
-                (
-                    storable(message.text),
-                    _packed(message.details),
-                    whole,
-                    chat.id,
-                    storable(message.id),
-                ),
+                (*_sealed_message(message, chat.id, codec), whole, chat.id, ident),
             )
     db.executemany(
-        "INSERT INTO messages (chat, id, parent, role, text, made_at, details, indexed)"
+        "INSERT INTO messages (chat, id, parent, role, text, details, made_at, indexed)"
         " VALUES (?,?,?,?,?,?,?,?)",
         new,
     )
@@ -118,9 +166,28 @@ def _settings(chat: Chat) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def storable(text: str) -> str:
-    """Without half characters, which no file can hold; a model may emit them."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+def _sealed_settings(chat: Chat, codec: Codec) -> tuple[Any, ...]:
+    """The same as columns, and what the list shows of it."""
+    model = None if chat.model is None else _sealed(codec, "model", chat.model, chat.id)
+    return (
+        model, _sealed(codec, "system", chat.system, chat.id),
+        _sealed(codec, "sampling", _packed(chat.sampling), chat.id), chat.context,
+        _sealed(codec, "draft", chat.draft, chat.id), _maybe(chat.leaf), chat.changed_at,
+        _sealed(codec, "shown", title_of(chat), chat.id),
+    )  # fmt: skip
+
+
+def _sealed(codec: Codec, column: str, text: str, chat: ChatId) -> Kept:
+    return codec.seal(storable(text), *of_chat(column, chat))
+
+
+def _sealed_message(message: Message, chat: ChatId, codec: Codec) -> tuple[Kept, Kept]:
+    """Its text and its details."""
+    ident = storable(message.id)
+    return (
+        codec.seal(storable(message.text), *of_message("text", chat, ident)),
+        codec.seal(_packed(message.details), *of_message("details", chat, ident)),
+    )
 
 
 def _maybe(text: str | None) -> str | None:
@@ -137,7 +204,7 @@ def _unpacked(text: str) -> dict[str, Any]:
 
 
 def headings(
-    db: sqlite3.Connection, where: str = "1", values: Iterable[object] = ()
+    db: sqlite3.Connection, codec: Codec, where: str = "1", values: Iterable[object] = ()
 ) -> list[Heading]:
     """Lines of the list: the pinned first, then the one last spoken in. `where` is ours."""
     rows = db.execute(
@@ -145,4 +212,4 @@ def headings(
         " ORDER BY pinned DESC, changed_at DESC, id",
         tuple(values),
     )
-    return [heading(row) for row in rows]
+    return [heading(row, codec) for row in rows]

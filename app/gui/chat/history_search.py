@@ -1,24 +1,35 @@
-"""Finding chats by words: with the index of words where it is and serves, else letter by letter."""
+"""Finding chats by words: with the index of words where it is and serves, else letter by letter.
+
+Sealed texts have no index: they are opened one after another, a little at a time.
+"""
 
 from __future__ import annotations
 
 import re
 import sqlite3
+import unicodedata
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from app.core.chat import ChatId, Heading, MessageId
-from app.gui.chat.history_rows import HEADING, heading
+from app.core.chat import Heading, MessageId
+from app.gui.chat.history_cipher import Codec
+from app.gui.chat.history_rows import HEADING, heading, headings, of_message
+
+Read = Callable[[Callable[[sqlite3.Connection], Any], Any], Any]  # as Store.read
 
 EXCERPT_BEFORE, EXCERPT_AFTER = 24, 96  # characters around the first word found
 LOOKED_AT = 100_000  # characters of a text; words further on are found, and its beginning shown
 MOST_WORDS = 12
+AT_ONCE = 20  # sealed texts opened between two looks at the clock
 # Scripts that write without spaces: the index would hold whole sentences as one word.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 )
 _MARKS = re.compile(r"[*`#]+")
 _NO_WORD = re.compile(r"[^\w\s]")
+_ACCENTS = re.compile("[\u0300-\u036f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,44 +41,51 @@ class Hit:
     excerpt: str
 
 
-def search(db: sqlite3.Connection, typed: str, most: int, *, indexed: bool) -> list[Hit]:
+def search(
+    db: sqlite3.Connection, typed: str, most: int, codec: Codec, *, indexed: bool
+) -> list[Hit]:
     """Chats in whose title, or in one of whose texts, every word occurs; the latest first."""
     words = typed.split()[:MOST_WORDS]
     if not words:
         return []
-    titles = _by_title(db, words, most)
+    titles = _by_title(db, words, most, codec)
     plain = not indexed or bool(_UNSPACED.search(typed) or _NO_WORD.search(typed))
-    texts = (_by_letters if plain else _by_index)(db, words, most)
+    texts = (_by_letters if plain else _by_index)(db, words, most, codec)
     in_text = {hit.heading.id for hit in texts}
     hits = texts + [hit for hit in titles if hit.heading.id not in in_text]
     hits.sort(key=lambda hit: (hit.heading.pinned, hit.heading.changed_at), reverse=True)
     return hits[:most]
 
 
-def _by_title(db: sqlite3.Connection, words: list[str], most: int) -> list[Hit]:
+def _by_title(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
     where = " AND ".join("shown LIKE ? ESCAPE '\\'" for _ in words)
     rows = db.execute(
         f"SELECT {HEADING} FROM chats WHERE deleted_at IS NULL AND {where}"  # noqa: S608
         " ORDER BY pinned DESC, changed_at DESC LIMIT ?",
         (*map(_like, words), most),
     )
-    return [Hit(heading(row), None, "") for row in rows]
+    return [Hit(heading(row, codec), None, "") for row in rows]
 
 
-def _by_index(db: sqlite3.Connection, words: list[str], most: int) -> list[Hit]:
+def _by_index(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
     asked = " ".join(f'"{word}"*' for word in words)
     found = "SELECT m.number, m.chat FROM words JOIN messages m ON m.number = words.rowid"
-    return _hits(db, f"{found} WHERE words MATCH ?", (asked,), words, most)
+    return _hits(db, f"{found} WHERE words MATCH ?", (asked,), words, most, codec)
 
 
-def _by_letters(db: sqlite3.Connection, words: list[str], most: int) -> list[Hit]:
+def _by_letters(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
     where = " AND ".join("m.text LIKE ? ESCAPE '\\'" for _ in words)
     found = f"SELECT m.number, m.chat FROM messages m WHERE {where}"  # noqa: S608
-    return _hits(db, found, tuple(map(_like, words)), words, most)
+    return _hits(db, found, tuple(map(_like, words)), words, most, codec)
 
 
 def _hits(
-    db: sqlite3.Connection, found: str, values: tuple[Any, ...], words: list[str], most: int
+    db: sqlite3.Connection,
+    found: str,
+    values: tuple[Any, ...],
+    words: list[str],
+    most: int,
+    codec: Codec,
 ) -> list[Hit]:
     """The latest chats among the messages `found`, each with an excerpt of its newest one."""
     rows = db.execute(
@@ -76,14 +94,69 @@ def _hits(
         " WHERE deleted_at IS NULL ORDER BY pinned DESC, changed_at DESC LIMIT ?",
         (*values, most),
     ).fetchall()
-    return [_hit(db, row, words) for row in rows]
+    return [_hit(db, row, words, codec) for row in rows]
 
 
-def _hit(db: sqlite3.Connection, row: tuple[Any, ...], words: list[str]) -> Hit:
+def _hit(db: sqlite3.Connection, row: tuple[Any, ...], words: list[str], codec: Codec) -> Hit:
     found = "SELECT id, text FROM messages WHERE number = ?"
     message, text = db.execute(found, (row[-1],)).fetchone()
-    known = Heading(ChatId(row[0]), row[1], row[2], bool(row[3]), bool(row[4]), row[5])
-    return Hit(known, MessageId(message), excerpt(text, words))
+    return Hit(heading(row, codec), MessageId(message), excerpt(text, words))
+
+
+def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[Hit | None]:
+    """The same in sealed texts, in the order of the list. None: some were looked through in vain."""
+    words = [folded(word) for word in typed.split()[:MOST_WORDS]]
+    if not words:
+        return
+    found = 0
+    for one in read(lambda db: headings(db, codec), []):
+        if found == most:
+            return
+        hit = Hit(one, None, "") if _has(one.title, words) else None
+        for looked in _messages(read, one, words, typed.split(), codec):
+            yield None
+            hit = looked or hit
+        if hit is not None:
+            found += 1
+            yield hit
+
+
+def _messages(
+    read: Read, chat: Heading, words: list[str], typed: list[str], codec: Codec
+) -> Iterator[Hit | None]:
+    """None after some messages in vain, the newest first; a Hit is the last."""
+    order = (
+        "SELECT number, id, text FROM messages WHERE chat = ? AND number < ?"
+        " ORDER BY number DESC LIMIT ?"
+    )
+    below = 1 << 62
+    while rows := read(partial(_rows, order, (chat.id, below, AT_ONCE), codec, chat.id), []):
+        for number, message, text in rows:
+            below = number
+            if _has(text, words):
+                yield Hit(chat, MessageId(message), excerpt(text, typed))
+                return
+        yield None
+
+
+def _rows(
+    order: str, values: tuple[Any, ...], codec: Codec, chat: str, db: sqlite3.Connection
+) -> list[tuple[int, str, str]]:
+    return [
+        (number, message, codec.open(text, *of_message("text", chat, message)))
+        for number, message, text in db.execute(order, values).fetchall()
+    ]
+
+
+def _has(text: str, words: list[str]) -> bool:
+    low = folded(text)
+    return all(word in low for word in words)
+
+
+def folded(text: str) -> str:
+    """In small letters and without accents, as the index has it."""
+    low = text.casefold()
+    return low if low.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", low))
 
 
 def excerpt(text: str, words: list[str]) -> str:

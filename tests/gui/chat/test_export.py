@@ -45,9 +45,9 @@ def chat(kept: History) -> Chat:
 def written(kept: History, form: Format, folder: Path) -> bytes:
     assert kept.file is not None
     target = folder / f"out{form.suffix}"
-    assert export(stored(kept.file, None), form, target, "Chats", lambda _: None) == len(
-        kept.headings()
-    )
+    assert export(
+        stored(kept.file, None, kept.codec), form, target, "Chats", lambda _: None
+    ) == len(kept.headings())
     return target.read_bytes()
 
 
@@ -101,7 +101,7 @@ def test_json_comes_back_as_it_was(kept: History, chat: Chat, tmp_path: Path) ->
     kept.archive([other.id], True)
     assert kept.file is not None
     target = tmp_path / "out.json"
-    assert export(stored(kept.file, None), JSON, target, "", lambda _: None) == 2
+    assert export(stored(kept.file, None, kept.codec), JSON, target, "", lambda _: None) == 2
     found = chats_of(target.read_bytes(), "out.json")
     same = [replace(one, id=chat.id) for one in found]
     for original in (kept.chat(chat.id), kept.chat(other.id)):
@@ -113,7 +113,9 @@ def test_only_the_chosen(kept: History, chat: Chat, tmp_path: Path) -> None:
     other = talked(kept, "Only me")
     assert kept.file is not None
     target = tmp_path / "one.md"
-    assert export(stored(kept.file, [other.id]), MARKDOWN, target, "", lambda _: None) == 1
+    assert (
+        export(stored(kept.file, [other.id], kept.codec), MARKDOWN, target, "", lambda _: None) == 1
+    )
     assert "My <i>" not in target.read_text("utf-8")
 
 
@@ -131,7 +133,7 @@ def test_an_export_that_fails_leaves_the_old_file(
 
     assert kept.file is not None
     with pytest.raises(AppError) as caught:
-        export(stored(kept.file, None), form, target, "", stop)
+        export(stored(kept.file, None, kept.codec), form, target, "", stop)
     assert "No space left" in said(caught.value)
     assert target.read_text() == "before"
     assert list(folder.iterdir()) == [target]
@@ -143,5 +145,5 @@ def test_a_folder_that_is_not_there(
 ) -> None:
     assert kept.file is not None
     with pytest.raises(AppError) as caught:
-        export(stored(kept.file, None), form, tmp_path / "no" / "x", "", lambda _: None)
+        export(stored(kept.file, None, kept.codec), form, tmp_path / "no" / "x", "", lambda _: None)
     assert "Choose another place" in said(caught.value)

@@ -13,6 +13,7 @@ from app.core.chat import ChatId, path
 from app.core.errors import Damaged
 from app.gui.chat.chat_list import ChatList
 from app.gui.chat.history import FILE
+from app.gui.chat.history_cipher import Plain
 from app.gui.chat.history_rescue import rescue
 from tests.gui.chat.talk import history, talked
 from tests.gui.desk import Desk
@@ -60,7 +61,7 @@ def test_what_is_whole_comes_back(qtbot: QtBot, away: Desk) -> None:
 def test_nothing_to_read(tmp_path: Path) -> None:
     (tmp_path / "x.sqlite3").write_bytes(b"nothing " * 1000)
     with pytest.raises(Damaged):
-        rescue(tmp_path / "x.sqlite3", lambda _: None)
+        rescue(tmp_path / "x.sqlite3", Plain(), lambda _: None)
 
 
 def test_deleted_chats_stay_deleted(qtbot: QtBot, tmp_path: Path) -> None:
@@ -68,6 +69,6 @@ def test_deleted_chats_stay_deleted(qtbot: QtBot, tmp_path: Path) -> None:
     one, two = talked(kept, "stays"), talked(kept, "goes")
     kept.delete([two.id])
     kept.flush()
-    found = rescue(tmp_path / FILE, lambda _: None)
+    found = rescue(tmp_path / FILE, Plain(), lambda _: None)
     assert [replace(chat, id=ChatId("")) for chat in found] == [replace(one, id=ChatId(""))]
     kept.close()

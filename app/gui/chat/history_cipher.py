@@ -1,0 +1,89 @@
+"""How texts stand in the history's file: as they are, or sealed with AES-256-GCM."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from typing import Protocol
+
+KEY_BYTES = 32
+NONCE_BYTES = 12  # by chance for each text; NIST SP 800-38D allows 2**32 of them under one key
+TAG_BYTES = 16
+FORM = b"\x01"  # the first byte of a sealed text: which way it was sealed
+SILENT = ("", "{}")  # say nothing; the file finds empty chats by them
+Kept = str | bytes
+
+
+class Codec(Protocol):
+    """Text <-> what a column holds. `place` names the column and its row: sealed for one, it opens in no other."""
+
+    @property
+    def seals(self) -> bool: ...
+    def seal(self, text: str, *place: str) -> Kept: ...
+    def open(self, kept: Kept, *place: str) -> str:
+        """Raises sqlite3.DatabaseError, as for a damaged file, if it was changed or is of another place."""
+
+
+class Plain:
+    """As it is."""
+
+    seals = False
+
+    def seal(self, text: str, *place: str) -> Kept:
+        return text
+
+    def open(self, kept: Kept, *place: str) -> str:
+        if isinstance(kept, bytes):
+            raise broken()
+        return kept
+
+
+class Cipher:
+    """Under one key. What is not sealed yet, or not any more, is read as it is."""
+
+    seals = True
+
+    def __init__(self, key: bytes) -> None:
+        """Raises ValueError for a key of another length."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        if len(key) != KEY_BYTES:
+            raise ValueError("a key has 32 bytes")
+        self._gcm = AESGCM(key)
+
+    def seal(self, text: str, *place: str) -> Kept:
+        if text in SILENT:
+            return text
+        nonce = os.urandom(NONCE_BYTES)
+        sealed = self._gcm.encrypt(nonce, text.encode("utf-8", "replace"), _about(place))
+        return FORM + nonce + sealed
+
+    def open(self, kept: Kept, *place: str) -> str:
+        from cryptography.exceptions import InvalidTag
+
+        if isinstance(kept, str):
+            return kept
+        begin = len(FORM) + NONCE_BYTES
+        if kept[: len(FORM)] != FORM or len(kept) < begin + TAG_BYTES:
+            raise broken()
+        try:
+            text = self._gcm.decrypt(kept[len(FORM) : begin], kept[begin:], _about(place))
+        except InvalidTag:
+            raise broken() from None
+        return text.decode("utf-8")
+
+
+def storable(text: str) -> str:
+    """Without half characters, which no file can hold; a model may emit them."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def broken() -> sqlite3.DatabaseError:
+    """What SQLite raises for a damaged page: the same is done about it."""
+    error = sqlite3.DatabaseError("a sealed text does not open")
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
+
+
+def _about(place: tuple[str, ...]) -> bytes:
+    return "\0".join(place).encode("utf-8", "replace")

@@ -1,0 +1,406 @@
+"""Encrypted chats: nothing readable is left, nothing is lost, and without the key nothing is touched."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.core.chat import Chat, Message, Role, add, path
+from app.core.errors import AppError
+from app.core.reasons import said
+from app.gui.chat import history_turning
+from app.gui.chat.export import JSON, export, stored
+from app.gui.chat.history import FILE, History
+from app.gui.chat.history_cipher import Cipher, Plain, broken
+from app.gui.chat.history_rescue import rescue
+from app.gui.chat.history_turning import Turn
+from tests.gui.chat.talk import history, talked
+
+KEY, OTHER = bytes(range(32)), bytes(32)
+SECRETS = ("cormorant", "Greylag", "system-teal", "draft-heron", "Folder-Ibis", "attached-egret",
+           "empty-folder-stork", "Kept-Title", "model-rail")  # fmt: skip
+
+
+def filled(kept: History) -> Chat:
+    """Chats whose words are in every place that holds words."""
+    talked(kept, "What is a cormorant?", "A bird.", title="Kept-Title", folder="Folder-Ibis")
+    kept.make_folder("empty-folder-stork")
+    chat = kept.begin()
+    details = {"attachments": [{"name": "a.txt", "text": "attached-egret"}]}
+    asked = Message(kept.new_message_id(), None, Role.USER, "The Greylag", kept.now(), details)
+    chat = replace(add(chat, asked), system="system-teal", draft="draft-heron", model="model-rail")
+    kept.keep(chat)
+    return chat
+
+
+def turned(qtbot: QtBot, kept: History, turn: Turn, key: bytes = KEY) -> AppError | None:
+    """Wait until it is; what went wrong."""
+    with qtbot.waitSignal(kept.turning.ended, timeout=10_000) as ended:
+        assert kept.turn(turn, key)
+    assert ended.args is not None
+    error: AppError | None = ended.args[0]
+    return error
+
+
+def sealed(qtbot: QtBot, folder: Path, fill: Callable[[History], object] = filled) -> History:
+    """A history with chats, encrypted."""
+    kept = history(folder)
+    fill(kept)
+    assert turned(qtbot, kept, Turn.SEAL) is None
+    return kept
+
+
+def everything(folder: Path) -> bytes:
+    return b"".join(one.read_bytes() for one in sorted(folder.rglob("*")) if one.is_file())
+
+
+def readable(folder: Path) -> list[str]:
+    """Which of the words stand in any byte of any file, in either case."""
+    low = everything(folder).lower()
+    return [word for word in SECRETS if word.lower().encode() in low]
+
+
+def state(kept: History) -> list[object]:
+    return [
+        *(kept.chat(one.id) for one in kept.headings()),
+        *kept.headings(),
+        *kept.folders(),
+    ]
+
+
+def test_nothing_readable_is_left(qtbot: QtBot, tmp_path: Path) -> None:
+    kept = history(tmp_path)
+    gone = talked(kept, "A cormorant that is deleted")
+    kept.delete([gone.id])
+    chat = filled(kept)
+    before = state(kept)
+    kept.flush()
+    assert readable(tmp_path) == list(SECRETS)
+    assert turned(qtbot, kept, Turn.SEAL) is None
+    assert kept.codec.seals
+    assert readable(tmp_path) == []
+    assert state(kept) == before
+    kept.keep(replace(chat, draft="draft-heron again"))
+    talked(kept, "Another cormorant", folder="Folder-Ibis")
+    kept.rename(chat.id, "Kept-Title 2")
+    kept.rename_folder("empty-folder-stork", "Greylag-folder")
+    assert kept.folders() == ["Folder-Ibis", "Greylag-folder"]
+    assert readable(tmp_path) == []  # also in what SQLite keeps beside it
+    kept.close()
+    assert readable(tmp_path) == []
+
+
+def test_the_key_opens_it_again(qtbot: QtBot, tmp_path: Path) -> None:
+    kept = sealed(qtbot, tmp_path)
+    before = state(kept)
+    kept.close()
+    again = history(tmp_path)
+    assert again.locked is not None
+    assert "keyring" in said(again.locked)
+    assert (again.headings(), again.folders(), again.trouble) == ([], [], None)
+    with qtbot.waitSignal(again.unlocked):
+        assert again.unlock(KEY)
+    assert again.locked is None
+    assert state(again) == before
+    again.close()
+
+
+def test_turning_it_off_leaves_it_as_it_was(qtbot: QtBot, tmp_path: Path) -> None:
+    kept = sealed(qtbot, tmp_path)
+    before = state(kept)
+    assert turned(qtbot, kept, Turn.OPEN) is None
+    assert not kept.codec.seals
+    assert state(kept) == before
+    kept.close()
+    again = history(tmp_path)
+    assert again.locked is None
+    assert state(again) == before
+    assert again.search("cormo")  # by the index, which is there again
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("typed", "titles"),
+    [
+        ("function", ["Code"]),
+        ("FUNC", ["Code"]),
+        ("add_one(", ["Code"]),
+        ("travel", ["Travel"]),
+        ("koln", ["Travel"]),
+        ("天気", ["東京の天気は"]),
+        ("function Rhein", []),
+        ("  ", []),
+    ],
+)
+def test_words_are_found(qtbot: QtBot, tmp_path: Path, typed: str, titles: list[str]) -> None:
+    def fill(kept: History) -> None:
+        talked(kept, "Write a function", "Here: `add_one(x)`, 100% sure", title="Code")
+        talked(kept, "Wo liegt Köln?", "Am **Rhein**.", title="Travel")
+        talked(kept, "東京の天気は", "今日は晴れです")
+
+    kept = sealed(qtbot, tmp_path, fill)
+    hits = kept.search(typed)
+    assert [hit.heading.title for hit in hits] == titles
+    if typed == "koln":
+        assert hits[0].message is not None
+        assert "Köln" in hits[0].excerpt
+    kept.close()
+
+
+@pytest.mark.parametrize("turn", [Turn.SEAL, Turn.OPEN])
+def test_a_crash_in_the_middle_leaves_one_or_the_other(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: Turn
+) -> None:
+    """What a kill leaves is what is on the disk at that moment: a copy of it."""
+    live, crashes = tmp_path / "live", tmp_path / "crashes"
+    live.mkdir()
+    kept = history(live) if turn is Turn.SEAL else sealed(qtbot, live)
+    if turn is Turn.SEAL:
+        filled(kept)
+    before = state(kept)
+
+    def crash(*_: object) -> None:
+        shutil.copytree(live, crashes / str(len(list(crashes.glob("*")))))
+
+    crashes.mkdir()
+    monkeypatch.setattr(history_turning.Turning, "_tell", crash)
+    for name in ("_sweep",):
+        real = getattr(history_turning, name)
+        monkeypatch.setattr(history_turning, name, lambda db, real=real: (crash(), real(db)))
+    assert turned(qtbot, kept, turn) is None
+    crash()
+    kept.close()
+    states = []
+    for one in sorted(crashes.iterdir()):
+        again = history(one)
+        states.append(again.locked is not None)
+        if again.locked is not None:
+            assert again.unlock(KEY)
+            qtbot.waitUntil(lambda again=again: not again.turning.busy)
+            assert readable(one) == []  # a crash after the commit: swept at the next start
+        assert state(again) == before
+        again.close()
+    assert states[0] is (turn is Turn.OPEN)
+    assert states[-1] is (turn is Turn.SEAL)
+    assert len(set(states)) == 2
+
+
+def test_a_full_disk_leaves_it_as_it_was(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = history(tmp_path)
+    filled(kept)
+    before = state(kept)
+
+    def full(*_: object) -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    with monkeypatch.context() as broken_disk:
+        broken_disk.setattr(history_turning, "_recode_message", full)
+        error = turned(qtbot, kept, Turn.SEAL)
+    assert error is not None
+    assert "full" in said(error)
+    assert not kept.codec.seals
+    assert state(kept) == before
+    talked(kept, "and it goes on")
+    assert kept.search("cormorant")
+    kept.close()
+
+
+def test_what_could_not_be_swept_is_said(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = history(tmp_path)
+    filled(kept)
+
+    def in_use(_: object) -> None:
+        raise sqlite3.OperationalError("the file is in use")
+
+    with monkeypatch.context() as busy:
+        busy.setattr(history_turning, "_sweep", in_use)
+        error = turned(qtbot, kept, Turn.SEAL)
+    assert error is not None
+    assert "next start" in said(error)
+    assert kept.codec.seals
+    kept.close()
+    again = history(tmp_path)
+    assert again.unlock(KEY)
+    qtbot.waitUntil(lambda: not again.turning.busy)
+    assert readable(tmp_path) == []
+    again.close()
+
+
+def test_closing_in_the_middle_loses_nothing(qtbot: QtBot, tmp_path: Path) -> None:
+    kept = history(tmp_path)
+    chat = filled(kept)
+    assert kept.turn(Turn.SEAL, KEY)
+    assert not kept.turn(Turn.SEAL, KEY)  # one at a time
+    kept.keep(replace(chat, draft="typed meanwhile"))
+    kept.close()
+    again = history(tmp_path)
+    if again.locked is not None:
+        assert again.unlock(KEY)
+    found = again.chat(chat.id)
+    assert found is not None
+    assert found.draft == "typed meanwhile"
+    again.close()
+
+
+def test_meanwhile_words_are_kept_and_deeds_are_refused(qtbot: QtBot, tmp_path: Path) -> None:
+    kept = history(tmp_path)
+    chat = filled(kept)
+    troubles: list[AppError] = []
+    kept.troubled.connect(troubles.append)
+    with qtbot.waitSignal(kept.turning.ended, timeout=10_000):
+        assert kept.turn(Turn.SEAL, KEY)
+        new = talked(kept, "A cormorant said meanwhile")
+        kept.pin([chat.id], True)
+        assert kept.chat(new.id) is not None
+        assert kept.search("greylag") or kept.turning.busy  # both kinds are read
+    assert [one.reason.code for one in troubles] == ["history_busy"]
+    assert readable(tmp_path) == []
+    kept.close()
+    again = history(tmp_path)
+    assert again.unlock(KEY)
+    assert again.chat(new.id) == new
+    again.close()
+
+
+def test_another_key_changes_nothing(qtbot: QtBot, tmp_path: Path) -> None:
+    kept = sealed(qtbot, tmp_path)
+    chat = kept.headings()[0]
+    kept.close()
+    before = everything(tmp_path)
+    again = history(tmp_path)
+    assert not again.unlock(OTHER)
+    assert again.locked is not None
+    assert again.locked.reason.code == "history_key_wrong"
+    troubles: list[AppError] = []
+    again.troubled.connect(troubles.append)
+    again.rename(chat.id, "other")
+    again.delete([chat.id])
+    new = talked(again, "A word without a key")
+    assert again.chat(new.id) is not None
+    assert not again.turn(Turn.SEAL, OTHER)
+    assert troubles
+    assert everything(tmp_path) == before
+    assert again.unlock(KEY)
+    again.flush()
+    assert {chat.id, new.id} <= {one.id for one in again.headings()}  # it was written at last
+    again.close()
+
+
+def test_a_file_that_nobody_can_open_is_kept_aside_when_asked(qtbot: QtBot, tmp_path: Path) -> None:
+    kept = sealed(qtbot, tmp_path)
+    assert kept.set_aside() is None  # it is open
+    kept.close()
+    before = (tmp_path / FILE).read_bytes()
+    again = history(tmp_path)
+    aside = again.set_aside()
+    assert aside is not None
+    assert aside.read_bytes() == before
+    chat = talked(again, "a new begin")
+    again.close()
+    third = history(tmp_path)
+    assert third.locked is None
+    assert [one.id for one in third.headings()] == [chat.id]
+    third.close()
+
+
+def test_a_damaged_file_is_followed_by_an_encrypted_one(qtbot: QtBot, tmp_path: Path) -> None:
+    kept = sealed(qtbot, tmp_path)
+    kept.close()
+    file = tmp_path / FILE
+    with sqlite3.connect(file) as db:
+        db.execute("UPDATE messages SET text = x'01' || randomblob(60) WHERE number = 1")
+    db.close()
+    again = history(tmp_path)
+    assert again.unlock(KEY)
+    troubles: list[AppError] = []
+    again.troubled.connect(troubles.append)
+    again.search("osprey")
+    assert [one.reason.code for one in troubles] == ["history_set_aside"]
+    assert again.codec.seals
+    talked(again, "A new cormorant")
+    aside = tmp_path / "history-damaged-1.sqlite3"
+    assert [path(one)[0].text for one in rescue(aside, again.codec, lambda _: None)] == [
+        "The Greylag"
+    ]
+    with pytest.raises(AppError):
+        rescue(aside, Plain(), lambda _: None)
+    again.close()
+    assert readable(tmp_path) == []
+
+
+def test_a_file_that_is_gone_is_begun_encrypted_where_it_was_chosen(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
+    kept = History(tmp_path / FILE, sealed=True)
+    assert kept.locked is not None
+    assert kept.unlock(KEY)
+    filled(kept)
+    assert readable(tmp_path) == []
+    kept.close()
+    (tmp_path / FILE).write_bytes(b"no database" * 500)
+    again = History(tmp_path / FILE, sealed=True)
+    assert again.trouble is not None
+    assert again.locked is not None
+    assert again.unlock(KEY)
+    filled(again)
+    again.close()
+    assert readable(tmp_path) == []
+
+
+def test_encrypted_chats_are_exported(qtbot: QtBot, tmp_path: Path) -> None:
+    live = tmp_path / "live"
+    live.mkdir()
+    kept = sealed(qtbot, live)
+    target = tmp_path / "out.json"
+    assert kept.file is not None
+    assert export(stored(kept.file, None, kept.codec), JSON, target, "", lambda _: None) == 2
+    out = target.read_text("utf-8")
+    assert all(word in out for word in SECRETS if word != "empty-folder-stork")
+    kept.close()
+
+
+def test_opening_a_long_chat_is_quick(qtbot: QtBot, tmp_path: Path) -> None:
+    kept = sealed(qtbot, tmp_path, lambda made: talked(made, *["Some words. " * 150] * 500))
+    (chat,) = kept.headings()
+    kept.close()
+    again = history(tmp_path)
+    assert again.unlock(KEY)
+    begun = time.perf_counter()
+    found = again.chat(chat.id)
+    took_s = time.perf_counter() - begun
+    assert found is not None
+    assert len(found.messages) == 500
+    assert took_s < 0.3
+    again.close()
+
+
+def test_a_sealed_text_opens_only_in_its_place() -> None:
+    cipher = Cipher(KEY)
+    kept = cipher.seal("words", "chat", "1", "title")
+    assert kept != cipher.seal("words", "chat", "1", "title")  # a nonce of its own each time
+    assert cipher.open(kept, "chat", "1", "title") == "words"
+    assert isinstance(kept, bytes)
+    changed = kept[:-1] + bytes([kept[-1] ^ 1])
+    for bad, place in (
+        (kept, ("chat", "2", "title")),
+        (changed, ("chat", "1", "title")),
+        (kept[:20], ("chat", "1", "title")),
+        (b"\x02" + kept[1:], ("chat", "1", "title")),
+    ):
+        with pytest.raises(type(broken())):
+            cipher.open(bad, *place)
+    with pytest.raises(ValueError, match="32 bytes"):
+        Cipher(KEY[:16])
