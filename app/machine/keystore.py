@@ -167,6 +167,14 @@ async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> 
     return ring if secure else file
 
 
+async def open_beside(home: Home, what: str) -> FileStore | KeyringStore:
+    """A place of its own for another secret, beside the passphrase. `what`: as in `api keys`."""
+    keys = await open_keystore(home)
+    if isinstance(keys, KeyringStore):
+        return KeyringStore(f"{keys.entry} {what}", seconds=keys.seconds)
+    return FileStore(home.identity / what.replace(" ", "-"))
+
+
 def _entry(home: Home) -> str:
     """Homes named with --home keep their keys apart."""
     if home.is_default:

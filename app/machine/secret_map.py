@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import msgspec
 
 from app.core.errors import Refused
-from app.machine.keystore import FileStore, KeyringStore, open_keystore
+from app.machine.keystore import FileStore, KeyringStore, open_beside
 from app.machine.paths import Home
 
 
@@ -55,11 +55,7 @@ class SecretMap:
 
     async def _store(self) -> FileStore | KeyringStore:
         if self._found is None:
-            keys = await open_keystore(self._home)
-            if isinstance(keys, KeyringStore):
-                self._found = KeyringStore(f"{keys.entry} {self._what}", seconds=keys.seconds)
-            else:
-                self._found = FileStore(self._home.identity / self._what.replace(" ", "-"))
+            self._found = await open_beside(self._home, self._what)
         return self._found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from app.core.errors import BadInput, Refused
-from app.machine.keystore import FileStore, KeyringStore, open_keystore
+from app.machine.keystore import FileStore, KeyringStore, open_beside
 from app.machine.paths import Home
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
@@ -58,11 +58,7 @@ class TokenStore:
     async def _store(self) -> FileStore | KeyringStore:
         """Beside the passphrase of this home's key."""
         if self._found is None:
-            keys = await open_keystore(self._home)
-            if isinstance(keys, KeyringStore):
-                self._found = KeyringStore(f"{keys.entry} hub token", seconds=keys.seconds)
-            else:
-                self._found = FileStore(self._home.identity / "hub-token")
+            self._found = await open_beside(self._home, "hub token")
         return self._found
 
 

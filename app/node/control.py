@@ -14,12 +14,14 @@ from aiohttp import web
 from app.core.errors import BadInput
 from app.core.ids import MachineId
 from app.machine import programs
+from app.machine.chat_key import ChatKey
 from app.node import autostart, own_settings, this_machine
 from app.node import requests as asked
 from app.node.api_routes import routes as api_routes
 from app.node.chat_api.first_words import FirstWords, runner_of
 from app.node.finding import reach
 from app.node.guard import MAX_BODY_BYTES, guard
+from app.node.history_routes import routes as history_routes
 from app.node.naming import remove, set_roles
 from app.node.ndjson import Progress, stream, with_progress
 from app.node.planning import BATCH_ROWS
@@ -76,6 +78,7 @@ class Control:
             web.delete("/models/{name}", self._delete_model),
             *shop_routes(lambda: self._node.shop),
             *api_routes(lambda: self._node.doors.api),
+            *history_routes(ChatKey(self._node.home)),
             web.post("/measure", self._measure),
             web.post("/plan", self._plan),
             web.post("/speeds", self._speeds),
