@@ -147,6 +147,7 @@ def _first_steps(window: Window, services: Services, folder: Path, scale: float)
 
 def _window(app: Any, home: Path, scale: float) -> tuple[Window, Services]:
     from app.cli.window_node import NodeLauncher
+    from app.gui.chat.chat_lock import ChatLock
     from app.gui.node_client import NodeClient as WindowClient
     from app.gui.pool import Pool
     from app.gui.preferences import Preferences
@@ -160,7 +161,8 @@ def _window(app: Any, home: Path, scale: float) -> tuple[Window, Services]:
     pool = Pool(launcher, client, app)
     preferences = Preferences(own, app)
     theme = Theme(app, Scheme.LIGHT, scale)
-    services = Services(pool, client, theme, preferences, launcher, own, _nowhere)
+    lock = ChatLock(client, pool, preferences, own, app)
+    services = Services(pool, client, theme, preferences, launcher, own, _nowhere, lock)
     pool.start()
     return Window(services, lambda: False, app.quit), services
 

@@ -29,6 +29,8 @@ WINDOW_SENTENCES: dict[str, str] = {
     "Bring the key back, then try again; {path} stays as it is.",
     "history_key_wrong": "Your chats are encrypted with another key than the one that is kept for them. "
     "Bring the right key back, then try again; {path} stays as it is.",
+    "history_locked_aside": "The locked chats are kept as {path}. If their key comes back, close Poolhouse and give "
+    "the file its old name again.",
     "history_key_unkept": "The key for your chats could not be kept ({where}), so they were not encrypted. "
     "Look at the system keyring, then try again.",
     "history_busy": "Your chats are being rewritten just now, so that was not done. Do it again in a moment.",

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from app import __version__
 from app.gui import pages
+from app.gui.chat.chat_lock import ChatLock
 from app.gui.diagnostics.last_crash import CrashWatch
 from app.gui.icons import icon
 from app.gui.language import translate
@@ -45,7 +46,8 @@ class Application:
         client = NodeClient(self._app)
         pool = Pool(launcher, client, self._app)
         self._window: Window | None = None
-        self.services = Services(pool, client, theme, preferences, launcher, folder, self._go)
+        lock = ChatLock(client, pool, preferences, folder, self._app)
+        self.services = Services(pool, client, theme, preferences, launcher, folder, self._go, lock)
         self.window = self._window = Window(self.services, self._closing, self.quit)
         self.tray = Tray(self.services, self.window, self.quit)
         self._crashes = CrashWatch(launcher.home / "logs")
@@ -67,7 +69,9 @@ class Application:
         timer.timeout.connect(lambda: None)
         timer.start(SIGNAL_MS)
         with self._crashes:
-            return self._app.exec()
+            code = self._app.exec()
+        self.services.lock.close()  # also where no page of chats was ever shown
+        return code
 
     def quit(self) -> None:
         """End the window, and the node if this window started it; it drains first."""

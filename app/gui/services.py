@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.gui.chat.chat_lock import ChatLock
 from app.gui.launch import Launcher
 from app.gui.node_client import NodeClient
 from app.gui.pool import Pool
@@ -15,7 +16,8 @@ from app.gui.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """`go` shows a page by its name (`pages.Name`); `folder` holds the window's own files."""
+    """`go` shows a page by its name (`pages.Name`); `folder` holds the window's own files;
+    `lock` the chats, and whether they are encrypted."""
 
     pool: Pool
     client: NodeClient
@@ -24,3 +26,4 @@ class Services:
     launcher: Launcher
     folder: Path
     go: Callable[[str], None]
+    lock: ChatLock

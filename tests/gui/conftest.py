@@ -27,6 +27,7 @@ def at_lone(qtbot: QtBot, qapp: QApplication, lone: TestNode) -> Iterator[Desk]:
     follow(qtbot, made.services)
     yield made
     made.services.pool.stop()
+    made.services.lock.close()
 
 
 @pytest.fixture
@@ -35,3 +36,4 @@ def away(qapp: QApplication, tmp_path: Path) -> Iterator[Desk]:
     made = desk(qapp, tmp_path)
     yield made
     made.services.pool.stop()
+    made.services.lock.close()

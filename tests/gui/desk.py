@@ -8,6 +8,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.gui.chat.chat_lock import ChatLock
 from app.gui.launch import Endpoint
 from app.gui.node_client import NodeClient
 from app.gui.pool import Pool
@@ -60,7 +61,8 @@ def desk(qapp: QApplication, home: Path, scheme: Scheme = Scheme.LIGHT) -> Desk:
     pool = Pool(launcher, client, qapp)
     preferences = Preferences(folder, qapp)
     theme = Theme(qapp, scheme, 1.0)
-    services = Services(pool, client, theme, preferences, launcher, folder, went.append)
+    services = Services(pool, client, theme, preferences, launcher, folder, went.append,
+                        ChatLock(client, pool, preferences, folder, qapp))  # fmt: skip
     return Desk(services, went)
 
 

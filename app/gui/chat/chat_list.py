@@ -13,11 +13,14 @@ from app.core.chat import ChatId, Heading
 from app.gui import theme as sizes
 from app.gui.chat import chat_list_rows
 from app.gui.chat.chat_list_menu import ChatListMenu
-from app.gui.chat.chat_list_rows import Line
+from app.gui.chat.chat_list_rows import Line, Row
 from app.gui.chat.chat_list_view import ChatListView
+from app.gui.chat.chat_lock import CLOSED_FOLDERS
 from app.gui.chat.exchange_desk import ExchangeDesk
 from app.gui.chat.export import Format
 from app.gui.chat.history import History
+from app.gui.chat.history_finding import Finding
+from app.gui.chat.history_search import Hit
 from app.gui.chat.narrow_notice import NarrowNotice
 from app.gui.icons import icon
 from app.gui.parts.buttons import IconButton, button
@@ -27,7 +30,6 @@ from app.gui.services import Services
 
 SEARCH_MS = 150  # after the last key
 UNDO_MS = 15_000
-CLOSED = "chats/closed_folders"  # in the preferences
 BETWEEN = "\n"  # no folder has it in its name
 
 
@@ -47,6 +49,8 @@ class ChatList(QWidget):
         self.notice = NarrowNotice(services.theme)
         self._menu = ChatListMenu(services.theme, self, self)
         self._desk = ExchangeDesk(history, self.notice, self)
+        self._finding = Finding(history, self)
+        self._finding.found.connect(self._show_found)
         self._refresh_timer = self._timer(0, self.refresh)
         self._search_timer = self._timer(SEARCH_MS, self._searched)
         self._undo_timer = self._timer(UNDO_MS, self._forget_undo)
@@ -75,13 +79,23 @@ class ChatList(QWidget):
             return
         words = self.search.text().strip()
         if words:
-            self.view.show_rows(chat_list_rows.found(self._history.search(words)), whole=False)
-        else:
-            current, archived = self._history.headings(), self._history.headings(archived=True)
-            rows = chat_list_rows.rows(current, archived, self._history.folders())
-            self.view.show_rows(rows, whole=True)
+            self._finding.begin(words)  # the chats that it finds are shown then
+            return
+        self._finding.stop()
+        current, archived = self._history.headings(), self._history.headings(archived=True)
+        rows = chat_list_rows.rows(current, archived, self._history.folders())
+        self._show_rows(rows, whole=True, empty=self._no_chats)
+
+    def _show_found(self, hits: list[Hit], over: bool) -> None:
+        """over: these are all. Before that, "nothing found" would be too early to say."""
+        if self.view.busy:  # they are looked for again then
+            self._refresh_timer.start(SEARCH_MS)
+        elif hits or over:
+            self._show_rows(chat_list_rows.found(hits), whole=False, empty=self._nothing_found)
+
+    def _show_rows(self, rows: tuple[Row, ...], *, whole: bool, empty: QWidget) -> None:
+        self.view.show_rows(rows, whole=whole)
         self.view.mark(self._open)
-        empty = self._nothing_found if words else self._no_chats
         self._stack.setCurrentWidget(self.view if self.view.rows else empty)
 
     # what the menu and the keys do
@@ -199,7 +213,7 @@ class ChatList(QWidget):
         self.view.picked.connect(self._picked)
         self.view.folded.connect(self._keep_folded)
         self.view.customContextMenuRequested.connect(self._show_menu)
-        closed = self._services.preferences.text(CLOSED)
+        closed = self._services.preferences.text(CLOSED_FOLDERS)
         self.view.closed = set(closed.split(BETWEEN)) if closed else set()
         deletes = QShortcut(QKeySequence.StandardKey.Delete, self.view, self.delete)
         deletes.setContext(Qt.ShortcutContext.WidgetShortcut)
@@ -236,7 +250,8 @@ class ChatList(QWidget):
         return chosen[0].title if len(chosen) == 1 else ""
 
     def _keep_folded(self) -> None:
-        self._services.preferences.keep(CLOSED, BETWEEN.join(sorted(self.view.closed)))
+        if not self._history.codec.seals:  # else their names were readable there
+            self._services.preferences.keep(CLOSED_FOLDERS, BETWEEN.join(sorted(self.view.closed)))
 
     def _show_menu(self, at: QPoint) -> None:
         chosen, folder = self.view.chosen(), self.view.folder()

@@ -26,7 +26,7 @@ from app.gui.chat.composer import Composer
 from app.gui.chat.conversation import Conversation
 from app.gui.chat.figures import GUIDE
 from app.gui.chat.hint import Hint
-from app.gui.chat.history import FILE, History
+from app.gui.chat.locked_chats import LockedChats
 from app.gui.chat.message_deeds import MessageDeeds
 from app.gui.chat.message_view import Deed
 from app.gui.chat.model_names import ModelNames
@@ -56,7 +56,7 @@ class ChatPage(Page):
 
     def __init__(self, services: Services) -> None:
         super().__init__(services, QCoreApplication.translate("Sidebar", "Chat"))
-        self.history = History(services.folder / FILE, self)
+        self.history = services.lock.history
         self.history.beginning = lambda: chat_defaults.beginning(services.preferences)
         self.session = Session(self.history, services.pool, self)
         self._deeds = MessageDeeds(self.history, self.session, services.theme, self.open_chat, self)
@@ -118,7 +118,7 @@ class ChatPage(Page):
         split.setCollapsible(1, False)
         split.setHandleWidth(1)
         split.splitterMoved.connect(lambda *_: setattr(self, "_moved", True))
-        self.content.addWidget(split)
+        self.content.addWidget(LockedChats(self.services.lock, split))
         self._fit()
 
     def _listen(self) -> None:
@@ -127,6 +127,7 @@ class ChatPage(Page):
         self.history.removed.connect(self._removed)
         self.history.changed.connect(self._renamed)
         self.history.troubled.connect(self.fail)
+        self.history.unlocked.connect(self._begin)
         self.session.changed.connect(self._tell)
         self.session.grew.connect(self._grow)
         self.session.progressed.connect(lambda _: self._tell_state())
@@ -185,7 +186,10 @@ class ChatPage(Page):
         if is_unanswered(known) and self._running is None:  # the app ended, or the node did
             words = self.tr("This question has no answer yet.")
             self.notice.say(words, "info", (self.tr("Answer it"), self._retry))
-        self.services.preferences.keep(OPEN, chat)  # one that cannot be shown is not tried again
+        if self.history.locked is None:
+            self.services.preferences.keep(
+                OPEN, chat
+            )  # one that cannot be shown is not tried again
         self.composer.field.setFocus()
 
     def _open_at(self, chat: str, message: str) -> None:
@@ -373,14 +377,9 @@ class ChatPage(Page):
         system, sampling = chat_defaults.beginning(self.services.preferences)
         defaults = Chat(self.chat.id, system=system, sampling=sampling)
         dialog = ChatSettings(
-            self.services.theme,
-            self._presets,
-            self.chat,
-            defaults,
-            self._models.names,
-            self._set_up,
-            self,
-        )
+            self.services.theme, self._presets, self.chat, defaults, self._models.names,
+            self._set_up, self,
+        )  # fmt: skip
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 

@@ -57,7 +57,7 @@ class History(QObject):
         self._under_way: set[ChatId] = set()
         self._deleted: set[ChatId] = set()  # and may be restored
         self._gone: set[ChatId] = set()  # deleted for good: a late `keep` does not bring them back
-        self._closed = False
+        self.closed = False
         self.beginning: Beginning = lambda: ("", {})  # system message and sampling of a new chat
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -163,9 +163,9 @@ class History(QObject):
 
     def close(self) -> None:
         """Write what waits, remove what was deleted, let go of the file."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         self.turning.stop()
         self._under_way.clear()
         self._write_waiting()
@@ -182,12 +182,9 @@ class History(QObject):
     def adopt(self, chat: Chat) -> Chat:
         """A chat made elsewhere (a fork, an import), kept under an id of its own."""
         made = replace(
-            chat,
-            id=_new_chat_id(),
-            title=named(chat.title),
-            folder=named(chat.folder),
+            chat, id=_new_chat_id(), title=named(chat.title), folder=named(chat.folder),
             changed_at=chat.changed_at or self.now(),
-        )
+        )  # fmt: skip
         self.keep(made)
         return made
 
@@ -292,11 +289,12 @@ class History(QObject):
             self.turning.begin(Turn.SWEEP, cipher)
         return True
 
-    def turn(self, turn: Turn, key: bytes) -> bool:
-        """Encrypt every text, or none; `turning` tells of it. Whether it was begun."""
+    def turn(self, turn: Turn, key: bytes | None = None) -> bool:
+        """Encrypt every text with `key`, or none any more; `turning` tells of it. Whether it was begun."""
         self._write_waiting()
         self._purge.finish()
-        return self.turning.begin(turn, Cipher(key))
+        cipher = Cipher(key) if key is not None else self.codec
+        return isinstance(cipher, Cipher) and self.turning.begin(turn, cipher)
 
     def set_aside(self) -> Path | None:
         """Of locked chats: where the file is kept now, and a new history is begun. None: it could not be."""

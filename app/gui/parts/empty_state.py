@@ -17,7 +17,7 @@ class EmptyState(QWidget):
         self,
         title: str,
         sentence: str,
-        button: QPushButton | None = None,
+        *buttons: QPushButton,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -28,8 +28,8 @@ class EmptyState(QWidget):
         middle = row(None, self.sentence, None)
         middle.setStretch(1, 100)  # up to its greatest width
         inner = column(None, self.title, middle, gap=sizes.S)
-        if button is not None:
+        if buttons:
             inner.addSpacing(sizes.S)
-            inner.addLayout(row(None, button, None))
+            inner.addLayout(row(None, *buttons, None))
         inner.addStretch(1)
         self.setLayout(inner)

@@ -21,6 +21,7 @@ from app.gui.settings.group import Group
 from app.gui.settings.setting import Setting
 
 RESET = "poolhouse reset"
+IN_A_FILE = "in a file only you can read"  # the node's words
 
 
 class Household(Group):
@@ -147,7 +148,7 @@ def kept(where: str) -> str:
     match where:
         case "in the system keyring":
             return QCoreApplication.translate("Household", "In the system keyring")
-        case "in a file only you can read":
+        case _ if where == IN_A_FILE:
             return QCoreApplication.translate("Household", "In a file only you can read")
         case _:
             return where[:1].upper() + where[1:]

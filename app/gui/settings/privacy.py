@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from app.core.errors import AppError
 from app.gui.household.facts import machines_of
+from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
 from app.gui.parts.text import Value
 from app.gui.services import Services
 from app.gui.settings.group import Group
-from app.gui.settings.household import kept
+from app.gui.settings.household import IN_A_FILE, kept
 from app.gui.settings.setting import Setting
+from app.gui.settings.turning_dialog import TurningDialog
 
 
 class Privacy(Group):
-    """Nothing to choose here: it says what is so, and what it is at this moment."""
+    """It says what is so, and what it is at this moment. To choose: whether chats are encrypted."""
 
     can_reset = False
 
@@ -21,6 +24,13 @@ class Privacy(Group):
         self.machines, self.nearby = Value(), Value()
         self.hub = Value()
         self.key, self.token = Value(), Value()
+        self.chat_key = Value()
+        name = self.tr("Encrypt my chats")
+        self.encrypt = Switch(services.theme, name, self._encrypt)
+        self.encrypted = Setting(
+            name, "", self.encrypt, default=self.tr("Default: off"), words="encryption key history"
+        )
+        self._where = ""  # the node's words for the place of keys
         self._machines = Setting(
             self.tr("Machines of your household"),
             self.tr("Encrypted, and only with those that were paired by a code."),
@@ -48,18 +58,23 @@ class Privacy(Group):
             Setting(self.tr("No check for updates"), self.tr("Poolhouse never asks for newer versions.")),
             title=self.tr("Connections it does not make"),
         )  # fmt: skip
+        self.add(self.encrypted, title=self.tr("Your chats"))
         self.add(
             Setting(
                 self.tr("Chats"), str(services.folder), Value(self.tr("On this computer"))
             ),
             Setting(self.tr("Key of this machine"), "", self.key, words="keyring identity"),
+            Setting(self.tr("Key of your chats"), "", self.chat_key, words="keyring encrypted"),
             Setting(self.tr("Access token for Hugging Face"), "", self.token, words="keyring"),
             title=self.tr("Where it is kept"),
         )  # fmt: skip
         services.pool.changed.connect(self._tell_machines)
+        services.lock.changed.connect(self._tell_lock)
+        services.lock.turned.connect(self._turned)
 
     def refresh(self) -> None:
         self._tell_machines()
+        self._tell_lock()
         self.ask("GET", "/settings", self._tell)
         self.ask("GET", "/token", self._tell_token)
 
@@ -77,7 +92,40 @@ class Privacy(Group):
         )
 
     def _tell(self, told: Json) -> None:
-        self.key.setText(kept(told["keys"]))
+        self._where = str(told["keys"])
+        self.key.setText(kept(self._where))
+        self._tell_lock()
+
+    def _tell_lock(self) -> None:
+        lock = self.services.lock
+        self.encrypt.show_on(lock.is_on)
+        self.encrypt.setEnabled(not lock.is_busy and not lock.is_locked)
+        words = self.tr(
+            "What is said, titles, folders, drafts and system messages of chats are encrypted on the disk. "
+            "Their key is kept with the key of this machine; who loses it loses the chats. "
+            "Presets and what you export stay readable."
+        )
+        if self._where == IN_A_FILE:
+            words += " " + self.tr(
+                "No keyring was found here: the key lies in a file beside them, so this protects only "
+                "copies that leave it out."
+            )
+        if lock.is_locked:
+            words = self.tr("Your chats are locked. The page Chat says why.")
+        self.encrypted.tell(words)
+        none = self.tr("None: your chats are not encrypted")
+        self.chat_key.setText(kept(self._where) if lock.is_on else none)
+
+    def _encrypt(self, on: bool) -> None:
+        TurningDialog(self.services.lock, self, on=on).begin()
+
+    def _turned(self, error: AppError | None) -> None:
+        if error is not None:
+            self.fail(error)
+            return
+        on = self.tr("Your chats are encrypted now.")
+        off = self.tr("Your chats are not encrypted any more.")
+        self.told.emit(on if self.services.lock.is_on else off, "info")
 
     def _tell_token(self, told: Json) -> None:
         self.token.setText(kept(told["where"]) if told["set"] else self.tr("None saved"))

@@ -1,0 +1,56 @@
+"""What stands in place of the chats while they are encrypted and their key is not there."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMessageBox, QStackedWidget, QWidget
+
+from app.gui.chat.chat_lock import ChatLock
+from app.gui.parts.buttons import button
+from app.gui.parts.empty_state import EmptyState
+from app.gui.sentences import said
+
+NO_KEY = (
+    "history_key_gone",
+    "history_key_wrong",
+)  # a keyring that is only locked is opened instead
+
+
+class LockedChats(QStackedWidget):
+    """The chats, or why they cannot be shown. Nothing can be typed then, so nothing can be lost."""
+
+    def __init__(self, lock: ChatLock, chats: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._lock, self._chats = lock, chats
+        self.again = button(self.tr("Try again"), lock.try_again, "primary")
+        self.anew = button(self.tr("Begin a new history…"), self.ask_anew)
+        self.state = EmptyState(self.tr("Your chats are locked"), "", self.again, self.anew)
+        self.addWidget(chats)
+        self.addWidget(self.state)
+        lock.changed.connect(self._tell)
+        self._tell()
+
+    def ask_anew(self) -> QMessageBox:
+        """Whether a person means it; the locked file stays in any case."""
+        box = QMessageBox(self)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.setWindowTitle(self.tr("Begin a new history"))
+        box.setText(self.tr("Begin a new history without the locked chats?"))
+        box.setInformativeText(
+            self.tr("Their file is kept under another name. New chats are not encrypted at first.")
+        )
+        begin = box.addButton(self.tr("Begin a new history"), QMessageBox.ButtonRole.AcceptRole)
+        begin.clicked.connect(lambda *_: self._lock.begin_anew())
+        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+        box.open()
+        return box
+
+    def _tell(self) -> None:
+        problem = self._lock.problem
+        waits = self.tr("They are encrypted, and shown as soon as their key was read.")
+        words = said(problem) if problem is not None else waits
+        self.state.sentence.setText(words)
+        self.state.sentence.setAccessibleName(words)
+        self.again.setVisible(problem is not None)
+        self.anew.setVisible(problem is not None and problem.reason.code in NO_KEY)
+        self.setCurrentWidget(self.state if self._lock.is_locked else self._chats)

@@ -1,0 +1,234 @@
+"""The lock of the chats over a real node: turned on and off, opened at the start, locked without the key."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.core.chat import path
+from app.core.errors import AppError
+from app.core.reasons import said
+from app.gui.chat.chat_lock import CLOSED_FOLDERS, ENCRYPTED, ChatLock
+from app.gui.chat.chat_page import OPEN, ChatPage
+from app.gui.chat.history import FILE
+from tests.gui.chat.talk import talked
+from tests.gui.desk import Desk, desk, follow
+from tests.node.pool import TestNode
+
+WITHIN_MS = 10_000
+
+
+@pytest.fixture
+def fresh(qtbot: QtBot, qapp: QApplication, lone: TestNode) -> Iterator[Desk]:
+    """A window over the lone node that has no chats, and a node that has no key."""
+    made = desk(qapp, lone.root)
+    _forget(lone)
+    follow(qtbot, made.services)
+    yield made
+    made.services.pool.stop()
+    made.services.lock.close()
+    _forget(lone)
+
+
+def _forget(lone: TestNode) -> None:
+    shutil.rmtree(lone.root / "window", ignore_errors=True)
+    (lone.root / "window").mkdir()
+    _key(lone).unlink(missing_ok=True)
+
+
+def _key(lone: TestNode) -> Path:
+    return lone.root / "identity" / "chat-key"
+
+
+def turn(qtbot: QtBot, lock: ChatLock, on: bool) -> AppError | None:
+    with qtbot.waitSignal(lock.turned, timeout=WITHIN_MS) as turned:
+        lock.turn(on)
+    assert turned.args is not None
+    error: AppError | None = turned.args[0]
+    return error
+
+
+def again(qapp: QApplication, qtbot: QtBot, lone: TestNode) -> Desk:
+    """Another window over the same node."""
+    made = desk(qapp, lone.root)
+    follow(qtbot, made.services)
+    return made
+
+
+def page_of(qtbot: QtBot, made: Desk) -> ChatPage:
+    page = ChatPage(made.services)
+    qtbot.addWidget(page)
+    page.resize(1000, 700)
+    page.show()
+    return page
+
+
+def texts(page: ChatPage) -> list[str]:
+    return [message.text for message in path(page.chat)]
+
+
+def test_chats_are_there_again_after_a_restart(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
+) -> None:
+    lock, preferences = fresh.services.lock, fresh.services.preferences
+    preferences.keep(CLOSED_FOLDERS, "Secret folder")
+    assert not _key(lone).exists()
+    page = page_of(qtbot, fresh)
+    chat = talked(page.history, "What is a cormorant?", "A bird.", folder="Birds")
+    page.open_chat(chat.id)
+    assert turn(qtbot, lock, True) is None
+    assert (lock.is_on, lock.is_busy, preferences.flag(ENCRYPTED)) == (True, False, True)
+    assert preferences.text(CLOSED_FOLDERS) == ""
+    page.list.view.folded.emit()
+    assert preferences.text(CLOSED_FOLDERS) == ""  # nor are they written now
+    page.list.search.setText("cormorant")
+    qtbot.waitUntil(lambda: len(page.list.view.rows) == 1)
+    page.close_history()
+    assert b"cormorant" not in (fresh.services.folder / FILE).read_bytes()
+    fresh.services.pool.stop()
+
+    other = again(qapp, qtbot, lone)
+    page = page_of(qtbot, other)
+    assert other.services.lock.is_on
+    qtbot.waitUntil(lambda: not other.services.lock.is_locked, timeout=WITHIN_MS)
+    assert texts(page) == ["What is a cormorant?", "A bird."]  # the one that was open
+    assert page.list.isVisible()
+    assert turn(qtbot, other.services.lock, False) is None
+    assert not other.services.preferences.flag(ENCRYPTED)
+    assert _key(lone).exists()  # for copies that were made meanwhile
+    page.close_history()
+    other.services.pool.stop()
+    assert b"cormorant" in (fresh.services.folder / FILE).read_bytes()
+
+
+def test_without_the_key_nothing_can_be_typed_or_lost(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
+) -> None:
+    history = fresh.services.lock.history
+    chat = talked(history, "Keep me")
+    fresh.services.preferences.keep(OPEN, chat.id)
+    assert turn(qtbot, fresh.services.lock, True) is None
+    history.close()
+    fresh.services.pool.stop()
+    file = fresh.services.folder / FILE
+    before, key = file.read_bytes(), _key(lone).read_bytes()
+    _key(lone).unlink()
+
+    other = again(qapp, qtbot, lone)
+    page, lock = page_of(qtbot, other), other.services.lock
+    qtbot.waitUntil(lambda: lock.problem is not None, timeout=WITHIN_MS)
+    assert lock.problem is not None
+    assert lock.problem.reason.code == "history_key_gone"
+    shown = [one.text() for one in page.findChildren(QPushButton) if one.isVisible()]
+    assert shown == ["Try again", "Begin a new history…"]
+    assert not page.composer.isVisible()
+    assert not page.list.isVisible()
+    assert other.services.preferences.text(OPEN) == chat.id
+    assert turn(qtbot, lock, False) is not None  # it is not turned off, nor a key made
+    assert not _key(lone).exists()
+    assert file.read_bytes() == before
+
+    _key(lone).write_bytes(key)
+    lock.try_again()
+    qtbot.waitUntil(lambda: not lock.is_locked, timeout=WITHIN_MS)
+    assert texts(page) == ["Keep me"]
+    page.close_history()
+    other.services.pool.stop()
+
+
+def test_a_keyring_that_is_locked_is_asked_again(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
+) -> None:
+    talked(fresh.services.lock.history, "Keep me")
+    assert turn(qtbot, fresh.services.lock, True) is None
+    fresh.services.lock.close()
+    fresh.services.pool.stop()
+    aside = _key(lone).with_name("aside")
+    _key(lone).rename(aside)
+    _key(lone).mkdir()  # a place that cannot be read, as a locked keyring
+    try:
+        other = again(qapp, qtbot, lone)
+        page, lock = page_of(qtbot, other), other.services.lock
+        qtbot.waitUntil(lambda: lock.problem is not None, timeout=WITHIN_MS)
+        assert lock.problem is not None
+        assert "locked" in said(lock.problem)
+        shown = [one.text() for one in page.findChildren(QPushButton) if one.isVisible()]
+        assert shown == ["Try again"]
+        error = turn(qtbot, lock, True)
+        assert error is not None
+    finally:
+        _key(lone).rmdir()
+        aside.rename(_key(lone))
+    lock.try_again()
+    qtbot.waitUntil(lambda: not lock.is_locked, timeout=WITHIN_MS)
+    assert [one.title for one in page.history.headings()] == ["Keep me"]
+    page.close_history()
+    other.services.pool.stop()
+
+
+def test_another_key_opens_nothing_and_a_new_history_may_be_begun(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
+) -> None:
+    talked(fresh.services.lock.history, "Keep me")
+    assert turn(qtbot, fresh.services.lock, True) is None
+    fresh.services.lock.close()
+    fresh.services.pool.stop()
+    _key(lone).unlink()
+    elsewhere = desk(qapp, fresh.services.folder.parent)
+    elsewhere_folder = fresh.services.folder / "elsewhere"
+    elsewhere_folder.mkdir()
+    follow(qtbot, elsewhere.services)
+    stranger = ChatLock(elsewhere.services.client, elsewhere.services.pool,
+                        elsewhere.services.preferences, elsewhere_folder, qapp)  # fmt: skip
+    elsewhere.services.preferences.keep(ENCRYPTED, False)
+    assert turn(qtbot, stranger, True) is None  # and with it the node has another key
+    stranger.close()
+    elsewhere.services.pool.stop()
+
+    before = (fresh.services.folder / FILE).read_bytes()
+    other = again(qapp, qtbot, lone)
+    page, lock = page_of(qtbot, other), other.services.lock
+    qtbot.waitUntil(lambda: lock.problem is not None, timeout=WITHIN_MS)
+    assert lock.problem is not None
+    assert lock.problem.reason.code == "history_key_wrong"
+    aside = lock.begin_anew()
+    assert aside is not None
+    assert aside.read_bytes() == before
+    assert str(aside) in page.notice.sentence
+    assert page.composer.isVisible()
+    assert not other.services.preferences.flag(ENCRYPTED)
+    page.close_history()
+    other.services.pool.stop()
+
+
+def test_while_the_node_is_away_nothing_is_turned(qtbot: QtBot, away: Desk) -> None:
+    lock = away.services.lock
+    talked(lock.history, "Readable")
+    error = turn(qtbot, lock, True)
+    assert error is not None
+    assert error.reason.code == "node_away"
+    assert not lock.is_on
+    assert not lock.is_busy
+
+
+def test_the_draft_of_the_moment_goes_along(qtbot: QtBot, fresh: Desk) -> None:
+    page = page_of(qtbot, fresh)
+    chat = talked(page.history, "A question")
+    page.open_chat(chat.id)
+    page.composer.field.setPlainText("half a thought")
+    assert turn(qtbot, fresh.services.lock, True) is None
+    assert page.composer.text == "half a thought"
+    page.close_history()
+    assert b"half a thought" not in (fresh.services.folder / FILE).read_bytes()
+    opened = fresh.services.lock
+    assert opened.history.chat(chat.id) is None  # opened anew: locked until the key was read
+    qtbot.waitUntil(lambda: not opened.is_locked, timeout=WITHIN_MS)
+    found = opened.history.chat(chat.id)
+    assert found is not None
+    assert found == replace(found, draft="half a thought")
