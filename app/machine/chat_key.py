@@ -1,4 +1,4 @@
-"""The key of the encrypted chats: made once by the system's chance, kept where this machine's passphrase is."""
+"""The key of the encrypted chats: made once by the system's chance, kept in the keyring or in a private file."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import asyncio
 import base64
 import binascii
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from app.core.errors import Refused
-from app.machine.keystore import open_beside
+from app.machine.keystore import FileStore, KeyringStore, entry_beside, open_keystore
 from app.machine.paths import Home
 
 KEY_BYTES = 32
 WHAT = "chat key"
+FILE = "chat-key"  # not with the identity: a new identity leaves the chats as they are
+IN_KEYRING = "in the keyring"  # what stands in the file then
 
 
 class ChatKey:
@@ -20,38 +24,61 @@ class ChatKey:
 
     def __init__(self, home: Home) -> None:
         self._home = home
+        self._file = FileStore(home.root / FILE)
         self._lock = asyncio.Lock()
 
     async def where(self) -> str:
-        """Completes the sentence "The key is kept …"."""
-        return (await open_beside(self._home, WHAT)).where
+        """Completes the sentence "The key is kept …". Raises Refused."""
+        with _named():
+            return (await self._place()).where
 
     async def read(self) -> str | None:
         """In base64; None where there is none. Raises Refused where the keyring is locked."""
-        place = await open_beside(self._home, WHAT)
-        try:
-            kept = await place.read()
-        except Refused:
-            raise Refused("history_locked") from None
+        with _named():
+            kept = await (await self._place()).read()
         return kept if kept is not None and _is_key(kept) else None
 
     async def make(self) -> str:
         """The key; made if there is none. Raises Refused where it cannot be read or kept."""
         async with self._lock:
-            place = await open_beside(self._home, WHAT)
             known = await self.read()
             if known is not None:
                 return known
+            with _named():
+                place = await self._place()
+                taken = await place.read() is not None  # by what is no key: nobody overwrites it
             made = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode("ascii")
-            try:
-                if await place.read() is not None:  # something that is no key: nobody overwrites it
-                    raise Refused("history_key_unkept", where=place.where)
-                await place.write(made)
-            except Refused:
-                raise Refused("history_key_unkept", where=place.where) from None
-            if await self.read() != made:
+            if taken or not await self._is_kept(place, made):
                 raise Refused("history_key_unkept", where=place.where)
             return made
+
+    async def _is_kept(self, place: FileStore | KeyringStore, key: str) -> bool:
+        """Written, and there when it is read again."""
+        try:
+            await place.write(key)
+            if isinstance(place, KeyringStore):
+                await self._file.write(IN_KEYRING)
+            return await self.read() == key
+        except Refused:
+            return False
+
+    async def _place(self) -> FileStore | KeyringStore:
+        """Where it was put; before that, where the passphrase of this machine is."""
+        kept = await self._file.read()
+        if kept is None:
+            in_keyring = isinstance(await open_keystore(self._home), KeyringStore)
+        else:
+            in_keyring = kept == IN_KEYRING
+        return entry_beside(self._home, WHAT) if in_keyring else self._file
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """The keystore's words are about the identity; these are about the chats."""
+    try:
+        yield
+    except Refused:
+        raise Refused("history_locked") from None
 
 
 def _is_key(text: str) -> bool:

@@ -169,10 +169,14 @@ async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> 
 
 async def open_beside(home: Home, what: str) -> FileStore | KeyringStore:
     """A place of its own for another secret, beside the passphrase. `what`: as in `api keys`."""
-    keys = await open_keystore(home)
-    if isinstance(keys, KeyringStore):
-        return KeyringStore(f"{keys.entry} {what}", seconds=keys.seconds)
+    if isinstance(await open_keystore(home), KeyringStore):
+        return entry_beside(home, what)
     return FileStore(home.identity / what.replace(" ", "-"))
+
+
+def entry_beside(home: Home, what: str) -> KeyringStore:
+    """The same, and certainly in the keyring."""
+    return KeyringStore(f"{_entry(home)} {what}")
 
 
 def _entry(home: Home) -> str:

@@ -14,6 +14,7 @@ from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
 
 from app.core.errors import Refused
+from app.lan.identity import reset
 from app.machine.chat_key import ChatKey
 from app.machine.paths import Home
 
@@ -70,7 +71,7 @@ async def test_each_home_has_its_own(home: Home, tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
 async def test_its_file_is_private(home: Home) -> None:
     await ChatKey(home).make()
-    assert stat.S_IMODE((home.identity / "chat-key").stat().st_mode) == 0o600
+    assert stat.S_IMODE((home.root / "chat-key").stat().st_mode) == 0o600
 
 
 async def test_in_a_keyring_it_is_beside_the_passphrase(home: Home, ring: Ring) -> None:
@@ -79,6 +80,18 @@ async def test_in_a_keyring_it_is_beside_the_passphrase(home: Home, ring: Ring) 
         (["chat", "key"], made)
     ]
     assert await ChatKey(home).read() == made
+
+
+async def test_a_new_identity_leaves_it(
+    home: Home, ring: Ring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it matter where the new one keeps its own passphrase."""
+    made = await ChatKey(home).make()
+    await reset(home)
+    monkeypatch.setenv("POOLHOUSE_KEYSTORE", "file")
+    assert await ChatKey(home).read() == made
+    ring.kept.clear()
+    assert await ChatKey(home).read() is None
 
 
 async def test_a_locked_keyring_is_no_missing_key(home: Home, ring: Ring) -> None:
@@ -102,9 +115,9 @@ async def test_a_keyring_that_forgets_is_not_relied_on(home: Home, ring: Ring) -
 
 @pytest.mark.parametrize("odd", ["", "no key", "AAAA"])
 async def test_what_is_no_key_is_not_used_and_not_replaced(home: Home, odd: str) -> None:
-    (home.identity / "chat-key").write_text(odd, encoding="ascii")
+    (home.root / "chat-key").write_text(odd, encoding="ascii")
     assert await ChatKey(home).read() is None
     with pytest.raises(Refused) as caught:
         await ChatKey(home).make()
     assert caught.value.reason.code == "history_key_unkept"
-    assert (home.identity / "chat-key").read_text("ascii") == odd
+    assert (home.root / "chat-key").read_text("ascii") == odd

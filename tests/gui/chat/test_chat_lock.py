@@ -43,7 +43,7 @@ def _forget(lone: TestNode) -> None:
 
 
 def _key(lone: TestNode) -> Path:
-    return lone.root / "identity" / "chat-key"
+    return lone.root / "chat-key"
 
 
 def turn(qtbot: QtBot, lock: ChatLock, on: bool) -> AppError | None:
