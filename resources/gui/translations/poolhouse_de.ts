@@ -3449,6 +3449,37 @@
     </message>
 </context>
 <context>
+    <name>LockedChats</name>
+    <message>
+        <source>Begin a new history</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Begin a new history without the locked chats?</source>
+        <translation>Einen neuen Verlauf ohne die gesperrten Chats beginnen?</translation>
+    </message>
+    <message>
+        <source>Begin a new history…</source>
+        <translation>Neuen Verlauf beginnen…</translation>
+    </message>
+    <message>
+        <source>Their file is kept under another name. New chats are not encrypted at first.</source>
+        <translation>Ihre Datei wird unter einem anderen Namen aufbewahrt. Neue Chats sind zunächst nicht verschlüsselt.</translation>
+    </message>
+    <message>
+        <source>They are encrypted, and shown as soon as their key was read.</source>
+        <translation>Sie sind verschlüsselt und erscheinen, sobald ihr Schlüssel gelesen wurde.</translation>
+    </message>
+    <message>
+        <source>Try again</source>
+        <translation>Erneut versuchen</translation>
+    </message>
+    <message>
+        <source>Your chats are locked</source>
+        <translation>Ihre Chats sind gesperrt</translation>
+    </message>
+</context>
+<context>
     <name>LogModel</name>
     <message>
         <source>What happened</source>
@@ -4614,6 +4645,14 @@
         <translation>Verbindungen, die diese App aufbaut</translation>
     </message>
     <message>
+        <source>Default: off</source>
+        <translation type="unfinished">Standard: aus</translation>
+    </message>
+    <message>
+        <source>Encrypt my chats</source>
+        <translation>Meine Chats verschlüsseln</translation>
+    </message>
+    <message>
         <source>Encrypted, and only with those that were paired by a code.</source>
         <translation>Verschlüsselt, und nur mit Geräten, die mit einem Code gekoppelt wurden.</translation>
     </message>
@@ -4622,12 +4661,20 @@
         <translation>Schlüssel dieses Geräts</translation>
     </message>
     <message>
+        <source>Key of your chats</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Machines of your household</source>
         <translation>Geräte Ihres Haushalts</translation>
     </message>
     <message>
         <source>No check for updates</source>
         <translation>Keine Suche nach Updates</translation>
+    </message>
+    <message>
+        <source>No keyring was found here: the key lies in a file beside them, so this protects only copies that leave it out.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>No telemetry</source>
@@ -4644,6 +4691,10 @@
     <message>
         <source>None yet</source>
         <translation>Noch keine</translation>
+    </message>
+    <message>
+        <source>None: your chats are not encrypted</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Not connected now</source>
@@ -4674,8 +4725,28 @@
         <translation>Datenschutz</translation>
     </message>
     <message>
+        <source>What is said, titles, folders, drafts and system messages of chats are encrypted on the disk. Their key is kept with the key of this machine; who loses it loses the chats. Presets and what you export stay readable.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Where it is kept</source>
         <translation>Wo es aufbewahrt wird</translation>
+    </message>
+    <message>
+        <source>Your chats</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Your chats are encrypted now.</source>
+        <translation>Ihre Chats sind jetzt verschlüsselt.</translation>
+    </message>
+    <message>
+        <source>Your chats are locked. The page Chat says why.</source>
+        <translation>Ihre Chats sind gesperrt. Die Seite Chat sagt, warum.</translation>
+    </message>
+    <message>
+        <source>Your chats are not encrypted any more.</source>
+        <translation>Ihre Chats sind nicht mehr verschlüsselt.</translation>
     </message>
     <message>
         <source>Your network</source>
@@ -5675,6 +5746,21 @@
     <message>
         <source>{name}: {state}</source>
         <translation>{name}: {state}</translation>
+    </message>
+</context>
+<context>
+    <name>TurningDialog</name>
+    <message>
+        <source>Answers go on meanwhile; they are written afterwards.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Decrypting your chats</source>
+        <translation>Ihre Chats werden entschlüsselt</translation>
+    </message>
+    <message>
+        <source>Encrypting your chats</source>
+        <translation>Ihre Chats werden verschlüsselt</translation>
     </message>
 </context>
 <context>
