@@ -10,7 +10,6 @@ from pathlib import Path
 
 import keyring
 import pytest
-from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
 
 from app.core.errors import Refused
@@ -19,11 +18,10 @@ from app.machine.chat_key import ChatKey
 from app.machine.paths import Home
 
 
-class Ring(KeyringBackend):
+class Ring:
     """A keyring in memory, which may be locked, or forget what it is given."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.kept: dict[tuple[str, str], str] = {}
         self.locked = self.forgets = False
 

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError, Refused, Unreachable
 from app.gui.chat.history import FILE, History
+from app.gui.chat.history_file import is_sealed
 from app.gui.chat.history_turning import Turn
 from app.gui.node_client import Call, NodeClient
 from app.gui.pool import Pool
@@ -105,6 +106,11 @@ class ChatLock(QObject):
             self.history.troubled.emit(Refused("history_locked_aside", path=str(aside)))
         self._tell()
         return aside
+
+    def left_readable(self) -> list[str]:
+        """Names of older files beside an encrypted history that hold readable text."""
+        beside = sorted(self._path.parent.glob(f"{self._path.stem}-*{self._path.suffix}"))
+        return [file.name for file in beside if file != self.history.file and not is_sealed(file)]
 
     def close(self) -> None:
         """The window ends."""

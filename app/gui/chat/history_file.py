@@ -14,6 +14,7 @@ from app.gui.chat.history_cipher import Cipher, Codec, Plain
 
 VERSION, SEALED = 1, 2  # `user_version` of the file: as it is, or its texts are sealed
 BUSY_S = 0.25  # another program may read along; the window does not wait long for it
+VERSION_AT = 60  # where `user_version` stands in a file (sqlite.org/fileformat2.html, 1.3)
 JOURNAL_BYTES = 4 << 20  # what the write-ahead file shrinks to
 
 TABLES = """
@@ -84,6 +85,7 @@ class Opened:
     codec: Codec
     trouble: AppError | None = None
     locked: AppError | None = None
+    locked_path: Path | None = None
 
 
 class _Newer(Exception):
@@ -163,6 +165,16 @@ def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         raise
 
 
+def is_sealed(path: Path) -> bool:
+    """What the beginning of a file says of itself, without opening it; false if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(VERSION_AT + 4)
+    except OSError:
+        return False
+    return int.from_bytes(head[VERSION_AT:], "big") == SEALED
+
+
 def connect(path: Path) -> sqlite3.Connection:
     """A connection of ours; also the exporter's, in its own thread."""
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
@@ -181,7 +193,7 @@ def _open(path: Path, cipher: Cipher | None, wanted: bool) -> Opened:
         sealed = _is_sealed(db, wanted)
         if sealed and (locked := _why_locked(db, path, cipher)) is not None:
             db.close()
-            return replace(_in_memory(None), locked=locked)
+            return replace(_in_memory(None), locked=locked, locked_path=path)
         _bring_up(db, cipher if sealed else None)
         indexed = not sealed and index(db)
         _look_around(db)

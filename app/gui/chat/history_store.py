@@ -81,13 +81,14 @@ class Store(QObject):
 
     def set_aside(self) -> Path | None:
         """A sealed file that nobody can open: kept under another name, and a new one begun that is plain."""
-        if self.locked is None:
+        path = self._opened.locked_path
+        if path is None:
             return None
         try:
-            aside = history_file.move_aside(self._path, "locked")
+            aside = history_file.move_aside(path, "locked")
         except OSError as error:
             why = error.strerror or str(error)
-            self._fail(AppError("history_unwritten", path=str(self._path), why=why))
+            self._fail(AppError("history_unwritten", path=str(path), why=why))
             return None
         self._opened.db.close()
         self._wanted = False

@@ -123,9 +123,18 @@ class Privacy(Group):
         if error is not None:
             self.fail(error)
             return
-        on = self.tr("Your chats are encrypted now.")
-        off = self.tr("Your chats are not encrypted any more.")
-        self.told.emit(on if self.services.lock.is_on else off, "info")
+        if not self.services.lock.is_on:
+            self.told.emit(self.tr("Your chats are not encrypted any more."), "info")
+            return
+        words = self.tr("Your chats are encrypted now.")
+        if left := self.services.lock.left_readable():
+            more = self.tr(
+                "Files that were kept aside earlier can still be read: {names}. Delete them in {folder} if you "
+                "do not need them."
+            )
+            folder = str(self.services.folder)
+            words += " " + more.format(names=", ".join(left), folder=folder)
+        self.told.emit(words, "info")
 
     def _tell_token(self, told: Json) -> None:
         self.token.setText(kept(told["where"]) if told["set"] else self.tr("None saved"))

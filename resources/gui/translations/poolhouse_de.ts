@@ -3452,7 +3452,7 @@
     <name>LockedChats</name>
     <message>
         <source>Begin a new history</source>
-        <translation type="unfinished"></translation>
+        <translation>Neuen Verlauf beginnen</translation>
     </message>
     <message>
         <source>Begin a new history without the locked chats?</source>
@@ -4646,7 +4646,7 @@
     </message>
     <message>
         <source>Default: off</source>
-        <translation type="unfinished">Standard: aus</translation>
+        <translation>Standard: aus</translation>
     </message>
     <message>
         <source>Encrypt my chats</source>
@@ -4657,12 +4657,16 @@
         <translation>Verschlüsselt, und nur mit Geräten, die mit einem Code gekoppelt wurden.</translation>
     </message>
     <message>
+        <source>Files that were kept aside earlier can still be read: {names}. Delete them in {folder} if you do not need them.</source>
+        <translation>Früher beiseitegelegte Dateien sind weiterhin lesbar: {names}. Löschen Sie sie in {folder}, wenn Sie sie nicht brauchen.</translation>
+    </message>
+    <message>
         <source>Key of this machine</source>
         <translation>Schlüssel dieses Geräts</translation>
     </message>
     <message>
         <source>Key of your chats</source>
-        <translation type="unfinished"></translation>
+        <translation>Schlüssel Ihrer Chats</translation>
     </message>
     <message>
         <source>Machines of your household</source>
@@ -4674,7 +4678,7 @@
     </message>
     <message>
         <source>No keyring was found here: the key lies in a file beside them, so this protects only copies that leave it out.</source>
-        <translation type="unfinished"></translation>
+        <translation>Hier wurde kein Schlüsselbund gefunden: Der Schlüssel liegt in einer Datei daneben. Das schützt nur Kopien, in denen sie fehlt.</translation>
     </message>
     <message>
         <source>No telemetry</source>
@@ -4694,7 +4698,7 @@
     </message>
     <message>
         <source>None: your chats are not encrypted</source>
-        <translation type="unfinished"></translation>
+        <translation>Keiner: Ihre Chats sind nicht verschlüsselt</translation>
     </message>
     <message>
         <source>Not connected now</source>
@@ -4726,7 +4730,7 @@
     </message>
     <message>
         <source>What is said, titles, folders, drafts and system messages of chats are encrypted on the disk. Their key is kept with the key of this machine; who loses it loses the chats. Presets and what you export stay readable.</source>
-        <translation type="unfinished"></translation>
+        <translation>Was gesagt wird, Titel, Ordner, Entwürfe und Systemnachrichten der Chats stehen verschlüsselt auf der Festplatte. Ihr Schlüssel liegt beim Schlüssel dieses Geräts; wer ihn verliert, verliert die Chats. Vorlagen und Exportiertes bleiben lesbar.</translation>
     </message>
     <message>
         <source>Where it is kept</source>
@@ -4734,7 +4738,7 @@
     </message>
     <message>
         <source>Your chats</source>
-        <translation type="unfinished"></translation>
+        <translation>Ihre Chats</translation>
     </message>
     <message>
         <source>Your chats are encrypted now.</source>
@@ -5752,7 +5756,7 @@
     <name>TurningDialog</name>
     <message>
         <source>Answers go on meanwhile; they are written afterwards.</source>
-        <translation type="unfinished"></translation>
+        <translation>Antworten laufen weiter; sie werden danach geschrieben.</translation>
     </message>
     <message>
         <source>Decrypting your chats</source>

@@ -57,6 +57,16 @@ def sealed(qtbot: QtBot, folder: Path, fill: Callable[[History], object] = fille
     return kept
 
 
+def swept(qtbot: QtBot, kept: History) -> None:
+    """Wait until what a crash left is gone."""
+    qtbot.waitUntil(lambda: not kept.turning.busy, timeout=10_000)
+
+
+def locked(kept: History) -> AppError | None:
+    """As it is now."""
+    return kept.locked
+
+
 def everything(folder: Path) -> bytes:
     return b"".join(one.read_bytes() for one in sorted(folder.rglob("*")) if one.is_file())
 
@@ -107,7 +117,7 @@ def test_the_key_opens_it_again(qtbot: QtBot, tmp_path: Path) -> None:
     assert (again.headings(), again.folders(), again.trouble) == ([], [], None)
     with qtbot.waitSignal(again.unlocked):
         assert again.unlock(KEY)
-    assert again.locked is None
+    assert locked(again) is None
     assert state(again) == before
     again.close()
 
@@ -171,9 +181,13 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
 
     crashes.mkdir()
     monkeypatch.setattr(history_turning.Turning, "_tell", crash)
-    for name in ("_sweep",):
-        real = getattr(history_turning, name)
-        monkeypatch.setattr(history_turning, name, lambda db, real=real: (crash(), real(db)))
+    sweep = history_turning._sweep
+
+    def sweep_after_a_crash(db: sqlite3.Connection) -> None:
+        crash()
+        sweep(db)
+
+    monkeypatch.setattr(history_turning, "_sweep", sweep_after_a_crash)
     assert turned(qtbot, kept, turn) is None
     crash()
     kept.close()
@@ -183,7 +197,7 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
         states.append(again.locked is not None)
         if again.locked is not None:
             assert again.unlock(KEY)
-            qtbot.waitUntil(lambda again=again: not again.turning.busy)
+            swept(qtbot, again)
             assert readable(one) == []  # a crash after the commit: swept at the next start
         assert state(again) == before
         again.close()
@@ -234,7 +248,7 @@ def test_what_could_not_be_swept_is_said(
     kept.close()
     again = history(tmp_path)
     assert again.unlock(KEY)
-    qtbot.waitUntil(lambda: not again.turning.busy)
+    swept(qtbot, again)
     assert readable(tmp_path) == []
     again.close()
 

@@ -1,0 +1,125 @@
+"""Settings, Privacy: the switch that encrypts the chats, what it says, and how far it is."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.gui.chat import history_turning
+from app.gui.chat.history import FILE
+from app.gui.settings import turning_dialog
+from app.gui.settings.privacy import Privacy
+from app.gui.settings.turning_dialog import TurningDialog
+from tests.gui.chat.talk import talked
+from tests.gui.desk import Desk
+
+WITHIN_MS = 10_000
+
+
+@pytest.fixture
+def privacy(qtbot: QtBot, at_lone: Desk) -> Iterator[Privacy]:
+    """The page, with one chat; in the end chats are readable again."""
+    lock = at_lone.services.lock
+    talked(lock.history, "What is a cormorant?")
+    made = Privacy(at_lone.services)
+    qtbot.addWidget(made)
+    made.resize(700, 900)
+    made.show()
+    made.refresh()
+    qtbot.waitUntil(lambda: made.key.text() != "")
+    yield made
+    if lock.is_on:
+        with qtbot.waitSignal(lock.turned, timeout=WITHIN_MS):
+            lock.turn(False)
+
+
+def press(privacy: Privacy) -> None:
+    QTest.mouseClick(privacy.encrypt, Qt.MouseButton.LeftButton)
+
+
+def test_the_switch_encrypts_and_says_so(qtbot: QtBot, privacy: Privacy) -> None:
+    lock, told = privacy.services.lock, list[tuple[str, str]]()
+    privacy.told.connect(lambda *words: told.append(words))
+    file = privacy.services.folder / FILE
+    assert not privacy.encrypt.isChecked()
+    assert privacy.chat_key.text() == "None: your chats are not encrypted"
+    assert "No keyring was found here" in privacy.encrypted.about.text()
+    press(privacy)
+    qtbot.waitUntil(lambda: bool(told), timeout=WITHIN_MS)
+    assert told == [("Your chats are encrypted now.", "info")]
+    assert privacy.encrypt.isChecked()
+    assert privacy.encrypt.isEnabled()
+    assert privacy.chat_key.text() == "In a file only you can read"
+    assert not privacy.findChildren(TurningDialog) or not any(
+        one.isVisible() for one in privacy.findChildren(TurningDialog)
+    )
+    assert b"cormorant" not in file.read_bytes()
+    press(privacy)
+    qtbot.waitUntil(lambda: len(told) == 2, timeout=WITHIN_MS)
+    assert told[1] == ("Your chats are not encrypted any more.", "info")
+    assert not privacy.encrypt.isChecked()
+    assert lock.history.search("cormorant")
+
+
+def test_what_was_kept_aside_earlier_is_named(qtbot: QtBot, privacy: Privacy) -> None:
+    told: list[str] = []
+    privacy.told.connect(lambda words, _: told.append(words))
+    folder = privacy.services.folder
+    aside = folder / "history-damaged-1.sqlite3"
+    shutil.copy(folder / FILE, aside)
+    press(privacy)
+    qtbot.waitUntil(lambda: bool(told), timeout=WITHIN_MS)
+    assert aside.name in told[0]
+    shutil.copy(folder / FILE, aside)  # an encrypted one
+    assert privacy.services.lock.left_readable() == []
+    aside.unlink()
+
+
+def test_what_takes_long_shows_how_far_it_is(
+    qtbot: QtBot, privacy: Privacy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turning_dialog, "SOON_MS", 0)
+    go_on, sweep = threading.Event(), history_turning._sweep
+
+    def slow(db: sqlite3.Connection) -> None:
+        assert go_on.wait(10)
+        sweep(db)
+
+    monkeypatch.setattr(history_turning, "_sweep", slow)
+    lock = privacy.services.lock
+    with qtbot.waitSignal(lock.turned, timeout=WITHIN_MS):
+        press(privacy)
+        try:
+            qtbot.waitUntil(lambda: any(one.isVisible() for one in dialogs(privacy)))
+            (dialog,) = dialogs(privacy)
+            assert dialog.isModal()
+            assert not privacy.encrypt.isEnabled()
+            qtbot.waitUntil(lambda: dialog.bar.value() == dialog.bar.maximum() > 0)
+            QTest.keyClick(dialog, Qt.Key.Key_Escape)
+            assert dialog.isVisible()
+        finally:
+            go_on.set()
+    qtbot.waitUntil(lambda: not dialogs(privacy))
+    assert privacy.encrypt.isEnabled()
+
+
+def test_where_nothing_can_be_asked_the_switch_goes_back(qtbot: QtBot, away: Desk) -> None:
+    made = Privacy(away.services)
+    qtbot.addWidget(made)
+    told: list[tuple[str, str]] = []
+    made.told.connect(lambda *words: told.append(words))
+    made.show()
+    made.encrypt.click()
+    assert [kind for _, kind in told] == ["error"]
+    assert not made.encrypt.isChecked()
+
+
+def dialogs(privacy: Privacy) -> list[TurningDialog]:
+    return privacy.findChildren(TurningDialog)
