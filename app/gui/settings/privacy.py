@@ -58,19 +58,22 @@ class Privacy(Group):
             Setting(self.tr("No check for updates"), self.tr("Poolhouse never asks for newer versions.")),
             title=self.tr("Connections it does not make"),
         )  # fmt: skip
+        self._add_places()
+        services.pool.changed.connect(self._tell_machines)
+        services.lock.changed.connect(self._tell_lock)
+        services.lock.turned.connect(self._turned)
+
+    def _add_places(self) -> None:
         self.add(self.encrypted, title=self.tr("Your chats"))
         self.add(
             Setting(
-                self.tr("Chats"), str(services.folder), Value(self.tr("On this computer"))
+                self.tr("Chats"), str(self.services.folder), Value(self.tr("On this computer"))
             ),
             Setting(self.tr("Key of this machine"), "", self.key, words="keyring identity"),
             Setting(self.tr("Key of your chats"), "", self.chat_key, words="keyring encrypted"),
             Setting(self.tr("Access token for Hugging Face"), "", self.token, words="keyring"),
             title=self.tr("Where it is kept"),
         )  # fmt: skip
-        services.pool.changed.connect(self._tell_machines)
-        services.lock.changed.connect(self._tell_lock)
-        services.lock.turned.connect(self._turned)
 
     def refresh(self) -> None:
         self._tell_machines()
