@@ -156,7 +156,8 @@ def test_the_details_of_a_machine_have_room(
     services = away.services
     services.theme.choose(Scheme.LIGHT, text)
     services.preferences.keep(VIEW, view)
-    services.pool.snapshot = household(5)
+    services.pool.snapshot = made = household(5)
+    made["machines"][f"{4:064x}"]["used_by"] = [f"{1:064x}"]  # whose model is shown can be chosen
     page = PoolPage(services)
     qtbot.addWidget(page)
     page.resize(USUAL.width() - 300, USUAL.height())

@@ -91,7 +91,7 @@ class MapView(QGraphicsView):
         centre, *lenders = self._machines
         found = self._fitted()
         self.places, compact = found.places, found.compact
-        self._forget({one.id for one in self._machines})
+        self._forget({one.id for one in self._machines}, centre.id)
         self._card(centre, self.places.host, compact=compact)
         paths = {}
         for facts, place, way in zip(lenders, self.places.cards, self.places.ways, strict=True):
@@ -138,10 +138,12 @@ class MapView(QGraphicsView):
             self.scene().addItem(self._plates[machine])
         return self._plates[machine]
 
-    def _forget(self, there: set[str]) -> None:
-        """Take away what belongs to machines that are gone."""
-        for drawn in (self._cards, self._lines, self._plates):
-            for key in drawn.keys() - there:
+    def _forget(self, there: set[str], centre: str) -> None:
+        """Take away what belongs to machines that are gone, and the way to the one that is now in the centre."""
+        for drawn, wanted in (
+            (self._cards, there), (self._lines, there - {centre}), (self._plates, there - {centre}),
+        ):  # fmt: skip
+            for key in drawn.keys() - wanted:
                 self.scene().removeItem(drawn.pop(key))
 
     def _fit(self, bounds: Rect, zoom: float) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtWidgets import QComboBox, QWidget
 
-from app.gui import theme as sizes
-from app.gui.parts.layouts import row
+from app.gui.parts.flow import Flow
 from app.gui.parts.text import label
 
 Host = tuple[str, str]  # id and name
@@ -26,9 +25,7 @@ class PlacementChoice(QWidget):
         self.box.activated.connect(lambda _: chosen())
         words = label(self.tr("Show the model of"), "muted")
         words.setBuddy(self.box)
-        held = row(words, self.box, gap=sizes.S)
-        held.addStretch(1)
-        self.setLayout(held)
+        self.setLayout(Flow(words, self.box))
         self.hide()
 
     @property

@@ -33,6 +33,7 @@ class Sheet(QDialog):
         set_role(self, "page")
         self._calls: list[Call] = []
         self.heading = label(title, "section")
+        self.heading.setWordWrap(True)
         self.sentence = paragraph(sentence, "muted")
         self.sentence.setVisible(bool(sentence))
         self.content = column(gap=sizes.M)
@@ -88,6 +89,8 @@ class Sheet(QDialog):
         wanted = _height(inner, self.width() - edges.left() - edges.right())
         around = _height(box, self.width()) - self._view.minimumHeight()
         shown = max(self.services.theme.px(LEAST), min(wanted, self._room() - around))
+        beside = sizes.M if wanted > shown else 0  # the scroll bar
+        inner.setContentsMargins(0, 0, beside, 0)
         self._view.setFixedHeight(min(wanted, shown))
         box.activate()
         self.setFixedHeight(_height(box, self.width()))

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.household.card_item import CardItem, card_sizes
 from app.gui.household.facts import machines_of
-from app.gui.household.link_item import Plate
+from app.gui.household.link_item import LinkLine, Plate
 from app.gui.household.map_view import REDUCE_MOTION, SMALLEST_ZOOM, MapView
 from app.gui.preferences import Preferences
 from app.gui.theme import Scheme, Theme
@@ -103,6 +103,8 @@ def test_a_card_has_room_for_every_line_it_draws(view: MapView) -> None:
     assert {round(one.h) for one in view.places.cards} == {lender.h}
     view.show_machines(machines_of(snapshot, centre=attic))
     assert {round(one.h) for one in view.places.cards} == {host.h}
+    assert len(drawn(view)) == 3 + 1  # the way to the new centre is known from here alone
+    assert len([one for one in view.scene().items() if isinstance(one, LinkLine)]) == 2
 
 
 def test_machines_that_are_gone_leave_nothing(view: MapView) -> None:
