@@ -151,14 +151,18 @@ def _kv_bytes_per_token(
 
 
 def _quantised_kv(header: Header, architecture: str, width: int) -> bool:
-    """Whether keys and values of a head are whole blocks. Source: llama_init_from_model."""
+    """Whether keys and values of a head are whole blocks. Source: llama_init_from_model. Where the file
+    does not say how long they are in a sliding window, they are as elsewhere."""
     heads = header.integers(
         f"{architecture}.attention.head_count", variants.n_blocks(header), 0, MAX_HEADS
     )
     default = width // max(1, *(heads or (1,)))
-    names = ("key_length", "value_length", "key_length_swa", "value_length_swa")
-    lengths = [variants.number(header, f"attention.{name}", default) for name in names]
-    return not any(length % KV_BLOCK for length in lengths)
+    for name in ("attention.key_length", "attention.value_length"):
+        everywhere = variants.number(header, name, default)
+        windows = variants.number(header, f"{name}_swa", everywhere)
+        if everywhere % KV_BLOCK or windows % KV_BLOCK:
+            return False
+    return True
 
 
 def _quantisation(header: Header) -> str:

@@ -90,6 +90,7 @@ def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
         ("mistral4", [number("mistral4.leading_dense_block_count", 1)], 2, "whole_variant"),
         ("glm4", [array("glm4.rope.dimension_sections", 4, 4, bytes(16))], 2, "whole_variant"),
         ("gemma4", [number("gemma4.attention.shared_kv_layers", 1)], 2, "whole_variant"),
+        ("gemma4", [number("gemma4.embedding_length_per_layer_input", 8)], 2, "whole_variant"),
         ("lfm2", [number("lfm2.attention.sliding_window", 9)], 2, "whole_variant"),
         ("smollm3", [], 2, "whole_small"),
     ],
