@@ -54,6 +54,9 @@ which say the same bit for bit if the slot was emptied between the same two step
 later stage may empty it a step earlier than the first. Scores then differ by some hundredths at most, as they do when
 a prompt comes in other chunks. Slots with cells of their own hear nothing (`tests/families/test_shared_cells.py`).
 
+*A context kept as q8_0* changes the scores of the whole model and of the cut one alike; for one family of each kind
+`tests/families/test_quantised_kv.py` says so bit for bit.
+
 Engine: llama-cpp-python {version}, on the processor. {exact} exact, {noise} within noise, {whole} whole only.
 
 | model | GGUF architecture | verdict | legal cuts | cuts compared | largest difference | tokens equal |
