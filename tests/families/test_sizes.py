@@ -18,6 +18,7 @@ from tests.core.households import machine
 from tests.families import proof
 from tests.families.changed import rewritten
 from tests.families.fixtures import families
+from tests.families.home import Home
 
 PLENTY_MIB = 1 << 20
 
@@ -31,7 +32,7 @@ NOT_LONG = [
 ]  # fmt: skip
 
 
-def model_of(name: str, n_layers: int, folder: Path) -> tuple[proof.Home, Entry]:
+def model_of(name: str, n_layers: int, folder: Path) -> tuple[Home, Entry]:
     """The family's model with so many layers."""
     path = rewritten(families()[name].path, folder / "m.gguf", n_layers=n_layers, lead=1)
     home = proof.home(folder)
