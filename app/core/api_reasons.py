@@ -35,6 +35,8 @@ API_SENTENCES: dict[str, str] = {
     "upstream_certificate": "The certificate for {name} cannot be read. Give a file with it in PEM form.",
     "upstream_failed": "{name} should have answered in place of the pool, and did not: {why}. Ask again later, "
     "or look at `poolhouse upstream list`.",
+    "upstream_refused": "{name} answers in place of the pool, and cannot use this request: {why}. Change the request, "
+    "or ask for another model.",
     "upstream_busy": "{name} has too much to do. Ask again in {seconds} s.",
     "upstream_spent": "{name} has the model, but its {most} tokens are spent. "
     "`poolhouse upstream change {name} --forget-spent` begins anew.",

@@ -30,6 +30,10 @@ CONNECT_SECONDS, SILENT_SECONDS = 5.0, 120.0
 TEST_SECONDS = 10.0
 MOST_LINE_BYTES = 4 << 20
 USUAL_RETRY_S = 5
+UNUSABLE = frozenset(
+    {400, 413, 422}
+)  # the request is at fault: asked again later it would be no better
+MOST_WORDS = 200
 CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is sent
 ID = "X-Request-Id"
 
@@ -40,6 +44,14 @@ class _Model(msgspec.Struct):
 
 class _Models(msgspec.Struct):
     data: list[_Model]
+
+
+class _Words(msgspec.Struct):
+    message: str = ""
+
+
+class _Said(msgspec.Struct):
+    error: _Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +223,20 @@ async def _check(name: str, answer: aiohttp.ClientResponse) -> None:
         raise Busy("upstream_busy", name=name, seconds=seconds)
     said = (await answer.content.read(500)).decode("utf-8", "replace")
     log.warning("upstream %s answered %d: %s", name, answer.status, said)
+    if answer.status in UNUSABLE:
+        why = _words_of(said) or f"it answered {answer.status}"
+        raise BadInput("upstream_refused", name=name, why=why)
     raise Unreachable("upstream_failed", name=name, why=f"it answered {answer.status}")
+
+
+def _words_of(said: str) -> str:
+    """What OpenAI's shape says was wrong, on one line; empty where it is another shape."""
+    try:
+        told = str(msgspec.json.decode(said, type=_Said).error.message)
+    except msgspec.MsgspecError:
+        return ""
+    kept = "".join(one if one.isprintable() else " " for one in told)
+    return " ".join(kept.split()).rstrip(".")[:MOST_WORDS]
 
 
 def _guessed_tokens(wish: Wish) -> int:

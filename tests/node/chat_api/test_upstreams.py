@@ -190,6 +190,13 @@ async def answers(*lines: bytes, status: int = 200) -> AsyncGenerator[int, None]
         ((b'data: {"choices": 7}',), 200, 503, "what nobody can read"),
         ((b"data: " + b"x" * (9 << 20),), 200, 503, "nobody can read"),
         ((b"no",), 500, 503, "answered 500"),
+        (
+            (b'{"error": {"message": "prompt is\\nempty."}}',),
+            400,
+            400,
+            "request: prompt is empty. ",
+        ),
+        ((b"no",), 422, 400, "request: it answered 422. "),
         ((b"no",), 429, 429, "too much to do"),
         ((b"",), 302, 503, "answered 302"),
     ],
