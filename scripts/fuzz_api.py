@@ -1,7 +1,8 @@
 """`make fuzz-api`: schemathesis asks a node's Chat API everything its description allows, and much it does not.
 
-By loopback, then over TLS by the LAN's door, with a model that writes, one that embeds, and an upstream, which are
-named often enough to be met. No answer may be a 500, and none of another status than described.
+By loopback, over TLS by the LAN's door, and by the door for guests with a guest's certificate; with a model that
+writes, one that embeds, and an upstream, which are named often enough to be met. No answer may be a 500, and none
+of another status than described.
 """
 
 from __future__ import annotations
@@ -13,17 +14,40 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from app.lan.identity import PEM_NAME
+from app.lan.listener import GUEST_PATH
 from app.machine.interfaces import interfaces
-from app.node.chat_api.description import description
+from app.node import requests as asked
+from app.node.chat_api.description import TEMPLATE, description
 from tests import tiny_bert
 
 PROJECT = Path(__file__).resolve().parent.parent
-LOCAL_SHARE = 0.75  # of the time; the rest is the LAN's
+LAN_SHARE = GUEST_SHARE = 0.2  # of the time; the rest is loopback's
 MODELS = ["guide", "default", "bert", "far"]
-CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,ignored_auth"
+KEY_CHECK = ",ignored_auth"
+CHECKS = f"not_a_server_error,status_code_conformance,content_type_conformance{KEY_CHECK}"
+KEYSTORE = {"POOLHOUSE_KEYSTORE": "file"}
+
+
+@dataclass(frozen=True)
+class Door:
+    """A way to the Chat API. share: of the time."""
+
+    url: str
+    share: float
+    words: tuple[str, ...]
+    checks: str = CHECKS
+    guests: bool = False
 
 
 def main() -> int:
@@ -33,26 +57,36 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="poolhouse-fuzz-") as home:
-        (lo,) = [one.name for one in interfaces() if "127.0.0.1" in one.addresses]
-        chosen_before = {"name": "fuzz", "interfaces": [lo]}
-        (Path(home) / "settings.json").write_text(json.dumps(chosen_before), encoding="utf-8")
-        command = [sys.executable, "-m", "app", "node", "--home", home, "--port", "0",
-                   "--bind", "127.0.0.1", "--no-discovery", "--lend", "0"]  # fmt: skip
-        environment = os.environ | {"POOLHOUSE_KEYSTORE": "file"}
-        with subprocess.Popen(
-            command, cwd=PROJECT, stdout=subprocess.PIPE, text=True, env=environment
-        ) as node:
-            try:
-                assert node.stdout is not None
-                node.stdout.readline()  # it is ready
-                return fuzz(Path(home), chosen.tool, chosen.seconds, chosen.seed)
-            finally:
-                node.terminate()
+    with tempfile.TemporaryDirectory(prefix="poolhouse-fuzz-") as folder:
+        host, guest = Path(folder) / "host", Path(folder) / "guest"
+        with node(host, "fuzz") as told, node(guest, "visitor"):
+            opened = json.loads(poolhouse(host, "pair", "--open", "--role", "guest", "--json"))
+            poolhouse(guest, "pair", opened["address"], "--code", opened["code"])
+            doors = (*own_doors(host), guests_door(guest, told["peer_port"]))
+            return max(fuzz(host, door, chosen) for door in doors)
 
 
-def fuzz(home: Path, tool: str, seconds: int, seed: int) -> int:
-    """Open the API, and let the tool loose on it. Its exit code."""
+@contextmanager
+def node(home: Path, name: str) -> Iterator[dict[str, Any]]:
+    """One that is ready, and what it said then."""
+    home.mkdir()
+    (lo,) = [one.name for one in interfaces() if "127.0.0.1" in one.addresses]
+    chosen_before = {"name": name, "interfaces": [lo]}
+    (home / "settings.json").write_text(json.dumps(chosen_before), encoding="utf-8")
+    command = [sys.executable, "-m", "app", "node", "--home", str(home), "--port", "0",
+               "--bind", "127.0.0.1", "--no-discovery", "--lend", "0"]  # fmt: skip
+    with subprocess.Popen(
+        command, cwd=PROJECT, stdout=subprocess.PIPE, text=True, env=os.environ | KEYSTORE
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield json.loads(process.stdout.readline())
+        finally:
+            process.terminate()
+
+
+def own_doors(home: Path) -> tuple[Door, Door]:
+    """The doors for programs, opened: loopback's and the LAN's."""
     poolhouse(home, "import", str(tiny_bert.bert(home / "bert.gguf")), "--name", "bert")
     on = ("api", "on", "--lan", "--port", str(free_port()), "--json")
     opened = json.loads(poolhouse(home, *on))
@@ -62,21 +96,63 @@ def fuzz(home: Path, tool: str, seconds: int, seed: int) -> int:
     pem = home / "lan.pem"
     pem.write_text(poolhouse(home, "api", "certificate"), encoding="utf-8")
     add_upstream(home, f"{base}/v1", key)
+    with_key = ("--header", f"Authorization:Bearer {key}")
+    far = Door(lan.removesuffix("/v1"), LAN_SHARE, (*with_key, "--tls-verify", str(pem)))
+    return Door(base, 1 - LAN_SHARE - GUEST_SHARE, with_key), far
+
+
+def guests_door(home: Path, port: int) -> Door:
+    """The host's door for guests, by the guest's own certificate: that is its key."""
+    content = (home / "identity" / PEM_NAME).read_bytes()
+    secret = (home / "identity" / "passphrase").read_text(encoding="ascii")
+    key = serialization.load_pem_private_key(content, secret.encode("ascii")).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    certificate = x509.load_pem_x509_certificate(content)
+    file = home / "open.pem"
+    file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + key)
+    words = ("--tls-verify", "false", "--request-cert", str(file))  # its name is no address
+    url = f"https://127.0.0.1:{port}{GUEST_PATH}"
+    return Door(url, GUEST_SHARE, words, CHECKS.removesuffix(KEY_CHECK), guests=True)
+
+
+def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
+    """Let the tool loose on it. Its exit code."""
     told = home / "openapi.json"
-    told.write_text(json.dumps(naming(json.loads(description()))), encoding="utf-8")
-    local = round(seconds * LOCAL_SHARE)
-    doors = [
-        (base, local, []),
-        (lan.removesuffix("/v1"), seconds - local, ["--tls-verify", str(pem)]),
-    ]
-    codes = []
-    for url, within_s, more in doors:
-        command = [tool, "run", str(told), "--url", url, "--header", f"Authorization:Bearer {key}",
-                   "--checks", CHECKS, "--phases", "examples,coverage,fuzzing", "--max-time", str(within_s),
-                   "--request-timeout", "60", "--seed", str(seed), "--no-color",
-                   "--suppress-health-check", "all", "--continue-on-failure", "--warnings", "off", *more]  # fmt: skip
-        codes.append(subprocess.run(command, cwd=home, check=False).returncode)
-    return max(codes)
+    document = naming(json.loads(description()))
+    told.write_text(json.dumps(for_guests(document) if door.guests else document), encoding="utf-8")
+    seconds = str(round(chosen.seconds * door.share))
+    command = [chosen.tool, "run", str(told), "--url", door.url, "--checks", door.checks,
+               "--phases", "examples,coverage,fuzzing", "--max-time", seconds,
+               "--request-timeout", "60", "--seed", str(chosen.seed), "--no-color",
+               "--suppress-health-check", "all", "--continue-on-failure", "--warnings", "off",
+               *door.words]  # fmt: skip
+    return subprocess.run(command, cwd=home, check=False).returncode
+
+
+def for_guests(document: dict[str, Any]) -> dict[str, Any]:
+    """What guests may ask: no figures, and beside programs' routes those of a guest's own window."""
+    own = TEMPLATE.format(name="own_{name}")
+    (ask,), shapes = msgspec.json.schema_components([asked.Ask], ref_template=own)
+    document["components"]["schemas"] |= {f"own_{name}": one for name, one in shapes.items()}
+    model = shapes["Ask"]["properties"]["model"]
+    model["anyOf"] = [{"enum": MODELS}, *model["anyOf"]]
+    paths = document["paths"]
+    for path in ("/metrics", "/openapi.json"):
+        del paths[path]
+    refused = {
+        status: answer
+        for status, answer in paths["/v1/completions"]["post"]["responses"].items()
+        if status != "200"
+    }
+    lines = {"description": "The answer", "content": {"application/x-ndjson": {}}}
+    listed = {"description": "The models", "content": {"application/json": {}}}
+    paths["/models"] = {"get": {"responses": {"200": listed} | refused}}
+    body = {"required": True, "content": {"application/json": {"schema": ask}}}
+    paths["/ask"] = {"post": {"requestBody": body, "responses": {"200": lines} | refused}}
+    return document
 
 
 def add_upstream(home: Path, url: str, key: str) -> None:
