@@ -100,7 +100,7 @@ def pair_by_code(evening: Evening) -> None:
         screen.read(f"Paired with {newcomer.name}", within=20)
         screen.press("Done")
     screen.press("Table")
-    for name in ("study (host)", "attic-pc", "kitchen-pc"):
+    for name in ("study (this machine, host)", "attic-pc", "kitchen-pc"):
         screen.read(name)
 
 
