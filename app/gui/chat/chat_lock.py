@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError, Refused, Unreachable
 from app.gui.chat.history import FILE, History
+from app.gui.chat.history_cipher import Plain
 from app.gui.chat.history_file import is_sealed
 from app.gui.chat.history_turning import Turn
 from app.gui.node_client import Call, NodeClient
@@ -78,6 +79,11 @@ class ChatLock(QObject):
         """Being turned on or off."""
         return self._asked or (self._history is not None and self._history.turning.busy)
 
+    def wake(self) -> None:
+        """What a person chose for encrypted chats is encrypted, too: have the key read."""
+        if self.is_on:
+            _ = self.history
+
     def try_again(self) -> None:
         """A person has unlocked the keyring, or brought the key back."""
         if self.is_locked:
@@ -95,6 +101,7 @@ class ChatLock(QObject):
         if on:
             self._call = self._client.post(KEY, None, self._made, self._not_turned)
         else:
+            self._preferences.use(Plain())  # first: afterwards nobody has the key at hand
             self._begin(Turn.OPEN, None)
 
     def begin_anew(self) -> Path | None:
@@ -103,6 +110,7 @@ class ChatLock(QObject):
         if aside is None:
             self.problem = self.history.trouble
         else:
+            self._preferences.put_locked_aside()
             self.history.troubled.emit(Refused("history_locked_aside", path=str(aside)))
         self._tell()
         return aside
@@ -150,6 +158,7 @@ class ChatLock(QObject):
         if self.history.turn(turn, key):
             self.changed.emit()
         else:  # it is in memory only, and that was said
+            self._preferences.use(self.history.codec)
             self._not_turned(self.history.trouble or Refused("history_busy"))
 
     def _not_turned(self, error: AppError) -> None:
@@ -173,6 +182,7 @@ class ChatLock(QObject):
             self._preferences.keep(ENCRYPTED, self.is_on)
         if self.is_on:
             self._preferences.forget(CLOSED_FOLDERS)
+        self._preferences.use(self.history.codec)
 
     def _cancel(self) -> None:
         if self._call is not None and self._call.running:

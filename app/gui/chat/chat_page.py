@@ -152,7 +152,7 @@ class ChatPage(Page):
         """With the chat that was open last."""
         kept = self.services.preferences.text(OPEN)
         known = self.history.chat(ChatId(kept)) if kept else None
-        self.open_chat(known.id if known is not None else self.chat.id)
+        self.open_chat((known or self.history.begin()).id)
         if self.history.trouble is not None:
             self.fail(self.history.trouble)
 

@@ -35,6 +35,7 @@ class Chat(Group):
         self.system.setPlaceholderText(self.tr("None. For example: Answer briefly, in German."))
         self.system.setFixedHeight(services.theme.px(SYSTEM_LINES * 22))
         self.system.textChanged.connect(self._keep_system)
+        services.lock.changed.connect(self._show_system)
         self.send = Choice(
             [(ENTER, self.tr("Enter")), (CTRL_ENTER, self.tr("Ctrl+Enter"))],
             lambda key: self._keep(SEND_KEY, key),
@@ -69,13 +70,20 @@ class Chat(Group):
             self.numbers[value.name].show_value(value.chosen(preferences))
         self.send.show_value(preferences.text(SEND_KEY, ENTER))
         self.paragraphs.show_on(preferences.flag(PARAGRAPHS))
+        self.services.lock.wake()
+        self._show_system()
+
+    def _show_system(self) -> None:
+        preferences = self.services.preferences
+        self.system.setEnabled(not preferences.is_locked(SYSTEM))
         kept = preferences.text(SYSTEM)
         if self.system.toPlainText() != kept:
             self.system.setPlainText(kept)
 
     def reset(self) -> None:
         for key in (SYSTEM, SEND_KEY, PARAGRAPHS, *(value.key for value in VALUES)):
-            self.services.preferences.forget(key)
+            if not self.services.preferences.is_locked(key):
+                self.services.preferences.forget(key)
         self.refresh()
 
     def _keep(self, key: str, value: object) -> None:

@@ -104,9 +104,9 @@ class Privacy(Group):
         self.encrypt.show_on(lock.is_on)
         self.encrypt.setEnabled(not lock.is_busy and not lock.is_locked)
         words = self.tr(
-            "What is said, titles, folders, drafts and system messages of chats are encrypted on the disk. "
-            "Their key is kept with the key of this machine; who loses it loses the chats. "
-            "Presets and what you export stay readable."
+            "What is said, titles, folders, drafts and system messages are encrypted on the disk. Their "
+            "key is kept with the key of this machine; who loses it loses the chats. What you export stays "
+            "readable."
         )
         if self._where == IN_A_FILE:
             words += " " + self.tr(

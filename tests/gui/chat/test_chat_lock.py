@@ -17,6 +17,11 @@ from app.core.reasons import said
 from app.gui.chat.chat_lock import CLOSED_FOLDERS, ENCRYPTED, ChatLock
 from app.gui.chat.chat_page import OPEN, ChatPage
 from app.gui.chat.history import FILE
+from app.gui.chat.history_cipher import Plain
+from app.gui.chat.presets import Presets
+from app.gui.preferences import Preferences
+from app.gui.settings.chat import Chat as SettingsOfChats
+from app.gui.settings.chat_defaults import SYSTEM
 from tests.gui.chat.talk import talked
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode
@@ -142,6 +147,41 @@ def test_without_the_key_nothing_can_be_typed_or_lost(
     other.services.pool.stop()
 
 
+def test_system_messages_are_encrypted_too(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
+) -> None:
+    services = fresh.services
+    ini = services.folder / "window.ini"
+    Presets(services.preferences).keep_system("Own", "Speak as an osprey")
+    services.preferences.keep(SYSTEM, "Always as a kestrel")
+    services.preferences.use(Plain())
+    assert {b"osprey" in ini.read_bytes(), b"kestrel" in ini.read_bytes()} == {True}
+    assert turn(qtbot, services.lock, True) is None
+    assert {b"osprey" in ini.read_bytes(), b"kestrel" in ini.read_bytes()} == {False}
+    assert Presets(services.preferences).own_systems() == {"Own": "Speak as an osprey"}
+    services.lock.close()
+    services.pool.stop()
+
+    other = desk(qapp, lone.root)
+    preferences, group = other.services.preferences, SettingsOfChats(other.services)
+    qtbot.addWidget(group)
+    assert preferences.is_locked(SYSTEM)
+    preferences.keep(SYSTEM, "not written over what is locked")
+    group.refresh()  # asks for the key
+    assert not group.system.isEnabled()
+    group.reset()
+    follow(qtbot, other.services)
+    qtbot.waitUntil(group.system.isEnabled, timeout=WITHIN_MS)
+    assert group.system.toPlainText() == "Always as a kestrel"
+    page = page_of(qtbot, other)
+    assert page.chat.system == "Always as a kestrel"  # of a new chat
+    assert turn(qtbot, other.services.lock, False) is None
+    assert {b"osprey" in ini.read_bytes(), b"kestrel" in ini.read_bytes()} == {True}
+    assert preferences.text(SYSTEM) == "Always as a kestrel"
+    page.close_history()
+    other.services.pool.stop()
+
+
 def test_a_keyring_that_is_locked_is_asked_again(
     qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
 ) -> None:
@@ -176,6 +216,7 @@ def test_another_key_opens_nothing_and_a_new_history_may_be_begun(
     qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
 ) -> None:
     talked(fresh.services.lock.history, "Keep me")
+    fresh.services.preferences.keep(SYSTEM, "Always as a kestrel")
     assert turn(qtbot, fresh.services.lock, True) is None
     fresh.services.lock.close()
     fresh.services.pool.stop()
@@ -185,8 +226,7 @@ def test_another_key_opens_nothing_and_a_new_history_may_be_begun(
     elsewhere_folder.mkdir()
     follow(qtbot, elsewhere.services)
     stranger = ChatLock(elsewhere.services.client, elsewhere.services.pool,
-                        elsewhere.services.preferences, elsewhere_folder, qapp)  # fmt: skip
-    elsewhere.services.preferences.keep(ENCRYPTED, False)
+                        Preferences(elsewhere_folder), elsewhere_folder, qapp)  # fmt: skip
     assert turn(qtbot, stranger, True) is None  # and with it the node has another key
     stranger.close()
     elsewhere.services.pool.stop()
@@ -201,6 +241,8 @@ def test_another_key_opens_nothing_and_a_new_history_may_be_begun(
     assert aside is not None
     assert aside.read_bytes() == before
     assert str(aside) in page.notice.sentence
+    other.services.preferences.keep(SYSTEM, "a new one")  # in place of one that nobody can open
+    assert other.services.preferences.text(SYSTEM) == "a new one"
     assert page.composer.isVisible()
     assert not other.services.preferences.flag(ENCRYPTED)
     page.close_history()
