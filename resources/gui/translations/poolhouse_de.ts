@@ -4729,8 +4729,8 @@
         <translation>Datenschutz</translation>
     </message>
     <message>
-        <source>What is said, titles, folders, drafts and system messages of chats are encrypted on the disk. Their key is kept with the key of this machine; who loses it loses the chats. Presets and what you export stay readable.</source>
-        <translation>Was gesagt wird, Titel, Ordner, Entwürfe und Systemnachrichten der Chats stehen verschlüsselt auf der Festplatte. Ihr Schlüssel liegt beim Schlüssel dieses Geräts; wer ihn verliert, verliert die Chats. Vorlagen und Exportiertes bleiben lesbar.</translation>
+        <source>What is said, titles, folders, drafts and system messages are encrypted on the disk. Their key is kept with the key of this machine; who loses it loses the chats. What you export stays readable.</source>
+        <translation>Was gesagt wird, Titel, Ordner, Entwürfe und Systemnachrichten stehen verschlüsselt auf der Festplatte. Ihr Schlüssel liegt beim Schlüssel dieses Geräts; wer ihn verliert, verliert die Chats. Was Sie exportieren, bleibt lesbar.</translation>
     </message>
     <message>
         <source>Where it is kept</source>
