@@ -322,6 +322,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "lend_stopped": "{machine} takes its memory back. Load the model again without it.",
     "program_unknown": "{name} is no program that lending pauses for. There are: {there}.",
     "lend_taken_back": "{machine} takes its memory back. {why}",
+    "lend_more_than_there": "This machine has {total_bytes} of memory in all, so it cannot lend {asked_bytes}. "
+    "Choose less.",
     "lend_off": "Its owner has turned lending off.",
     "lend_no_role": "The household does not let it lend. `poolhouse roles` changes that.",
     "pause_owner": "Paused by its owner.",

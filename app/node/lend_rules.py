@@ -166,6 +166,7 @@ class LendRules:
                 raise BadInput("device_unknown", device=device, devices=PROCESSOR)
         if "hours" in given:
             given["hours"] = read_hours(given["hours"])
+        self.memory.check(given.get("memory_bytes") or 0)
         if given.get("memory_bytes", 0) != 0:
             given.setdefault("on", True)  # who says how much wants it lent
         if not given:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from app.core.errors import BadInput
 from app.core.policy import Room
 from app.machine import devices
 
@@ -20,6 +21,12 @@ class MemoryRules:
         self._memory = memory
         self._default_bytes = int(memory().free_bytes * OWNERS_SHARE)
         self.chosen_bytes = chosen_bytes
+
+    def check(self, chosen_bytes: int) -> None:
+        """Raises BadInput for a choice that this machine can never keep."""
+        total = self._memory().total_bytes
+        if chosen_bytes > total:
+            raise BadInput("lend_more_than_there", asked_bytes=chosen_bytes, total_bytes=total)
 
     def room(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> Room:
         """The memory now, as it bounds what others may use.

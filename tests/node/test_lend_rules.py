@@ -211,7 +211,8 @@ async def test_less_memory_holds_at_once_and_is_used_again(
 async def test_nonsense_is_refused_and_changes_nothing(attic: NodeClient) -> None:
     before = (await attic.get("/lending"))["rules"]
     for body in ({"hours": "noon"}, {"battery_percent": 101}, {"idle_s": -1}, {"unknown": 1},
-                 {"memory_bytes": -1}, {"programs": [""]}, {"devices": ["nope"]}):  # fmt: skip
+                 {"memory_bytes": -1}, {"memory_bytes": 1 << 50}, {"programs": [""]},
+                 {"devices": ["nope"]}):  # fmt: skip
         with pytest.raises(BadInput):
             await attic.post("/lending", body)
     with pytest.raises(BadInput):

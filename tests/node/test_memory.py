@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from app.core.errors import BadInput
+from app.core.reasons import said
 from app.machine.devices import Memory
 from app.node.memory import MemoryRules
 
@@ -44,3 +46,12 @@ def test_a_small_machine_keeps_a_tenth() -> None:
     rules = MemoryRules(1 << 40, lambda: Memory(2 * GIB, GIB))
     assert rules.own_bytes(0, 0, 0) == 2 * GIB, "no machine has more than it has"
     assert rules.room(0, 0, 0).lent_bytes == (GIB - 2 * GIB // 10) // (64 << 20) * (64 << 20)
+
+
+def test_more_than_there_is_is_refused_with_what_there_is() -> None:
+    rules = MemoryRules(None, lambda: Memory(16 * GIB, 8 * GIB))
+    rules.check(16 * GIB)
+    with pytest.raises(BadInput) as refused:
+        rules.check(10 << 40)
+    told = said(refused.value)
+    assert told.startswith("This machine has 16.0 GiB of memory in all, so it cannot lend 10")

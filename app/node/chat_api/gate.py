@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 MAX_OPEN = 32  # requests of one key at once
 NO_KEY = "(no key)"  # who asks where Ollama's part is open
 ID = "X-Request-Id"
+FORM = "application/x-www-form-urlencoded"
+NO_JSON = "Send the body as JSON, and say so: with the header `Content-Type: application/json`."
 UPSTREAM = "X-Poolhouse-Upstream"  # who answered, if not the pool
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -41,6 +43,9 @@ class Door(Protocol):
 
     def key_of(self, request: web.Request) -> str | None:
         """The name of who asks, for limits and the log; None: a stranger."""
+
+    def may_be_curl(self, request: web.Request) -> bool:
+        """Whether a body may be JSON though its header does not say so."""
 
 
 class KeyDoor:
@@ -62,6 +67,13 @@ class KeyDoor:
         if key is None and api_of(request.path) is Api.OLLAMA and self._ollama_open():
             return NO_KEY
         return key
+
+    def may_be_curl(self, request: web.Request) -> bool:
+        """As Ollama's examples have it: `curl -d` says that it sends a form. A web page can send a form too, but
+        no header with a key, unless we let it ask by CORS first, which we never do."""
+        if api_of(request.path) is not Api.OLLAMA or self._keys.owner(_bearer(request)) is None:
+            return False
+        return "Content-Type" not in request.headers or request.content_type == FORM
 
 
 class Gate:
@@ -140,8 +152,8 @@ class Gate:
             answer.force_close()  # a stranger's connection is not kept
             return answer
         request[ASKER] = Asker(key, request[ASKER].request)
-        if request.method == "POST" and request.content_type != "application/json":
-            return refusal(request, 415, "Send the body as application/json.")
+        if request.method == "POST" and not (_is_json(request) or self._door.may_be_curl(request)):
+            return refusal(request, 415, NO_JSON)
         if (request.content_length or 0) > MAX_BODY_BYTES:
             return refusal(request, 413, "The body is larger than 8 MiB.")
         return None
@@ -178,5 +190,13 @@ def _explained(request: web.Request, error: AppError) -> web.Response:
 
 def _given_key(request: web.Request) -> str:
     """As OpenAI's and Ollama's clients send it, or as Anthropic's do."""
+    return _bearer(request) or request.headers.get("X-Api-Key", "")
+
+
+def _bearer(request: web.Request) -> str:
     scheme, _, key = request.headers.get("Authorization", "").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else request.headers.get("X-Api-Key", "")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+def _is_json(request: web.Request) -> bool:
+    return request.content_type == "application/json"

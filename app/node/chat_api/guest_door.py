@@ -48,6 +48,10 @@ class MemberDoor:
         """No key of an owner has a space in its name."""
         return f"guest {request[MEMBER].id[:16]}"
 
+    def may_be_curl(self, request: web.Request) -> bool:
+        """What a guest's node passes on says what it is."""
+        return False
+
 
 def while_may(
     may: Callable[[MachineId], bool],

@@ -27,6 +27,43 @@ async def test_only_json_is_read(api: Open, kind: str) -> None:
     assert "application/json" in body["error"]["message"]
 
 
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+GENERATE = {"model": "guide", "prompt": "Hello", "stream": False, "options": {"num_predict": 2}}
+
+
+async def test_ollama_s_examples_for_curl_are_read_from_who_shows_a_key_and_from_no_web_page(
+    api: Open,
+) -> None:
+    """A form of a web page carries no key in its header, wherever it comes from."""
+    data, key = json.dumps(GENERATE).encode(), {"Authorization": f"Bearer {api.key}"}
+
+    async def status(headers: dict[str, str], path: str = "/api/generate") -> int:
+        async with (
+            aiohttp.ClientSession(skip_auto_headers=["Content-Type"]) as session,
+            session.post(api.base + path, data=data, headers=headers) as answer,
+        ):
+            if answer.status == 415:
+                assert "`Content-Type: application/json`" in await answer.text()
+            return answer.status
+
+    assert await status(key | FORM) == 200
+    assert await status(key) == 200  # it says nothing of its body
+    for refused in (
+        {"X-Api-Key": api.key} | FORM,
+        {"Authorization": "Bearer x", "X-Api-Key": api.key},
+        key | {"Content-Type": "text/plain"},
+        key | {"Content-Type": "multipart/form-data; boundary=x"},
+    ):
+        assert await status(refused) in (401, 415), refused
+    assert await status(key | FORM | {"Origin": "https://evil.example"}) == 403
+    assert await status(key | FORM, "/v1/completions") == 415  # OpenAI's examples say it
+    await asyncio.to_thread(api.control, "POST", "/api", {"ollama_open": True})
+    try:
+        assert await status(FORM) == await status({}) == 415  # a page could send just this
+    finally:
+        await asyncio.to_thread(api.control, "POST", "/api", {"ollama_open": False})
+
+
 async def test_a_huge_body_is_refused_before_and_while_it_is_read(
     api: Open, http: aiohttp.ClientSession
 ) -> None:
