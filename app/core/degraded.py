@@ -1,4 +1,4 @@
-"""Which machine of a placement computes far slower than it did: hot, busy, or short of memory. Pure.
+"""Which machine of a placement answers far slower than it did: hot, busy, or at a worse link. Pure.
 
 Longer contexts slow all machines alike, so each is compared with the one that changed least.
 """

@@ -211,7 +211,7 @@ class StageClient:
                 sent.answer.set_result(data)
             return True
         try:
-            self._received_other(data, sent)
+            return self._received_other(data, sent)
         except BadFrame as error:
             self.give_up(StageLost("stage_garbled", machine=self.machine, cause=str(error)))
         return False
@@ -340,8 +340,8 @@ class StageClient:
             began = max(sent.sent_at, self._link.last_done_at())
             self._meter.add(now - began, began - sent.sent_at, sent.n_rows, sent.prefill)
 
-    def _received_other(self, data: bytes, sent: Sent) -> None:
-        """Anything but the expected answer: news, something late, or an error."""
+    def _received_other(self, data: bytes, sent: Sent) -> bool:
+        """Anything but the expected rows: news, something late, or an error; or what was waited for has been done."""
         head = read_head(data)
         if head.pipeline != self.run.pipeline:
             raise BadFrame("an answer for another run")
@@ -352,6 +352,7 @@ class StageClient:
                 self._sent.popleft()
                 if sent.answer is not None and not sent.answer.done():
                     sent.answer.set_result(data)
+                return True
             case Kind.LOGITS:
                 pass  # asked for by tests only; they listen at the worker
             case Kind.LIKELY if self.run.samples:
@@ -367,6 +368,7 @@ class StageClient:
                 raise BadFrame(
                     f"{head.kind.name} {head.seq} in answer to {sent.kind.name} {sent.seq}"
                 )
+        return False
 
     def _fail_by(self, error: AppError | OSError) -> StageLost:
         if isinstance(error, StageLost):

@@ -32,7 +32,7 @@ from app.lan.frame_stream import LEAVE, FrameStream
 from app.lan.messages import MAX_MESSAGE_BYTES
 from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
 from app.lan.sockets import accepted, plain_host, tune
-from app.lan.tls import fingerprint, peer_der
+from app.lan.tls import fingerprint, let_go, peer_der
 
 HANDSHAKE_SECONDS = 5.0
 IDLE_SECONDS = 10.0  # a member that asks for nothing, or never ends its header
@@ -175,6 +175,7 @@ class Listener:
             self._admit(transport)
         except OSError as error:  # refused, silent, gone, or no TLS at all; ssl.SSLError is one
             log.debug("handshake with %s failed: %s", host, error)
+            let_go(error)
             sock.close()
         except Exception:  # top of a task: no stranger may bring the port down
             log.exception("handshake with %s", host)

@@ -39,7 +39,7 @@ from app.lan.identity import BadCertificate, Identity
 from app.lan.messages import BadMessage
 from app.lan.pair_wire import PairWire
 from app.lan.sockets import Address, accepted
-from app.lan.tls import fingerprint, pairing_server_context
+from app.lan.tls import fingerprint, let_go, pairing_server_context
 
 TICK_SECONDS = 0.2
 CALLERS = 8  # connections at a time; only one of them gets past its first message
@@ -208,6 +208,7 @@ class PairingWindow:
                     await self._meet(wire)
         except BROKEN as error:
             log.info("pairing attempt ended: %s", error)
+            let_go(error)
             sock.close()
         except Exception:  # top of a task: no stranger may end the window but by its rules
             log.exception("pairing attempt")

@@ -157,13 +157,24 @@ class Ahead:
 
     async def _cover(self, machine: MachineId) -> None:
         """Have what would be placed anew without this machine lie where it would be needed."""
-        plan, _ = await self._rebuilding.soonest(
-            frozenset({machine, *self._slowness.slow}) - {self._placement.plan.host}
-        )
+        plan = await self._soonest_without(machine)
+        if plan is None:
+            return
         lends = {one.id: one.lends_bytes for one in plan.machines}
         for stage in self._rebuilding.missing(plan):
             load = may_load_ahead(stage.total_bytes, lends[stage.machine])
             await self._rebuilding.prepare(plan, only=stage, load=load)
+
+    async def _soonest_without(self, machine: MachineId) -> Plan | None:
+        """What would be placed without it; on slow machines too, where nothing else fits. None: nothing would."""
+        slow = frozenset({machine, *self._slowness.slow}) - {self._placement.plan.host}
+        for without in dict.fromkeys((slow, frozenset({machine}))):
+            try:
+                plan, _ = await self._rebuilding.soonest(without)
+            except DoesNotFit:
+                continue
+            return plan
+        return None
 
 
 def _sizes(plan: Plan) -> list[int]:

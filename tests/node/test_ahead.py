@@ -90,6 +90,25 @@ async def test_each_lenders_layers_are_placed_ahead_on_a_spare_machine() -> None
     assert scene.moved == []
 
 
+async def test_the_others_are_covered_while_one_is_slow_and_while_one_cannot_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Slow is better than not at all; and what fits nowhere keeps nothing else from being covered."""
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2])
+    scene.ahead._slowness._slow = {STUDY.id: (scene.clock_s, 9.0)}
+    soonest = scene.soonest
+
+    async def picky(without: frozenset[MachineId]) -> tuple[Plan, Json]:
+        if STUDY.id in without or ATTIC.id in without:
+            raise DoesNotFit("nothing_fits")
+        return await soonest(without)
+
+    monkeypatch.setattr(scene, "soonest", picky)
+    await scene.ahead.look()
+    assert scene.prepared == [("study 4-6", True)]
+
+
 async def test_where_memory_is_scarce_the_disk_alone_is_taken() -> None:
     little = machine("study", 400, speed(0.002), link())
     now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])

@@ -18,7 +18,7 @@ from app.core.errors import BadInput, Refused, Unreachable
 from app.lan.api_certificate import FILE, load_or_make
 from app.lan.place import Keystore
 from app.lan.sockets import Address, accepted, listening_socket, tune
-from app.lan.tls import pairing_server_context
+from app.lan.tls import let_go, pairing_server_context
 from app.machine.interfaces import interfaces, usable
 from app.machine.paths import Home
 from app.node.chat_api.first_words import FirstWords, runner_of
@@ -126,6 +126,7 @@ class LanDoor:
             )  # fmt: skip
         except OSError as error:  # silent, gone, or no TLS at all; ssl.SSLError is one
             log.debug("handshake with %s failed: %s", host, error)
+            let_go(error)
             sock.close()
         except Exception:  # top of a task: no stranger may bring the port down
             log.exception("handshake with %s", host)

@@ -1,0 +1,54 @@
+"""A stage behind a channel: what its time is measured from."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from app.inference.channel_link import ChannelLink
+from app.inference.stage_client import StageClient
+from app.inference.step import Run, Step
+from backends.contract import Number, Role
+from backends.frames import SEGMENT, Frame, Kind, decode, encode
+
+WIDTH, WAITS_S, COMPUTES_S = 4, 0.2, 0.02
+RUN = Run(bytes(16), Role.MIDDLE, WIDTH, Number.F32, 1)
+
+
+class Lender:
+    """Carries out one thing after the other: a FORGET slowly, a step quickly."""
+
+    def __init__(self) -> None:
+        self._frames: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def send(self, frame: bytes) -> None:
+        self._frames.put_nowait(frame)
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        while True:
+            asked = decode(await self._frames.get())
+            done = asked.kind is Kind.FORGET
+            await asyncio.sleep(WAITS_S if done else COMPUTES_S)
+            kind, rows = (Kind.DONE, b"") if done else (Kind.OUTPUT, asked.payload)
+            to(encode(Frame(kind, bytes(16), 1, asked.seq, Number.F32, asked.segments, rows)))
+
+    async def close(self) -> None:
+        return None
+
+
+async def test_a_step_behind_something_else_is_not_charged_with_its_time() -> None:
+    """Else a machine that is told to forget much looks slow, and gets fewer answers."""
+    stage = StageClient(RUN, ChannelLink(Lender()), "attic")
+    table = SEGMENT.pack(0, 1, 7)
+    step = Step(table, b"", 1, 1, False, bytes(RUN.number.row_bytes(WIDTH)))
+    async with asyncio.TaskGroup() as group:
+        listening = group.create_task(stage.listen())
+        began = time.monotonic()
+        await stage.forget(0, 7)
+        await stage.forward(step)
+        assert time.monotonic() - began >= WAITS_S
+        figures = stage.figures()
+        assert figures.steps == 1
+        assert COMPUTES_S * 0.9 <= figures.busy_s < WAITS_S
+        listening.cancel()
