@@ -15,7 +15,7 @@ unexport HOME
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check faults soak sim families families-proof fuzz-api api-compare bench guide format
+.PHONY: help run demo test check faults fuzz soak sim families families-proof fuzz-api api-compare bench guide format
 .PHONY: translations screenshots lock setup clean
 
 # One line of the help: a target's name, and what stands behind its two hashes.
@@ -73,6 +73,9 @@ faults: dev ## faults and attacks under running answers; the table goes into doc
 
 bench: setup ## measure: Poolhouse, one machine, and llama.cpp's RPC side by side (ARGS="…")
 	@$(BIN)/python -m bench $(ARGS)
+
+fuzz: dev ## changed inputs for every parser of strangers' bytes; what reaches new lines is kept (ARGS="--seconds 60")
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 soak: dev ## the simulation of faults over 10,000 seeds (SEEDS=…), some minutes
 	@POOLHOUSE_SEEDS=$(or $(SEEDS),10000) $(BIN)/python -m pytest -q tests/simulation

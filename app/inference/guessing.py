@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from app.core.guesses import Found, Gain, Lookup, Score, Way
+from app.inference.in_order import forget
 from app.inference.stage_client import StageClient
 from app.inference.step import Step
 
@@ -145,7 +146,7 @@ async def go_ahead(guess: Guess, step: Step, stages: Sequence[StageClient]) -> S
 async def take_back(guesses: Guesses, slot: int, stages: Sequence[StageClient]) -> int:
     """Have every run that was sent a wrong guess forget it. Returns how many positions remain."""
     keep = guesses.wrong[0].pos
-    for stage in stages[: max(guess.n_reached for guess in guesses.wrong)]:
-        await stage.forget(slot, keep)
+    if n_reached := max(guess.n_reached for guess in guesses.wrong):
+        await forget(stages[:n_reached], slot, keep)
     guesses.wrong.clear()
     return keep

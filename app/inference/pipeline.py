@@ -18,14 +18,16 @@ from app.core.schedule import Limits
 from app.core.waiting_line import InLine
 from app.inference.carried import Carried
 from app.inference.guessing import go_ahead
+from app.inference.in_order import Order
 from app.inference.measure import StageFigures
 from app.inference.recovering import Rebuilder, recovered
 from app.inference.sequences import Finish, Request, Token, heard
 from app.inference.sequences import Sequence as Asking
+from app.inference.shape import Shape
 from app.inference.stage_client import StageClient
 from app.inference.step import Step
 from app.inference.turns import Turns
-from app.inference.work import Shape, Work
+from app.inference.work import Work
 from backends.contract import keeps_apart
 
 log = logging.getLogger(__name__)
@@ -225,7 +227,8 @@ class Pipeline:
             stage.on_likely = self._work.heard_likely
             duties.append((f"listen to {stage.name}", stage.listen))
         duties += [(f"lane {n}", self._lane) for n in range(self._limits().micro_batches)]
-        duties.append(("slots", lambda: self._work.attend(self._stages)))
+        order = Order(self._stages)
+        duties.append(("slots", lambda: self._work.attend(self._stages, order)))
         duties.append(("deadlines", self._watch))
         return duties
 

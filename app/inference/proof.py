@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from app.core.errors import StageLost
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Request, Token
-from app.inference.work import Shape
+from app.inference.shape import Shape
 from backends.contract import GREEDY
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)  # the question, as token ids: no text, so nobody's

@@ -10,13 +10,14 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from app.core.errors import AppError, StageLost
 from app.core.routing import Pace
 from app.inference.explain import lost_of
+from app.inference.in_order import Course, Passage, Told
 from app.inference.measure import Deadlines, StageFigures, StageMeter
+from app.inference.sent import NOTHING, Sent
 from app.inference.stage_link import Link
 from app.inference.step import Run, Step
 from app.inference.turns import Turns
@@ -50,24 +51,6 @@ class FrameChannel(Protocol):
     async def close(self) -> None: ...
 
 
-@dataclass(slots=True)
-class Sent:
-    """A frame under way, oldest first in its stage's queue."""
-
-    seq: int
-    kind: Kind
-    answer: asyncio.Future[bytes] | None
-    expected: bytes  # how the right answer begins
-    n_answer: int  # and how long it is
-    frame: bytes = b""  # to be sent again over a new connection
-    n_rows: int = 0
-    prefill: bool = False
-    sent_at: float = field(default_factory=time.monotonic)
-
-
-NOTHING = Sent(1 << 62, Kind.STEP, None, b"", -1)  # while nothing is under way
-
-
 class StageClient:
     """Sends steps to one run and matches what comes back. Used from the pipeline's tasks only."""
 
@@ -97,6 +80,7 @@ class StageClient:
         self._meter = StageMeter(name)
         self._credit = asyncio.Semaphore(CREDIT)
         self._turns: Turns | None = None
+        self._passage = Passage()
         self._rank = 0
         self._sent: deque[Sent] = deque()
         self._seq = 0
@@ -107,7 +91,8 @@ class StageClient:
         """Have the run compute a step, in the order of these calls. Raises StageLost when the run is gone or
         answers anything else; what `enters` raises when the step's turn has come keeps it from being sent.
         """
-        return self._answered(step, await self._in_turn(self._compute(step, enters)))
+        data, number = await self._in_turn(self._compute(step, enters))
+        return self._answered(step, data, number)
 
     async def forward_into(
         self, step: Step, first: StageClient, following: Step
@@ -115,8 +100,9 @@ class StageClient:
         """The last run computes a step, and the first run, in the same worker, at once the one after it:
         `following`, whose rows are the tokens sampled. Both steps' answers. Raises as `forward`.
         """
-        data, data_after = await self._in_turn(self._compute_both(step, first, following))
-        return self._answered(step, data), first._answered(following, data_after)
+        computing = self._compute_both(step, first, following)
+        data, data_after, number = await self._in_turn(computing)
+        return self._answered(step, data, 0), first._answered(following, data_after, number)
 
     async def _in_turn(self, computing: Coroutine[Any, Any, T]) -> T:
         try:
@@ -133,32 +119,47 @@ class StageClient:
         finally:
             computing.close()  # its turn may never have come
 
-    def _answered(self, step: Step, data: bytes) -> Step:
+    def _answered(self, step: Step, data: bytes, number: int) -> Step:
         start = HEADER.size + (len(step.due) if self.run.samples else len(step.table))
         rows = memoryview(data)[start:]
-        return Step(step.table, step.due, step.n_segments, step.n_rows, step.prefill, rows)
+        return Step(step.table, step.due, step.n_segments, step.n_rows, step.prefill, rows, number)
 
     def share(self, turns: Turns, rank: int) -> None:
         """This machine holds several runs, and computes one step after another."""
         self._turns, self._rank = turns, rank
 
-    async def _compute(self, step: Step, enters: Callable[[], None] | None) -> bytes:
-        if enters is not None:
-            enters()
+    def follow(self, course: Course, *, is_first: bool) -> None:
+        """This is one run of a pipeline, whose runs are all told the same in the same order."""
+        self._passage = Passage(course, is_first)
+
+    async def _compute(self, step: Step, enters: Callable[[], None] | None) -> tuple[bytes, int]:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        frame = self._announce(Kind.STEP, step, step.rows, answer)
-        self._sent[-1].frame = frame
-        await self._put(frame)
-        return await answer
+        async with self._passage.line:
+            await self._forget_before(step.number)
+            if enters is not None:
+                enters()
+            number = self._passage.enter(step.number)
+            frame = self._announce(Kind.STEP, step, step.rows, answer)
+            self._sent[-1].frame = frame
+            await self._put(frame)
+        return await answer, number
 
     async def _compute_both(
         self, step: Step, first: StageClient, following: Step
-    ) -> tuple[bytes, bytes]:
+    ) -> tuple[bytes, bytes, int]:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         after: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        frame = self._announce(Kind.STEP, step, step.rows, answer)
-        await self._put(first._announce(Kind.FOLLOW, following, frame, after))
-        return await answer, await after
+        async with self._passage.line:
+            await self._forget_before(step.number)
+            self._passage.enter(step.number)
+            number = first._passage.enter(0)
+            frame = self._announce(Kind.STEP, step, step.rows, answer)
+            await self._put(first._announce(Kind.FOLLOW, following, frame, after))
+        return await answer, await after, number
+
+    async def _forget_before(self, number: int | None) -> None:
+        for slot, keep in self._passage.due(number):
+            await self._forget(slot, keep)
 
     async def _put(self, frame: bytes) -> None:
         try:
@@ -166,8 +167,27 @@ class StageClient:
         except (AppError, OSError) as error:
             raise self._fail_by(error) from None
 
-    async def forget(self, slot: int, keep: int = 0) -> None:
-        """Keep only the first `keep` positions of a slot, after the steps sent so far and before later ones."""
+    async def forget(self, slot: int, keep: int = 0, others: Sequence[Told] = ()) -> None:
+        """Keep only the first `keep` positions of a slot, after the steps sent so far and before later ones.
+
+        others: runs after this one, which are told so at the same place.
+        """
+        async with self._passage.line:
+            for run in others:
+                run.forget_later(slot, keep)
+            await self._forget(slot, keep)
+
+    def forget_later(self, slot: int, keep: int) -> None:
+        """As `forget`, once the steps that are under way to this run are sent: `catch_up`, or the next step does it."""
+        self._passage.put_off(slot, keep)
+
+    async def catch_up(self, number: int | None = None) -> bool:
+        """Say what may be said now, or all that comes before the step of this number; whether that is all."""
+        async with self._passage.line:
+            await self._forget_before(number)
+        return not self._passage.is_behind
+
+    async def _forget(self, slot: int, keep: int) -> None:
         seq = self._next_seq()
         table = SEGMENT.pack(slot, 0, keep)
         head = self._head(Kind.FORGET, seq, 1, Number.F32, 0)
@@ -377,9 +397,3 @@ class StageClient:
             self.fail(StageLost("stage_unreachable", machine=self.machine))
         assert self.lost is not None
         return self.lost
-
-
-async def forget(stages: Sequence[StageClient], slot: int, keep: int) -> None:
-    """On every stage in order."""
-    for stage in stages:
-        await stage.forget(slot, keep)

@@ -38,6 +38,7 @@ class Step:
     n_rows: int
     prefill: bool
     rows: bytes | memoryview  # token ids, hidden states; in the end the tokens sampled for `due`
+    number: int = 0  # among the steps of its pipeline, from the first run on
 
     @classmethod
     def of(cls, segments: Sequence[Segment], due: Sequence[Segment], ids: bytes) -> Step:

@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass
 
 from app.core.errors import AppError, BadInput, Busy, StageLost
 from app.core.guesses import Gain
@@ -19,33 +18,18 @@ from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch,
 from app.core.waiting_line import InLine, Usual, line
 from app.inference.carried import Carried, Part
 from app.inference.guessing import take_back
+from app.inference.in_order import Order
 from app.inference.measure import StageFigures
 from app.inference.sequences import UNREAD_S, Request, Sequence, check_request
-from app.inference.stage_client import StageClient, forget
+from app.inference.shape import Shape
+from app.inference.stage_client import StageClient
 from app.inference.step import Step
-from backends.contract import KEEP_ALL, Keep
 from backends.frames import Frame
 from backends.kept import Kept
 
 log = logging.getLogger(__name__)
 
-MAX_WAITING = 64
 LIKELY = struct.Struct("<if")  # token id, natural log of its probability
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The sizes that a pipeline was opened with, and how it is used."""
-
-    slots: int
-    kv_cells: int  # positions over all slots
-    context: int  # most positions of one slot
-    n_vocab: int
-    chunk_rows: int = 64  # rows of a micro-batch; its stages were opened for as many at least
-    max_waiting: int = MAX_WAITING
-    # slots are cut back to where their state was kept only, by this rule (backends/kept.py)
-    recurrent: bool = False
-    keep: Keep = KEEP_ALL
 
 
 class Work:
@@ -64,6 +48,7 @@ class Work:
         self._door = asyncio.Event()  # somebody came or went
         self._number = 0  # of the last micro-batch
         self._under_way = 0  # micro-batches that have not come back
+        self._order: Order | None = None  # of what the present stages are told
         self.usual = Usual()  # how long a request takes
         self._held = False  # nothing enters
         self._gain = Gain()  # of one answer alone
@@ -222,6 +207,8 @@ class Work:
     def drop(self, carried: Carried) -> None:
         """A micro-batch is back, or goes no further."""
         self._under_way -= 1
+        if not self._under_way and self._order is not None and self._order.is_behind:
+            self._door.set()
         if carried.guess is None or carried.guess.right:  # else its sequence went on without it
             for part in carried.parts:
                 self._came_back(part.sequence)
@@ -325,11 +312,12 @@ class Work:
 
     # slots
 
-    async def attend(self, stages: SequenceOf[StageClient]) -> None:
+    async def attend(self, stages: SequenceOf[StageClient], order: Order) -> None:
         """Give slots to those who wait, and empty those of the ones who left. Runs for ever.
 
         What runs already was interrupted: it begins first on these stages.
         """
+        self._order = order
         for sequence in list(self._running.values()):
             await self._start(sequence, stages)
         while True:
@@ -337,10 +325,12 @@ class Work:
             self._door.clear()
             while self._to_empty:
                 slot = self._to_empty.popleft().slot
-                await forget(stages, slot, 0)
+                await order.forget(slot, 0)
                 self._idle[slot] = Idle(slot, 0)
             while admission := self._admission():
-                await self._begin(admission, stages)
+                await self._begin(admission, order, stages)
+            if order.is_behind and not self._under_way:
+                await order.settle()
 
     def _admission(self) -> Admission | None:
         promised = sum(s.cells for s in self._running.values()) + sum(
@@ -348,7 +338,9 @@ class Work:
         )
         return admit(self._waiting, list(self._idle.values()), promised, self._limits)
 
-    async def _begin(self, admission: Admission, stages: SequenceOf[StageClient]) -> None:
+    async def _begin(
+        self, admission: Admission, order: Order, stages: SequenceOf[StageClient]
+    ) -> None:
         sequence = self._waiting.pop(admission.index)
         for earlier in self._waiting[: admission.index]:
             earlier.overtaken += 1
@@ -364,9 +356,9 @@ class Work:
         log.info("%s has slot %d", sequence.request.name or "an answer", sequence.slot)
         for slot in admission.evicted:
             self._idle[slot] = Idle(slot, 0)
-            await forget(stages, slot, 0)
+            await order.forget(slot, 0)
         if held > admission.keep:
-            await forget(stages, sequence.slot, admission.keep)
+            await order.forget(sequence.slot, admission.keep)
         await self._start(sequence, stages)
 
     async def _start(self, sequence: Sequence, stages: SequenceOf[StageClient]) -> None:

@@ -13,7 +13,7 @@ from app.catalog.stage_store import StageStore
 from app.core.plan import Plan
 from app.inference.pipeline import Pipeline
 from app.inference.proof import Proof, is_asked_whole, prove
-from app.inference.work import Shape
+from app.inference.shape import Shape
 from app.node.ndjson import Progress
 from app.node.placing import Lenders, Placing, Sizes
 from app.node.rebuilding import Rebuilding

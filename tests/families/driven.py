@@ -16,9 +16,9 @@ from app.catalog.shelf import Entry
 from app.core.errors import StageLost
 from app.inference.links import PipeLink, close_run, open_run
 from app.inference.pipeline import Pipeline
+from app.inference.shape import Shape
 from app.inference.stage_client import StageClient
 from app.inference.step import Run, Step
-from app.inference.work import Shape
 from app.inference.worker import Worker
 from backends import orders
 from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig

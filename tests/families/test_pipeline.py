@@ -17,8 +17,8 @@ from app.inference.links import lent_stage
 from app.inference.measure import RequestFigures
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Request
+from app.inference.shape import Shape
 from app.inference.step import Run
-from app.inference.work import Shape
 from app.lan.channel import MemoryChannel
 from backends.contract import Number, Role
 from tests.families import proof

@@ -68,7 +68,8 @@ PROOFS = (
         "tests/inference/test_lend.py::test_those_who_ask_at_once_do_not_get_the_same_memory",
         "tests/backends/test_worker.py::test_a_model_larger_than_its_limit_is_refused_and_nothing_is_kept",
     )),
-    Proof("S3", "any bytes as frame, message, order, log, announcement, GGUF", (
+    Proof("S3", "any bytes as frame, message, order, log, announcement, GGUF, chat; what `make fuzz` has kept", (
+        "tests/fuzz/test_corpus.py",
         "tests/backends/test_frames.py",
         "tests/backends/test_orders.py",
         "tests/lan/test_messages.py",

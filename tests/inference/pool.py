@@ -16,9 +16,9 @@ from app.inference.links import close_run, lent_stage, open_run, own_stage
 from app.inference.measure import Deadlines
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Finish, Request, Token
+from app.inference.shape import Shape
 from app.inference.stage_client import FrameChannel, StageClient
 from app.inference.step import Run
-from app.inference.work import Shape
 from app.inference.worker import Worker
 from app.lan.channel import MemoryChannel
 from backends.contract import GREEDY, Layers, Number, Role, Sampling, StageConfig, Traits

@@ -14,10 +14,10 @@ from app.inference.chats import Answerer, Delta, Question, Summary
 from app.inference.lend import Lender, Wanted
 from app.inference.links import lent_stage, open_run, own_stage
 from app.inference.pipeline import Pipeline
+from app.inference.shape import Shape
 from app.inference.stage_client import StageClient
 from app.inference.step import Run
 from app.inference.text import Text
-from app.inference.work import Shape
 from app.inference.worker import Worker
 from app.lan.channel import MemoryChannel
 from backends.contract import GREEDY, Number, Role

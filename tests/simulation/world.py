@@ -21,7 +21,7 @@ from app.core.errors import AppError, Reason
 from app.core.reasons import said
 from app.core.recovery import Loss, Notice
 from app.inference.sequences import Finish, Request, Token
-from app.inference.work import Shape
+from app.inference.shape import Shape
 from backends.contract import GREEDY, Layers, Role, Sampling, Segment, Tokens
 from backends.fake import FakeStage
 from backends.sampling import sampler_for

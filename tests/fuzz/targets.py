@@ -1,0 +1,131 @@
+"""What reads bytes of strangers: each parser, what it may refuse them with, and a few inputs that are right."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from app.catalog import gguf, gguf_check
+from app.core import operations
+from app.core.errors import AppError
+from app.core.operations import BadOperation
+from app.lan import announcement, messages
+from app.lan.announcement import Said
+from app.lan.messages import BadMessage
+from app.node.chat_api import openai_shapes
+from backends import frames, orders
+from backends.contract import Number, Segment
+from backends.frames import BadFrame, Frame, Kind
+from tests.backends.test_orders import ASKED
+from tests.catalog.raw import array, small
+from tests.core.test_membership import add, remove
+from tests.lan.test_messages import SOME
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One parser. `refuses`: what says that these bytes are not right; anything else is a bug."""
+
+    name: str
+    read: Callable[[bytes], object]
+    refuses: tuple[type[Exception], ...]
+    right: Callable[[], list[bytes]]
+    files: tuple[str, ...]  # whose lines a new input must reach
+
+    @property
+    def corpus(self) -> Path:
+        return CORPUS / f"{self.name}.txt"
+
+    def outcome(self, data: bytes) -> str:
+        """`read`, or the name of what refused it. Raises anything that is a bug."""
+        try:
+            self.read(data)
+        except self.refuses as error:
+            return type(error).__name__
+        return "read"
+
+
+def _chat(data: bytes) -> None:
+    asked = msgspec.json.decode(data, type=openai_shapes.ChatAsked)
+    asked.wish(1)
+
+
+@cache
+def _scratch() -> Path:
+    return Path(tempfile.mkdtemp(prefix="poolhouse-fuzz"))
+
+
+def _model(data: bytes) -> None:
+    path = _scratch() / "model.gguf"
+    path.write_bytes(data)
+    gguf.model_of(gguf_check.read_header(path), "x", "0" * 64)
+
+
+def _frames() -> list[bytes]:
+    segments = (Segment(0, 1, 7), Segment(2, 3, 0))
+    return [
+        frames.encode(Frame(kind, bytes(16), 1, 5, Number.F32, segments, bytes(16)))
+        for kind in (Kind.STEP, Kind.FORGET, Kind.TEXT, Kind.LOST)
+    ]
+
+
+def _frame(data: bytes) -> None:
+    frame = frames.decode(data)
+    frames.check_step(frame, frames.Agreed(bytes(16), 1, Number.F32, 4, 256))
+
+
+CHATS = (
+    b'{"messages":[{"role":"user","content":"hi"}],"stop":["a"],"logit_bias":{"5":1}}',
+    (
+        b'{"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"response_format":'
+        b'{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}},"logprobs":true}'
+    ),
+    (
+        b'{"messages":[{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]},'
+        b'{"role":"tool","tool_call_id":"1","content":"x"}],"tools":[{"type":"function","function":'
+        b'{"name":"f","parameters":{"type":"object"}}}],"tool_choice":"auto","max_tokens":3}'
+    ),
+)
+TARGETS = (
+    Target("frames", _frame, (BadFrame,), _frames, ("backends/frames.py",)),
+    Target(
+        "messages", messages.decode, (BadMessage,),
+        lambda: [messages.encode(one) for one in SOME], ("app/lan/messages.py",),
+    ),
+    Target(
+        "orders", orders.decode_order, (msgspec.MsgspecError, UnicodeDecodeError),
+        lambda: [orders.encode(one) for one in ASKED], ("backends/contract.py", "backends/orders.py"),
+    ),
+    Target(
+        "log", operations.decode, (BadOperation,),
+        lambda: [operations.encode(one) for one in (add(0, 1), remove(0, 1))],
+        ("app/core/operations.py",),
+    ),
+    Target(
+        "announcements", announcement.read, (),
+        lambda: [b"\x03v=2", b"\x03v=2\x08name=den\x09pair=4243", bytes(announcement_of("attic"))],
+        ("app/lan/announcement.py",),
+    ),
+    Target(
+        "models", _model, (AppError,),
+        lambda: [small().bytes(), small(more=[array("a", 4, 2, bytes(8))]).bytes()],
+        ("app/catalog/gguf_check.py", "app/catalog/gguf.py"),
+    ),
+    Target(
+        "chats", _chat, (AppError, msgspec.MsgspecError, UnicodeDecodeError), lambda: list(CHATS),
+        ("app/node/chat_api/openai_shapes.py",),
+    ),
+)  # fmt: skip
+
+
+def announcement_of(name: str) -> bytes:
+    fields = announcement.properties(Said(2, name, 4243))
+    lines = [f"{key}={value}".encode() for key, value in fields.items()]
+    return b"".join(bytes([len(line)]) + line for line in lines)
