@@ -149,6 +149,8 @@ class Links:
         try:
             link = await self._welcome(member, socket, host)
         except AppError as error:
+            if error.reason.code == "version_differs":  # it may be that only they can call
+                self.failed[member.id] = error.reason
             refuse = Refuse(code=error.reason.code, facts=error.reason.facts)
             with suppress(OSError, aiohttp.ClientError):
                 await socket.send_str(encode(refuse).decode("utf-8"))
