@@ -6,6 +6,9 @@ CHECK_SENTENCES: dict[str, str] = {
     # this computer
     "check_engine": "The engine {engine} {version} runs on {processor}.",
     "check_engine_with": "The engine {engine} {version} runs on {processor} with {features}.",
+    "check_engine_unproved": "The engine {engine} {version} computes whole models only: parts were proved with "
+    "{proved} only.",
+    "cure_engine_unproved": "Run `make clean` and `make setup` in the Poolhouse folder.",
     "check_engine_missing": "The engine {engine} cannot be used: {why}.",
     "cure_engine_missing": "Run `make run` in the Poolhouse folder: it compiles the engine.",
     "check_device": "{device} by {api}: {free_bytes} of {total_bytes} are free.",

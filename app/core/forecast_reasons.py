@@ -21,12 +21,12 @@ FORECAST_SENTENCES: dict[str, str] = {
     "plan_estimated": "An estimate: the machines were measured on a plain layer of the same number type, because "
     "this model's own layers cannot be measured ahead.",
     "left_out_engine": "{machine} left out: its engine is llama-cpp-python {engine}, and parts of models were proved "
-    "with {proved} only. Run `make setup` in the Poolhouse folder there.",
+    "with {proved} only. Update Poolhouse on both, and run `make setup` in its folder.",
     "plan_engine": "Nothing is shared: the engine of {machine} is llama-cpp-python {engine}, and parts of models were "
-    "proved with {proved} only. Run `make setup` in the Poolhouse folder.",
+    "proved with {proved} only. Run `make clean` and `make setup` in the Poolhouse folder.",
     "engine_in_the_way": "The engine of {machine} is llama-cpp-python {engine}, and parts of models were proved with "
-    "{proved} only, so it holds none. Run `make setup` in the Poolhouse folder there, or go on without it. {what}",
+    "{proved} only, so it holds none. Update Poolhouse and run `make setup` in its folder, or go on without it. {what}",
     "engine_unproved": "No part of a model can be computed by {worker}: {cause}. "
-    "Run `make setup` in the Poolhouse folder there.",
+    "Run `make clean` and `make setup` in the Poolhouse folder there.",
     "context_too_short": "{asked} tokens of context hold no question and answer. Choose {least} or more.",
 }

@@ -15,6 +15,7 @@ from app.machine.engines import Engine, accelerators, probe_all
 from app.machine.keystore import open_keystore
 from app.machine.paths import Home
 from app.machine.senses import battery
+from backends.contract import PROVED_ENGINES, is_proved
 
 LOW_DISK_BYTES, LEAST_DISK_BYTES = 10 * GIB, 1 * GIB
 LOW_MEMORY_BYTES, LEAST_MEMORY_BYTES = 2 * GIB, GIB // 2
@@ -45,6 +46,12 @@ def engine(found: Engine, processor: str) -> Check:
         why = found.missing.rstrip(".")
         cause = in_words("check_engine_missing", engine=found.name, why=why)
         return Check("Engine", False, cause, in_words("cure_engine_missing"), "engine_missing")
+    if found.version and not is_proved(found.version):
+        proved = " or ".join(PROVED_ENGINES)
+        cause = in_words(
+            "check_engine_unproved", engine=found.name, version=found.version, proved=proved
+        )
+        return Check("Engine", None, cause, in_words("cure_engine_unproved"), "engine_unproved")
     facts = {"engine": found.name, "version": found.version, "processor": processor}
     if not found.features:
         return Check("Engine", True, in_words("check_engine", **facts))

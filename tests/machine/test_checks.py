@@ -12,7 +12,9 @@ from app.core.policy import Battery
 from app.machine import checks
 from app.machine.engines import Device, Engine
 from app.machine.paths import Home
+from backends.contract import PROVED_ENGINES
 
+PROVED = PROVED_ENGINES[0]
 GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
 UNUSED = "The engine llamacpp cannot be used:"
 
@@ -22,20 +24,29 @@ UNUSED = "The engine llamacpp cannot be used:"
     [
         (
             Engine(
-                "llamacpp", "0.3", features=["AVX2", "FMA"], devices=[Device("CPU", kind="cpu")]
+                "llamacpp", PROVED, features=["AVX2", "FMA"], devices=[Device("CPU", kind="cpu")]
             ),
-            [(True, "The engine llamacpp 0.3 runs on A CPU with AVX2, FMA.")],
+            [(True, f"The engine llamacpp {PROVED} runs on A CPU with AVX2, FMA.")],
         ),
         (
-            Engine("llamacpp", "0.3", devices=[GPU]),
+            Engine("llamacpp", PROVED, devices=[GPU]),
             [
-                (True, "The engine llamacpp 0.3 runs on A CPU."),
+                (True, f"The engine llamacpp {PROVED} runs on A CPU."),
                 (True, "NVIDIA RTX 3060 by CUDA: 8.0 GiB of 12.0 GiB are free."),
             ],
         ),
         (
             Engine("llamacpp", missing="llama.cpp cannot be loaded: no libgomp"),
             [(False, f"{UNUSED} llama.cpp cannot be loaded: no libgomp.")],
+        ),
+        (
+            Engine("llamacpp", "0.3.35"),
+            [
+                (
+                    None,
+                    f"The engine llamacpp 0.3.35 computes whole models only: parts were proved with {PROVED} only.",
+                )
+            ],
         ),
         (
             Engine("llamacpp", missing="no answer within 30 seconds"),
