@@ -92,6 +92,24 @@ def test_a_dialog_is_no_wider_than_its_window_and_cuts_no_word(
     assert not found, f"{name} in {spoken}: " + "\n".join(found)
 
 
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_a_code_and_the_address_below_it_are_whole(
+    qtbot: QtBot, at_lone: Desk, spoken: str, scale: float
+) -> None:
+    at_lone.services.theme.choose(Scheme.LIGHT, scale)
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(NARROW, 600)
+    sheet = AddSheet(at_lone.services, window)
+    sheet.show()
+    qtbot.waitUntil(lambda: bool(sheet.code), timeout=5000)
+    qtbot.wait(20)
+    found = walk.untidy(sheet)
+    sheet.close()
+    at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
+    assert not found, f"in {spoken}: " + "\n".join(found)
+
+
 def test_a_notice_with_two_buttons_has_room(
     qtbot: QtBot, away: Desk, narrow: QWidget, spoken: str
 ) -> None:

@@ -48,8 +48,8 @@ class AddSheet(Sheet):
         self._tries = 0
         self._waiting: Call | None = None
         self._digits = [label("", "digit") for _ in range(DIGITS)]
-        self.address = label("", "muted")
-        self.address.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.address = paragraph("", "muted")
+        self.address.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._bar = QProgressBar()
         self._bar.setTextVisible(False)
         self._bar.setAccessibleName(self.tr("Time left"))
@@ -94,10 +94,9 @@ class AddSheet(Sheet):
         self.role.activated.connect(lambda _: self._other_role())
         may = Flow(label(self.tr("The new machine may")), self.role)
         self._open = QWidget()
-        where = row(None, self.address, None)
         counted = row(None, self.left, None)
         box = column(
-            boxes, where, self._bar, counted, may, paragraph(trust(), "caption"), gap=sizes.M
+            boxes, self.address, self._bar, counted, may, paragraph(trust(), "caption"), gap=sizes.M
         )
         self._open.setLayout(box)
         self.add(self._open)
