@@ -10,11 +10,15 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from app.gui.theme import set_role
 
+# Pixels above a line, for the dots of Ä, Ö and Ü: some fonts draw them above what they say of their height.
+DOTS, SMALL_DOTS = 1, 2
+
 
 def label(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:
     """One line. Plain text: a machine's or model's name may look like HTML."""
     made = QLabel(text, parent)
     made.setTextFormat(Qt.TextFormat.PlainText)
+    made.setContentsMargins(0, SMALL_DOTS if role == "caption" else DOTS, 0, 0)
     if role:
         set_role(made, role)
     return made
