@@ -160,7 +160,7 @@ class Network:
         """Send to all links, or those to `machines`; whoever is lost meanwhile hears of it later."""
         chosen = None if machines is None else set(machines)
         links = [link for link in self.calls.up.values() if chosen is None or link.peer in chosen]
-        await asyncio.gather(*(self._quietly(link.send(message)) for link in links))
+        await asyncio.gather(*(self._quietly(link, message) for link in links))
 
     # the household
 
@@ -273,7 +273,7 @@ class Network:
         except DoesNotFit as error:  # it is met here all the same
             log.warning("where %s is cannot be kept: %s", link.name, error.reason)
         for batch in log_batches(self._log.lines()):
-            await self._quietly(link.send(batch))
+            await self._quietly(link, batch)
         self._start(self.places.introduce(link.peer, self.calls.up, self.tell), "introduce")
         await self._handlers.connected(link)
 
@@ -283,7 +283,7 @@ class Network:
                 await self._spread(await self._log.merge(lines), but=link.peer)
             case OpenStage() if not self._is_host(link.peer):
                 refuse = Refuse(code="role_missing", facts={"name": link.name})
-                await self._quietly(link.send(refuse))
+                await self._quietly(link, refuse)
             case messages.Whereabouts():
                 self.places.told(message, link.address)
             case _:
@@ -351,7 +351,7 @@ class Network:
             try:
                 async with asyncio.timeout(REMOVED_SECONDS / 2):
                     for batch in log_batches(self._log.lines()):
-                        await self._quietly(link.send(batch))
+                        await self._quietly(link, batch)
             except TimeoutError:
                 log.info("%s did not hear of its removal", link.name)
         await self.calls.abandon(machine, Reason("removed_from_household"))
@@ -392,9 +392,9 @@ class Network:
     def _speaker(self) -> Speaker:
         return Speaker(self._identity, clean_name(self._local.offer().name), __version__)
 
-    async def _quietly(self, sending: Awaitable[None]) -> None:
+    async def _quietly(self, link: PeerLink, message: Message) -> None:
         """A link that is lost while we send says so by itself."""
         try:
-            await sending
+            await link.send(message)
         except Unreachable as error:
             log.debug("not sent: %s", error.reason)

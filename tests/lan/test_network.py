@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -182,3 +183,13 @@ async def test_a_lost_link_ends_what_was_opened_with_it(nodes: Nodes) -> None:
             await call
     with pytest.raises(Unreachable):
         await link.offer_stage(PIPELINE, b"{}")
+
+
+async def test_what_is_told_may_be_broken_off_before_it_is_sent(nodes: Nodes) -> None:
+    """As when the node stops: nothing is left that nobody waited for, which is a warning, and fails here."""
+    den, _ = await nodes.paired("den", "attic")
+    async with asyncio.TaskGroup() as group:
+        telling = group.create_task(den.network.tell(CloseStage(pipeline="0" * 32)))
+        await asyncio.sleep(0)  # it has begun, and what it began has not
+        telling.cancel()
+    gc.collect()
