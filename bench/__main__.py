@@ -32,6 +32,7 @@ from bench.pool import PoolSide
 from bench.replicas import replicas
 from bench.rounds import Questions, Tuned, side_by_side, tune
 from bench.sides import EngineSide, RpcSide, Side
+from bench.steady import steady
 from bench.ten import ten
 from bench.thirds import three
 from bench.transfer import transfer
@@ -81,6 +82,7 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "placements": placements,
         "guesses": guesses,
         "replicas": replicas,
+        "steady": steady,
         "ten": ten,
         "window": window,
         "chat": chat,

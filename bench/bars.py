@@ -38,6 +38,10 @@ REPLICAS = (
     Bar("requests at once, prompts included", "total_tok_s", "one node", 1.95, None, True),
     Bar("requests at once, all decoding", "steady_tok_s", "one node", 1.95, None, True),
 )
+STEADY = (
+    Bar("decode speed, one stream", "decode_ms", "bare", 0.99, None, True, speed=True),
+    Bar("several streams, all decoding", "steady_tok_s", "bare", 0.99, None, True),
+)
 THREE = (Bar("time to first token, three machines", "ttft_s", "whole", 0.5, None, False),)
 
 

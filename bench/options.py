@@ -18,6 +18,7 @@ PARTS = (
     "placements",
     "guesses",
     "replicas",
+    "steady",
     "ten",
     "window",
     "chat",

@@ -33,9 +33,10 @@ class Node:
         place: Place,
         flags: Sequence[str] = (),
         talks: bool = True,  # False: its loopback is not ours
+        program: Sequence[str] | None = None,
     ) -> None:
         self.home, self.name = home, name
-        argv = [*POOLHOUSE, "node", "--home", str(home), "--name", name]
+        argv = [*(program or POOLHOUSE), "node", "--home", str(home), "--name", name]
         argv += ["--port", "0", "--no-discovery", "--threads", "1", *flags]
         self.child: Child = family.start(name, argv, place)
         self.ready = self.child.hear(READY_SECONDS)
@@ -78,6 +79,7 @@ class PoolSide:
     """A household of nodes, one for each place; the first is the host."""
 
     name = "pool"
+    program: Sequence[str] | None = None  # another one than the app
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class PoolSide:
         flags = ["--lend", options.lend]
         names = ["host", *(f"lender-{i}" for i in range(1, len(places)))]
         self.nodes = [
-            Node(family, name, homes / name, place, flags)
+            Node(family, name, homes / name, place, flags, program=self.program)
             for name, place in zip(names, places, strict=True)
         ]
         self.host = self.nodes[0]

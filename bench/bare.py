@@ -1,0 +1,48 @@
+"""A node without what only a fault would need: `python -m bench.bare node …`, for bench/steady.py alone.
+
+Off: heartbeats, deadlines of steps, another channel when one breaks, layers ahead and moves, the lender's watch over
+the owner and over its worker's memory. On, as it has no switch: what is kept to answer a frame twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from app.cli import main
+from app.inference import channel_link, lend, pipeline
+from app.lan import peer
+from app.node import ahead, lend_rules
+
+NEVER_S = 1e6
+
+
+async def _rests(*_: Any) -> None:
+    await asyncio.sleep(NEVER_S)
+
+
+def strip(put: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Take all of that out. `put` sets an attribute, and raises when there is none to take its place."""
+    made = channel_link.ChannelLink.__init__
+
+    def alone(self: Any, channel: Any, peer: Any = None) -> None:
+        made(self, channel, None)
+
+    for where, name, what in (
+        (peer.PeerLink, "_beat", _rests),
+        (pipeline.Pipeline, "_watch", _rests),
+        (channel_link.ChannelLink, "__init__", alone),
+        (ahead.Ahead, "run", _rests),
+        (lend_rules.LendRules, "_keep_sensing", _rests),
+        (lend_rules.LendRules, "_keep_looking", _rests),
+        (lend.Lender, "_watch", _rests),
+    ):
+        assert callable(getattr(where, name)), name
+        put(where, name, what)
+
+
+if __name__ == "__main__":
+    strip()
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Ready for faults against not, with stand-ins for nodes; and that what is switched off is there to be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.inference.channel_link import ChannelLink
+from bench import bare, pool
+from bench import steady as part
+from bench.job import Bench
+from bench.machine import ModelFacts
+from bench.options import parse
+from tests.bench.test_processes import FAKE_NODE
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="places are POSIX")
+def test_both_are_asked_the_same_by_turns_and_held_against_the_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "POOLHOUSE", FAKE_NODE)
+    monkeypatch.setattr(part.BareSide, "program", FAKE_NODE)
+    words = ["steady", "--runs", "2", "--prompt", "8", "--output", "4", "--out", str(tmp_path)]
+    bench = Bench(
+        parse(words), ModelFacts("fake.gguf", 1, "0", 1000, 8, (1,) * 8), {}, tmp_path / "homes"
+    )
+    asked: list[tuple[str, str]] = []
+    ask = pool.PoolSide.ask
+
+    def noted(side: pool.PoolSide, prompts: Any, n_out: int) -> Any:
+        asked.append((side.name, json.dumps(prompts)))
+        return ask(side, prompts, n_out)
+
+    monkeypatch.setattr(pool.PoolSide, "ask", noted)
+    part.steady(bench)
+    rounds = asked[2:]  # after the warm-up
+    assert [name for name, _ in rounds] == ["pool"] * 2 + ["bare"] * 4 + ["pool"] * 2
+    assert rounds[0][1] == rounds[2][1] != rounds[4][1] == rounds[6][1]
+    data = bench.sections["steady"]
+    assert data["same"]
+    assert {len(each) for each in data["rounds"].values()} == {2}
+    assert {result.bar.other for result in data["bars"]} == {
+        "bare"
+    }  # one stream at least: answers may not meet
+    assert "≥ 0.99" in bench.texts[0]
+
+
+async def test_what_is_switched_off_is_what_a_node_would_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Should a name change, the part must not measure a node that does all of it."""
+    taken: dict[tuple[str, str], Any] = {}
+
+    def put(where: Any, name: str, what: Any) -> None:
+        assert name in vars(where), f"{where.__name__} has no {name} of its own"
+        taken[where.__name__, name] = what
+        monkeypatch.setattr(where, name, what)
+
+    bare.strip(put)
+    assert len(taken) == 7
+    assert ChannelLink(None, peer=object())._peer is None  # type: ignore[arg-type]
+    resting = taken["PeerLink", "_beat"](None, None)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(resting, 0.01)
