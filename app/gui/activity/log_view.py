@@ -195,11 +195,17 @@ class LogView(QWidget):
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
         header.setResizeContentsPrecision(0)  # what is seen decides how wide a column is
+        header.sectionResized.connect(self._resized)
         return table
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)
         self._fit()
+
+    def _resized(self, column: int) -> None:
+        """When first shown the column of the sentences is narrow: what was fitted into it is too high."""
+        if column == 1:
+            self._fit()
 
     def _fit(self) -> None:
         side = self._theme.px(sizes.SECTION)
@@ -213,6 +219,8 @@ class LogView(QWidget):
         for at, sentence in enumerate(self.sentences()):  # measuring every row would take too long
             if measure.horizontalAdvance(sentence) > room:
                 self.table.resizeRowToContents(at)
+            elif self.table.rowHeight(at) > high:
+                self.table.setRowHeight(at, high)
 
 
 def _event(one: Happened) -> Entry:

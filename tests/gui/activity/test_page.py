@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.gui import theme as sizes
 from app.gui.activity.activity_page import ActivityPage
 from app.gui.activity.entries import Running, answer_of
 from app.gui.activity.now_card import NowCard, jobs_of
@@ -53,6 +54,20 @@ def test_an_answer_stands_in_the_table_the_timeline_and_the_log(
     assert all("started" in one for one in page.log.sentences())
     page.log.words.setText("no such words")
     assert page.log.sentences() == []
+
+
+def test_a_line_of_the_log_is_no_higher_than_its_words(
+    qtbot: QtBot, at_lone: Desk, page: ActivityPage
+) -> None:
+    """Its column has its width only after the log was first shown."""
+    ask(qtbot, at_lone)
+    qtbot.waitUntil(lambda: bool(page.feed.answers), timeout=5000)
+    page.tabs.setCurrentIndex(1)
+    qtbot.waitUntil(lambda: bool(page.log.sentences()), timeout=5000)
+    qtbot.wait(50)
+    table = page.log.table
+    high = [table.rowHeight(at) for at in range(len(page.log.sentences()))]
+    assert set(high) == {at_lone.services.theme.px(sizes.CONTROL_HEIGHT)}
 
 
 def test_a_chosen_answer_stays_chosen_when_others_come(

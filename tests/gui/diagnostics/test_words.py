@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QLocale, QTranslator
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -14,8 +13,8 @@ from app.core.check import Check
 from app.core.reasons import in_words
 from app.gui.diagnostics.check_list import CheckList
 from app.gui.diagnostics.words import NAMES, advice, cause, headline, name_of
-from app.gui.language import translate
 from tests.gui.desk import Desk
+from tests.gui.speaking import speaking
 from tests.test_reasons import called, sources
 
 ALONE = Check("IPv6", None, in_words("check_ipv6_off"))
@@ -28,13 +27,8 @@ NAMED_SO = Check("Memory", False, in_words("check_not_reached"), machine="Memory
 
 @pytest.fixture
 def german(qapp: QApplication) -> Iterator[None]:
-    before, locale = set(qapp.findChildren(QTranslator)), QLocale()
-    translate(qapp, "de")
-    yield
-    for translator in set(qapp.findChildren(QTranslator)) - before:
-        qapp.removeTranslator(translator)
-        translator.setParent(None)
-    QLocale.setDefault(locale)
+    with speaking(qapp, "de"):
+        yield
 
 
 def test_every_name_that_is_looked_at_has_its_word() -> None:
