@@ -14,6 +14,8 @@ from app.gui.chat.chat_page import ChatPage
 from app.gui.first_run.welcome import Welcome
 from app.gui.household.pool_page import VIEW, PoolPage
 from app.gui.household.view_choice import MAP, TABLE
+from app.gui.parts.bounded import Bounded
+from app.gui.parts.buttons import WrappingButton
 from app.gui.shelf.models_page import ModelsPage
 from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
@@ -93,6 +95,37 @@ def test_a_chat_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: floa
     found = walk.untidy(window)
     page.close_history()
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("text", [1.0, 2.0])
+def test_an_error_in_a_chat_leaves_room_and_its_buttons_can_be_reached_in_german(
+    qtbot: QtBot, qapp: QApplication, at_lone: Desk, text: float
+) -> None:
+    at_lone.services.theme.choose(Scheme.LIGHT, text)
+    with speaking(qapp, "de"):
+        window = Window(at_lone.services, lambda: False, lambda: None)
+        qtbot.addWidget(window)
+        window.resize(USUAL)
+        window.show()
+        window.go(pages.CHAT)
+        page = window.page(pages.CHAT)
+        assert isinstance(page, ChatPage)
+        page.open_chat(page.history.begin().id)
+        error = AppError("prompt_too_long", tokens=5_000, context=1_024)
+        page.fail(error, *page._ways_out(error))
+        qtbot.wait(SETTLE_MS)
+        found = walk.untidy(window)
+        *_, last = page.notice.findChildren(WrappingButton)
+        view = next(one for one in page.findChildren(Bounded) if one.isAncestorOf(last))
+        view.ensureWidgetVisible(last)
+        shown = view.viewport().rect().contains(last.mapTo(view.viewport(), last.rect().center()))
+        scrolls = bool(view.verticalScrollBar().maximum())
+        page.notice.clear()
+        assert not view.isVisible()
+        page.close_history()
+    at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
+    assert not found, "\n".join(found)
+    assert (shown, scrolls) == (True, text > 1)
 
 
 def test_every_model_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: float) -> None:

@@ -38,6 +38,7 @@ from app.gui.chat.speaker import Speaker
 from app.gui.chat.suggestions import Suggestions
 from app.gui.node_client import Call
 from app.gui.page import Page
+from app.gui.parts.bounded import Bounded
 from app.gui.parts.layouts import column, row
 from app.gui.parts.notice import Action
 from app.gui.services import Services
@@ -96,7 +97,7 @@ class ChatPage(Page):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.suggestions)
         self._stack.addWidget(self.conversation)
-        top = column(self.chat_head, self.notice, gap=sizes.M)
+        top = column(self.chat_head, Bounded(self.notice), gap=sizes.M)
         top.setContentsMargins(sizes.XL, sizes.L, sizes.XL, sizes.S)
         self._narrow = QWidget()
         self._narrow.setLayout(column(self.hint, self.composer, gap=sizes.XS))
