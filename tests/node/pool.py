@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,7 @@ class TestNode:
         return NodeClient(Home.at(self.root))
 
     def control(self, method: str, path: str, body: Json | None = None) -> Json:
-        """One call of its control API; from where no loop runs."""
+        """One call of its control API: a command line without the second that Python takes to start."""
 
         async def call() -> Json:
             async with self.client() as client:
@@ -53,7 +54,8 @@ class TestNode:
                     case _:
                         return await client.post(path, body)
 
-        return asyncio.run(call())
+        with ThreadPoolExecutor(1) as apart:  # a loop may run in this thread
+            return apart.submit(asyncio.run, call()).result()
 
     def answers(self) -> Json:
         """How many it makes, and how many wait."""
@@ -118,12 +120,30 @@ def paired(folder: Path, *names: str, lend: str = "1GiB") -> Iterator[list[TestN
         yield nodes
 
 
-def pair(host: TestNode, other: TestNode, here: str = "") -> None:
-    """here: the host's address, as it is from the other one's network."""
-    opened = json.loads(host.run("pair", "--open", "--json").stdout)
+def pair(host: TestNode, other: TestNode, here: str = "", role: str = "use_and_lend") -> None:
+    """Both are linked afterwards. here: the host's address, as it is from the other one's network."""
+    if (
+        host.launch or other.launch
+    ):  # in a network of its own, where no control port is reached from here
+        opened = json.loads(host.run("pair", "--open", "--role", role, "--json").stdout)
+    else:
+        opened = host.control("POST", "/pairing", {"role": role})
     address, _, port = opened["address"].rpartition(":")
-    done = other.run("pair", f"{here or address}:{port}", "--code", opened["code"], "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
+    place, code = f"{here or address}:{port}", opened["code"]
+    if host.launch or other.launch:
+        done = other.run("pair", place, "--code", code, "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return
+    other.control("POST", "/pairing/join", {"address": place, "code": code})
+    late = time.monotonic() + REST_SECONDS * BUSY
+    while not (_sees(host, other) and _sees(other, host)):
+        assert time.monotonic() < late, f"{other.name} was paired and is not linked"
+        time.sleep(0.02)
+
+
+def _sees(one: TestNode, other: TestNode) -> bool:
+    machines = one.control("GET", "/status")["machines"]
+    return bool(machines.get(other.ready["id"], {}).get("online"))
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from app.core.errors import AppError
 from tests.node.chat_api.conftest import Open, opened
-from tests.node.pool import BUSY, Json, TestNode, node
+from tests.node.pool import BUSY, Json, TestNode, node, pair
 
 CHAT = "/v1/chat/completions"
 SOON_SECONDS, AT_ONCE_SECONDS = 2.0, 3.0  # on a machine with nothing else to do
@@ -45,15 +45,9 @@ class Pool:
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     folder = tmp_path_factory.mktemp("guests")
     with node(folder / "den", "den") as host, node(folder / "visitor", "visitor") as guest:
-        pair_as_guest(host, guest)
+        pair(host, guest, role="guest")
         assert host.run("load", "guide").returncode == 0
         yield Pool(host, guest, opened(guest))
-
-
-def pair_as_guest(host: TestNode, guest: TestNode) -> None:
-    opened = json.loads(host.run("pair", "--open", "--role", "guest", "--json").stdout)
-    done = guest.run("pair", opened["address"], "--code", opened["code"], "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def session_of(api: Open) -> aiohttp.ClientSession:
@@ -62,10 +56,10 @@ def session_of(api: Open) -> aiohttp.ClientSession:
 
 def test_the_log_carries_the_role_and_both_sides_say_it(pool: Pool) -> None:
     for one in (pool.host, pool.guest):
-        machines = json.loads(one.run("machines", "--json").stdout)["machines"]
+        machines = one.control("GET", "/machines")["machines"]
         assert {m["name"]: m["roles"] for m in machines}["visitor"] == ["guest"]
-    assert json.loads(pool.guest.run("status", "--json").stdout)["hosts"] == ["den"]
-    assert json.loads(pool.host.run("status", "--json").stdout)["hosts"] is None
+    assert pool.guest.control("GET", "/status")["hosts"] == ["den"]
+    assert pool.host.control("GET", "/status")["hosts"] is None
     assert "Ready. Answers come from den." in pool.guest.run("status").stdout
     assert "den answers with guide." in pool.guest.run("models").stdout
 
@@ -155,13 +149,13 @@ def test_what_it_loads_lies_on_itself_alone_and_answers_first(pool: Pool) -> Non
         asked = json.loads(pool.guest.run("ask", "Hello", "-n", "3", "--json").stdout)
         assert [stage["machine"] for stage in asked["placement"]] == ["visitor"]
     finally:
-        pool.guest.run("unload")
-    status = json.loads(pool.guest.run("status", "--json").stdout)
+        pool.guest.control("POST", "/unload")
+    status = pool.guest.control("GET", "/status")
     assert (status["loaded"], status["hosts"]) == (None, ["den"])
 
 
 def test_it_lends_nothing_and_may_not_change_the_household(pool: Pool) -> None:
-    machines = json.loads(pool.host.run("status", "--json").stdout)["machines"]
+    machines = pool.host.control("GET", "/status")["machines"]
     (visitor,) = [one for one in machines.values() if one["name"] == "visitor"]
     assert visitor["lent_bytes"] == 0
     for words in (("pair", "--open"), ("roles", "visitor", "--host"), ("rename", "den", "x")):
@@ -192,7 +186,7 @@ async def test_a_removal_ends_its_answers_at_once(pool: Pool, tmp_path: Path) ->
     """Nothing is passed on afterwards, and the host has no work left. Of a guest of this test's own: who was
     removed stays out until it is reset."""
     with node(tmp_path / "caller", "caller") as guest:
-        await asyncio.to_thread(pair_as_guest, pool.host, guest)
+        await asyncio.to_thread(pair, pool.host, guest, role="guest")
         async with contextlib.aclosing(begun(guest)) as lines:
             assert "delta" in await anext(lines)
             started = time.monotonic()
