@@ -125,7 +125,9 @@ def pair(host: TestNode, other: TestNode, here: str = "", role: str = "use_and_l
     if (
         host.launch or other.launch
     ):  # in a network of its own, where no control port is reached from here
-        opened = json.loads(host.run("pair", "--open", "--role", role, "--json").stdout)
+        opened = json.loads(
+            host.run("pair", "--open", "--role", role.replace("_", "-"), "--json").stdout
+        )
     else:
         opened = host.control("POST", "/pairing", {"role": role})
     address, _, port = opened["address"].rpartition(":")
