@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.faults import __main__ as matrix
-from tests.faults import proofs, report, wanted
+from tests.faults import proofs, report, soak, wanted
 from tests.faults.household import NeverStruck
 from tests.faults.outcome import Book, Outcome
 
@@ -23,8 +23,7 @@ ROWS = {f"F{n}" for n in range(1, 15)} | {f"S{n}" for n in range(1, 11)}
 
 def test_every_row_is_made_somewhere() -> None:
     found = {row for row, _, _ in wanted.every_kind()}
-    assert found | set(proofs.ELSEWHERE) == ROWS
-    assert not found & set(proofs.ELSEWHERE)
+    assert found == ROWS
 
 
 @pytest.mark.parametrize("proof", proofs.PROOFS, ids=lambda proof: str(proof.row))
@@ -125,3 +124,29 @@ async def test_who_is_never_struck_three_times_in_a_row_has_failed(
     assert [one.struck for one in book.outcomes] == [False, False, True, False, False, False, True]
     assert "3 times in a row" in book.outcomes[5].why
     assert Book(tmp_path / "book.jsonl", goes_on=True).outcomes == book.outcomes
+
+
+def grown(bytes_per_hour: float, handles: int, hours: float) -> Outcome:
+    """A soak of a sample every ten minutes, that fills caches before its first third is over."""
+    times = [hours * 3600 * n / 12 for n in range(1, 13)]
+    samples = [
+        (at, round(5e7 * (at > times[2]) + bytes_per_hour * at / 3600), 40 + handles * (at > times[8]))
+        for at in times
+    ]  # fmt: skip
+    return soak.judged(samples, 12, hours, "")
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (grown(0.5e6, 8, 2.0), ""),
+        (grown(3e6, 0, 2.0), "the host's node grows by 3.0 MB an hour"),
+        (grown(3e6, 0, 0.1), ""),
+        (grown(0.0, 9, 0.1), "9 more open files and sockets than after the first third"),
+        (soak.judged([], 0, 1.0, "killed: no end"), "killed: no end"),
+    ],
+)
+def test_a_soak_is_judged_by_what_is_kept_for_ever(found: Outcome, why: str) -> None:
+    assert (found.why, found.passed) == (why, not why)
+    page = report.written([found], 1, {soak.KIND})
+    assert "| F13 | a random fault every 30 s |" in page

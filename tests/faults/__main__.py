@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from tests.faults import cables, cases, host, network, proofs, security, slow, wanted, wiretap
+from tests.faults import cables, cases, host, network, proofs, security, slow, soak, wanted, wiretap
 from tests.faults.household import N_TOKENS, NeverStruck, together
 from tests.faults.outcome import PAGE, Book, Kind, Outcome, spread
 from tests.faults.report import written
@@ -126,6 +126,12 @@ class Matrix:
                 self.add(found)
 
 
+async def soaked(matrix: Matrix, minutes: float) -> None:
+    """F13, in a household of its own."""
+    with tempfile.TemporaryDirectory() as folder, together(Path(folder)) as home:
+        matrix.add(await soak.run(home, 60 * minutes))
+
+
 def main() -> None:
     words = argparse.ArgumentParser(prog="make faults", description=__doc__)
     words.add_argument(
@@ -134,6 +140,9 @@ def main() -> None:
     words.add_argument("--only", choices=PARTS, action="append", help="this part; can be repeated")
     words.add_argument(
         "--minutes", type=float, default=math.inf, help="begin nothing after so many"
+    )
+    words.add_argument(
+        "--soak", type=float, default=0.0, help="F13 for so many minutes, and nothing else"
     )
     words.add_argument("--resume", action="store_true", help="go on where the last one ended")
     words.add_argument("--seed", type=int, default=random.randrange(1 << 31))
@@ -144,7 +153,7 @@ def main() -> None:
     book = Book(BOOK, goes_on=given.resume)
     matrix = Matrix(book, given.n, 60 * given.minutes)
     chosen = set(given.only or PARTS)
-    asyncio.run(matrix.all_of(chosen))
+    asyncio.run(soaked(matrix, given.soak) if given.soak else matrix.all_of(chosen))
     raise SystemExit(any(not one.passed for one in book.outcomes))
 
 

@@ -108,9 +108,6 @@ PROOFS = (
         "tests/inference/test_chats.py::test_a_template_that_allocates_too_much_is_stopped",
     )),
 )  # fmt: skip
-ELSEWHERE = {  # rows that other commands make
-    "F13": "the soak on real nodes is not there; `make soak` plays 10,000 seeds of the simulation",
-}
 BY_NAME = {proof.kind: proof for proof in PROOFS}
 
 

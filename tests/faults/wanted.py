@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from tests.faults import cases, host, network, proofs, security, slow, wiretap
+from tests.faults import cases, host, network, proofs, security, slow, soak, wiretap
 from tests.faults.outcome import Kind
 
 K = TypeVar("K", cases.Case, network.Trouble)
@@ -43,5 +43,5 @@ def every_kind() -> set[Kind]:
     """All of it: what a page does not show was not run."""
     found = {one.kind for part in processes() for one in part.kinds}
     found |= {one.kind for part in lines() for one in part.kinds}
-    found |= {host.KIND, wiretap.KIND, *security.KINDS, *slow.KINDS}
+    found |= {host.KIND, wiretap.KIND, soak.KIND, *security.KINDS, *slow.KINDS}
     return found | {proof.kind for proof in proofs.PROOFS}

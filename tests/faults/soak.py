@@ -1,0 +1,74 @@
+"""F13: one random fault after another for hours, and whether the host's node grows under them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+
+import psutil
+
+from tests.faults import cases
+from tests.faults.household import HOST, Household, NeverStruck
+from tests.faults.outcome import Outcome
+
+KIND = ("F13", "a random fault every 30 s", "soak")
+EVERY_SECONDS = 30.0
+WARM_SHARE = 1 / 3  # of the time: until then caches fill
+SLOPE_BAR_BYTES_PER_HOUR, LEAST_HOURS = 1e6, 1.0  # a shorter run says nothing of a slope
+MORE_HANDLES = 8  # than after the first third: links that come and go
+Sample = tuple[float, int, int]  # seconds since the beginning, bytes, open files and sockets
+
+
+async def run(home: Household, seconds: float, every_s: float = EVERY_SECONDS) -> Outcome:
+    """For so long; it ends with the first answer that is not as it should be."""
+    await home.whole()
+    host = psutil.Process(home.nodes[HOST].process.pid)
+    began, samples, n_faults, why = time.monotonic(), list[Sample](), 0, ""
+    kinds = [*cases.killed(), *cases.stopped(2), *cases.stopped(4), *cases.twice()]
+    while not why and time.monotonic() - began < seconds:
+        next_at = time.monotonic() + every_s
+        case = random.choice(kinds)
+        try:
+            found = await cases.run(home, case)
+        except NeverStruck:
+            continue
+        n_faults += 1
+        why = f"{', '.join(case.kind)}: {found.why}" if not found.passed else ""
+        await home.whole()
+        samples.append((time.monotonic() - began, host.memory_info().rss, handles(host)))
+        await asyncio.sleep(max(0.0, next_at - time.monotonic()))
+    return judged(samples, n_faults, (time.monotonic() - began) / 3600, why)
+
+
+def judged(samples: Sequence[Sample], n_faults: int, hours: float, why: str) -> Outcome:
+    warm = [one for one in samples if one[0] >= WARM_SHARE * 3600 * hours]
+    slope = slope_per_hour(warm)
+    more = warm[-1][2] - warm[0][2] if warm else 0
+    if not why and hours >= LEAST_HOURS and slope >= SLOPE_BAR_BYTES_PER_HOUR:
+        why = f"the host's node grows by {slope / 1e6:.1f} MB an hour"
+    if not why and more > MORE_HANDLES:
+        why = f"{more} more open files and sockets than after the first third"
+    facts = {
+        "hours": hours,
+        "n": float(n_faults),
+        "bytes_per_hour": slope,
+        "more_handles": float(more),
+    }
+    return Outcome(*KIND, not why, why, in_time=not why, facts=facts)
+
+
+def slope_per_hour(samples: Sequence[Sample]) -> float:
+    """Bytes an hour of the straight line through them; 0 with fewer than two moments."""
+    n = len(samples)
+    mean_s, mean = (sum(one[i] for one in samples) / max(1, n) for i in (0, 1))
+    spread = sum((at - mean_s) ** 2 for at, _, _ in samples)
+    if not spread:
+        return 0.0
+    return 3600 * sum((at - mean_s) * (size - mean) for at, size, _ in samples) / spread
+
+
+def handles(process: psutil.Process) -> int:
+    """Open files and sockets; the matrix kills and stops by signals, so Windows is out of it anyway."""
+    return process.num_fds()
