@@ -234,7 +234,10 @@ def _soak(ones: list[Outcome]) -> str:
 
 def _proof(ones: list[Outcome]) -> str:
     last = ones[-1]
-    facts, where = last.facts, proofs.BY_NAME[last.kind].where
+    facts = last.facts
+    where = (
+        proofs.BY_NAME[last.kind].where if last.kind in proofs.BY_NAME else ()
+    )  # of an older book
     files = ", ".join(dict.fromkeys(f"`{one.partition('::')[0]}`" for one in where))
     return (
         f"| {_named(ones)} | {facts.get('n', 0):.0f} | {facts.get('passed', 0):.0f} "
