@@ -106,17 +106,18 @@ class Keeper:
                 log.info("a replica is not there yet: %s", error.reason)
             self._lost.add(place)
             self._changed()
-            elsewhere = _machines(self._parts[place]) != {self._parts[place].host}
-            await self._pause(pause_s, wait=elsewhere)
+            await self._pause(place, pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_SECONDS)
 
-    async def _pause(self, seconds: float, *, wait: bool) -> None:
-        """Until it is worth another try: for another machine, when there is news of the household."""
+    async def _pause(self, place: int, seconds: float) -> None:
+        """Until it is worth another try: for another machine, when there is news of the household; a split may
+        do without the machine that it lost."""
         self._news.clear()
-        await asyncio.sleep(seconds)
-        if wait:
+        is_split = place in self._splits
+        await asyncio.sleep(LEAST_PAUSE_SECONDS if is_split else seconds)
+        if is_split or _machines(self._parts[place]) != {self._parts[place].host}:
             with suppress(TimeoutError):
-                async with asyncio.timeout(LONGEST_PAUSE_SECONDS):
+                async with asyncio.timeout(seconds if is_split else LONGEST_PAUSE_SECONDS):
                     await self._news.wait()
 
     async def _placed(self, place: int, *, again: bool) -> Plan:

@@ -29,7 +29,7 @@ TEXT = {
     "logit_bias": {"2": -100},  # the token that ends an answer: all are equally long
 }  # fmt: skip
 SHORT = [
-    {"prompt": f"Question {n}: how do I pair?", "raw": True, "max_tokens": 30, "ignore_end": True,
+    {"prompt": f"Question {n}: how do I pair?", "raw": True, "max_tokens": 60, "ignore_end": True,
      "sampling": {"temperature": 0}}
     for n in range(6)
 ]  # fmt: skip
@@ -88,7 +88,7 @@ async def test_a_replica_killed_under_many_answers_takes_none_of_them_with_it(
         def one_came() -> None:
             nonlocal came
             came += 1
-            if came == 2 * EACH * TOKENS // 4:
+            if came == 2 * EACH:  # soon: on a busy computer tokens are made faster than read
                 attic.workers()[0].kill()
 
         done = await asyncio.gather(*(ask(host, what, one_came) for what in asked))
@@ -221,7 +221,7 @@ async def split_beside_whole(den: TestNode, by_name: dict[str, TestNode]) -> Non
         def one_came() -> None:
             nonlocal came
             came += 1
-            if came == len(SHORT) * 10:
+            if came == len(SHORT):
                 by_name[lost].workers()[0].kill()
 
         disturbed = await asyncio.gather(*(ask(host, what, one_came) for what in SHORT))

@@ -40,7 +40,7 @@ class Shortage(QObject):
             self._offer(None)
             self._client.get(
                 "/models",
-                lambda answer: self._try(smaller(answer.get("models") or (), model), waiting),
+                lambda answer: self._try(instead(answer, model), waiting),
             )
 
     def _try(self, names: Sequence[str], message: MessageId) -> None:
@@ -67,6 +67,11 @@ class Shortage(QObject):
             return
         name = self.tr("Use a smaller model: {model}").format(model=model)
         self._notice.say(self._sentence, "warning", (name, lambda: self._use(model)), wait)
+
+
+def instead(answer: Json, than: str) -> list[str]:
+    """What this machine could load instead. A guest's hosts are asked, and know nothing of its own models."""
+    return [] if answer.get("offered") else smaller(answer.get("models") or (), than)
 
 
 def smaller(models: Sequence[Json], than: str) -> list[str]:

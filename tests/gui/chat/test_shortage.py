@@ -88,6 +88,15 @@ def test_the_largest_model_that_fits_is_offered_and_used(scene: Callable[[str], 
     assert one.used == ["tiny"]
 
 
+def test_a_guest_is_offered_none_of_its_own_models(scene: Callable[[str], Scene]) -> None:
+    """Its hosts know nothing of them."""
+    one = scene("tiny")
+    one.take(SHORT)
+    one.client.models({"models": MODELS, "offered": [{"name": "large"}]})
+    assert one.client.planned == []
+    assert list(one.buttons) == ["Wait for it"]
+
+
 def test_who_waits_is_left_in_peace(scene: Callable[[str], Scene]) -> None:
     one = scene("tiny")
     one.take(SHORT)
