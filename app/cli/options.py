@@ -57,6 +57,13 @@ def read_code(typed: str) -> str:
     return digits
 
 
+def read_home(typed: str) -> Path:
+    """A folder; no name at all would mean whichever folder somebody happens to be in."""
+    if not typed.strip():
+        raise typer.BadParameter("A home is a folder, and this names none. Write --home DIR.")
+    return Path(typed)
+
+
 HomeOption = Annotated[
     Optional[Path],  # noqa: UP045  typer reads it at run time
     typer.Option(
@@ -64,6 +71,7 @@ HomeOption = Annotated[
         metavar="DIR",
         help="Where the node keeps everything.",
         show_default=False,
+        parser=read_home,
         callback=hints.remember,
     ),
 ]

@@ -26,6 +26,7 @@ from app.machine.going import listen
 from app.machine.interfaces import interfaces
 from app.machine.paths import Home
 from app.node.going import follow
+from app.node.memory import MemoryRules
 from app.node.node import Node
 from app.node.options import NodeOptions
 from app.node.staying_awake import stay_awake
@@ -64,7 +65,7 @@ async def _main(
     ready: Callable[[dict[str, Any]], None],
 ) -> None:
     await _refuse_second(home)
-    _check_interfaces(options)
+    _check(options)
     node = Node(options, home, _settings(options, home), stopping)
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels this task instead
@@ -108,8 +109,10 @@ def _settings(options: NodeOptions, home: Home) -> settings.Settings:
     return saved
 
 
-def _check_interfaces(options: NodeOptions) -> None:
-    """Raises BadInput for one that this computer does not have now."""
+def _check(options: NodeOptions) -> None:
+    """Raises BadInput for memory or an interface that this computer does not have now."""
+    if options.lend_bytes is not None:
+        MemoryRules(options.lend_bytes).check(options.lend_bytes)
     there = [one.name for one in interfaces()] if options.interfaces else []
     for name in options.interfaces:
         if name not in there:

@@ -32,6 +32,15 @@ EVERY = [
 ]
 
 
+@pytest.mark.parametrize("nothing", [["--home", ""], ["--home="], ["--home", " "]])
+def test_a_home_without_a_name_is_not_the_folder_somebody_is_in(
+    poolhouse: Any, nothing: list[str]
+) -> None:
+    said = poolhouse("status", *nothing, at_home=False)
+    assert (said.code, said.out) == (2, "")
+    assert "A home is a folder, and this names none. Write --home DIR." in said.err
+
+
 @pytest.mark.parametrize("command", EVERY)
 def test_without_a_node_every_command_says_so(
     poolhouse: Any, home: Path, command: tuple[str, ...]

@@ -12,7 +12,7 @@ from app.core.errors import BadInput
 from app.machine import settings
 from app.machine.paths import Home
 from app.node.options import NodeOptions
-from app.node.start import _check_interfaces, _settings, in_one_line
+from app.node.start import _check, _settings, in_one_line
 
 
 def started(home: Home, name: str | None) -> str:
@@ -36,9 +36,15 @@ def test_a_start_refuses_what_is_no_folder_and_no_interface(tmp_path: Path) -> N
     with pytest.raises(BadInput, match="home_no_folder"):
         Home.at(file).create()
     assert file.read_text(encoding="utf-8") == "words"
-    _check_interfaces(NodeOptions())
+    _check(NodeOptions())
     with pytest.raises(BadInput, match="interface_not_there"):
-        _check_interfaces(NodeOptions(interfaces=("nonsense",)))
+        _check(NodeOptions(interfaces=("nonsense",)))
+
+
+def test_a_start_refuses_to_lend_more_than_there_is() -> None:
+    with pytest.raises(BadInput, match="lend_more_than_there"):
+        _check(NodeOptions(lend_bytes=1 << 60))
+    _check(NodeOptions(lend_bytes=0))
 
 
 @pytest.mark.parametrize(
