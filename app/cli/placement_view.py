@@ -39,10 +39,10 @@ def forecast_line(forecast: Forecast, users: int) -> str:
 
 def headline(plan: Plan) -> str:
     """`guide · split over 3 machines · context 4,096 · 2 users · f16`."""
-    machines = len(by_machine(plan.stages))
+    machines = len(by_machine(plan.held))
     shape = f"split over {machines} machines" if machines > 1 else "on one machine"
-    if plan.shape == "replicas":
-        n_whole = sum(stage.role == "whole" for stage in plan.stages)
+    n_whole = sum(stage.role == "whole" for stage in plan.held)
+    if plan.shape == "replicas" and machines > 1 and n_whole:
         shape = f"replicas on {machines} machines"
         if n_whole < machines:
             shape = f"split over {machines - n_whole} machines and whole on {n_whole} more"
@@ -51,7 +51,7 @@ def headline(plan: Plan) -> str:
         parts.append(f"context {plan.context:,}")
     if plan.users and plan.users > 1:
         parts.append(f"{plan.users} at once")
-    if plan.number and any(stage.role != "whole" for stage in plan.stages) and machines > 1:
+    if plan.number and any(stage.role != "whole" for stage in plan.held) and machines > 1:
         parts.append(plan.number)
     return " · ".join(parts)
 

@@ -128,6 +128,13 @@ class Plan(msgspec.Struct, frozen=True):
     last_answer: Outcome | None = None
     advice: list[Said] = []
     replicas: list[Replica] = []
+    holders: list[str] | None = None  # ids of those that hold it now; None: all of its stages
+
+    @property
+    def held(self) -> list[Stage]:
+        """Its stages, but those of replicas that are lost."""
+        there = self.holders
+        return [one for one in self.stages if there is None or one.key in there]
 
 
 class Link(msgspec.Struct, frozen=True):

@@ -81,10 +81,14 @@ def pool_sentence(loaded: Plan | None, hosts: Sequence[str] | None = None) -> st
     if loaded is None:
         return "No model is loaded. Load one with `poolhouse load NAME`."
     name = safe_text.name(loaded.model)
-    machines = len(by_machine(loaded.stages))
+    machines = len(by_machine(loaded.held))
     match loaded.state:
         case "ready" | "":
             held = f"{machines} machines hold" if machines > 1 else "This machine holds"
+            if (
+                machines == 1 and loaded.held[0].key != loaded.stages[0].key
+            ):  # the host is the first
+                held = f"{safe_text.name(loaded.held[0].machine)} holds"
             return f"Ready. {held} {name}."
         case "loading":
             return f"Loading {name}."

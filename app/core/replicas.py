@@ -14,7 +14,7 @@ from app.core.errors import DoesNotFit, Reason
 from app.core.forecast import forecast
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.placement import Candidate, Plan, PlannedStage, Workload, pipelines
+from app.core.placement import Candidate, Forecast, Plan, PlannedStage, Workload, pipelines
 from app.core.room import stage
 from backends.contract import Layers, Role
 
@@ -86,6 +86,12 @@ def with_part(plan: Plan, place: int, part: Stages, model: Model) -> Plan:
     stages = tuple(stage for stages in parts for stage in stages)
     machines = {one.id: one for one in plan.machines}
     return replace(plan, stages=stages, forecast=forecast(stages, machines, model, plan.workload))
+
+
+def forecast_of(plan: Plan, present: Sequence[PlannedStage], model: Model) -> Forecast | None:
+    """How those of its stages do that are there; None where none is, or one was not measured."""
+    machines = {one.id: one for one in plan.machines}
+    return forecast(present, machines, model, plan.workload) if present else None
 
 
 def several_reason(stages: Stages, whole: str, mixed: str, **facts: str | int | float) -> Reason:

@@ -100,7 +100,7 @@ def _stages(loaded: dict[str, object]) -> list[dict[str, object]]:
 
 
 def _ready(loaded: dict[str, object]) -> str:
-    machines = loaded.get("machines")
+    machines = loaded.get("holders") or loaded.get("machines")
     many = len(machines) if isinstance(machines, list) else 1
     text = (
         _tr("Ready. This machine holds {model}.")

@@ -19,7 +19,7 @@ from app.core.ids import MachineId
 from app.core.placement import Shape
 from app.core.plan import Plan, PlannedStage
 from app.core.recovery import Loss
-from app.core.replicas import with_part
+from app.core.replicas import forecast_of, with_part
 from app.core.waiting_line import InLine
 from app.inference.chats import Answerer
 from app.inference.measure import StageFigures
@@ -34,7 +34,7 @@ from app.node.opening import Opener, Sources
 from app.node.placing import Placing, Sizes
 from app.node.planning import lends
 from app.node.rebuilding import Option, Rebuilding, Replan, notice_json
-from app.node.snapshot import plan_json, replica_json, sentence, stage_json
+from app.node.snapshot import forecast_json, plan_json, replica_json, sentence, stage_json
 from app.node.stoppable import unless
 from backends.contract import Layers
 
@@ -270,8 +270,14 @@ class Running:
         news = self._replicas.news if self._replicas and self.is_ready else None
         state = "lost" if self._lost else "ready" if self.answerer else "loading"
         state = "recovering" if news else state
+        present, known = self._present(), self.described.get("forecast")
+        if len(present) < len(self._plan.stages):
+            still = forecast_of(self._plan, present, self.entry.model)
+            known = forecast_json(still) if still else None
         return {
             **self.described,
+            "forecast": known,
+            "holders": list(dict.fromkeys(stage.machine for stage in present)),
             "state": state,
             "reason": sentence(news.reason if news else self._lost),
             "recovery": notice_json(news) if news else None,

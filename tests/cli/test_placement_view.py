@@ -6,6 +6,7 @@ import pytest
 
 from app.cli.placement_view import ROUGH, forecast_line, headline
 from app.cli.shapes import Bottleneck, Forecast, Plan, Stage
+from app.cli.status_view import pool_sentence
 
 
 @pytest.mark.parametrize(("tok_s", "rough"), [(9.3, False), (60.0, False), (330.0, True)])
@@ -29,3 +30,21 @@ def test_a_split_beside_whole_machines_is_named_as_both() -> None:
         "guide", "replicas", stages=[whole, Stage("den", 0, 8, "d", "whole")], number="f16"
     )
     assert headline(replicas) == "guide · replicas on 2 machines"
+
+
+@pytest.mark.parametrize(
+    ("there", "shape", "sentence"),
+    [
+        (["d", "a", "s"], "replicas on 3 machines", "Ready. 3 machines hold guide."),
+        (["d", "a"], "replicas on 2 machines", "Ready. 2 machines hold guide."),
+        (["d"], "on one machine", "Ready. This machine holds guide."),
+        (["a"], "on one machine", "Ready. attic holds guide."),
+    ],
+)
+def test_only_replicas_that_are_there_are_counted(
+    there: list[str], shape: str, sentence: str
+) -> None:
+    wholes = [Stage(name, 0, 8, name[0], "whole") for name in ("den", "attic", "shed")]
+    plan = Plan("guide", "replicas", stages=wholes, state="ready", holders=there)
+    assert headline(plan) == f"guide · {shape}"
+    assert pool_sentence(plan) == sentence

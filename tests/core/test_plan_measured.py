@@ -16,6 +16,7 @@ from app.core.model import Model
 from app.core.placement import ONE_PIPELINE, SHAPES, Candidate, Part, Plan, Shape, Workload
 from app.core.plan import plan
 from app.core.reasons import said
+from app.core.replicas import forecast_of
 from tests.core.households import MIB, fits, link, machine, model, some_household, speed
 
 LAYERS = model([100 * MIB] * 16, width=2048)
@@ -113,6 +114,21 @@ def test_a_person_chooses_the_shape_also_of_machines_that_were_not_measured() ->
         shapes=chosen,
     )  # fmt: skip
     assert known.forecast is not None
+
+
+def test_the_forecast_of_replicas_is_of_those_that_are_there() -> None:
+    host, work = machine("host", 4000, speed(0.004)), Workload(256, users=3)
+    others = [lender("attic", 4000, 0.004), lender("shed", 4000, 0.004)]
+    three = plan(host, others, LAYERS, work, shapes=frozenset({Shape.REPLICAS}))
+    two = plan(host, others[:1], LAYERS, work, shapes=frozenset({Shape.REPLICAS}))
+    left = [one for one in three.stages if one.name != "shed"]
+    assert three.forecast is not None
+    assert forecast_of(three, three.stages, LAYERS) == three.forecast
+    now = forecast_of(three, left, LAYERS)
+    assert now == two.forecast
+    assert now is not None
+    assert now.together_tok_s < three.forecast.together_tok_s
+    assert forecast_of(three, [], LAYERS) is None
 
 
 def runs(placed: Plan) -> list[list[tuple[str, int]]]:

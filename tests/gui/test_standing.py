@@ -41,6 +41,12 @@ def test_who_holds_nothing_of_it_is_not_told_of(qapp: object, other: dict[str, A
     assert found.sentence.startswith("Ready. 2 machines hold")
 
 
+def test_a_replica_that_is_lost_is_not_counted(qapp: object) -> None:
+    made = pool([])
+    cast("Any", made).loaded = LOADED | {"machines": [{}, {}, {}], "holders": ["a", "b"]}
+    assert standing(made).sentence.startswith("Ready. 2 machines hold")
+
+
 @pytest.mark.parametrize("state", ["draining", "paused"])
 def test_a_lender_says_why_it_drains_or_pauses(qapp: object, state: str) -> None:
     lending = {"state": state, "code": "pause_hot", "reason": HEAT, "gives_back_in_s": 12}

@@ -142,7 +142,8 @@ async def test_a_chat_returns_to_its_machine_and_a_lender_that_pauses_is_left(
         status = json.loads((await asyncio.to_thread(den.run, "status", "--json")).stdout)
         assert [one["state"] for one in status["loaded"]["replicas"]] == ["ready", "lost"]
         told = (await asyncio.to_thread(den.run, "status")).stdout
-        assert "replicas on 2 machines" in told
+        assert [len(status["loaded"][what]) for what in ("stages", "holders")] == [2, 1]
+        assert "Ready. This machine holds guide." in told
         assert "attic" in told
         assert "lost" in told
         await asyncio.to_thread(attic.run, "lend", "--resume")

@@ -115,20 +115,15 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
     """Picture, colour, title, figures."""
     if not loaded:
         return "models", "muted", head.tr("No model is loaded"), _outlook(head, expected)
-    model, n_machines = model_name(str(loaded.get("model"))), len(loaded.get("machines") or ())
+    model = model_name(str(loaded.get("model")))
     match loaded.get("state"):
         case "loading":
             title = head.tr("Loading {model}").format(model=model)
             return "download", "accent", title, _step(head, loaded)
         case "ready":
-            where = head.tr("on %n machine(s)", "", n_machines)
-            if n_machines == 1:
-                where = head.tr("on this machine")
-            elif loaded.get("shape") == "replicas":
-                where = head.tr("whole on each of %n machine(s)", "", n_machines)
-                if n_whole := _whole_beside_split(loaded):
-                    where = head.tr("split, and whole on %n more machine(s)", "", n_whole)
-            title = head.tr("Ready. {model} {where}").format(model=model, where=where)
+            title = head.tr("Ready. {model} {where}").format(
+                model=model, where=_where(head, loaded)
+            )
             return "check", "good", title, _figures(head, loaded, expected)
         case "recovering":
             title = head.tr("{model} is being rebuilt").format(model=model)
@@ -146,11 +141,20 @@ def _guest(head: Headline, hosts: list[str]) -> tuple[str, str, str, str]:
     return "check", "good", title, ""
 
 
-def _whole_beside_split(loaded: Json) -> int:
-    """How many machines hold all of it while others share a split; 0: all hold all of it."""
-    roles = [stage.get("role") for stage in loaded.get("stages") or ()]
+def _where(head: Headline, loaded: Json) -> str:
+    """Who holds it now: of several pipelines those that are not lost."""
+    stages = loaded.get("stages") or [{}]
+    there = loaded.get("holders") or [one.get("id") for one in loaded.get("machines") or ()]
+    n_machines = len(there)
+    if n_machines == 1 and there[0] == stages[0].get("id"):  # the first stage is the host's
+        return head.tr("on this machine")
+    roles = [one.get("role") for one in stages if one.get("id") in there]
     n_whole = roles.count("whole")
-    return n_whole if n_whole < len(roles) else 0
+    if n_machines == 1 or not n_whole:
+        return head.tr("on %n machine(s)", "", n_machines)
+    if n_whole < len(roles):
+        return head.tr("split, and whole on %n more machine(s)", "", n_whole)
+    return head.tr("whole on each of %n machine(s)", "", n_machines)
 
 
 def _outlook(head: Headline, expected: Expected) -> str:

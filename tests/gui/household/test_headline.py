@@ -59,3 +59,24 @@ def test_what_can_never_be_forecast_is_not_offered_to_be_measured(head: Headline
     head.show_pool(None, read(plan), measuring=False)
     assert head.figures.text() == f"{MODEL} fits. {NEVER}"
     assert not head.measure.isVisible()
+
+
+@pytest.mark.parametrize(
+    ("roles", "lost", "where"),
+    [
+        (["whole"] * 3, 0, "whole on each of 3 machine(s)"),
+        (["whole"] * 3, 1, "whole on each of 2 machine(s)"),
+        (["whole"] * 3, 2, "on this machine"),
+        (["first", "last", "whole"], 0, "split, and whole on 1 more machine(s)"),
+        (["first", "last", "whole"], 1, "on 2 machine(s)"),
+    ],
+)
+def test_only_replicas_that_are_there_are_counted(
+    head: Headline, roles: list[str], lost: int, where: str
+) -> None:
+    now = loaded(3) | {"shape": "replicas"}
+    for stage, role in zip(now["stages"], roles, strict=True):
+        stage["role"] = role
+    now["holders"] = [one["id"] for one in now["machines"]][: 3 - lost]
+    head.show_pool(now, MEASURED, measuring=False)
+    assert head.title.whole() == f"Ready. {MODEL} {where}"
