@@ -64,7 +64,8 @@ class Traffic(QObject):
         """The view or its window is shown, hidden or minimised."""
         kinds = (QEvent.Type.Show, QEvent.Type.Hide, QEvent.Type.WindowStateChange)
         if event.type() in kinds:
-            self._watch_window()
+            if event.type() == QEvent.Type.Show:  # a window that ends hides too, half gone already
+                self._watch_window()
             QTimer.singleShot(0, self, self.judge)
         return False
 
