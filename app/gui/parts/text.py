@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from html import escape
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QFontMetrics, QResizeEvent
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from app.gui.theme import set_role
 
 # Pixels above a line, for the dots of Ä, Ö and Ü: some fonts draw them above what they say of their height.
 DOTS, SMALL_DOTS = 1, 2
+SPARE = 4  # pixels: with fewer Qt wraps a line that would have fitted
 
 
 def label(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:
     """One line. Plain text: a machine's or model's name may look like HTML."""
-    made = QLabel(text, parent)
+    return _dressed(QLabel(text, parent), role)
+
+
+def _dressed(made: QLabel, role: str) -> QLabel:
     made.setTextFormat(Qt.TextFormat.PlainText)
     made.setContentsMargins(0, SMALL_DOTS if role == "caption" else DOTS, 0, 0)
     if role:
@@ -26,11 +30,34 @@ def label(text: str = "", role: str = "", parent: QWidget | None = None) -> QLab
 
 def paragraph(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:
     """Text that wraps and can be selected."""
-    made = label(text, role, parent)
+    made = _dressed(_Paragraph(text, parent), role)
     made.setWordWrap(True)
     made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     made.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
     return made
+
+
+class _Paragraph(QLabel):
+    """Qt clips text that can be selected at the top of its first line, and the dots above with it."""
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        super().paintEvent(event)
+        if self.textFormat() is not Qt.TextFormat.PlainText or not self.text():
+            return
+        room = self.contentsRect()
+        above = self.height() - room.height()
+        spare = room.height() - (self.heightForWidth(self.width()) - above)
+        if self.alignment() & Qt.AlignmentFlag.AlignVCenter:
+            room.setTop(room.top() + max(spare, 0) // 2)
+        painter = QPainter(self)
+        painter.setClipRect(QRect(room.left(), room.top() - SMALL_DOTS, room.width(), SMALL_DOTS))
+        start = Qt.AlignmentFlag.AlignTop | self.alignment() & Qt.AlignmentFlag.AlignHorizontal_Mask
+        flags = start.value | Qt.TextFlag.TextWordWrap.value
+        role, shown = self.foregroundRole(), self.text()
+        self.style().drawItemText(
+            painter, room, flags, self.palette(), self.isEnabled(), shown, role
+        )
+        painter.end()
 
 
 def lines(text: str, metrics: QFontMetrics, room: int) -> list[str]:
@@ -55,13 +82,11 @@ class Value(QLabel):
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
-        self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setWordWrap(True)
-        set_role(self, "muted")
+        _dressed(self, "muted").setWordWrap(True)
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Of the whole line: Qt would make a block of it."""
-        wide = self.fontMetrics().horizontalAdvance(self.text()) + 1
+        """Of the whole line: Qt would make a block of it, and breaks one that has just its width."""
+        wide = self.fontMetrics().horizontalAdvance(self.text()) + SPARE
         return QSize(wide, self.heightForWidth(wide))
 
 
@@ -70,11 +95,9 @@ class Elided(QLabel):
 
     def __init__(self, text: str = "", role: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setTextFormat(Qt.TextFormat.PlainText)
+        _dressed(self, role)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._whole = ""
-        if role:
-            set_role(self, role)
         self.say(text)
 
     def say(self, text: str) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.gui.parts.text import label
+from app.gui.parts.text import Elided, Value, label, paragraph
 from app.gui.theme import Scheme
 from tests.gui.desk import Desk
 
@@ -13,27 +18,49 @@ ROOM = 8  # pixels
 LOST = 0.01  # of the ink: the edge of a line that is smoothed
 
 
-def ink(qtbot: QtBot, role: str, room: int = 0) -> int:
-    """How much of three letters with dots is drawn."""
-    shown = label("ÄÖÜ", role)
+def ink(qtbot: QtBot, shown: QLabel, ratio: int, room: int = 0, spare: int = 0) -> int:
+    """How much of its words is drawn, with so many points of the screen to a pixel."""
     qtbot.addWidget(shown)
     if room:
         shown.setContentsMargins(0, room, 0, 0)
     shown.ensurePolished()
-    shown.adjustSize()
-    image = shown.grab().toImage()
+    shown.resize(ROOM * 8, shown.sizeHint().height() + spare)
+    image = QImage(shown.size() * ratio, QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(ratio)
+    image.fill(Qt.GlobalColor.white)
+    shown.render(image)
+    ground = image.pixelColor(image.width() - 1, image.height() - 1).lightness()
     points = [image.pixelColor(x, y) for y in range(image.height()) for x in range(image.width())]
-    return sum(255 - point.lightness() for point in points if point.alpha())
+    return sum(abs(ground - point.lightness()) for point in points)
 
 
 @pytest.mark.parametrize("role", ["", "caption", "muted", "section", "title", "figure"])
-@pytest.mark.parametrize("scale", [1.0, 1.25])
+@pytest.mark.parametrize(("scale", "ratio"), [(1.0, 1), (1.25, 1), (1.0, 3)])
 def test_the_dots_of_german_capitals_are_not_cut_off(
-    qtbot: QtBot, away: Desk, role: str, scale: float
+    qtbot: QtBot, away: Desk, role: str, scale: float, ratio: int
 ) -> None:
     """Some fonts, DejaVu Sans among them, draw them above what they say of their height."""
     away.services.theme.choose(Scheme.LIGHT, scale)
-    drawn, whole = ink(qtbot, role), ink(qtbot, role, ROOM)
+    drawn, whole = ink(qtbot, label("ÖÜ", role), ratio), ink(qtbot, label("ÖÜ", role), ratio, ROOM)
+    wraps = ink(qtbot, paragraph("ÖÜ", role), ratio)
+    higher = ink(qtbot, paragraph("ÖÜ", role), ratio, spare=5)
     away.services.theme.choose(Scheme.LIGHT, 1.0)
     assert whole
-    assert drawn >= (1 - LOST) * whole
+    assert min(drawn, wraps, higher) >= (1 - LOST) * whole
+    assert max(wraps, higher) <= (1 + LOST) * whole  # nothing twice
+
+
+@pytest.mark.parametrize("made", [lambda: Value("ÖÜ"), lambda: Elided("ÖÜ", "muted")])
+def test_nor_those_of_a_value(qtbot: QtBot, away: Desk, made: Callable[[], QLabel]) -> None:
+    whole = ink(qtbot, label("ÖÜ", "muted"), 1, ROOM)
+    shown = made()
+    shown.resize(ROOM * 8, ROOM)
+    assert ink(qtbot, shown, 1) >= (1 - LOST / 4) * whole
+
+
+@pytest.mark.parametrize("words", ["None yet", "Noch keine", "3 connected now", "On this computer"])
+def test_a_value_is_one_line_where_that_has_room(qtbot: QtBot, away: Desk, words: str) -> None:
+    shown = Value(words)
+    qtbot.addWidget(shown)
+    shown.ensurePolished()
+    assert shown.sizeHint().height() < 2 * shown.fontMetrics().height()
