@@ -49,7 +49,7 @@ from app.node.outlook import Outlook, lenders_but
 from app.node.own_speed import Here, OwnSpeed
 from app.node.rights import Rights
 from app.node.shop import Shop
-from app.node.snapshot import machines_json, sentence
+from app.node.snapshot import machines_json, sentence, with_names
 from app.node.telling import Telling, about, cleaned, status_of, told
 from app.node.waiting import line_json
 
@@ -199,7 +199,7 @@ class Node:
             "machines": machines_json(self._with_layers(), me),
             **self.finding.json(self._household.strangers),
             "links": self.links.json(),
-            "loaded": self.hosting.loaded_json(),
+            "loaded": with_names(self.hosting.loaded_json(), self._household),
             "forecasts": self._lessons.json(),
             **pairings.json(self.network.window),
             "answers": {**self.hosting.answers(), "line": line_json(self.hosting.running)},

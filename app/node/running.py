@@ -34,7 +34,7 @@ from app.node.opening import Opener, Sources
 from app.node.placing import Placing, Sizes
 from app.node.planning import lends
 from app.node.rebuilding import Option, Rebuilding, Replan, notice_json
-from app.node.snapshot import forecast_json, plan_json, replica_json, sentence, stage_json
+from app.node.snapshot import forecast_json, plan_json, replicas_json, sentence, stage_json
 from app.node.stoppable import unless
 from backends.contract import Layers
 
@@ -287,7 +287,7 @@ class Running:
             "loaded_seconds": round(self._seconds, 3),
             "fetched_bytes": self._fetched_bytes,
             "last_answer": msgspec.to_builtins(self.outcome),
-            "replicas": [replica_json(one) for one in self.replicas],
+            "replicas": replicas_json(self.replicas, self._plan),
         }
 
     @property

@@ -52,6 +52,18 @@ def machines_json(household: Household, me: MachineId) -> Json:
     return {key: machine_json(one, key == me) for key, one in household.machines.items()}
 
 
+def with_names(told: Any, household: Household) -> Any:
+    """What was described when it was placed, with the names that its machines have now."""
+    if isinstance(told, list):
+        return [with_names(one, household) for one in told]
+    if not isinstance(told, dict):
+        return told
+    now = {key: with_names(one, household) for key, one in told.items()}
+    if "machine" in now and (known := household.machines.get(now.get("id", ""))):
+        now["machine"] = known.name
+    return now
+
+
 def run_json(run: Layers) -> list[int]:
     return [run.first, run.last]
 
@@ -205,12 +217,20 @@ def model_json(model: Model, path: str, builtin: bool) -> Json:
     }
 
 
-def replica_json(replica: Replica) -> Json:
-    """One of several, as it stands now."""
+def replicas_json(replicas: Sequence[Replica], plan: Plan) -> list[Json]:
+    """Each of several, as it stands now, with the machine whose name it has."""
+    if not replicas:
+        return []
+    firsts = [part.stages[0].machine for part in plan.parts]
+    return [_replica_json(one, key) for one, key in zip(replicas, firsts, strict=True)]
+
+
+def _replica_json(replica: Replica, first: MachineId) -> Json:
     pipeline = replica.pipeline
     state = "lost" if pipeline.lost else "recovering" if pipeline.news else "ready"
     return {
         "machine": replica.name,
+        "id": first,
         "ids": sorted(replica.machines),
         "state": "draining" if replica.draining and state == "ready" else state,
         "answering": pipeline.n_running,

@@ -76,8 +76,14 @@ def until(holds: Callable[[], object], within_s: float = 10) -> None:
 
 def test_names_reach_everybody_and_stay(pool: list[TestNode]) -> None:
     den, attic, kitchen = pool
+    loaded(den)
     assert den.run("rename", "loft", "barn").stdout == "loft is called barn now.\n"
     until(lambda: load(attic.root / "settings.json").name == "barn")
+    until(lambda: "barn" in names(den))
+    told = status(den)["loaded"]  # as it was placed, with the names of now
+    for part in ("stages", "machines"):
+        assert {one["machine"] for one in told[part]} == {"den", "barn", "nook"}, part
+    post(den, "/unload", {})
     post(den, "/machines/barn/name", {"name": "loft"})
     until(lambda: names(den) == {"den", "loft", "nook"})
     until(lambda: names(attic) == names(kitchen) == names(den))

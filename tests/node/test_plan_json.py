@@ -10,10 +10,12 @@ from app.cli.placement_view import plan_view
 from app.cli.shapes import Plan as Shown
 from app.cli.shapes import read
 from app.core.advice import advise
+from app.core.household import Household, Machine
+from app.core.ids import MachineId
 from app.core.link import LinkKind
 from app.core.placement import Workload
 from app.core.plan import plan
-from app.node.snapshot import Json, plan_json
+from app.node.snapshot import Json, plan_json, with_names
 from tests.core.households import MIB, link, machine, model, speed
 
 HOST = machine("den", 900, speed(0.004))
@@ -73,3 +75,14 @@ def test_the_command_line_tells_it_in_words() -> None:
     assert any(line.startswith("old left out: with it ") for line in lines)
     assert any(line.startswith("new left out: it has not been measured") for line in lines)
     assert any(line.startswith("attic is on Wi-Fi (7 Mb/s, 50.0 ms). By cable") for line in lines)
+
+
+def test_a_renamed_machine_has_its_new_name_wherever_its_id_stands() -> None:
+    told: Json = {"stages": [{"machine": "hare", "id": "h"}, {"machine": "wren", "id": "w"}],
+            "replicas": [{"machine": "hare", "id": "h", "ids": ["h"]}], "reason": None}  # fmt: skip
+    loft = MachineId("h")
+    now = with_names(told, Household({loft: Machine(loft, "loft")}))
+    assert [one["machine"] for one in now["stages"]] == ["loft", "wren"]
+    assert now["replicas"] == [{"machine": "loft", "id": "h", "ids": ["h"]}]
+    assert told["stages"][0]["machine"] == "hare"  # what was kept is as it was
+    assert with_names(None, Household()) is None
