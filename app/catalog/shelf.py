@@ -77,8 +77,11 @@ class Shelf:
             log.warning("the built-in model cannot be used: %s", said(error))
             return imported
 
-    def get(self, name: str) -> Entry:
-        """The model of this name, or the only one whose name begins with it. Raises BadInput."""
+    def get(self, name: str, loaded: str | None = None) -> Entry:
+        """The model of this name, or the only one whose name begins with it. Raises BadInput.
+
+        loaded: given, the beginning of a name can only mean this one: nothing is replaced by half a name.
+        """
         entries = self.entries()
         wanted = name.casefold()
         if wanted == GUIDE and not self._guide.exists():
@@ -88,6 +91,8 @@ class Shelf:
         begins = [entry for entry in entries if name and entry.name.casefold().startswith(wanted)]
         found = exact or same or begins
         if len(found) == 1:
+            if not (exact or same) and loaded not in (None, found[0].name):
+                raise BadInput("model_inexact", name=name[:100], there=found[0].name)
             return found[0]
         there = ", ".join(entry.name for entry in found or entries) or "none"
         code = "model_ambiguous" if found else "model_unknown"

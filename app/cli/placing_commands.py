@@ -111,6 +111,7 @@ def plan(
     from app.cli.placement_view import plan_view
     from app.cli.shapes import Plan, read
 
+    _say_taken(face, model, str(answer.get("model")))
     face.result(answer, lambda: plan_view(read(answer, Plan)))
 
 
@@ -136,9 +137,16 @@ def load(  # noqa: PLR0913  one for each option
     from app.cli.placement_view import loaded_line, plan_view
     from app.cli.shapes import Plan, read
 
+    _say_taken(face, model, str(answer["loaded"].get("model")))
     face.result(answer, lambda: plan_view(read(answer["loaded"], Plan)))
     if not as_json:
         face.dim(loaded_line(read(answer["loaded"], Plan)))
+
+
+def _say_taken(face: Face, typed: str, name: str) -> None:
+    """Which model the beginning of a name was taken for, before anything else is said of it."""
+    if not face.as_json and typed.casefold() != name.casefold():
+        face.show(f"{safe_text.line(typed)} means {safe_text.name(name)} here.")
 
 
 def unload(home: HomeOption = None, as_json: JsonOption = False) -> None:

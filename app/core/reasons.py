@@ -63,6 +63,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "whole_one_layer": "This model has one layer, so it runs whole on one machine.",
     "model_unknown": "There is no model called {name}. There are: {there}.",
     "model_ambiguous": "{name} could be any of: {there}. Type more of the name.",
+    "model_inexact": "{name} is only the beginning of {there}, and a model is loaded, which stays. "
+    "Type the whole name to replace it.",
     "model_name_odd": "{name} cannot be the name of a model. "
     "Use letters, digits, dots, dashes and underscores, at most 100.",
     "model_builtin": "{name} belongs to the app and stays.",

@@ -100,7 +100,7 @@ class Hosting:
 
     async def load(self, order: asked.LoadModel, report: Progress) -> Json:
         """Place the model and wait until it answers. Cancelling it leaves nothing loaded."""
-        entry = await asyncio.to_thread(self._shelf.get, order.model)
+        entry = await asyncio.to_thread(self._shelf.get, order.model, "" if self.running else None)
         running = await self._stoppable(entry.name, self._loaded(entry, order, report))
         return {"loaded": running.json()}
 
@@ -241,7 +241,8 @@ class Hosting:
         async with self._turn:
             running = self.running
             if running is None or wanted:
-                entry = await asyncio.to_thread(self._shelf.get, wanted or GUIDE)
+                now = running.entry.name if running else None
+                entry = await asyncio.to_thread(self._shelf.get, wanted or GUIDE, now)
             else:
                 entry = running.entry
             same = running is not None and running.entry.model.id == entry.model.id
@@ -335,8 +336,7 @@ class Hosting:
                     raise
                 limits |= dict([short])
             except (StageLost, Unreachable) as error:
-                reason = error.reason
-                if not {reason.code, reason.facts.get("cause")} & GONE_LOADING:
+                if not {error.reason.code, error.reason.facts.get("cause")} & GONE_LOADING:
                     raise
                 log.warning("%s is loaded again: %s", entry.name, error.reason)
         return await self._place(entry, order, released, speeds, report, limits)

@@ -184,6 +184,15 @@ def test_load(poolhouse: Any, answering: Any) -> None:
     }  # fmt: skip
 
 
+def test_the_beginning_of_a_name_says_first_which_model_was_taken(
+    poolhouse: Any, answering: Any
+) -> None:
+    answering({("POST", "/load"): Lines([{"done": {"loaded": LOADED}}])})
+    assert poolhouse("load", "guid").out.startswith("guid means guide here.\n")
+    assert poolhouse("load", "Guide").out.startswith("guide · ")
+    assert "means" not in poolhouse("load", "guid", "--json").out
+
+
 def test_copies_are_told_by_quarters_where_no_bar_can_be_drawn(
     poolhouse: Any, answering: Any
 ) -> None:

@@ -216,6 +216,17 @@ async def test_a_question_without_a_name_takes_what_is_there(
     assert scene.names == ["two"]
 
 
+async def test_half_a_name_replaces_nothing_that_is_loaded(hosting: Hosting, scene: Scene) -> None:
+    assert await load(hosting, "on") == "loaded"  # nothing was there
+    assert await load(hosting, "tw") == "model_inexact"
+    assert await load(hosting, "on") == "model_inexact"  # it would be placed anew
+    assert await ask(hosting, "tw") == "model_inexact"
+    assert await ask(hosting, "on") == "one!"
+    assert scene.names == ["one"]
+    assert await load(hosting, "Two") == "loaded"
+    assert scene.names == ["one", "two"]
+
+
 async def test_a_lost_model_returns_as_it_was_loaded(hosting: Hosting, scene: Scene) -> None:
     await load(hosting, "one", split=[1, 2, 1], context=300, users=2)
     scene.placed[0].lose()
