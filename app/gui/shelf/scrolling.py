@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import QScrollArea, QWidget
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtWidgets import QScrollArea, QStyle, QWidget
 
 from app.gui.theme import set_role
 
@@ -34,3 +34,16 @@ class Inside(QScrollArea):
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
         hint = super().sizeHint()
         return QSize(hint.width(), self._wanted) if self._wanted else hint
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        """So wide that the bar covers nothing: across nobody can scroll."""
+        content, least = self.widget(), super().minimumSizeHint()
+        if content is None:
+            return least
+        bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
+        return QSize(max(least.width(), content.minimumSizeHint().width() + bar), least.height())
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+        return super().eventFilter(watched, event)
