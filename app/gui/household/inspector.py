@@ -129,15 +129,16 @@ class Inspector(QFrame):
     def _fill(self, facts: list[Fact]) -> None:
         self._told = facts
         clear(self._grid)
-        rows = -(-len(facts) // self._n_columns)
+        rows, widest = -(-len(facts) // self._n_columns), [0] * COLUMNS
         for place, (name, value) in enumerate(facts):
             across, down = divmod(place, rows)
             shown = Elided(value)
             shown.setAccessibleName(f"{name}: {value}")
             self._grid.addWidget(label(name, "muted"), down, 2 * across)
             self._grid.addWidget(shown, down, 2 * across + 1)
-        for across in range(COLUMNS):
-            self._grid.setColumnStretch(2 * across + 1, int(across < self._n_columns))
+            widest[across] = max(widest[across], shown.fontMetrics().horizontalAdvance(value) + 1)
+        for across, wide in enumerate(widest):  # to each as much of the room as its words take
+            self._grid.setColumnStretch(2 * across + 1, wide)
 
     def _toggle(self) -> None:
         self._on(self._acts.toggle)

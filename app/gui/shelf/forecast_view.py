@@ -55,6 +55,7 @@ class ForecastView(QWidget):
         self._figures.setLayout(Flow(self.rate, self.first, gap=sizes.L))
         self.fact = paragraph("", "muted")
         self.fact.hide()
+        self._last: Json | None = None
         self._unmeasured = paragraph(
             self.tr("Not measured yet. A test of about ten seconds makes a forecast."), "muted"
         )
@@ -95,6 +96,7 @@ class ForecastView(QWidget):
         self.measure.setVisible(asks)
         if forecast is not None:
             self._show_figures(forecast, plan)
+        self.show_fact(self._last)
         codes = [one["code"] for one in plan.get("why") or []]
         lines = [
             here(str(sentence))
@@ -107,20 +109,22 @@ class ForecastView(QWidget):
 
     def show_fact(self, last: Json | None) -> None:
         """What the last answer was, beside what was forecast for just that one."""
+        self._last = last
         self.fact.setVisible(last is not None)
         if last is not None:
             words = self.tr(
-                "Last answer: {rate}, forecast {rate_before}; first token after {first}, "
-                "forecast {first_before}."
+                "Last answer: {rate}, first token after {first}. For just its prompt and its length, on the "
+                "machines that gave it, {rate_before} and {first_before} were forecast."
             )
-            self.fact.setText(
-                words.format(
-                    rate=formats.speed(last["tok_s"]),
-                    rate_before=formats.speed(last["forecast_tok_s"]),
-                    first=formats.seconds(last["ttft_s"]),
-                    first_before=formats.seconds(last["forecast_ttft_s"]),
-                )
+            told = words.format(
+                rate=formats.speed(last["tok_s"]),
+                rate_before=formats.speed(last["forecast_tok_s"]),
+                first=formats.seconds(last["ttft_s"]),
+                first_before=formats.seconds(last["forecast_ttft_s"]),
             )
+            if not self._figures.isHidden():
+                told += " " + self.tr("The figures above are for a typical request, as set here.")
+            self.fact.setText(told)
 
     def show_measuring(self, on: bool) -> None:
         self._stop.setVisible(on)

@@ -1884,8 +1884,8 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Last answer: {rate}, forecast {rate_before}; first token after {first}, forecast {first_before}.</source>
-        <translation>Letzte Antwort: {rate}, Prognose {rate_before}; erstes Token nach {first}, Prognose {first_before}.</translation>
+        <source>Last answer: {rate}, first token after {first}. For just its prompt and its length, on the machines that gave it, {rate_before} and {first_before} were forecast.</source>
+        <translation>Letzte Antwort: {rate}, erstes Token nach {first}. Für genau ihre Eingabe und ihre Länge, auf den Geräten, von denen sie kam, waren {rate_before} und {first_before} vorhergesagt.</translation>
     </message>
     <message>
         <source>Measure now</source>
@@ -1906,6 +1906,10 @@
     <message>
         <source>Not measured yet. A test of about ten seconds makes a forecast.</source>
         <translation>Noch nicht gemessen. Ein Test von etwa zehn Sekunden ergibt eine Prognose.</translation>
+    </message>
+    <message>
+        <source>The figures above are for a typical request, as set here.</source>
+        <translation>Die Zahlen oben gelten für eine übliche Anfrage, so wie es hier eingestellt ist.</translation>
     </message>
     <message>
         <source>What would help</source>
@@ -2633,7 +2637,7 @@
     </message>
     <message>
         <source>Round trip</source>
-        <translation>Hin und zurück</translation>
+        <translation>Laufzeit</translation>
     </message>
     <message>
         <source>Save</source>
@@ -2657,7 +2661,7 @@
     </message>
     <message>
         <source>Held of lent</source>
-        <translation>Belegt vom Verliehenen</translation>
+        <translation>Belegt / verliehen</translation>
     </message>
     <message>
         <source>Left out by you.</source>

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QLocale, Qt, QTranslator
 from PySide6.QtWidgets import QApplication
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
 from app.gui.household.facts import machines_of
 from app.gui.household.machine_table import MachineModel, MachineTable
+from app.gui.language import translate
 from app.gui.theme import Scheme, Theme
 from tests.gui.household.snapshots import household, machine
 
@@ -19,6 +22,17 @@ def table(qtbot: QtBot, qapp: QApplication) -> MachineTable:
     made = MachineTable(Theme(qapp, Scheme.LIGHT, 1.0))
     qtbot.addWidget(made)
     return made
+
+
+@pytest.fixture
+def german(qapp: QApplication) -> Iterator[None]:
+    before, locale = set(qapp.findChildren(QTranslator)), QLocale()
+    translate(qapp, "de")
+    yield
+    for translator in set(qapp.findChildren(QTranslator)) - before:
+        qapp.removeTranslator(translator)
+        translator.setParent(None)
+    QLocale.setDefault(locale)
 
 
 def column(table: MachineTable, number: int) -> list[str]:
@@ -72,3 +86,12 @@ def test_what_is_not_measured_says_so(table: MachineTable) -> None:
     table.show_machines(machines_of(snapshot))
     table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
     assert column(table, 5)[0] == "not measured"
+
+
+def test_in_german_no_title_makes_a_column_wider_than_its_figures(
+    german: None, table: MachineTable
+) -> None:
+    """The longest of them would push the last columns out of a window of the usual width."""
+    table.show_machines(machines_of(household(3)))
+    for place in (2, 6):  # held of lent, round trip
+        assert table.columnWidth(place) <= table.sizeHintForColumn(place) + 4

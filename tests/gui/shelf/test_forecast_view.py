@@ -97,3 +97,16 @@ def test_a_model_that_is_not_here_is_measured_by_layers_like_its_own(qtbot: QtBo
     planning.measure()
     assert client.path == "/plan"
     planning.forget()
+
+
+def test_two_forecasts_that_differ_say_what_each_is_for(view: ForecastView) -> None:
+    last = {"tok_s": 58.6, "forecast_tok_s": 559.0, "ttft_s": 0.1, "forecast_ttft_s": 0.2}
+    view.show_fact(last)
+    view.show_plan(plan(forecast=None))
+    assert "For just its prompt and its length" in view.fact.text()
+    assert "above" not in view.fact.text()  # nothing stands there
+    view.show_plan(plan(forecast=KNOWN))
+    assert "The figures above are for a typical request" in view.fact.text()
+    view.show_fact(None)
+    view.show_plan(plan(forecast=KNOWN))
+    assert view.fact.isHidden()

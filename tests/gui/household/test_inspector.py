@@ -1,0 +1,31 @@
+"""The details of a machine give their room to the words that need it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+from unittest.mock import Mock
+
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.gui.household.inspector import Inspector
+from app.gui.parts.text import Elided
+from app.gui.theme import Scheme, Theme
+
+if TYPE_CHECKING:
+    from app.gui.household.acts import Acts
+    from app.gui.services import Services
+
+
+def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> None:
+    services = cast("Services", SimpleNamespace(theme=Theme(qapp, Scheme.LIGHT, 1.0)))
+    panel = Inspector(services, cast("Acts", Mock()), lambda: None)
+    qtbot.addWidget(panel)
+    long = "use models here, and lend its memory to all others"
+    panel._fill([("May", long), ("Holds", "no layers"), ("Used by", "nobody")])
+    panel.resize(900, 200)
+    panel.show()
+    qapp.processEvents()
+    values = [one.text() for one in panel.findChildren(Elided) if one is not panel.why]
+    assert sorted(values) == sorted([long, "no layers", "nobody"])
