@@ -122,14 +122,12 @@ class Hosting:
         if running is None:
             return
         running.household_changed()
-        if not running.uses(told.id):
-            return
         why = None
         if told.lending == "draining":
             sentence = said(told.lending_reason) if told.lending_reason else ""
             why = StageLost("lend_taken_back", machine=told.name, why=sentence)
-        running.give_up_when_unused(why)
-        if why is not None and running.is_ready:
+        running.give_up_when_unused(told.id, why)
+        if why is not None and running.is_ready and running.uses(told.id):
             leaving = running.leave(told.id, why)
             self._group.create_task(leaving, name=f"do without {told.name}")
 

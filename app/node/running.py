@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -76,7 +76,7 @@ class Running:
         self._lost: Reason | None = None
         self._blamed: Reason | None = None  # why it was lost, better than its end shows
         self._news = asyncio.Event()  # the household is another
-        self._wanted_back: StageLost | None = None
+        self._wanted_back: dict[MachineId, StageLost] = {}  # memory, when no answer needs it
         self._progress: dict[str, Json] = {}
         self._seconds = 0.0
         self._fetched_bytes = 0
@@ -174,28 +174,36 @@ class Running:
         self._replicas.break_off(Loss("", "", why, time.monotonic()))
 
     async def leave(self, machine: MachineId, why: StageLost) -> None:
-        """That machine wants its memory back: the answers go on without it, if they can. First others
-        take its layers, while it computes on; then they change between two tokens."""
+        """That machine wants its memory back: it goes on without it, if it can. First others take its
+        layers, while it computes on; then the answers, if there are any, change between two tokens."""
         if self._replicas is None or machine in self._leaving:
             return
         self._leaving.add(machine)
-        try:
+        with suppress(AppError):  # nobody can: it keeps what it has until its owner's patience ends
             if self._rebuilding is not None:  # else the other replicas are there already
                 await self._rebuilding.hand_over(frozenset({machine}))
-        except AppError:
-            return  # it keeps what it has until they end, or its owner's patience does
-        finally:
-            self._leaving.discard(machine)
-        if self.is_ready and self.uses(machine):
-            await self._replicas.leave(replace(self._loss(machine, why), leaves=True))
+            if self.is_ready and self.uses(machine):
+                # also where the last answer has ended by now
+                self._is_moving = self._rebuilding is not None
+                await self._replicas.leave(replace(self._loss(machine, why), leaves=True))
+        self._leaving.discard(machine)
+        self._give_up_unused()
 
-    def give_up_when_unused(self, why: StageLost | None) -> None:
-        """A machine of it wants its memory back, when no answer needs it. None: no more."""
+    def give_up_when_unused(self, machine: MachineId, why: StageLost | None) -> None:
+        """That machine wants its memory back, when no answer needs it; first `leave` is tried. None: no more."""
         if self.is_several:
             return  # its replica leaves at once, and the others go on
-        self._wanted_back = why
-        if why is not None and not self._askers:
-            self.give_up(why)
+        self._wanted_back.pop(machine, None)
+        if why is not None:
+            self._wanted_back[machine] = why
+        if not self.is_ready:
+            self._give_up_unused()
+
+    def _give_up_unused(self) -> None:
+        """Whoever has left meanwhile has its memory, and the others keep theirs."""
+        back = [one for one in self._wanted_back if self.uses(one) and one not in self._leaving]
+        if back and not (self._askers or self._is_moving):
+            self.give_up(self._wanted_back[back[0]])
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -211,7 +219,7 @@ class Running:
             if not self._askers:
                 self.asked.clear()
                 self.unused.set()
-                self.give_up_when_unused(self._wanted_back)
+                self._give_up_unused()
 
     def releases(self) -> dict[MachineId, int]:
         """Bytes that each machine still gives back, beside what it says is free."""

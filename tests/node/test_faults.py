@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from app.client import NodeClient
 from app.core.moving import QUIET_S
 from app.node.ahead import LEAST_BETWEEN_SECONDS
 from tests.faults.cases import Case, run
@@ -61,6 +62,14 @@ async def test_answers_are_finished_whatever_is_lost(home: Household) -> None:
             assert found.said_s < within * BUSY, case
 
 
+async def stays_loaded(host: NodeClient) -> None:
+    """Who has left took its own memory, and the others keep theirs also when nobody asks any more."""
+    for _ in range(15):
+        loaded = (await host.get("/status"))["loaded"]
+        assert loaded["state"] == "ready", loaded["reason"]
+        await asyncio.sleep(0.1)
+
+
 async def test_a_lender_that_pauses_is_left_without_a_lost_word(home: Household) -> None:
     lender = home.nodes[(await home.whole())[0]]
     pausing: list[asyncio.Future[object]] = []
@@ -81,6 +90,7 @@ async def test_a_lender_that_pauses_is_left_without_a_lost_word(home: Household)
         assert heard.done is not None
         assert heard.done["recoveries"] == 1
         assert lender.name not in {stage["machine"] for stage in heard.done["placement"]}
+        await stays_loaded(host)
     told = [notice["text"] for _, notice in heard.notices]
     assert "takes its memory back" in told[0]
     assert "Others hold its layers already" in told[1]  # so there was nothing to load
@@ -100,6 +110,8 @@ async def test_a_spare_machine_holds_what_may_be_lost(home: Household) -> None:
     heard = await home.ask(
         leaver.process.terminate, lambda heard: len(heard.ids) >= 5, ORDER | {"max_tokens": 500}
     )
+    async with home.client() as host:
+        await stays_loaded(host)
     assert heard.ids[:N_TOKENS] == home.expected
     assert heard.done is not None
     assert leaver.name not in {stage["machine"] for stage in heard.done["placement"]}
