@@ -363,7 +363,7 @@ class Node:
     def _uses(self) -> tuple[int, int, int]:
         """Bytes here: promised to others; of these, not loaded yet; held by this machine's own model."""
         running = self.hosting.running
-        here = running.planned_stages if running and not running.ended.is_set() else ()
+        here = running.plan.stages if running and not running.ended.is_set() else ()
         own = sum(stage.total_bytes for stage in here if stage.machine == self.network.id)
         return self._lending.used_bytes, self._lending.unloaded_bytes, own
 

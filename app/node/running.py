@@ -87,10 +87,6 @@ class Running:
         return self._plan
 
     @property
-    def planned_stages(self) -> tuple[PlannedStage, ...]:
-        return self._plan.stages
-
-    @property
     def is_ready(self) -> bool:
         serves = self._replicas is None or self._replicas.lost is None
         return serves and self.answerer is not None and not (self._lost or self._stop.is_set())
@@ -123,9 +119,8 @@ class Running:
 
     def _loss(self, machine: MachineId | None, why: StageLost) -> Loss:
         names = {stage.machine: stage.name for stage in self._plan.stages}
-        now = time.monotonic()
         name = names.get(machine, "") if machine else ""
-        return Loss(machine or "", name, why.reason, now, is_gone=True)
+        return Loss(machine or "", name, why.reason, time.monotonic(), is_gone=True)
 
     def household_changed(self) -> None:
         """A machine came, or has other memory: what was too short may fit now."""
@@ -307,7 +302,6 @@ class Running:
         self, sources: Sources, report: Progress, changed: Callable[[], None], replan: Replan
     ) -> None:
         """Open, prove, serve until stopped or lost, close. Never raises."""
-
         self._changed = changed
 
         def tell(progress: Json) -> None:

@@ -82,7 +82,7 @@ def _replicas(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:
 def _stages(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:
     """Since the model was loaded: each machine's compute and wait, and the bytes to it and from it."""
     running = hosting.running
-    pairs = list(zip(running.planned_stages, running.figures(), strict=False)) if running else []
+    pairs = list(zip(running.plan.stages, running.figures(), strict=False)) if running else []
 
     def lines(*fields: str) -> Lines:
         return [
