@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 Point = tuple[float, float]
 COMPACT_OVER = 8  # machines
@@ -113,19 +114,14 @@ def fitted(n_lenders: int, full: Sizes, small: Sizes, room: Size, zooms: Sequenc
 
     Where nothing fits, what is narrowest: it scrolls up and down.
     """
-    shapes = [(full, BOTH_SIDES), (full, ONE_SIDE), (small, BOTH_SIDES), (small, ONE_SIDE)]
-    if n_lenders + 1 > COMPACT_OVER:
-        shapes = shapes[2:]
-    for sizes, columns in shapes:
-        for zoom in zooms:
-            scaled = Size(room.w / zoom, room.h / zoom)
-            places = arrange(n_lenders, sizes, scaled, columns)
-            if places.bounds.w <= scaled.w and places.bounds.h <= scaled.h:
-                return Fitted(places, sizes is small, zoom)
+    kinds = [small] if n_lenders + 1 > COMPACT_OVER else [full, small]
+    for sizes, zoom, columns in product(kinds, zooms, (BOTH_SIDES, ONE_SIDE)):
+        scaled = Size(room.w / zoom, room.h / zoom)
+        places = arrange(n_lenders, sizes, scaled, columns)
+        if places.bounds.w <= scaled.w and places.bounds.h <= scaled.h:
+            return Fitted(places, sizes is small, zoom)
     narrow = [(small, _one_side(n_lenders, small, Size(room.w / zooms[-1], 0)))]
-    narrow += [
-        (sizes, _stacked(n_lenders, sizes)) for sizes in dict.fromkeys((shapes[0][0], small))
-    ]
+    narrow += [(sizes, _stacked(n_lenders, sizes)) for sizes in dict.fromkeys((kinds[0], small))]
     for sizes, places in narrow:
         for zoom in (one for one in zooms if one <= 1):
             if places.bounds.w * zoom <= room.w:

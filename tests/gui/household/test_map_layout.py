@@ -122,3 +122,12 @@ def test_more_than_eight_machines_get_small_cards() -> None:
 
 def test_a_large_window_shows_all_of_it_larger() -> None:
     assert fitted(2, FULL, SMALL, Size(4000, 4000), ZOOMS).zoom == ZOOMS[0]
+
+
+def test_lenders_stand_at_one_side_where_that_shows_them_larger() -> None:
+    room = Size(932, 540)  # of a window of the usual size
+    found = fitted(2, FULL, SMALL, room, ZOOMS)
+    assert found.zoom == ZOOMS[0]
+    assert {card.x for card in found.places.cards} == {found.places.cards[0].x}
+    wide = fitted(2, FULL, SMALL, Size(1600, 540), ZOOMS).places
+    assert wide.cards[0].right < wide.host.x < wide.cards[1].x
