@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 from asyncio import sslproto
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -24,10 +25,12 @@ async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
 
 @pytest.fixture
 def rings_stay() -> Iterator[None]:
+    logging.disable()  # what is said here is kept for the test's report, with all that it refers to
     gc.collect()
     gc.disable()
     yield
     gc.enable()
+    logging.disable(logging.NOTSET)
 
 
 def handshakes() -> int:

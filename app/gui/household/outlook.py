@@ -7,7 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.core.errors import AppError
+from app.core.errors import AppError, Unreachable
 from app.gui.node_client import Call
 from app.gui.sentences import here, said
 from app.gui.services import Services
@@ -165,6 +165,8 @@ class Outlook(QObject):
         self._go_on()
 
     def _refused(self, without: frozenset[str], model: str, error: AppError) -> None:
+        if isinstance(error, Unreachable):
+            self._seen = None  # the next news of the pool asks again
         if error.reason.code == "model_unknown" and model == self._kept():
             self._services.preferences.forget(LAST_MODEL)  # it was deleted from the shelf
             self.forget()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.core.errors import AppError
+from app.core.errors import AppError, Unreachable
 from app.gui.household.outlook import Outlook
 from app.gui.pool import Link
 from tests.gui.desk import Desk
@@ -20,13 +20,19 @@ Json = dict[str, Any]
 class Asked:
     """A question under way, which the test answers."""
 
-    def __init__(self, body: Json, done: Callable[[Json], None]) -> None:
-        self.body, self._done = body, done
+    def __init__(
+        self, body: Json, done: Callable[[Json], None], failed: Callable[[AppError], None]
+    ) -> None:
+        self.body, self._done, self._failed = body, done, failed
         self.running = True
 
     def answer(self, tok_s: float) -> None:
         self.running = False
         self._done({"model": self.body["model"], "forecast": {"decode_tok_s": tok_s}})
+
+    def fail(self, error: AppError) -> None:
+        self.running = False
+        self._failed(error)
 
     def cancel(self) -> None:
         self.running = False
@@ -39,7 +45,7 @@ def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     def post(
         path: str, body: Json, done: Callable[[Json], None], failed: Callable[[AppError], None]
     ) -> Asked:
-        found.append(Asked(body, done))
+        found.append(Asked(body, done, failed))
         return found[-1]
 
     monkeypatch.setattr(away.services.client, "post", post)
@@ -92,3 +98,14 @@ def test_what_a_person_wants_to_know_instead_is_asked_at_once(
     assert outlook.then is not None
     assert (outlook.now.tok_s, outlook.then.tok_s) == (7.0, 3.0)
     assert len(asked) == 3
+
+
+def test_a_question_that_did_not_arrive_is_asked_again_with_the_next_news(
+    qtbot: QtBot, away: Desk, asked: list[Asked], outlook: Outlook
+) -> None:
+    asked[0].fail(Unreachable("node_went_away"))
+    assert outlook.now.problem
+    lend(away, 1)  # the same as before
+    qtbot.waitUntil(lambda: len(asked) == 2, timeout=5000)
+    asked[1].answer(7.0)
+    assert not outlook.now.problem

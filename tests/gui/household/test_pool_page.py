@@ -47,7 +47,14 @@ def test_one_machine_alone_says_what_fits_and_has_one_primary_button(
 ) -> None:
     page = shown(qtbot, at_lone)
     assert page.alone.isVisible()
-    qtbot.waitUntil(lambda: "fit on it today" in page.alone.sentence.text(), timeout=30_000)
+
+    def told() -> None:
+        assert "fit on it today" in page.alone.sentence.text(), (
+            page.outlook.now,
+            at_lone.services.pool.loaded,
+        )
+
+    qtbot.waitUntil(told, timeout=30_000)
     primary = [
         one for one in page.findChildren(QPushButton)
         if one.property("role") == "primary" and one.isVisible()
