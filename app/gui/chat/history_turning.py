@@ -79,7 +79,7 @@ class Turning(QObject):
             self._error = error
         except sqlite3.Error as error:
             self._error = None if self._stop.is_set() else history_file.why_not(error, file)
-        except Exception as error:
+        except Exception as error:  # top of a thread: a bug is said, and the file is as it was
             log.exception("work on the file of chats")
             self._error = AppError("system_error", detail=repr(error))
         finally:

@@ -1,0 +1,76 @@
+"""Histories whose texts stand encrypted in their file, and what of them anybody could read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from pytestqt.qtbot import QtBot
+
+from app.core.chat import Chat, Message, Role, add
+from app.core.errors import AppError
+from app.gui.chat.history import History
+from app.gui.chat.history_turning import Turn
+from tests.gui.chat.talk import history, talked
+
+KEY, OTHER = bytes(range(32)), bytes(32)
+SECRETS = ("cormorant", "Greylag", "system-teal", "draft-heron", "Folder-Ibis", "attached-egret",
+           "empty-folder-stork", "Kept-Title", "model-rail")  # fmt: skip
+
+
+def filled(kept: History) -> Chat:
+    """Chats whose words are in every place that holds words."""
+    talked(kept, "What is a cormorant?", "A bird.", title="Kept-Title", folder="Folder-Ibis")
+    kept.make_folder("empty-folder-stork")
+    chat = kept.begin()
+    details = {"attachments": [{"name": "a.txt", "text": "attached-egret"}]}
+    asked = Message(kept.new_message_id(), None, Role.USER, "The Greylag", kept.now(), details)
+    chat = replace(add(chat, asked), system="system-teal", draft="draft-heron", model="model-rail")
+    kept.keep(chat)
+    return chat
+
+
+def turned(qtbot: QtBot, kept: History, turn: Turn, key: bytes = KEY) -> AppError | None:
+    """Wait until it is; what went wrong."""
+    with qtbot.waitSignal(kept.turning.ended, timeout=10_000) as ended:
+        assert kept.turn(turn, key)
+    assert ended.args is not None
+    error: AppError | None = ended.args[0]
+    return error
+
+
+def sealed(qtbot: QtBot, folder: Path, fill: Callable[[History], object] = filled) -> History:
+    """A history with chats, encrypted."""
+    kept = history(folder)
+    fill(kept)
+    assert turned(qtbot, kept, Turn.SEAL) is None
+    return kept
+
+
+def swept(qtbot: QtBot, kept: History) -> None:
+    """Wait until what a crash left is gone."""
+    qtbot.waitUntil(lambda: not kept.turning.busy, timeout=10_000)
+
+
+def locked(kept: History) -> AppError | None:
+    """As it is now."""
+    return kept.locked
+
+
+def everything(folder: Path) -> bytes:
+    return b"".join(one.read_bytes() for one in sorted(folder.rglob("*")) if one.is_file())
+
+
+def readable(folder: Path) -> list[str]:
+    """Which of the words stand in any byte of any file, in either case."""
+    low = everything(folder).lower()
+    return [word for word in SECRETS if word.lower().encode() in low]
+
+
+def state(kept: History) -> list[object]:
+    return [
+        *(kept.chat(one.id) for one in kept.headings()),
+        *kept.headings(),
+        *kept.folders(),
+    ]
