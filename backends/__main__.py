@@ -46,10 +46,12 @@ def serve(frames_in: int, frames_out: int) -> int:
     try:
         with io.FileIO(frames_in) as pipe:
             for frame in frames(pipe, waiting):
+                if frame.kind in STEPS:
+                    write(frames_out, *service.answer(frame))
+                    waiting.computed()
+                    continue
                 for answer in service.answer(frame):
                     write(frames_out, answer)
-                if frame.kind in STEPS:
-                    waiting.computed()
     except BadFrame as error:
         sys.stderr.write(f"the worker was sent no frame of ours: {error}\n")
         return GARBLED
@@ -84,9 +86,9 @@ def read_whole(pipe: io.FileIO, room: memoryview) -> bool:
     return True
 
 
-def write(fd: int, frame: Frame) -> None:
-    """Write a frame without copying its payload."""
-    parts = [memoryview(head(frame)), memoryview(frame.payload)]
+def write(fd: int, *frames: Frame) -> None:
+    """Write frames without copying their payloads: at once, or whoever reads wakes between two of them."""
+    parts = [memoryview(part) for frame in frames for part in (head(frame), frame.payload)]
     while parts:
         if sys.platform == "win32":
             n_written = os.write(fd, parts[0])
