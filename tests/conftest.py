@@ -15,6 +15,12 @@ import psutil
 import pytest
 
 CHILDREN_END_WITHIN_SECONDS = 5.0
+ALONE = "alone"  # the mark, and the words for `-m` that ask for these tests and no others
+
+# The tests start hundreds of processes. Where Python is told to keep nothing compiled, as in many containers, each of
+# them would compile all that it imports of Poolhouse anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # No deadline: a shared machine may stall for a second. Derandomised: a failure is there tomorrow.
 hypothesis.settings.register_profile("poolhouse", deadline=None, derandomize=True, max_examples=50)
@@ -78,6 +84,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if marked and not _can_make_namespaces():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="needs root and network namespaces (Linux)"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where only a few files are asked for, the hundreds of others are not even imported."""
+    if config.getoption("markexpr") != ALONE or collection_path.suffix != ".py":
+        return None
+    return None if f"mark.{ALONE}" in collection_path.read_text("utf-8") else True
 
 
 def _can_make_namespaces() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -157,7 +158,8 @@ class NodeClient(QObject):
     ) -> Call | None:
         """Ask; of long work each line goes to `line`. None when no node is there (`failed` was called).
 
-        Connect nothing to objects that may be gone: callbacks of a page end with `Call.cancel()`.
+        It is cancelled when the object whose method is called back (by name or in a `partial`) is gone. Of
+        a lambda nobody knows whose it is: there the call is kept, and `Call.cancel()` called in time.
         """
         if self.endpoint is None:
             if failed is not None:
@@ -172,6 +174,9 @@ class NodeClient(QObject):
             call.failed.connect(failed)
         if line is not None:
             call.line.connect(line)
+        owner = next((one for one in map(owner_of, (done, failed, line)) if one is not None), None)
+        if owner is not None:
+            owner.destroyed.connect(call.cancel)
         return call
 
     def events(self) -> QNetworkReply:
@@ -188,6 +193,14 @@ class NodeClient(QObject):
         policy = QNetworkRequest.RedirectPolicy.ManualRedirectPolicy
         request.setAttribute(QNetworkRequest.Attribute.RedirectPolicyAttribute, policy)
         return request
+
+
+def owner_of(heard: Callable[..., object] | None) -> QObject | None:
+    """Whose method it is; None for a function, and for what is no object of Qt."""
+    while isinstance(heard, partial):
+        heard = heard.func
+    owner = getattr(heard, "__self__", None)
+    return owner if isinstance(owner, QObject) else None
 
 
 def _header(reply: QNetworkReply, name: str) -> bytes:

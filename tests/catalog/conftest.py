@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from app.catalog.cut import Cut
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
+from backends.contract import Layers, Role
 from tests import tiny
 
 LIMIT_BYTES = 1 << 30
@@ -41,3 +43,10 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture
 def lender(tmp_path: Path) -> Home:
     return new_home(tmp_path / "lender")
+
+
+@pytest.fixture
+def cut(home: Home) -> Cut:
+    """The middle of a model: 4 of its 8 layers."""
+    entry = home.add("m", layers=8)
+    return home.shelf.cut(entry, Layers(2, 6), Role.MIDDLE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -15,6 +16,7 @@ from app.gui.pool import Pool
 from app.gui.preferences import Preferences
 from app.gui.services import Services
 from app.gui.theme import Scheme, Theme
+from app.gui.window import USUAL, Window
 from app.machine import runtime_file
 from app.machine.paths import Home
 
@@ -70,3 +72,14 @@ def follow(qtbot: QtBot, services: Services, within_ms: int = 10_000) -> None:
     """Wait until the node's snapshot is there."""
     services.pool.start()
     qtbot.waitUntil(lambda: services.pool.is_there, timeout=within_ms)
+
+
+def window_over(qtbot: QtBot, services: Services, page: str = "", size: QSize = USUAL) -> Window:
+    """The real window, shown, at a page."""
+    made = Window(services, lambda: False, lambda: None)
+    qtbot.addWidget(made)
+    made.resize(size)
+    made.show()
+    if page:
+        made.go(page)
+    return made

@@ -11,9 +11,9 @@ from pytestqt.qtbot import QtBot
 
 from app.gui import pages
 from app.gui.theme import Scheme
-from app.gui.window import USUAL, Window
+from app.gui.window import Window
 from tests.gui import walk
-from tests.gui.desk import Desk
+from tests.gui.desk import Desk, window_over
 from tests.node.pool import TestNode
 
 SETTLE_MS = 300  # for what a page asks of the node when it is first shown
@@ -31,10 +31,7 @@ def lived_in(lone: TestNode) -> TestNode:
 @pytest.fixture
 def window(qtbot: QtBot, lived_in: TestNode, at_lone: Desk) -> Iterator[Window]:
     """The real window over that node."""
-    made = Window(at_lone.services, lambda: False, lambda: None)
-    qtbot.addWidget(made)
-    made.resize(USUAL)
-    made.show()
+    made = window_over(qtbot, at_lone.services)
     yield made
     made.hide()
 

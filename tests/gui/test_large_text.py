@@ -20,7 +20,7 @@ from app.gui.shelf.models_page import ModelsPage
 from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
 from tests.gui import walk
-from tests.gui.desk import Desk
+from tests.gui.desk import Desk, window_over
 from tests.gui.household.snapshots import household
 from tests.gui.speaking import speaking
 
@@ -38,15 +38,17 @@ def scale(request: pytest.FixtureRequest, at_lone: Desk) -> Iterator[float]:
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
 
 
+def chat_of(window: Window) -> ChatPage:
+    page = window.page(pages.CHAT)
+    assert isinstance(page, ChatPage)
+    return page
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_has_room_for_large_text(
     qtbot: QtBot, at_lone: Desk, scale: float, name: str
 ) -> None:
-    window = Window(at_lone.services, lambda: False, lambda: None)
-    qtbot.addWidget(window)
-    window.resize(USUAL)
-    window.show()
-    window.go(name)
+    window = window_over(qtbot, at_lone.services, name)
     qtbot.wait(SETTLE_MS)
     found = []
     for part in walk.parts(window.page(name)):
@@ -61,11 +63,7 @@ def test_the_settings_have_room_for_large_german(
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
     found = []
     with speaking(qapp, "de"):
-        window = Window(at_lone.services, lambda: False, lambda: None)
-        qtbot.addWidget(window)
-        window.resize(USUAL)
-        window.show()
-        window.go(pages.SETTINGS)
+        window = window_over(qtbot, at_lone.services, pages.SETTINGS)
         for part in walk.parts(window.page(pages.SETTINGS)):
             qtbot.wait(20)
             found += [f"{part}: {what}" for what in walk.untidy(window)]
@@ -74,13 +72,8 @@ def test_the_settings_have_room_for_large_german(
 
 
 def test_a_chat_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: float) -> None:
-    window = Window(at_lone.services, lambda: False, lambda: None)
-    qtbot.addWidget(window)
-    window.resize(USUAL)
-    window.show()
-    window.go(pages.CHAT)
-    page = window.page(pages.CHAT)
-    assert isinstance(page, ChatPage)
+    window = window_over(qtbot, at_lone.services, pages.CHAT)
+    page = chat_of(window)
     chat = page.history.begin()
     page.session.send(
         chat, "What is a pool?", ({"name": "a long name of a file.txt", "text": "…"},)
@@ -103,13 +96,8 @@ def test_an_error_in_a_chat_leaves_room_and_its_buttons_can_be_reached_in_german
 ) -> None:
     at_lone.services.theme.choose(Scheme.LIGHT, text)
     with speaking(qapp, "de"):
-        window = Window(at_lone.services, lambda: False, lambda: None)
-        qtbot.addWidget(window)
-        window.resize(USUAL)
-        window.show()
-        window.go(pages.CHAT)
-        page = window.page(pages.CHAT)
-        assert isinstance(page, ChatPage)
+        window = window_over(qtbot, at_lone.services, pages.CHAT)
+        page = chat_of(window)
         page.open_chat(page.history.begin().id)
         error = AppError("prompt_too_long", tokens=5_000, context=1_024)
         page.fail(error, *page._ways_out(error))
@@ -129,11 +117,7 @@ def test_an_error_in_a_chat_leaves_room_and_its_buttons_can_be_reached_in_german
 
 
 def test_every_model_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: float) -> None:
-    window = Window(at_lone.services, lambda: False, lambda: None)
-    qtbot.addWidget(window)
-    window.resize(USUAL)
-    window.show()
-    window.go(pages.MODELS)
+    window = window_over(qtbot, at_lone.services, pages.MODELS)
     page = window.page(pages.MODELS)
     assert isinstance(page, ModelsPage)
     qtbot.waitUntil(lambda: len(page.list.items()) > SOME, timeout=WITHIN_MS)
@@ -149,10 +133,7 @@ def test_every_model_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale:
 def test_the_first_steps_have_room_for_large_text(
     qtbot: QtBot, at_lone: Desk, scale: float
 ) -> None:
-    window = Window(at_lone.services, lambda: False, lambda: None)
-    qtbot.addWidget(window)
-    window.resize(USUAL)
-    window.show()
+    window = window_over(qtbot, at_lone.services)
     steps = Welcome(at_lone.services, window)
     steps.begin()
     found = []
@@ -168,11 +149,7 @@ def test_the_first_steps_have_room_for_large_text(
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_small_window_has_room_for_everything(qtbot: QtBot, at_lone: Desk, name: str) -> None:
-    window = Window(at_lone.services, lambda: False, lambda: None)
-    qtbot.addWidget(window)
-    window.resize(SMALLEST)
-    window.show()
-    window.go(name)
+    window = window_over(qtbot, at_lone.services, name, size=SMALLEST)
     qtbot.wait(SETTLE_MS)
     found = []
     for part in walk.parts(window.page(name)):

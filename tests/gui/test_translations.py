@@ -14,11 +14,10 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.gui import pages
-from app.gui.window import USUAL, Window
 from scripts import translations
 from scripts.translations import Said, Unclear, english, everything, longer, said_in
 from tests.gui import walk
-from tests.gui.desk import Desk
+from tests.gui.desk import Desk, window_over
 
 SETTLE_MS = 300
 
@@ -106,11 +105,7 @@ def test_a_translation_reaches_the_window(speaks_long: None) -> None:
 def test_nothing_is_cut_in_a_language_that_is_longer(
     qtbot: QtBot, speaks_long: None, at_lone: Desk, name: str
 ) -> None:
-    window = Window(at_lone.services, lambda: False, lambda: None)
-    qtbot.addWidget(window)
-    window.resize(USUAL)
-    window.show()
-    window.go(name)
+    window = window_over(qtbot, at_lone.services, name)
     qtbot.wait(SETTLE_MS)
     found = []
     for tab in walk.tabs(window.page(name)):

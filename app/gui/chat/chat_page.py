@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, Qt
@@ -65,7 +66,7 @@ class ChatPage(Page):
         self._shortage = Shortage(services.client, self.notice, self._use_smaller, self)
         self._moved = False  # the border of the list, by a person
         self._files: dict[str, list[Json]] = {}  # attachments of drafts
-        self._models = ModelNames(services.client, services.pool, self._tell_hint)
+        self._models = ModelNames(services.client, services.pool, self._tell_hint, self)
         self._counts: list[Call] = []
         self.chat: Chat = self.history.begin()
         slices = Slices(self)
@@ -353,12 +354,12 @@ class ChatPage(Page):
         """As the loaded model counts them; nothing is said where none is loaded."""
         if self.services.pool.loaded:
             self._counts = [call for call in self._counts if call.running]
-            call = self.services.client.post(
-                "/tokens",
-                {"text": file["text"]},
-                lambda answer: self.composer.count(file, int(answer["tokens"])),
-            )
+            body, done = {"text": file["text"]}, partial(self._counted, file)
+            call = self.services.client.post("/tokens", body, done)
             self._counts += [call] if call is not None else []
+
+    def _counted(self, file: Json, answer: Json) -> None:
+        self.composer.count(file, int(answer["tokens"]))
 
     def _leave_out(self) -> None:
         self.session.leave_out(self.chat.id)

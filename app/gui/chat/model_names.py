@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from PySide6.QtCore import QObject
+
 from app.gui.node_client import Call, NodeClient
 from app.gui.pool import Pool
 
 Json = dict[str, Any]
 
 
-class ModelNames:
-    """`told` is called when they are known, and known anew."""
+class ModelNames(QObject):
+    """`told` is called when they are known, and known anew; no more once `parent` is gone."""
 
-    def __init__(self, client: NodeClient, pool: Pool, told: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        client: NodeClient,
+        pool: Pool,
+        told: Callable[[], object],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
         self._client, self._pool, self._told = client, pool, told
         self._call: Call | None = None
         self._answer: Json | None = None

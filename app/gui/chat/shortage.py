@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject
 
 from app.core.chat import MessageId
+from app.core.errors import AppError
 from app.gui.chat.session import Running
 from app.gui.node_client import NodeClient
 from app.gui.parts.notice import Notice
@@ -38,10 +40,10 @@ class Shortage(QObject):
         if short is not None:
             self._sentence, waiting = short.answer.trouble, short.message
             self._offer(None)
-            self._client.get(
-                "/models",
-                lambda answer: self._try(instead(answer, model), waiting),
-            )
+            self._client.get("/models", partial(self._listed, model, waiting))
+
+    def _listed(self, model: str, message: MessageId, answer: Json) -> None:
+        self._try(instead(answer, model), message)
 
     def _try(self, names: Sequence[str], message: MessageId) -> None:
         """The first that would fit now, as the planner sees it."""
@@ -52,11 +54,14 @@ class Shortage(QObject):
         self._client.post(
             "/plan",
             body,
-            lambda _: self._found(first, message),
-            lambda _: self._try(others, message),
+            partial(self._found, first, message),
+            partial(self._refused, others, message),
         )
 
-    def _found(self, model: str, message: MessageId) -> None:
+    def _refused(self, others: Sequence[str], message: MessageId, _: AppError) -> None:
+        self._try(others, message)
+
+    def _found(self, model: str, message: MessageId, _: Json) -> None:
         if self._message == message and self._notice.sentence == self._sentence:
             self._offer(model)
 

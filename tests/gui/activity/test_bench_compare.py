@@ -103,6 +103,14 @@ class Asked:
         """Nothing runs."""
 
 
+def compared(at: Desk) -> tuple[Comparison, list[Any]]:
+    """A comparison that has not begun, and where all that it ends with comes to lie."""
+    both, ends = Comparison(at.services.client, LOADED, ["d", "a"], SMALL, None, 1), list[Any]()
+    both.failed.connect(ends.append)
+    both.finished.connect(ends.append)
+    return both, ends
+
+
 def test_where_one_machine_cannot_hold_it_the_layers_come_back_and_it_is_said(
     away: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,10 +125,7 @@ def test_where_one_machine_cannot_hold_it_the_layers_come_back_and_it_is_said(
         return Asked()
 
     monkeypatch.setattr(away.services.client, "call", call)
-    both = Comparison(away.services.client, LOADED, ["d", "a"], SMALL, None, 1)
-    ends: list[Any] = []
-    both.failed.connect(ends.append)
-    both.finished.connect(ends.append)
+    both, ends = compared(away)
     both._back = both._orders[1]
     both._load(LOADING, alone_order(LOADED, ["d", "a"]))
     assert [isinstance(one, DoesNotFit) for one in ends] == [True]
@@ -138,10 +143,7 @@ def test_what_was_measured_is_kept_where_the_layers_do_not_come_back(
         return Asked()
 
     monkeypatch.setattr(away.services.client, "call", call)
-    both = Comparison(away.services.client, LOADED, ["d", "a"], SMALL, None, 1)
-    ends: list[Any] = []
-    both.failed.connect(ends.append)
-    both.finished.connect(ends.append)
+    both, ends = compared(away)
     run = BenchRun(away.services.client, LOADED, SMALL, None, 1)
     both._made.append(bench_of(LOADED, run, [figures(tok_s=20.0)]))
     both._step = ALONE

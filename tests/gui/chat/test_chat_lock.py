@@ -74,6 +74,22 @@ def page_of(qtbot: QtBot, made: Desk) -> ChatPage:
     return page
 
 
+def seal_and_leave(qtbot: QtBot, made: Desk) -> None:
+    """Encrypt its chats, and close the window."""
+    assert turn(qtbot, made.services.lock, True) is None
+    made.services.lock.close()
+    made.services.pool.stop()
+
+
+def locked_out(qtbot: QtBot, qapp: QApplication, lone: TestNode) -> tuple[Desk, ChatPage, AppError]:
+    """Another window over the same node, whose chats stay locked, and why they do."""
+    other = again(qapp, qtbot, lone)
+    page, lock = page_of(qtbot, other), other.services.lock
+    qtbot.waitUntil(lambda: lock.problem is not None, timeout=WITHIN_MS)
+    assert lock.problem is not None
+    return other, page, lock.problem
+
+
 def texts(page: ChatPage) -> list[str]:
     return [message.text for message in path(page.chat)]
 
@@ -115,21 +131,16 @@ def test_chats_are_there_again_after_a_restart(
 def test_without_the_key_nothing_can_be_typed_or_lost(
     qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
 ) -> None:
-    history = fresh.services.lock.history
-    chat = talked(history, "Keep me")
+    chat = talked(fresh.services.lock.history, "Keep me")
     fresh.services.preferences.keep(OPEN, chat.id)
-    assert turn(qtbot, fresh.services.lock, True) is None
-    history.close()
-    fresh.services.pool.stop()
+    seal_and_leave(qtbot, fresh)
     file = fresh.services.folder / FILE
     before, key = file.read_bytes(), _key(lone).read_bytes()
     _key(lone).unlink()
 
-    other = again(qapp, qtbot, lone)
-    page, lock = page_of(qtbot, other), other.services.lock
-    qtbot.waitUntil(lambda: lock.problem is not None, timeout=WITHIN_MS)
-    assert lock.problem is not None
-    assert lock.problem.reason.code == "history_key_gone"
+    other, page, problem = locked_out(qtbot, qapp, lone)
+    lock = other.services.lock
+    assert problem.reason.code == "history_key_gone"
     shown = [one.text() for one in page.findChildren(QPushButton) if one.isVisible()]
     assert shown == ["Try again", "Begin a new history…"]
     assert not page.composer.isVisible()
@@ -186,18 +197,14 @@ def test_a_keyring_that_is_locked_is_asked_again(
     qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
 ) -> None:
     talked(fresh.services.lock.history, "Keep me")
-    assert turn(qtbot, fresh.services.lock, True) is None
-    fresh.services.lock.close()
-    fresh.services.pool.stop()
+    seal_and_leave(qtbot, fresh)
     aside = _key(lone).with_name("aside")
     _key(lone).rename(aside)
     _key(lone).mkdir()  # a place that cannot be read, as a locked keyring
     try:
-        other = again(qapp, qtbot, lone)
-        page, lock = page_of(qtbot, other), other.services.lock
-        qtbot.waitUntil(lambda: lock.problem is not None, timeout=WITHIN_MS)
-        assert lock.problem is not None
-        assert "locked" in said(lock.problem)
+        other, page, problem = locked_out(qtbot, qapp, lone)
+        lock = other.services.lock
+        assert "locked" in said(problem)
         shown = [one.text() for one in page.findChildren(QPushButton) if one.isVisible()]
         assert shown == ["Try again"]
         error = turn(qtbot, lock, True)
@@ -217,9 +224,7 @@ def test_another_key_opens_nothing_and_a_new_history_may_be_begun(
 ) -> None:
     talked(fresh.services.lock.history, "Keep me")
     fresh.services.preferences.keep(SYSTEM, "Always as a kestrel")
-    assert turn(qtbot, fresh.services.lock, True) is None
-    fresh.services.lock.close()
-    fresh.services.pool.stop()
+    seal_and_leave(qtbot, fresh)
     _key(lone).unlink()
     elsewhere = desk(qapp, fresh.services.folder.parent)
     elsewhere_folder = fresh.services.folder / "elsewhere"
@@ -232,11 +237,9 @@ def test_another_key_opens_nothing_and_a_new_history_may_be_begun(
     elsewhere.services.pool.stop()
 
     before = (fresh.services.folder / FILE).read_bytes()
-    other = again(qapp, qtbot, lone)
-    page, lock = page_of(qtbot, other), other.services.lock
-    qtbot.waitUntil(lambda: lock.problem is not None, timeout=WITHIN_MS)
-    assert lock.problem is not None
-    assert lock.problem.reason.code == "history_key_wrong"
+    other, page, problem = locked_out(qtbot, qapp, lone)
+    lock = other.services.lock
+    assert problem.reason.code == "history_key_wrong"
     aside = lock.begin_anew()
     assert aside is not None
     assert aside.read_bytes() == before

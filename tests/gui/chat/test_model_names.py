@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import shiboken6
+from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
 
 from app.gui.chat.model_names import ModelNames, names_of
+from tests.gui.desk import Desk
 
 Json = dict[str, Any]
 ANSWER: Json = {
@@ -70,3 +75,14 @@ def test_they_are_asked_for_again_when_another_host_answers() -> None:
     assert told == [[], ["big"]]
     made.pool_changed()
     assert len(client.asked) == 2
+
+
+def test_a_page_that_is_gone_is_told_nothing(qtbot: QtBot, at_lone: Desk) -> None:
+    services, told = at_lone.services, list[str]()
+    page, gone = QObject(), QObject()
+    for name, parent in (("page", page), ("gone", gone)):
+        ModelNames(services.client, services.pool, partial(told.append, name), parent).look()
+    shiboken6.delete(gone)
+    qtbot.waitUntil(lambda: bool(told), timeout=5000)
+    qtbot.wait(20)
+    assert told == ["page"]
