@@ -8,8 +8,12 @@ from typing import assert_never
 
 from app.core.errors import Reason
 from app.core.ids import MachineId
+from app.core.operations import Role
 from backends.contract import Layers
 
+GUEST, LENDER = str(Role.GUEST), str(Role.LENDER)
+MOST_FORMER = 64  # names that machines had before
+NAMING = ("name", "machine")  # facts of reasons that name a machine
 MOST_STRANGERS = 64  # a home has fewer; whoever announces more than that is no home
 
 
@@ -52,16 +56,23 @@ class Machine:
         return min(self.lends_bytes + released_bytes, self.lends_bytes + self.used_bytes)
 
     @property
+    def only_uses(self) -> bool:
+        """Whether its household lets it use models and not lend: then nothing is paused there."""
+        return bool(self.roles) and LENDER not in self.roles
+
+    @property
     def state(self) -> str:
         """One word for the map and the table."""
         if not self.online:
             return "offline"
-        if self.lending in ("paused", "draining"):
+        if self.lending == "draining" or (self.lending == "paused" and not self.only_uses):
             return self.lending
         if self.lending == "working":
             return self.lending
         if self.layers or self.used_bytes:
             return "loaded"
+        if self.only_uses:
+            return "guest" if GUEST in self.roles else "user"
         return "ready" if self.lends_bytes else "off"
 
 
@@ -158,6 +169,19 @@ class Household:
 
     machines: Mapping[MachineId, Machine] = field(default_factory=dict)
     strangers: Mapping[str, Seen] = field(default_factory=dict)  # heard last comes last
+    former: Mapping[str, MachineId] = field(default_factory=dict)  # names from before a renaming
+
+    def today(self, reason: Reason) -> Reason:
+        """The same with the names that machines have now: it may be older than a renaming."""
+        taken = {one.name for one in self.machines.values()}
+        now = {
+            fact: self.machines[self.former[said]].name
+            for fact in NAMING
+            if isinstance(said := reason.facts.get(fact), str)
+            and said in self.former
+            and said not in taken
+        }
+        return Reason(reason.code, {**reason.facts, **now}) if now else reason
 
 
 def apply(household: Household, event: Event) -> Household:
@@ -187,7 +211,21 @@ def apply(household: Household, event: Event) -> Household:
             strangers = {key: seen for key, seen in strangers.items() if key != id16}
         case _:
             assert_never(event)
-    return Household(machines, strangers)
+    return Household(machines, strangers, _former(household, machines))
+
+
+def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapping[str, MachineId]:
+    """Which names members had before, the last ones of them."""
+    known = {
+        **household.former,
+        **{
+            old.name: key
+            for key, old in household.machines.items()
+            if key in machines and machines[key].name != old.name
+        },
+    }
+    there = [(name, key) for name, key in known.items() if key in machines]
+    return dict(there[-MOST_FORMER:])
 
 
 def _with(strangers: Mapping[str, Seen], seen: Seen) -> Mapping[str, Seen]:

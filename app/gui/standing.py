@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
 from app.gui.chat.figures import model_name
-from app.gui.lending.words import state_sentence
+from app.gui.lending.words import may_not, state_sentence
 from app.gui.pool import Link, Pool
 from app.gui.sentences import here
+
+Json = dict[str, Any]
 
 
 class Kind(StrEnum):
@@ -59,7 +62,7 @@ def standing(pool: Pool) -> Standing:
         return Standing(Kind.WORKING, here(str(loaded.get("reason") or "")))
     if loaded and (leaver := _leaver(pool, loaded)) is not None:
         return Standing(Kind.PAUSED, leaver)
-    if lending.get("state") in ("paused", "draining"):
+    if lending.get("state") in ("paused", "draining") and not may_not(lending):
         return Standing(Kind.PAUSED, state_sentence(lending))
     if lending.get("state") in ("working", "lending"):
         return Standing(Kind.WORKING, state_sentence(lending))
@@ -69,7 +72,7 @@ def standing(pool: Pool) -> Standing:
         )
     if loaded:
         kind = Kind.WORKING if answers else Kind.IDLE
-        return Standing(kind, _ready(loaded))
+        return Standing(kind, _ready(pool, loaded))
     if pool.hosts is not None:
         kind = Kind.IDLE if pool.hosts else Kind.ATTENTION
         return Standing(kind, _guest(pool.hosts))
@@ -99,15 +102,19 @@ def _stages(loaded: dict[str, object]) -> list[dict[str, object]]:
     return found if isinstance(found, list) else []
 
 
-def _ready(loaded: dict[str, object]) -> str:
-    machines = loaded.get("holders") or loaded.get("machines")
-    many = len(machines) if isinstance(machines, list) else 1
-    text = (
-        _tr("Ready. This machine holds {model}.")
-        if many == 1
-        else _tr("Ready. {many} machines hold {model}.")
+def _ready(pool: Pool, loaded: Json) -> str:
+    """Who holds it: after a loss that may be another machine alone."""
+    there = loaded.get("holders") or [one.get("id") for one in loaded.get("machines") or ()]
+    model = model_name(str(loaded.get("model")))
+    if len(there) > 1:
+        return _tr("Ready. {many} machines hold {model}.").format(many=len(there), model=model)
+    other = next(
+        (one for one in pool.machines if there == [one.get("id")] and not one.get("this")), None
     )
-    return text.format(model=model_name(str(loaded.get("model"))), many=many)
+    if other is None:
+        return _tr("Ready. This machine holds {model}.").format(model=model)
+    text = _tr("Ready. {machine} holds {model}.")
+    return text.format(machine=other.get("name"), model=model)
 
 
 def _away(pool: Pool) -> Standing:

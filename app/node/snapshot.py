@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from app.core.errors import Reason
@@ -19,19 +19,21 @@ from backends.contract import KvType, Layers
 
 Json = dict[str, Any]
 
+REASON = {"code", "facts", "sentence"}
 LONG_QUESTION = (
     1_000  # tokens: what the wait for a first token is told for, whatever else is planned
 )
 
 
 def machine_json(machine: Machine, this: bool) -> Json:
+    says = machine.online and not (machine.only_uses and machine.lending == "paused")
     return {
         "id": machine.id,
         "name": machine.name,
         "this": this,
         "online": machine.online,
         "state": machine.state,
-        "reason": sentence(machine.reason or (machine.lending_reason if machine.online else None)),
+        "reason": sentence(machine.reason or (machine.lending_reason if says else None)),
         "device": machine.device,
         "hottest_c": machine.hottest_c if machine.online else None,
         "engine": machine.about.engine,
@@ -49,7 +51,12 @@ def machine_json(machine: Machine, this: bool) -> Json:
 
 def machines_json(household: Household, me: MachineId) -> Json:
     """Every machine by its id."""
-    return {key: machine_json(one, key == me) for key, one in household.machines.items()}
+    return {
+        key: machine_json(
+            replace(one, reason=one.reason and household.today(one.reason)), key == me
+        )
+        for key, one in household.machines.items()
+    }
 
 
 def with_names(told: Any, household: Household) -> Any:
@@ -59,6 +66,8 @@ def with_names(told: Any, household: Household) -> Any:
     if not isinstance(told, dict):
         return told
     now = {key: with_names(one, household) for key, one in told.items()}
+    if now.keys() == REASON:
+        return reason_json(household.today(Reason(now["code"], now["facts"])))
     if "machine" in now and (known := household.machines.get(now.get("id", ""))):
         now["machine"] = known.name
     return now

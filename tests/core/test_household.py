@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from app.core.errors import Reason
 from app.core.household import (
+    MOST_FORMER,
     MOST_STRANGERS,
     Came,
+    Doubted,
     Gone,
     Household,
     Left,
+    Machine,
     Member,
     Removed,
     Seen,
@@ -84,3 +90,47 @@ def test_the_household_before_stays_as_it_was() -> None:
     apply(before, Told(DEN, "other", "CPU", 1, 1, 0))
     apply(before, Came(DEN, None))
     assert before == copy
+
+
+@pytest.mark.parametrize(
+    ("roles", "lending", "state"),
+    [
+        (("guest",), "paused", "guest"),
+        (("guest",), "off", "guest"),
+        (("guest",), "draining", "draining"),  # its right was taken while somebody used it
+        (("host",), "paused", "user"),
+        (("host", "lender"), "paused", "paused"),
+        (("guest", "lender"), "paused", "paused"),
+        ((), "paused", "paused"),  # in no household
+    ],
+)
+def test_who_may_not_lend_has_paused_nothing(
+    roles: tuple[str, ...], lending: str, state: str
+) -> None:
+    machine = Machine(ATTIC, "attic", online=True, roles=roles, lending=lending)
+    assert machine.state == state
+    assert replace(machine, online=False).state == "offline"
+
+
+def named(name: str) -> Told:
+    return Told(ATTIC, name, "", 1, 1, 0)
+
+
+def test_a_reason_from_before_a_renaming_says_the_new_name() -> None:
+    late = Reason("machine_heard_late", {"name": "attic", "seconds": 3})
+    came = after(Member(ATTIC, "attic", ()), Member(DEN, "den", ()), Doubted(ATTIC, late))
+    assert came.today(late) is late
+    household = apply(apply(came, named("loft")), named("barn"))
+    for fact in ("attic", "loft"):
+        now = household.today(Reason("left_out_same", {"machine": fact, "seconds": 3}))
+        assert now.facts == {"machine": "barn", "seconds": 3}
+    another = apply(household, Member(MachineId("b" * 64), "attic", ()))
+    assert another.today(late) is late  # there is one that is called so
+    assert apply(household, Removed(ATTIC)).former == {}
+
+
+def test_former_names_are_bounded() -> None:
+    household = after(Member(ATTIC, "attic", ()))
+    for number in range(2 * MOST_FORMER):
+        household = apply(household, named(f"name {number}"))
+    assert len(household.former) == MOST_FORMER

@@ -53,3 +53,23 @@ def test_a_lender_says_why_it_drains_or_pauses(qapp: object, state: str) -> None
     found = standing(pool([], lending=lending))
     assert found.kind is Kind.PAUSED
     assert HEAT in found.sentence
+
+
+def test_a_machine_that_may_not_lend_has_not_paused(qapp: object) -> None:
+    lending = {
+        "state": "paused",
+        "code": "lend_no_role",
+        "reason": "The household does not let it.",
+    }
+    found = standing(pool([], lending=lending))
+    assert (found.kind, found.sentence) == (Kind.IDLE, "Ready. 2 machines hold m.")
+
+
+def test_a_replica_that_is_left_alone_is_named(qapp: object) -> None:
+    """Of the host's own and a lender's, the lender's is left."""
+    attic = {"id": "b", "name": "attic", "state": "loaded"}
+    made = pool([{"id": "a", "name": "den", "this": True, "state": "ready"}, attic])
+    cast("Any", made).loaded = LOADED | {"holders": ["b"]}
+    assert standing(made).sentence == "Ready. attic holds m."
+    cast("Any", made).loaded = LOADED | {"holders": ["a"]}
+    assert standing(made).sentence == "Ready. This machine holds m."

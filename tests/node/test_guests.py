@@ -158,6 +158,8 @@ def test_it_lends_nothing_and_may_not_change_the_household(pool: Pool) -> None:
     machines = pool.host.control("GET", "/status")["machines"]
     (visitor,) = [one for one in machines.values() if one["name"] == "visitor"]
     assert visitor["lent_bytes"] == 0
+    assert (visitor["state"], visitor["reason"]) == ("guest", None)
+    assert "guest" in pool.host.run("machines").stdout
     for words in (("pair", "--open"), ("roles", "visitor", "--host"), ("rename", "den", "x")):
         refused = pool.guest.run(*words)
         assert refused.returncode != 0

@@ -10,12 +10,13 @@ from app.cli.placement_view import plan_view
 from app.cli.shapes import Plan as Shown
 from app.cli.shapes import read
 from app.core.advice import advise
-from app.core.household import Household, Machine
+from app.core.errors import Reason
+from app.core.household import Doubted, Household, Machine, Told, apply
 from app.core.ids import MachineId
 from app.core.link import LinkKind
 from app.core.placement import Workload
 from app.core.plan import plan
-from app.node.snapshot import Json, plan_json, with_names
+from app.node.snapshot import Json, machines_json, plan_json, reason_json, with_names
 from tests.core.households import MIB, link, machine, model, speed
 
 HOST = machine("den", 900, speed(0.004))
@@ -86,3 +87,15 @@ def test_a_renamed_machine_has_its_new_name_wherever_its_id_stands() -> None:
     assert now["replicas"] == [{"machine": "loft", "id": "h", "ids": ["h"]}]
     assert told["stages"][0]["machine"] == "hare"  # what was kept is as it was
     assert with_names(None, Household()) is None
+
+
+def test_a_reason_of_the_placement_says_the_new_name_too() -> None:
+    hare = MachineId("h")
+    household = apply(Household({hare: Machine(hare, "hare")}), Told(hare, "loft", "", 1, 1, 0))
+    told: Json = {"why": [reason_json(Reason("left_out_same", {"machine": "hare"}))]}
+    (why,) = with_names(told, household)["why"]
+    assert why["facts"] == {"machine": "loft"}
+    assert why["sentence"].startswith("loft left out")
+    assert machines_json(
+        apply(household, Doubted(hare, Reason("machine_heard_late", {"name": "hare"}))), hare
+    )["h"]["reason"].startswith("loft")

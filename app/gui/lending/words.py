@@ -21,6 +21,11 @@ def is_by_hand(lending: Json) -> bool:
     return lending.get("code") in BY_HAND and lending.get("state") in ("paused", "draining")
 
 
+def may_not(lending: Json) -> bool:
+    """Whether the household does not let this machine lend: then it is no pause that ends."""
+    return lending.get("code") == NO_ROLE and lending.get("state") != "draining"
+
+
 def state_sentence(lending: Json) -> str:
     """The state with its reason, as `GET /status` has it under `node.lending`."""
     tr = QCoreApplication.translate
@@ -29,7 +34,7 @@ def state_sentence(lending: Json) -> str:
         case "working" | "lending":
             text = tr("Lending", "Lending {size} to {names}.")
             return text.format(size=size(lending.get("used_bytes") or 0), names=users(lending))
-        case "ready" | "paused" if lending.get("code") == NO_ROLE:
+        case "ready" | "paused" if may_not(lending):
             return tr("Lending", "Your household does not let this machine lend.")
         case "ready":
             text = tr("Lending", "Ready. Others may use {size}.")
@@ -77,6 +82,8 @@ def state_word(state: str) -> str:
         "paused": tr("Lending", "paused"),
         "offline": tr("Lending", "offline"),
         "off": tr("Lending", "lends nothing"),
+        "guest": tr("Lending", "guest"),
+        "user": tr("Lending", "uses models"),
     }
     return known.get(state, state)
 
