@@ -24,6 +24,7 @@ from app.machine.paths import Home
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
+    from app.gui.household.pool_page import PoolPage
     from app.gui.services import Services
     from app.gui.window import Window
 
@@ -59,6 +60,8 @@ async def household(folder: Path, scale: float, language: str) -> int:
             typed = {"address": window["address"], "code": window["code"]}
             await together([host.work("GET", "/pairing/wait"), lender.post("/pairing/join", typed)])
         await _all_there(host)
+        for one in (host, *lenders):
+            await one.post("/measure", {})
         await _busy_life(host)
         shooter = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "scripts.screenshots", "--of", str(homes[0].root),
@@ -78,8 +81,7 @@ async def _all_there(host: NodeClient) -> None:
 
 
 async def _busy_life(host: NodeClient) -> None:
-    """The Guide over all machines, links measured, some answers."""
-    await host.post("/measure", {})
+    """The Guide over all machines, some answers."""
     model = next(one for one in (await host.get("/models"))["models"] if one["builtin"])
     await host.work("POST", "/plan", {"model": model["name"]}, lambda _: None)
     body = {"model": model["name"], "split": even_split(model["n_layers"], MACHINES)}
@@ -195,8 +197,13 @@ def _parts(page: QWidget) -> Iterator[str]:
     """The page as it is; with tabs, each of them in turn: what its file is called."""
     from PySide6.QtWidgets import QListWidget, QTabBar
 
+    from app.gui.household.pool_page import PoolPage
+    from app.gui.household.view_choice import MAP, TABLE
     from app.gui.settings.settings_page import SettingsPage
 
+    if isinstance(page, PoolPage):
+        yield from _views(page, MAP, TABLE)
+        return
     bars = [bar for bar in page.findChildren(QTabBar) if bar.isVisible() and bar.count() > 1]
     lists = [one for one in page.findChildren(QListWidget) if one.isVisible() and one.count() > 1]
     for at in range(lists[0].count() if lists and isinstance(page, SettingsPage) else 0):
@@ -211,6 +218,20 @@ def _parts(page: QWidget) -> Iterator[str]:
         bars[0].setCurrentIndex(at)
         _wait(PAINT_MS)
         yield f"-{bars[0].tabText(at).lower().replace(' ', '-')}"
+
+
+def _views(page: PoolPage, usual: str, other: str) -> Iterator[str]:
+    """The map, with a machine's details too, and the table."""
+    yield ""
+    page.choose(page.machines[-1].id)
+    _wait(PAINT_MS)
+    yield "-details"
+    page.choose("")
+    page.views.buttons[other].click()
+    _wait(PAINT_MS)
+    yield "-table"
+    page.views.buttons[usual].click()
+    _wait(PAINT_MS)
 
 
 def _wait(ms: int) -> None:

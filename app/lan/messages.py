@@ -13,12 +13,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from app.core.errors import Fact, Reason
+from app.core.link import LinkKind
 from app.core.model_shape import ModelShape
 from app.core.operations import MAX_OPERATION_BYTES
 from app.core.reasons import SENTENCES, said
 from backends.contract import KEPT_STATES, KvType
 
-PROTOCOL = 2
+PROTOCOL = 3  # 2 does not know LinksMeasured
 # 1 was never released. It ends a link at a Status with the heat of a processor, and its data connections stay
 # WebSockets and know no token ids. From here on whoever is newer leaves out what PROTOCOL - 1 does not know.
 OLDEST_PROTOCOL = 2
@@ -26,6 +27,8 @@ MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # several Log messages carry a long log
 MOST_TOLD_MACHINES, MOST_TOLD_ADDRESSES = 64, 4
+MOST_INTERFACE = 32  # characters of a name: 64 links stay far below the longest message
+LINKS_SINCE = 3  # the protocol that knows LinksMeasured
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
 
@@ -39,6 +42,9 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 StepSeconds = Annotated[float, msgspec.Meta(ge=0, le=1e3)]  # of one step, or a part of it
 SomeSeconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e3)]
+Rate = Annotated[float, msgspec.Meta(ge=0, le=1e13)]
+Bits = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
+Interface = Annotated[str, msgspec.Meta(max_length=MOST_INTERFACE)]
 ShortFact = Text | Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)] | float
 Facts = Annotated[dict[Code, ShortFact], msgspec.Meta(max_length=16)]
 
@@ -206,6 +212,29 @@ class Whereabouts(_Message, frozen=True, tag="whereabouts"):
     ]
 
 
+class MeasuredLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the sender measured of its way to `machine`, that long ago."""
+
+    machine: Id
+    age_s: Seconds
+    round_trip_s: StepSeconds
+    round_trip_p95_s: StepSeconds
+    out_bytes_per_s: Rate
+    in_bytes_per_s: Rate
+    interface: Interface = ""
+    kind: LinkKind = LinkKind.UNKNOWN
+    negotiated_bits_per_s: Bits | None = None
+    far_interface: Interface = ""
+    far_kind: LinkKind = LinkKind.UNKNOWN
+    far_negotiated_bits_per_s: Bits | None = None
+
+
+class LinksMeasured(_Message, frozen=True, tag="links_measured"):
+    """The sender's links that are up and were measured, all of them. Shown to people, never planned with."""
+
+    links: Annotated[list[MeasuredLink], msgspec.Meta(max_length=MOST_TOLD_MACHINES)]
+
+
 class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
     """A host asks how fast a model of this shape is on this machine."""
 
@@ -275,6 +304,7 @@ Message = (
     | Called
     | Leaving
     | Whereabouts
+    | LinksMeasured
 )
 
 _DECODER: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)

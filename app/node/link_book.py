@@ -13,8 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from app.core.errors import AppError, BadInput, Busy
 from app.core.ids import MachineId
 from app.core.link import End, Link, LinkKind
@@ -23,9 +21,8 @@ from app.lan import paths
 from app.lan.network import Network
 from app.lan.sockets import Address, own_host_towards
 from app.machine.interfaces import UNASKED, Interface, carrying, interfaces, usable
-from app.machine.paths import write_atomically
 from app.node.better_ways import BetterWays, told
-from app.node.link_record import Known, known_json, link_of, load
+from app.node.link_record import Known, known_json, link_of, load, save
 from app.node.preferred import Preferred, checked
 
 LOOK_SECONDS = 10.0  # between looks at the interfaces, and at what is due
@@ -85,6 +82,10 @@ class LinkBook:
                 with suppress(AppError):
                     await self._insistently(machine)
 
+    def measured(self) -> dict[MachineId, Known]:
+        """The links that are up and were measured."""
+        return {key: known for key, known in self._known.items() if key in self._network.links}
+
     def json(self) -> Json:
         """The links that are up, for the snapshot; what was not measured yet is left out."""
         return {
@@ -134,7 +135,7 @@ class LinkBook:
             del self._known[machine]
             self._found.pop(machine, None)
         if gone:
-            self._save()
+            save(self._file, self._known)
 
     # measuring
 
@@ -311,7 +312,7 @@ class LinkBook:
             return
         by = carrying(self._interfaces, path.own_host, path.address.host)
         self._known[machine] = Known(link_of(path, by), str(path.address), time.time())
-        self._save()
+        save(self._file, self._known)
         self._changed()
 
     async def _look(self) -> None:
@@ -392,9 +393,3 @@ class LinkBook:
         spread = min(seconds, 0.1 * seconds + 1.0) * self._chance.random()
         self._due[machine] = time.monotonic() + seconds + spread
         self._news.set()
-
-    def _save(self) -> None:
-        try:
-            write_atomically(self._file, msgspec.json.encode(self._known))
-        except OSError as error:  # they are measured again after the next start
-            log.warning("the measured links cannot be kept: %s", error)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from app.core.link import Link, LinkKind
 from app.lan import paths
 from app.machine.interfaces import Interface
 from app.machine.kept_file import read_or
+from app.machine.paths import write_atomically
+
+log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
@@ -69,6 +74,14 @@ def load(file: Path) -> dict[MachineId, Known]:
     """What an earlier start measured. A damaged file is no loss: links are measured again."""
     read = read_or(file, dict[str, Known], "measured links")
     return {MachineId(machine): known for machine, known in read.items() if is_sound(known)}
+
+
+def save(file: Path, known: Mapping[MachineId, Known]) -> None:
+    """For the next start, which would else measure them again."""
+    try:
+        write_atomically(file, msgspec.json.encode(known))
+    except OSError as error:
+        log.warning("the measured links cannot be kept: %s", error)
 
 
 def is_sound(known: Known) -> bool:

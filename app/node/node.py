@@ -42,6 +42,7 @@ from app.node.lend_rules import LendRules
 from app.node.lending import Lending
 from app.node.lessons import Lessons
 from app.node.link_book import LinkBook
+from app.node.links_between import LinksBetween
 from app.node.measuring import Measuring
 from app.node.naming import Naming
 from app.node.options import NodeOptions
@@ -50,7 +51,7 @@ from app.node.own_speed import Here, OwnSpeed
 from app.node.rights import Rights
 from app.node.shop import Shop
 from app.node.snapshot import machines_json, sentence, with_names
-from app.node.telling import Telling, about, cleaned, status_of, told
+from app.node.telling import Telling, about, greeted, status_of, told
 from app.node.waiting import line_json
 
 log = logging.getLogger(__name__)
@@ -79,7 +80,8 @@ class Node:
             self.choices, self._uses, self.rights.lends, self._lends_to, self.changed
         )
         self.naming = Naming(self.choices, self._named)
-        self._telling = Telling(self._status, lambda status: self.network.tell(status))  # noqa: PLW0108  made later
+        self._between = LinksBetween()
+        self._telling = Telling(self._status, lambda: self.links.measured(), lambda: self.network)  # noqa: PLW0108  made later
         self._threads = options.threads or devices.usable_cores()
         self.hardware = Hardware(self._threads, self.changed)
         self._answers, self._closings = StageAnswers(), Closings(self.link)
@@ -199,6 +201,7 @@ class Node:
             "machines": machines_json(self._with_layers(), me),
             **self.finding.json(self._household.strangers),
             "links": self.links.json(),
+            "links_between": self._between.json(self.network.links),
             "loaded": with_names(self.hosting.loaded_json(), self._household),
             "forecasts": self._lessons.json(),
             **pairings.json(self.network.window),
@@ -251,23 +254,23 @@ class Node:
     async def connected(self, link: PeerLink) -> None:
         await self._closings.linked(link.peer, link)
         self._tell(facts.Came(link.peer, str(link.address)))
-        hello = link.hello
-        device = cleaned(hello.device)
-        self._tell(
-            facts.Told(link.peer, link.name, device, hello.total_bytes, hello.lendable_bytes, 0)
-        )
-        before = self._instances.get(link.peer, hello.instance)
-        self._instances[link.peer] = hello.instance
-        if before != hello.instance and (ending := self._lending.close_soon(link.peer)):
+        self._tell(greeted(link))
+        instance = link.hello.instance
+        before = self._instances.get(link.peer, instance)
+        self._instances[link.peer] = instance
+        if before != instance and (ending := self._lending.close_soon(link.peer)):
             await asyncio.wait(ending)  # it started anew, and needs these layers no more
         self.links.connected(link.peer)
-        await link.send(self._status())
+        await self._telling.begin(link)
 
     async def message(self, link: PeerLink, message: messages.Message) -> None:
         match message:
             case messages.Status():
                 self._tell(news := told(link, message))
                 self.hosting.lender_told(news)
+            case messages.LinksMeasured():
+                self._between.heard(link.peer, message, self.network.members.keys())
+                self.events.changed()
             case messages.OpenStage():
                 if member := self.network.members.get(link.peer):
                     await self._lending.open(member, message, link.send)

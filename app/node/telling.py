@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from app.core.errors import Reason
@@ -13,41 +14,61 @@ from app.core.operations import clean_name
 from app.core.reasons import said
 from app.lan import messages
 from app.lan.handlers import Offer
+from app.lan.network import Network
 from app.lan.peer import PeerLink
 from app.node.lend_rules import LendRules
+from app.node.link_record import Known
+from app.node.links_between import key_of, message_of
 
 STATUS_SECONDS = 0.25  # changes closer together are told as one
 FREE_SECONDS = 5.0  # between looks at the free memory, which changes without news of ours
 
 
 class Telling:
-    """Tells the others what this machine lends, when that is another than they know."""
+    """Tells the others what this machine lends and measured, when that is another than they know."""
 
     def __init__(
         self,
         status: Callable[[], messages.Status],
-        tell: Callable[[messages.Message], Awaitable[None]],
+        measured: Callable[[], Mapping[MachineId, Known]],
+        network: Callable[[], Network],
     ) -> None:
-        self._status, self._tell = status, tell
+        self._status, self._measured, self._network = status, measured, network
         self._news = asyncio.Event()
 
     def changed(self) -> None:
         """What is told may be another now. Cheap; call it as often as you like."""
         self._news.set()
 
+    async def begin(self, link: PeerLink) -> None:
+        """Tell all of it to whoever has just come."""
+        await link.send(self._status())
+        if link.hello.protocol >= messages.LINKS_SINCE:
+            await link.send(message_of(self._measured(), time.time()))
+
     async def run(self) -> None:
         """Until cancelled."""
-        told = None
+        told, links_told = None, key_of({})
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(FREE_SECONDS):
                     await self._news.wait()
             self._news.clear()
-            now = self._status()
+            now, links_now = self._status(), key_of(self._measured())
             if now != told:
                 told = now
-                await self._tell(now)
+                await self._network().tell(now)
+            if links_now != links_told:
+                links_told = links_now
+                await self._tell_links()
             await asyncio.sleep(STATUS_SECONDS)
+
+    async def _tell_links(self) -> None:
+        """To those of this protocol: an older one would take the message for a broken link."""
+        network = self._network()
+        up = network.links.items()
+        able = [key for key, link in up if link.hello.protocol >= messages.LINKS_SINCE]
+        await network.tell(message_of(self._measured(), time.time()), able)
 
 
 def status_of(offer: Offer, used_bytes: int, rules: LendRules) -> messages.Status:
@@ -72,6 +93,13 @@ def about(status: messages.Status) -> About:
     """What a machine tells beside its memory, fit to be shown."""
     used_by = tuple(MachineId(one) for one in status.used_by)
     return About(used_by, cleaned(status.engine), status.watts)
+
+
+def greeted(link: PeerLink) -> Told:
+    """What another machine said of itself when it came."""
+    hello = link.hello
+    device = cleaned(hello.device)
+    return Told(link.peer, link.name, device, hello.total_bytes, hello.lendable_bytes, 0)
 
 
 def told(link: PeerLink, status: messages.Status) -> Told:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.errors import Reason
+from app.core.link import LinkKind
 from app.core.model_shape import (
     MAX_KINDS,
     MAX_SETTINGS,
@@ -27,7 +28,9 @@ from app.lan.messages import (
     Hello,
     HelloAck,
     Leaving,
+    LinksMeasured,
     Log,
+    MeasuredLink,
     MeasureSpeed,
     Message,
     OpenStage,
@@ -115,6 +118,22 @@ SOME: list[Message] = [
     ),
     SpeedRefused(request=3, code="speed_busy"),
     Leaving(reason="shutting_down"),
+    LinksMeasured(
+        links=[
+            MeasuredLink(
+                machine="ab" * 32,
+                age_s=12.0,
+                round_trip_s=4e-4,
+                round_trip_p95_s=2e-3,
+                out_bytes_per_s=1.1e8,
+                in_bytes_per_s=9e7,
+                interface="eth0",
+                kind=LinkKind.ETHERNET,
+                negotiated_bits_per_s=10**9,
+                far_kind=LinkKind.WIFI,
+            )
+        ]
+    ),
 ]
 
 
@@ -346,3 +365,17 @@ def test_protocols_understand_each_other_as_neighbours(monkeypatch: pytest.Monke
         (6, 5),
         (6, 6),
     ]
+
+
+def test_the_most_links_that_may_be_told_fit_into_a_message() -> None:
+    widest = "\U0001f50c" * messages.MOST_INTERFACE
+    one = MeasuredLink(
+        machine="f" * 64, age_s=1 / 3e-9, round_trip_s=1 / 3e-2, round_trip_p95_s=1 / 3e-2,
+        out_bytes_per_s=1e13 / 3, in_bytes_per_s=1e13 / 3, interface=widest,
+        kind=LinkKind.THUNDERBOLT, negotiated_bits_per_s=1 << 50, far_interface=widest,
+        far_kind=LinkKind.THUNDERBOLT, far_negotiated_bits_per_s=1 << 50,
+    )  # fmt: skip
+    most = LinksMeasured(links=[one] * messages.MOST_TOLD_MACHINES)
+    assert decode(encode(most)) == most
+    with pytest.raises(BadMessage):
+        decode(encode(LinksMeasured(links=[one] * (messages.MOST_TOLD_MACHINES + 1))))

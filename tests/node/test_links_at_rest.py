@@ -111,7 +111,7 @@ def household(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Household:
     monkeypatch.setattr(paths, "round_trips", made.round_trips)
     monkeypatch.setattr(link_book, "interfaces", made.interfaces)
     monkeypatch.setattr(link_book, "own_host_towards", lambda host: "10.0.0.99")
-    monkeypatch.setattr(link_book, "write_atomically", lambda *_: None)
+    monkeypatch.setattr(link_book, "save", lambda *_: None)
     clock = SimpleNamespace(monotonic=lambda: made.now, time=lambda: made.now)
     monkeypatch.setattr(link_book, "time", clock)
 

@@ -64,6 +64,24 @@ async def test_three_nodes_say_what_the_whole_model_says(host: NodeClient) -> No
     assert answer["token_ids"] == tokens
 
 
+async def test_the_link_between_two_others_is_known_here(
+    pool: list[TestNode], host: NodeClient
+) -> None:
+    """It is measured by one of the two, and told to the third."""
+    ids = {one["name"]: key for key, one in (await host.get("/status"))["machines"].items()}
+    attic, kitchen = ids["attic"], ids["kitchen"]
+    told = await asyncio.to_thread(pool[1].control, "POST", f"/measure?machine={kitchen}", {})
+    assert [one["reason"] for one in told["links"]] == [None]
+    found: Json = {}
+    async with asyncio.timeout(10):
+        while not found:
+            between = (await host.get("/status"))["links_between"]
+            found = between.get(attic, {}).get(kitchen) or between.get(kitchen, {}).get(attic)
+            await asyncio.sleep(0.05)
+    assert min(found["out_bytes_per_s"], found["in_bytes_per_s"]) > 1e6
+    assert found["kind"] == "loopback"
+
+
 def whole(prompt: str, n_tokens: int) -> tuple[list[int], list[int]]:
     """Prompt ids and greedy answer of the whole model in llama.cpp, in the chunks a pipeline uses."""
     llama_cpp = binding.load()

@@ -61,7 +61,7 @@ class Acts(QObject):
             if machine.lends:
                 text = self.tr("Take back in") if machine.left_out else self.tr("Leave out")
                 menu.addAction(text, lambda: self.toggle(machine))
-            if machine.link is not None:
+            if machine.can_test:
                 act = menu.addAction(self.tr("Test link"), lambda: self.test(machine))
                 act.setEnabled(not self.testing)
                 menu.addAction(self.tr("Prefer interface…"), lambda: self.prefer(machine))
@@ -123,8 +123,8 @@ class Acts(QObject):
         """Measure the link that is shown with a machine now, or every link."""
         if self._test is None:
             client = self._page.services.client
-            link = machine.link if machine is not None else None
-            path = "/measure" if link is None else f"/measure?machine={segment(link.to)}"
+            far = machine.link.to if machine is not None and machine.link else ""
+            path = f"/measure?machine={segment(far)}" if far else "/measure"
             self._test = client.post(path, {}, self._tested, self._not_tested)
             self.changed.emit()
 

@@ -10,11 +10,12 @@ from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.household import drawn, words
 from app.gui.household.facts import MachineFacts
-from app.gui.household.map_layout import Rect, Size
+from app.gui.household.map_rects import Rect, Size
 from app.gui.theme import Theme
 
 WIDTH, HOST_WIDTH = 212, 212
 COMPACT_WIDTH, COMPACT_HOST_WIDTH = 176, 184
+NOTE_LINES = 2  # of its reason; a small card has room for one
 BAR, SMALL_BAR, STATE_ICON = 8, 6, 14
 
 
@@ -100,7 +101,8 @@ class _Lines:
         self._bar(BAR)
         total = formats.size(facts.total_bytes) if facts.total_bytes else ""
         self._line(words.memory(facts), self._text, total)
-        self._line(last_line(facts), self._muted)
+        for line in drawn.wrapped(last_line(facts), self._small, self._w, NOTE_LINES):
+            self._line(line, self._muted)
 
     def _row(self, height: float) -> QRectF:
         where = QRectF(self._x, self._y, self._w, height)
@@ -159,13 +161,24 @@ def last_line(facts: MachineFacts) -> str:
     return words.why(facts) or words.holds(facts) or used_by or words.roles(facts.roles)
 
 
-def card_sizes(theme: Theme, *, compact: bool, with_part: bool = False) -> tuple[Size, Size]:
-    """Of the host's card and of a lender's. with_part: one of these says what it is for us, in a line."""
+def has_note(theme: Theme, facts: MachineFacts) -> bool:
+    """Whether its last line takes two."""
+    room = theme.px(WIDTH) - 2 * theme.px(sizes.M)
+    return len(drawn.wrapped(last_line(facts), theme.font(sizes.CAPTION), room, NOTE_LINES)) > 1
+
+
+def card_sizes(
+    theme: Theme, *, compact: bool, with_part: bool = False, with_note: bool = False
+) -> tuple[Size, Size]:
+    """Of the host's card and of a lender's. with_part: one of these says what it is for us, in a line.
+
+    with_note: one of all has a reason of two lines.
+    """
     name = drawn.height(theme.font(sizes.BODY, bold=True)) + theme.px(sizes.XS)
     line = drawn.height(theme.font(sizes.CAPTION)) + theme.px(sizes.XS)
     pads = 2 * theme.px(sizes.M) - theme.px(sizes.XS)
     bar = 2 * theme.px(sizes.XS) + theme.px(SMALL_BAR if compact else BAR)
-    height = pads + name + bar + line * (2 if compact else 3)
+    height = pads + name + bar + line * (2 if compact else 4 if with_note else 3)
     wide, host_wide = (COMPACT_WIDTH, COMPACT_HOST_WIDTH) if compact else (WIDTH, HOST_WIDTH)
     host = Size(theme.px(host_wide), round(height + line))
     return host, Size(theme.px(wide), round(height + (line if with_part else 0)))

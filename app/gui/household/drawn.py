@@ -79,6 +79,20 @@ def short(words: str, font: QFont, most: float) -> str:
     return QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, most)
 
 
+def wrapped(words: str, font: QFont, most_width: float, most: int) -> list[str]:
+    """At most so many lines, broken between words; the last one ends in … where there is more."""
+    metrics, rest = QFontMetricsF(font), words.split()
+    lines: list[str] = []
+    while rest and len(lines) < most - 1:
+        fit = next(
+            (n for n in range(len(rest), 0, -1) if metrics.horizontalAdvance(" ".join(rest[:n])) <= most_width),
+            1,
+        )  # fmt: skip
+        lines.append(short(" ".join(rest[:fit]), font, most_width))
+        rest = rest[fit:]
+    return [*lines, short(" ".join(rest), font, most_width)] if rest else lines
+
+
 def tip(*lines: str) -> str:
     """A tooltip of plain lines: names may look like HTML."""
     return "<br>".join(html.escape(line) for line in lines if line)

@@ -6,48 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.gui.household.links import LinkFacts, link_facts, turned
 from app.gui.sentences import here
 
 Json = dict[str, Any]
 Run = tuple[int, int]  # first layer, and the one after the last
-
-
-@dataclass(frozen=True, slots=True)
-class LinkFacts:
-    """The way to a machine. None: not measured."""
-
-    round_trip_s: float | None  # median of the last measurement, else of heartbeats
-    slow_round_trip_s: float | None  # 19 of 20 are faster
-    out_bytes_per_s: float | None
-    in_bytes_per_s: float | None
-    kind: str
-    far_kind: str
-    interface: str
-    negotiated_bits_per_s: int | None
-    far_interface: str
-    far_negotiated_bits_per_s: int | None
-    measured_at: float | None
-    share: float | None  # of the time of a request, by the forecast of what is loaded
-    token_s: float | None
-    chunk_s: float | None
-    preferred: str = ""  # the interface a person chose for it
-    trouble: str = ""  # why that one is not used, or which other one would be better
-    better_interface: str = ""
-    to: str = ""  # the machine at the far end, which is not always the one it is shown with
-
-    @property
-    def slower_bytes_per_s(self) -> float | None:
-        """Of both ways the slower."""
-        known = [one for one in (self.out_bytes_per_s, self.in_bytes_per_s) if one is not None]
-        return min(known) if len(known) == 2 else None
-
-    @property
-    def worst_kind(self) -> str:
-        """What carries it; where the ends differ, the one that is no cable."""
-        for kind in ("vpn", "wifi", "virtual"):
-            if kind in (self.kind, self.far_kind):
-                return kind
-        return self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +57,11 @@ class MachineFacts:
         """Whether it could be left out: a machine that is here and takes part."""
         return not self.this and self.online and "lender" in self.roles
 
+    @property
+    def can_test(self) -> bool:
+        """Whether the link that is shown with it ends here: those of others are measured by them."""
+        return self.link is not None and bool(self.link.to)
+
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
@@ -130,6 +98,7 @@ class _View:
 
     machines: Json
     links: Json
+    told: Json
     node: Json
     loaded: Json
     me: str
@@ -146,9 +115,15 @@ class _View:
         return self.centre == self.me
 
     def link_to(self, key: str) -> tuple[str, Json | None]:
-        """The way between the centre and that machine, where this one knows it: who is at its far end."""
-        far = self.centre if key == self.me else key
-        return far, self.links.get(far)
+        """The way between the centre and that machine: who is at its far end, seen from here."""
+        if key == self.centre:
+            return "", None
+        if self.is_own or key == self.me:
+            far = key if self.is_own else self.centre
+            return far, self.links.get(far)
+        return "", self.told.get(self.centre, {}).get(key) or turned(
+            self.told.get(key, {}).get(self.centre)
+        )
 
 
 def _view(snapshot: Json, without: Collection[str], centre: str) -> _View:
@@ -157,7 +132,8 @@ def _view(snapshot: Json, without: Collection[str], centre: str) -> _View:
     own = snapshot.get("loaded") or {}
     loaded = {} if is_of_another(snapshot, centre) else own
     return _View(
-        machines=machines, links=snapshot.get("links") or {}, node=snapshot.get("node") or {},
+        machines=machines, links=snapshot.get("links") or {},
+        told=snapshot.get("links_between") or {}, node=snapshot.get("node") or {},
         loaded=loaded, me=me, centre=centre or me, without=without,
         hosts=frozenset(key for key, _ in hosts_of(snapshot)),
         left_out=_left_out(loaded), replicas=replicas_of(loaded), own_bytes=_own_bytes(own),
@@ -169,7 +145,6 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
     by = tuple(str(user) for user in one.get("used_by") or () if user in view.machines)
     why = None if this or one.get("layers") else view.left_out.get(str(one.get("name")))
     far, link = view.link_to(key)
-    is_shown = key != view.me if view.is_own else key == view.me
     runs = [(run[0], run[1]) for run in one.get("layers") or ()] if view.is_own else []
     own_engine = str((view.machines.get(view.me) or {}).get("engine") or "")
     return MachineFacts(
@@ -189,8 +164,8 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
         seen_at=one.get("seen_at"),
         layers=joined(runs),
         used_by=tuple(sorted(str(view.machines[user].get("name")) for user in by)),
-        link=_link(link, key, far, view.loaded) if link and is_shown else None,
-        other_version=_other_version(link, view.node),
+        link=link_facts(link, far, key, view.loaded) if link else None,
+        other_version=_other_version(view.links.get(key), view.node),
         left_out=key in view.without,
         hottest_c=one.get("hottest_c"),
         watts=one.get("watts"),
@@ -289,35 +264,6 @@ def _left_out(loaded: Json) -> Mapping[str, str]:
         for one in loaded.get("why") or ()
         if str(one.get("code")).startswith("left_out_")
     }
-
-
-def _link(link: Json, key: str, far: str, loaded: Json) -> LinkFacts:
-    shares = (loaded.get("forecast") or {}).get("shares") or ()
-    share = next(
-        (one["share"] for one in shares if one["id"] == key and one["part"] == "link"), None
-    )
-    known = (loaded.get("from") or {}).get("machines") or ()
-    ways: Json = next((one for one in known if one.get("id") == key), {}) if share else {}
-    return LinkFacts(
-        round_trip_s=link.get("measured_round_trip_seconds") or link.get("round_trip_seconds"),
-        slow_round_trip_s=link.get("round_trip_p95_seconds"),
-        out_bytes_per_s=link.get("out_bytes_per_s"),
-        in_bytes_per_s=link.get("in_bytes_per_s"),
-        kind=str(link.get("kind") or ""),
-        far_kind=str(link.get("far_kind") or ""),
-        interface=str(link.get("interface") or ""),
-        negotiated_bits_per_s=link.get("negotiated_bits_per_s"),
-        far_interface=str(link.get("far_interface") or ""),
-        far_negotiated_bits_per_s=link.get("far_negotiated_bits_per_s"),
-        measured_at=link.get("measured_at"),
-        share=share,
-        token_s=ways.get("token_way_s"),
-        chunk_s=ways.get("chunk_way_s"),
-        preferred=str(link.get("preferred") or ""),
-        trouble=here(str(link.get("preferred_reason") or link.get("better_reason") or "")),
-        better_interface=str(link.get("better_interface") or ""),
-        to=far,
-    )
 
 
 def _other(engine: str, own: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QWidget
@@ -10,7 +12,8 @@ from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.household import drawn, words
 from app.gui.household.acts import Acts
-from app.gui.household.facts import LinkFacts, MachineFacts
+from app.gui.household.facts import MachineFacts
+from app.gui.household.links import Between, LinkFacts
 from app.gui.icons import icon
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import IconButton, button
@@ -69,11 +72,11 @@ class Inspector(QFrame):
         self.setLayout(box)
         self.hide()
 
-    def show_machine(self, facts: MachineFacts | None) -> None:
-        """Everything about it; None: nothing is chosen."""
+    def show_machine(self, facts: MachineFacts | None, between: Sequence[Between] = ()) -> None:
+        """Everything about it; None: nothing is chosen. between: links to others than the one in the centre."""
         self.setVisible(facts is not None)
         self._facts = facts
-        now = (facts, self._acts.testing, self._services.theme.colours)
+        now = (facts, tuple(between), self._acts.testing, self._services.theme.colours)
         if facts is None or now == self._shown:
             return
         self._shown = now
@@ -89,7 +92,8 @@ class Inspector(QFrame):
         self.why.say(words.why(facts))
         self._buttons(facts)
         self._say_trouble(facts.link)
-        self._fill(_about(facts) + (_about_link(facts.link) if facts.link else []))
+        link = _about_link(facts.link) if facts.link else []
+        self._fill(_about(facts) + link + [_to_other(facts.id, one) for one in between])
 
     def first_button(self) -> QWidget:
         """Where the keyboard goes when the details are opened."""
@@ -99,7 +103,7 @@ class Inspector(QFrame):
     def _buttons(self, facts: MachineFacts) -> None:
         self.leave.setVisible(facts.lends or facts.left_out)
         self.leave.setText(self.tr("Take back in") if facts.left_out else self.tr("Leave out"))
-        self.test.setVisible(facts.link is not None)
+        self.test.setVisible(facts.can_test)
         self.test.setEnabled(not self._acts.testing)
         self.test.setText(self.tr("Testing…") if self._acts.testing else self.tr("Test link"))
         self.pause.setVisible(facts.this and facts.state != "paused")
@@ -192,6 +196,12 @@ def _about_link(link: LinkFacts) -> list[Fact]:
     if link.token_s is not None and link.chunk_s is not None:
         found.insert(2, (_tr("On the way"), _on_the_way(link.token_s, link.chunk_s)))
     return found
+
+
+def _to_other(machine: str, one: Between) -> Fact:
+    """Its link to another machine than the one in the centre."""
+    far = one.names[0 if one.ends[1] == machine else 1]
+    return _tr("To {name}").format(name=far), words.way(one.link)
 
 
 def _both_ways(link: LinkFacts) -> str:

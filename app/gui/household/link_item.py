@@ -13,8 +13,10 @@ from PySide6.QtWidgets import (
 
 from app.gui import theme as sizes
 from app.gui.household import drawn, words
-from app.gui.household.facts import LinkFacts, MachineFacts
-from app.gui.household.map_layout import Size, Way
+from app.gui.household.facts import MachineFacts
+from app.gui.household.links import LinkFacts
+from app.gui.household.map_layout import Way
+from app.gui.household.map_rects import Size
 from app.gui.theme import Theme
 
 ICON = 14

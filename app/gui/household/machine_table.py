@@ -3,104 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QCoreApplication,
-    QModelIndex,
-    QPersistentModelIndex,
-    QPoint,
-    QSortFilterProxyModel,
-    Qt,
-    Signal,
-)
-from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
+from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent
 
 from app.gui import formats
-from app.gui import theme as sizes
 from app.gui.household import drawn, words
-from app.gui.household.facts import LinkFacts, MachineFacts
+from app.gui.household.fact_table import Column, FactModel, FactTable, Index
+from app.gui.household.facts import MachineFacts
+from app.gui.household.links import LinkFacts
 from app.gui.icons import icon
 from app.gui.theme import Theme
 
-Index = QModelIndex | QPersistentModelIndex
 Role = Qt.ItemDataRole
-SORT_ROLE = int(Role.UserRole)
-NOWHERE = QModelIndex()
 SHARE = 8  # the column
-LEAST_NAME = 136
-ACROSS = Qt.Orientation.Horizontal
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A title, the words of a cell, and what it is sorted by; figures stand at the right."""
-
-    title: str
-    shown: Callable[[MachineFacts], str]
-    value: Callable[[MachineFacts], float | str]
-    figure: bool = True
-
-
-class MachineModel(QAbstractTableModel):
-    """A row for each machine."""
+class MachineModel(FactModel):
+    """A row for each machine, with a picture of its state."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__()
+        super().__init__(_columns(), lambda one: one.id, _tip)
         self._theme = theme
-        self._columns = _columns()
-        self.machines: tuple[MachineFacts, ...] = ()
-
-    def show_machines(self, machines: Sequence[MachineFacts]) -> None:
-        """Only what changed is told, so that a selection stays."""
-        before, self_now = [one.id for one in self.machines], tuple(machines)
-        if before != [one.id for one in self_now]:
-            self.beginResetModel()
-            self.machines = self_now
-            self.endResetModel()
-            return
-        for row, (old, new) in enumerate(zip(self.machines, self_now, strict=True)):
-            if old != new:
-                self.machines = (*self.machines[:row], new, *self.machines[row + 1 :])
-                last = self.index(row, len(self._columns) - 1)
-                self.dataChanged.emit(self.index(row, 0), last)
-
-    def rowCount(self, parent: Index = NOWHERE) -> int:  # noqa: N802  Qt's name
-        return 0 if parent.isValid() else len(self.machines)
-
-    def columnCount(self, parent: Index = NOWHERE) -> int:  # noqa: N802  Qt's name
-        return 0 if parent.isValid() else len(self._columns)
-
-    def headerData(  # noqa: N802  Qt's name
-        self, section: int, orientation: Qt.Orientation, role: int = int(Role.DisplayRole)
-    ) -> Any:
-        if orientation is not Qt.Orientation.Horizontal:
-            return None
-        column = self._columns[section]
-        if role == Role.DisplayRole:
-            return column.title
-        return _aligned(column) if role == Role.TextAlignmentRole else None
 
     def data(self, index: Index, role: int = int(Role.DisplayRole)) -> Any:
-        machine, column = self.machines[index.row()], self._columns[index.column()]
-        if role in (Role.DisplayRole, Role.AccessibleTextRole):
-            return column.shown(machine)
-        if role == SORT_ROLE:
-            return column.value(machine)
-        if role == Role.TextAlignmentRole:
-            return _aligned(column)
-        if role == Role.ToolTipRole:
-            return drawn.tip(machine.name, machine.device, words.why(machine))
         if role == Role.DecorationRole and index.column() == 1:
-            state = words.state(machine)
+            state = words.state(self.facts[index.row()])
             return icon(state.icon, self._theme.colour(state.colour).name())
-        return None
+        if role == Role.AccessibleDescriptionRole:
+            return words.why(self.facts[index.row()])
+        return super().data(index, role)
 
 
-class MachineTable(QTableView):
+class MachineTable(FactTable):
     """Chosen, opened and left out as on the map."""
 
     chosen = Signal(str)
@@ -109,40 +45,20 @@ class MachineTable(QTableView):
     menu_wanted = Signal(str, QPoint)
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme, self._model = theme, MachineModel(theme)
-        sorted_by = QSortFilterProxyModel(self)
-        sorted_by.setSourceModel(self._model)
-        sorted_by.setSortRole(SORT_ROLE)
-        sorted_by.setSortCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        self._sorted = sorted_by
-        self.setModel(sorted_by)
-        self.setAccessibleName(self.tr("Machines of the household"))
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setSortingEnabled(True)
-        self.sortByColumn(0, Qt.SortOrder.AscendingOrder)
-        self.setTabKeyNavigation(False)
-        self.verticalHeader().hide()
-        header = self.horizontalHeader()
-        header.setHighlightSections(False)
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        name = QCoreApplication.translate("MachineTable", "Machines of the household")
+        super().__init__(theme, MachineModel(theme), name)
         self.selectionModel().selectionChanged.connect(self._selection_changed)
         self.doubleClicked.connect(lambda index: self.opened.emit(self._machine(index)))
-        theme.changed.connect(self._measure)
-        self._measure()
 
     def show_machines(self, machines: Sequence[MachineFacts]) -> None:
         was = self.selected
-        self._model.show_machines(machines)
+        self._model.show_facts(machines)
         self.setColumnHidden(
             SHARE, all(one.link is None or one.link.share is None for one in machines)
         )
         if self.selected != was:
             self.select(was)
-        self._fit_columns()
+        self.fit_columns()
 
     @property
     def selected(self) -> str:
@@ -153,7 +69,7 @@ class MachineTable(QTableView):
         """Choose a row; "" for none."""
         if machine == self.selected:
             return
-        for row, one in enumerate(self._model.machines):
+        for row, one in enumerate(self._model.facts):
             if one.id == machine:
                 self.setCurrentIndex(self._sorted.mapFromSource(self._model.index(row, 0)))
                 return
@@ -174,34 +90,14 @@ class MachineTable(QTableView):
 
     def _machine(self, index: Index) -> str:
         source = self._sorted.mapToSource(index)
-        return self._model.machines[source.row()].id if source.isValid() else ""
+        return str(self._model.facts[source.row()].id) if source.isValid() else ""
 
     def _selection_changed(self) -> None:
         self.chosen.emit(self.selected)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
-        super().resizeEvent(event)
-        self._fit_columns()
 
-    def _fit_columns(self) -> None:
-        """As wide as their words; the names get the rest."""
-        header, gap = self.horizontalHeader(), 2 * self._theme.px(sizes.S)
-        taken = 0
-        for place in range(1, self._model.columnCount()):
-            title = drawn.width(str(self._model.headerData(place, ACROSS)), header.font())
-            wide = max(round(title) + gap, self.sizeHintForColumn(place))
-            header.resizeSection(place, wide)
-            taken += header.sectionSize(place)
-        left = self.viewport().width() - taken
-        header.resizeSection(0, max(left, self._theme.px(LEAST_NAME)))
-
-    def _measure(self) -> None:
-        self.verticalHeader().setDefaultSectionSize(self._theme.px(sizes.CONTROL_HEIGHT))
-        self._model.dataChanged.emit(NOWHERE, NOWHERE)
-
-
-def _aligned(column: Column) -> Qt.AlignmentFlag:
-    return drawn.RIGHT if column.figure else drawn.LEFT
+def _tip(one: MachineFacts) -> str:
+    return drawn.tip(one.name, one.device, words.why(one))
 
 
 def _columns() -> tuple[Column, ...]:

@@ -4,6 +4,7 @@ The host is in the centre, lenders in a column at either side of it, an odd one 
 all lenders stand at the right. A link leaves the host in a curve and is straight under its plate,
 in the row of its lender: so no plate lies on a card, on another plate, or on another link.
 Where large text leaves no room beside the host, lenders stand below it, each under its own plate.
+Links between two lenders run round all of that (map_between.py).
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-Point = tuple[float, float]
+from app.gui.household.map_between import FIRST_LANE, LANE, Line, Pair, lines_between
+from app.gui.household.map_rects import Point, Rect, Size
+
 COMPACT_OVER = 8  # machines
 BOTH_SIDES, ONE_SIDE = 3, 2  # columns
 FAN, STUB = 24, 8  # of a link: the curve at the host, at least; straight bits at the plate's sides
@@ -21,42 +24,6 @@ DROP = 20  # bits of a link that goes down, whose plate is on it
 MOST_FAN = 150
 ROW_GAP, MOST_ROW_GAP = 16, 64
 PORT_GAP = 14  # between links where they leave the host
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    w: float
-    h: float
-
-
-@dataclass(frozen=True, slots=True)
-class Rect:
-    """Left, top, width, height."""
-
-    x: float
-    y: float
-    w: float
-    h: float
-
-    @classmethod
-    def around(cls, x: float, y: float, size: Size) -> Rect:
-        return cls(x - size.w / 2, y - size.h / 2, size.w, size.h)
-
-    @property
-    def right(self) -> float:
-        return self.x + self.w
-
-    @property
-    def bottom(self) -> float:
-        return self.y + self.h
-
-    @property
-    def centre(self) -> Point:
-        return self.x + self.w / 2, self.y + self.h / 2
-
-    def overlaps(self, other: Rect) -> bool:
-        apart = self.right <= other.x or other.right <= self.x
-        return not (apart or self.bottom <= other.y or other.bottom <= self.y)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +48,24 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """`cards` and `ways` in the order of the lenders; `bounds` holds everything."""
+    """`cards` and `ways` in the order of the lenders, `between` in that of the pairs; `bounds` holds everything."""
 
     host: Rect
     cards: tuple[Rect, ...]
     ways: tuple[Way, ...]
+    between: tuple[Line, ...] = ()
+    margin: float = 0.0  # kept free for lines that come and go
 
     @property
     def bounds(self) -> Rect:
         every = [self.host, *self.cards, *(way.plate for way in self.ways)]
         left, top = min(one.x for one in every), min(one.y for one in every)
         right, bottom = max(one.right for one in every), max(one.bottom for one in every)
+        left, top, right, bottom = (
+            left - self.margin, top - self.margin, right + self.margin, bottom + self.margin,
+        )  # fmt: skip
+        for x, y in (point for line in self.between for point in line):
+            left, top, right, bottom = min(left, x), min(top, y), max(right, x), max(bottom, y)
         return Rect(left, top, right - left, bottom - top)
 
 
@@ -109,24 +83,62 @@ class Fitted:
         return bounds.w * self.zoom <= room.w and bounds.h * self.zoom <= room.h
 
 
-def fitted(n_lenders: int, full: Sizes, small: Sizes, room: Size, zooms: Sequence[float]) -> Fitted:
+@dataclass(frozen=True, slots=True)
+class Others:
+    """Links between two lenders. drawn: the pairs whose lines are to be seen; few: all of them at any time."""
+
+    drawn: tuple[Pair, ...] = ()
+    few: bool = True
+
+    def margin(self, n_lenders: int, scale: float) -> float:
+        """Where only one machine's are drawn: room for those of any, so that nothing moves when it is chosen."""
+        return 0.0 if self.few else scale * (FIRST_LANE + LANE * max(0, n_lenders - 2))
+
+
+NOBODY = Others()
+
+
+def fitted(
+    n_lenders: int, full: Sizes, small: Sizes, room: Size, zooms: Sequence[float],
+    others: Others = NOBODY,
+) -> Fitted:  # fmt: skip
     """The best to see of what fits into the room. `zooms`: from the largest to the smallest.
 
-    Where nothing fits, what is narrowest: it scrolls up and down.
+    Links between lenders are left to the table where they would cost the view of the whole. Where nothing fits, what is
+    narrowest: it scrolls up and down.
     """
     kinds = [small] if n_lenders + 1 > COMPACT_OVER else [full, small]
-    for sizes, zoom, columns in product(kinds, zooms, (BOTH_SIDES, ONE_SIDE)):
+    ways = product(dict.fromkeys((others, NOBODY)), kinds, zooms, (BOTH_SIDES, ONE_SIDE))
+    for seen, sizes, zoom, columns in ways:
         scaled = Size(room.w / zoom, room.h / zoom)
-        places = arrange(n_lenders, sizes, scaled, columns)
+        places = _with_others(n_lenders, sizes, scaled, columns, seen)
         if places.bounds.w <= scaled.w and places.bounds.h <= scaled.h:
             return Fitted(places, sizes is small, zoom)
     narrow = [(small, _one_side(n_lenders, small, Size(room.w / zooms[-1], 0)))]
     narrow += [(sizes, _stacked(n_lenders, sizes)) for sizes in dict.fromkeys((kinds[0], small))]
-    for sizes, places in narrow:
-        for zoom in (one for one in zooms if one <= 1):
-            if places.bounds.w * zoom <= room.w:
-                return Fitted(places, sizes is small, zoom)
+    for (sizes, places), zoom in product(narrow, (one for one in zooms if one <= 1)):
+        for found in (_routed(places, others, sizes), places):
+            if found.bounds.w * zoom <= room.w:
+                return Fitted(found, sizes is small, zoom)
     return Fitted(narrow[-1][1], True, zooms[-1])
+
+
+def _with_others(n_lenders: int, sizes: Sizes, room: Size, columns: int, others: Others) -> Places:
+    """What stands beside the columns takes its room from what the cards are spread over."""
+    bare = arrange(n_lenders, sizes, room, columns)
+    found = _routed(bare, others, sizes)
+    wider, higher = found.bounds.w - bare.bounds.w, found.bounds.h - bare.bounds.h
+    if not (wider or higher):
+        return found
+    left = Size(room.w - wider, room.h - higher)
+    return _routed(arrange(n_lenders, sizes, left, columns), others, sizes)
+
+
+def _routed(places: Places, others: Others, sizes: Sizes) -> Places:
+    plates = [way.plate for way in places.ways]
+    lines = lines_between(places.host, places.cards, plates, others.drawn, sizes.scale)
+    margin = others.margin(len(places.cards), sizes.scale)
+    return replace(places, between=lines, margin=margin)
 
 
 def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES) -> Places:

@@ -11,10 +11,13 @@ from PySide6.QtWidgets import QGraphicsScene, QGraphicsView
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.household import words
-from app.gui.household.card_item import CardItem, card_sizes
+from app.gui.household.between_item import BetweenLine
+from app.gui.household.card_item import CardItem, card_sizes, has_note
 from app.gui.household.facts import MachineFacts
 from app.gui.household.link_item import LinkLine, Plate, path_of, plate_size
-from app.gui.household.map_layout import Fitted, Places, Rect, Size, Sizes, fitted
+from app.gui.household.links import Between
+from app.gui.household.map_layout import Fitted, Others, Places, Sizes, fitted
+from app.gui.household.map_rects import Rect, Size
 from app.gui.household.traffic import Traffic
 from app.gui.preferences import Preferences
 from app.gui.theme import Theme
@@ -22,6 +25,7 @@ from app.gui.theme import Theme
 SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text below 11 pixels
 ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest at which all is seen
 EDGE = sizes.M
+MOST_BETWEEN = 15  # links between lenders that are drawn together: all of six; of more, those of the chosen one
 REDUCE_MOTION = "look/reduce_motion"
 Key = Qt.Key
 STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.Key_Down: (0, 1)}
@@ -45,6 +49,8 @@ class MapView(QGraphicsView):
         self._cards: dict[str, CardItem] = {}
         self._lines: dict[str, LinkLine] = {}
         self._plates: dict[str, Plate] = {}
+        self._between: tuple[Between, ...] = ()
+        self._between_lines: dict[str, BetweenLine] = {}
         self._selected = ""
         self.places: Places | None = None
         self.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -62,11 +68,13 @@ class MapView(QGraphicsView):
         return self._selected
 
     def show_machines(
-        self, machines: Sequence[MachineFacts], active: frozenset[str] = frozenset()
-    ) -> None:
+        self, machines: Sequence[MachineFacts], active: frozenset[str] = frozenset(),
+        between: Sequence[Between] = (),
+    ) -> None:  # fmt: skip
         """The first machine is in the centre. `active`: machines an answer goes through now."""
-        if (tuple(machines), active) != (self._machines, self._active):
-            self._machines, self._active = tuple(machines), active
+        now = tuple(machines), active, tuple(between)
+        if now != (self._machines, self._active, self._between):
+            self._machines, self._active, self._between = now
             self._draw()
 
     def select(self, machine: str) -> None:
@@ -75,7 +83,8 @@ class MapView(QGraphicsView):
             self._selected = machine
             self._draw()
             card = self._cards.get(machine)
-            self.setAccessibleDescription("\n".join(card.lines) if card else self._how())
+            told = self._told(machine, card.lines) if card else self._how()
+            self.setAccessibleDescription(told)
             if card is not None and card.facts is not None and self.hasFocus():
                 announce(self, f"{card.facts.name}, {words.state(card.facts).word}")
             self.chosen.emit(machine)
@@ -83,15 +92,22 @@ class MapView(QGraphicsView):
     def _how(self) -> str:
         return self.tr("Arrow keys choose a machine. The table has the same facts.")
 
+    def _told(self, machine: str, lines: Sequence[str]) -> str:
+        """What its card says, and its links to others than the one in the centre."""
+        links = [words.between(one) for one in self._between if machine in one.ends]
+        return "\n".join((*lines, *links))
+
     # Drawing
 
     def _draw(self) -> None:
         if not self._machines:
             return
         centre, *lenders = self._machines
-        found = self._fitted()
+        drawn = self._drawn()
+        found = self._fitted(drawn)
         self.places, compact = found.places, found.compact
         self._forget({one.id for one in self._machines}, centre.id)
+        self._forget_between({one.key for one in drawn} if self.places.between else set())
         self._card(centre, self.places.host, compact=compact)
         paths = {}
         for facts, place, way in zip(lenders, self.places.cards, self.places.ways, strict=True):
@@ -101,22 +117,38 @@ class MapView(QGraphicsView):
             self._plate(facts.id).show_link(facts, way, compact=compact)
             if active:
                 paths[facts.id] = path_of(way)
+        for one, line in zip(drawn, self.places.between, strict=False):
+            self._between_line(one.key).follow(one, line, chosen=self._selected in one.ends)
         self.traffic.show_on(paths)
         self._fit(self.places.bounds, found.zoom)
         if self._selected in self._cards:
             self.ensureVisible(self._cards[self._selected])
 
-    def _fitted(self) -> Fitted:
+    def _drawn(self) -> list[Between]:
+        """Of the links between lenders: all of a few, else those of the chosen machine."""
+        there = {one.id for one in self._machines[1:]}
+        known = [one for one in self._between if there.issuperset(one.ends)]
+        if _pairs(len(there)) <= MOST_BETWEEN:
+            return known
+        return [one for one in known if self._selected in one.ends]
+
+    def _fitted(self, drawn: Sequence[Between]) -> Fitted:
         edge = 2 * self._theme.px(EDGE)
         room = Size(self.viewport().width() - edge, self.viewport().height() - edge)
         full, small = self._sizes(compact=False), self._sizes(compact=True)
         many = len(self._machines) - 1
-        return fitted(many, full, small, room, ZOOMS)
+        place = {one.id: number for number, one in enumerate(self._machines[1:])}
+        pairs = tuple((place[one.ends[0]], place[one.ends[1]]) for one in drawn)
+        others = Others(pairs, few=not self._between or _pairs(many) <= MOST_BETWEEN)
+        return fitted(many, full, small, room, ZOOMS, others)
 
     def _sizes(self, *, compact: bool) -> Sizes:
         links = [one.link for one in self._machines if one.link]
         with_part = any(words.part(one) for one in self._machines[1:])
-        host, card = card_sizes(self._theme, compact=compact, with_part=with_part)
+        with_note = any(has_note(self._theme, one) for one in self._machines)
+        host, card = card_sizes(
+            self._theme, compact=compact, with_part=with_part, with_note=with_note
+        )
         return Sizes(host, card, plate_size(self._theme, links, compact=compact), self._theme.scale)
 
     def _card(self, facts: MachineFacts, place: Rect, *, compact: bool) -> None:
@@ -137,6 +169,16 @@ class MapView(QGraphicsView):
             self._plates[machine] = Plate(self._theme)
             self.scene().addItem(self._plates[machine])
         return self._plates[machine]
+
+    def _between_line(self, key: str) -> BetweenLine:
+        if key not in self._between_lines:
+            self._between_lines[key] = BetweenLine(self._theme)
+            self.scene().addItem(self._between_lines[key])
+        return self._between_lines[key]
+
+    def _forget_between(self, there: set[str]) -> None:
+        for key in self._between_lines.keys() - there:
+            self.scene().removeItem(self._between_lines.pop(key))
 
     def _forget(self, there: set[str], centre: str) -> None:
         """Take away what belongs to machines that are gone, and the way to the one that is now in the centre."""
@@ -238,3 +280,7 @@ class MapView(QGraphicsView):
         if best:
             self.select(best)
             self.ensureVisible(self._cards[best])
+
+
+def _pairs(many: int) -> int:
+    return many * (many - 1) // 2

@@ -28,6 +28,8 @@ from app.gui.household.headline import Acts as HeadActs
 from app.gui.household.headline import Headline
 from app.gui.household.inspector import Inspector
 from app.gui.household.join_sheet import JoinSheet
+from app.gui.household.link_table import LinkTable
+from app.gui.household.links import Between, between_of
 from app.gui.household.loading import Loading
 from app.gui.household.machine_table import MachineTable
 from app.gui.household.map_view import MapView
@@ -57,7 +59,9 @@ class _Views(QStackedWidget):
         self._theme = theme
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        return QSize(0, self._theme.px(LEAST_HEIGHT))
+        least, now = self._theme.px(LEAST_HEIGHT), self.currentWidget()
+        layout = now.layout() if now is not None else None
+        return QSize(0, least if layout is None else max(least, layout.minimumSize().height()))
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
         return self.sizeHint()
@@ -70,6 +74,7 @@ class PoolPage(Page):
         super().__init__(services, "")
         self.title.setText(self.tr("Pool"))
         self.machines: tuple[MachineFacts, ...] = ()
+        self.between: tuple[Between, ...] = ()
         self._chosen = ""
         self._dismissed: str | None = None
         self.outlook = Outlook(services, self)
@@ -128,14 +133,16 @@ class PoolPage(Page):
         self.headline = Headline(services.theme, acts)
         self.what_if = WhatIf(self.loading.load_without, outlook.take_all_back)
         self.map = MapView(services.theme, services.preferences)
-        self.table = MachineTable(services.theme)
+        self.table, self.links = MachineTable(services.theme), LinkTable(services.theme)
+        self.tables = QWidget()
+        self.tables.setLayout(column(self.table, self.links, gap=sizes.M))
         self.away = EmptyState(
             self.tr("Waiting for the background service"),
             self.tr("The household is shown as soon as it answers."),
         )
         self.placements = PlacementChoice(self._tell)
         self.stack = _Views(services.theme)
-        for view in (self.map, self.table, self.away):
+        for view in (self.map, self.tables, self.away):
             self.stack.addWidget(view)
         for view in (self.map, self.table):
             view.chosen.connect(self.choose)
@@ -184,8 +191,11 @@ class PoolPage(Page):
         self.headline.setVisible(is_loading or not outlook.without)
         foreign = is_of_another(pool.snapshot, self.placements.centre)
         active = frozenset[str]() if foreign else active_of(pool.snapshot)
-        self.map.show_machines(self.machines, active)
+        centre = self.machines[0].id if self.machines else ""
+        self.between = between_of(pool.snapshot, centre)
+        self.map.show_machines(self.machines, active, self.between)
         self.table.show_machines(self.machines)
+        self.links.show_links(self.between)
         self.nearby.show_strangers(strangers_of(pool.snapshot))
         self._inspect()
 
@@ -215,7 +225,8 @@ class PoolPage(Page):
         found = next((one for one in self.machines if one.id == self._chosen), None)
         if found is None:
             self._chosen = ""
-        self.inspector.show_machine(found)
+        links = [one for one in self.between if self._chosen in one.ends]
+        self.inspector.show_machine(found, links)
 
     # The view
 
@@ -230,7 +241,7 @@ class PoolPage(Page):
         view.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _show_view(self, name: str) -> None:
-        view = {MAP: self.map, TABLE: self.table}.get(name, self.away if not name else self.map)
+        view = {MAP: self.map, TABLE: self.tables}.get(name, self.away if not name else self.map)
         if self.stack.currentWidget() is not view:
             self.stack.setCurrentWidget(view)
         self.views.show_chosen(name)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from PySide6.QtCore import QCoreApplication, QDateTime, QLocale
 
 from app.gui import formats
-from app.gui.household.facts import LinkFacts, MachineFacts, Run
+from app.gui.household.facts import MachineFacts, Run
+from app.gui.household.links import Between, LinkFacts
 
 NOTICEABLE, BRAKE = 0.1, 0.3  # of a request's time
 LEND, USE_AND_LEND, ADMIN, GUEST = "lend", "use_and_lend", "admin", "guest"
@@ -42,6 +43,8 @@ def state(machine: MachineFacts) -> Shown:
         "offline": Shown(_tr("Offline"), "tray-away", "muted"),
         "left_out": Shown(_tr("Left out"), "left-out", "muted"),
         "off": Shown(_tr("Lends nothing"), "left-out", "muted"),
+        "guest": Shown(_tr("Guest"), "chat", "muted"),
+        "user": Shown(_tr("Uses models"), "chat", "muted"),
     }.get(machine.state, Shown(machine.state, "info", "muted"))
 
 
@@ -201,6 +204,28 @@ def _end(of_kind: str, interface: str, bits_per_s: int | None) -> str:
     if bits_per_s:
         inside.append(formats.rate(bits_per_s / 8))
     return kind(of_kind).word + (f" ({', '.join(inside)})" if inside else "")
+
+
+def ends(one: Between) -> str:
+    """`attic-pc – studio-mac`"""
+    return " – ".join(one.names)
+
+
+def between(one: Between) -> str:
+    """`attic-pc – studio-mac: 941 Mb/s, 0.5 ms, cable`, in a line."""
+    return f"{ends(one)}: {way(one.link)}"
+
+
+def way(link: LinkFacts) -> str:
+    """`941 Mb/s, 0.5 ms, cable`"""
+    return f"{speed(link)}, {kind(link.worst_kind).word}"
+
+
+def all_between(one: Between) -> tuple[str, ...]:
+    """The same with the interfaces at both ends, and when it was measured."""
+    at = one.link.measured_at
+    when = _tr("Measured {when}").format(when=moment(at)) if at else ""
+    return ends(one), speed(one.link), carried(one.link), when
 
 
 def speed(link: LinkFacts) -> str:

@@ -2404,6 +2404,14 @@
         <translation>Ein anderes Gerät</translation>
     </message>
     <message>
+        <source>Back</source>
+        <translation>Zurück</translation>
+    </message>
+    <message>
+        <source>Between</source>
+        <translation>Zwischen</translation>
+    </message>
+    <message>
         <source>By</source>
         <translation>Über</translation>
     </message>
@@ -2450,6 +2458,10 @@
     <message>
         <source>For a computer that was removed, was copied, or changes households. All pairings of this machine end; models and chats stay. Quit Poolhouse first, then run this command. The old identity is kept beside the new one.</source>
         <translation>Für einen Computer, der entfernt oder kopiert wurde oder den Haushalt wechselt. Alle Kopplungen dieses Geräts enden; Modelle und Chats bleiben. Beenden Sie zuerst Poolhouse und führen Sie dann diesen Befehl aus. Die alte Identität bleibt neben der neuen erhalten.</translation>
+    </message>
+    <message>
+        <source>Guest</source>
+        <translation>Gast</translation>
     </message>
     <message>
         <source>Holds</source>
@@ -2550,6 +2562,10 @@
     <message>
         <source>Measured</source>
         <translation>Gemessen</translation>
+    </message>
+    <message>
+        <source>Measured {when}</source>
+        <translation>Gemessen {when}</translation>
     </message>
     <message>
         <source>Members</source>
@@ -2692,6 +2708,10 @@
         <translation>Der Weg zu {name}</translation>
     </message>
     <message>
+        <source>There</source>
+        <translation>Hin</translation>
+    </message>
+    <message>
         <source>This machine</source>
         <translation>Dieses Gerät</translation>
     </message>
@@ -2710,6 +2730,10 @@
     <message>
         <source>Thunderbolt</source>
         <translation>Thunderbolt</translation>
+    </message>
+    <message>
+        <source>To {name}</source>
+        <translation>Zu {name}</translation>
     </message>
     <message>
         <source>Traffic to {name} goes by {interface} now: {speed}.</source>
@@ -2742,6 +2766,10 @@
     <message>
         <source>Used by</source>
         <translation>Genutzt von</translation>
+    </message>
+    <message>
+        <source>Uses models</source>
+        <translation>Nutzt Modelle</translation>
     </message>
     <message>
         <source>VPN</source>
@@ -3173,6 +3201,10 @@
         <translation>ein anderes Gerät</translation>
     </message>
     <message>
+        <source>guest</source>
+        <translation>Gast</translation>
+    </message>
+    <message>
         <source>lending</source>
         <translation>verleiht</translation>
     </message>
@@ -3201,6 +3233,10 @@
         <translation>bereit</translation>
     </message>
     <message>
+        <source>uses models</source>
+        <translation>nutzt Modelle</translation>
+    </message>
+    <message>
         <source>working</source>
         <translation>arbeitet</translation>
     </message>
@@ -3222,6 +3258,13 @@
     <message>
         <source>This link comes from an answer and leads to:</source>
         <translation>Dieser Link stammt aus einer Antwort und führt zu:</translation>
+    </message>
+</context>
+<context>
+    <name>LinkTable</name>
+    <message>
+        <source>Links between other machines</source>
+        <translation>Verbindungen zwischen anderen Geräten</translation>
     </message>
 </context>
 <context>
@@ -5438,6 +5481,10 @@
     <message>
         <source>Ready. This machine holds {model}.</source>
         <translation>Bereit. {model} liegt auf diesem Gerät.</translation>
+    </message>
+    <message>
+        <source>Ready. {machine} holds {model}.</source>
+        <translation>Bereit. {model} liegt auf {machine}.</translation>
     </message>
     <message>
         <source>Ready. {many} machines hold {model}.</source>

@@ -70,6 +70,18 @@ def loaded(n_machines: int) -> Json:
     }  # fmt: skip
 
 
+def between(n_machines: int) -> Json:
+    """What the others measured among themselves: each link told by the first of its ends."""
+    ids = [f"{number:064x}" for number in range(n_machines)]
+    return {
+        ids[one]: {
+            ids[far]: link(far, interface="eno1", far_interface="wlan0", far_kind="wifi")
+            for far in range(one + 1, n_machines)
+        }
+        for one in range(1, n_machines - 1)
+    }
+
+
 def household(n_machines: int, *, with_model: bool = True) -> Json:
     """So many machines; with a model that lies on all of them."""
     machines = [machine(number) for number in range(n_machines)]
@@ -77,6 +89,7 @@ def household(n_machines: int, *, with_model: bool = True) -> Json:
         "node": {"id": machines[0]["id"], "name": "den-pc", "lending": {"used_by": []}},
         "machines": {one["id"]: one for one in machines},
         "links": {f"{number:064x}": link(number) for number in range(1, n_machines)},
+        "links_between": between(n_machines),
         "loaded": loaded(n_machines) if with_model else None,
         "strangers": {}, "pairing": None, "answers": {"running": 0, "waiting": 0},
     }  # fmt: skip

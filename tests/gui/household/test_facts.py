@@ -58,7 +58,9 @@ def test_the_placement_of_another_machine_has_that_one_in_the_centre() -> None:
     attic, den, kitchen = machines_of(snapshot, centre=two["id"])
     assert (attic.host, den.host, words.part(attic)) == (True, False, "Host")
     assert den.link is not None  # the way between both, which this machine measured
-    assert (attic.link, kitchen.link) == (None, None)
+    assert attic.link is None
+    assert kitchen.link is not None  # told by the attic, and measured there only
+    assert (kitchen.link.to, kitchen.can_test, den.can_test) == ("", False, True)
     assert den.link.to == two["id"]  # who is measured there, though this machine carries the link
     assert [one.layers for one in (attic, den, kitchen)] == [
         (),

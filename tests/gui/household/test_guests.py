@@ -14,7 +14,10 @@ from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
 from app.gui.household import words
 from app.gui.household.add_sheet import ROLE_ORDER
+from app.gui.household.card_item import all_lines, last_line
+from app.gui.household.facts import machines_of
 from app.gui.household.machine_sheets import RoleChoice
+from app.gui.household.machine_table import MachineTable
 from app.gui.household.pool_page import PoolPage
 from app.gui.pool import Pool
 from app.gui.standing import Kind, standing
@@ -71,6 +74,23 @@ def test_a_guest_is_told_one_thing_by_every_page(
     assert page.headline.figures.text() == ""
     assert "Guide" not in chat.suggestions.words.text()
     chat.close_history()
+
+
+def test_a_guest_is_called_one_on_the_map_and_in_the_table(
+    qtbot: QtBot, qapp: QApplication
+) -> None:
+    snapshot = household(2, with_model=False)
+    snapshot["machines"][f"{1:064x}"] |= {
+        "roles": ["guest"], "state": "guest", "layers": [], "used_bytes": 0, "lent_bytes": 0,
+    }  # fmt: skip
+    _, visitor = machines_of(snapshot)
+    assert "Guest" in all_lines(visitor)
+    assert last_line(visitor) == "Use models only"
+    table = MachineTable(Theme(qapp, Scheme.LIGHT, 1.0))
+    qtbot.addWidget(table)
+    table.show_machines([visitor])
+    shown = [str(table.model().index(0, at).data()) for at in range(3)]
+    assert shown == [visitor.name, "Guest", "lends nothing"]
 
 
 def vars_of(found: Any) -> list[Any]:

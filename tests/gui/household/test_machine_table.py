@@ -42,7 +42,7 @@ def column(table: MachineTable, number: int) -> list[str]:
 
 def test_the_model_is_sound(qtmodeltester: ModelTester, qapp: QApplication) -> None:
     model = MachineModel(Theme(qapp, Scheme.LIGHT, 1.0))
-    model.show_machines(machines_of(household(3)))
+    model.show_facts(machines_of(household(3)))
     qtmodeltester.check(model)  # type: ignore[no-untyped-call]
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from dataclasses import replace
+from itertools import combinations, pairwise
 
 import pytest
 
+from app.gui.household.map_between import lines_between
 from app.gui.household.map_layout import (
+    BOTH_SIDES,
     COMPACT_OVER,
     ONE_SIDE,
+    Others,
     Places,
-    Point,
-    Rect,
-    Size,
     Sizes,
     Way,
     arrange,
     fitted,
 )
+from app.gui.household.map_rects import Point, Rect, Size
 
 FULL = Sizes(Size(216, 136), Size(204, 118), Size(132, 56))
 SMALL = Sizes(Size(196, 80), Size(180, 60), Size(132, 40))
@@ -112,6 +114,90 @@ def test_where_large_text_has_no_room_beside_the_host_lenders_stand_below_it(
     assert found.places.bounds.w * found.zoom <= narrow.w + EDGE  # it scrolls one way only
     assert found.zoom >= ZOOMS[-1]
     check(found.places, n_machines - 1)
+
+
+def crosses(start: Point, end: Point, rect: Rect) -> bool:
+    """Whether a level or plumb piece runs through a rectangle."""
+    (left, right), (top, bottom) = sorted((start[0], end[0])), sorted((start[1], end[1]))
+    beside = right <= rect.x + EDGE or left >= rect.right - EDGE
+    return not (beside or bottom <= rect.y + EDGE or top >= rect.bottom - EDGE)
+
+
+def check_between(places: Places, pairs: list[tuple[int, int]]) -> None:
+    """Each line joins its two cards; it runs through no card and no plate, and on no other line."""
+    assert len(places.between) == len(pairs)
+    solid = [places.host, *places.cards, *(way.plate for way in places.ways)]
+    bounds, taken = places.bounds, []
+    for line, pair in zip(places.between, pairs, strict=True):
+        ends = [line[0], line[-1]]
+        for card in (places.cards[one] for one in pair):
+            assert any(card.x <= x <= card.right and card.y <= y <= card.bottom for x, y in ends), (
+                pair,
+                line,
+            )
+        for start, end in pairwise(line):
+            assert start[0] == end[0] or start[1] == end[1]
+            assert not [rect for rect in solid if crosses(start, end, rect)], (pair, line)
+            assert bounds.x <= start[0] <= bounds.right
+            assert bounds.y <= start[1] <= bounds.bottom
+        taken += [(pair, *piece) for piece in pairwise(line)]
+    for (one, a, b), (other, c, d) in combinations(taken, 2):
+        assert one == other or not along_another((a, b), (c, d)), (one, a, b, other, c, d)
+
+
+def along_another(one: tuple[Point, Point], other: tuple[Point, Point]) -> bool:
+    """Whether two pieces lie on one line and share more than a point of it."""
+    for across, far in ((0, 1), (1, 0)):
+        if {point[across] for point in (*one, *other)} == {one[0][across]}:
+            (a, b), (c, d) = (sorted(point[far] for point in piece) for piece in (one, other))
+            return min(b, d) - max(a, c) > EDGE
+    return False
+
+
+def all_pairs(n_lenders: int) -> list[tuple[int, int]]:
+    return list(combinations(range(n_lenders), 2))
+
+
+@pytest.mark.parametrize("room", [*ROOMS, Size(700, 400)], ids=lambda room: f"{room.w}x{room.h}")
+@pytest.mark.parametrize("n_machines", range(1, 11))
+def test_links_between_lenders_lie_on_nothing(n_machines: int, room: Size) -> None:
+    n_lenders = n_machines - 1
+    pairs = all_pairs(n_lenders)
+    few = n_lenders <= 6
+    drawn = pairs if few else [pair for pair in pairs if 2 in pair]
+    for full, small in ((FULL, SMALL), (twice(FULL), twice(SMALL))):
+        found = fitted(n_lenders, full, small, room, ZOOMS, Others(tuple(drawn), few))
+        check(found.places, n_lenders)
+        assert found.places.bounds.w * found.zoom <= room.w + EDGE
+        if full is FULL and room in ROOMS[1:]:
+            assert found.fits(room)
+            assert len(found.places.between) == len(drawn)
+        if found.places.between:
+            check_between(found.places, drawn)
+
+
+@pytest.mark.parametrize("n_lenders", range(2, 10))
+@pytest.mark.parametrize("columns", [BOTH_SIDES, ONE_SIDE])
+def test_all_links_at_once_lie_on_nothing_either(n_lenders: int, columns: int) -> None:
+    pairs = all_pairs(n_lenders)
+    for room in ROOMS:
+        bare = arrange(n_lenders, SMALL, room, columns)
+        plates = [way.plate for way in bare.ways]
+        lines = lines_between(bare.host, bare.cards, plates, pairs, 1.0)
+        check_between(replace(bare, between=lines), pairs)
+
+
+@pytest.mark.parametrize("n_lenders", range(7, 10))
+def test_nothing_moves_when_another_machine_of_many_is_chosen(n_lenders: int) -> None:
+    found = [
+        fitted(
+            n_lenders, FULL, SMALL, ROOMS[1], ZOOMS,
+            Others(tuple(pair for pair in all_pairs(n_lenders) if chosen in pair), few=False),
+        )
+        for chosen in range(-1, n_lenders)
+    ]  # fmt: skip
+    assert len({(one.zoom, one.places.cards, one.places.bounds) for one in found}) == 1
+    assert [len(one.places.between) for one in found] == [0] + [n_lenders - 1] * n_lenders
 
 
 def test_more_than_eight_machines_get_small_cards() -> None:

@@ -11,15 +11,20 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gui.household.card_item import CardItem, card_sizes
+from app.gui import theme as sizes
+from app.gui.household import drawn as drawn_with
+from app.gui.household.between_item import BetweenLine
+from app.gui.household.card_item import NOTE_LINES, CardItem, card_sizes
 from app.gui.household.facts import machines_of
 from app.gui.household.link_item import LinkLine, Plate
+from app.gui.household.links import between_of
 from app.gui.household.map_view import REDUCE_MOTION, SMALLEST_ZOOM, MapView
 from app.gui.preferences import Preferences
 from app.gui.theme import Scheme, Theme
 from tests.gui.household.snapshots import household
 
 Key = Qt.Key
+SAMPLES = 200  # of a line
 LEAST_CARD = 40  # of a small card, with text of the usual size
 
 
@@ -103,8 +108,93 @@ def test_a_card_has_room_for_every_line_it_draws(view: MapView) -> None:
     assert {round(one.h) for one in view.places.cards} == {lender.h}
     view.show_machines(machines_of(snapshot, centre=attic))
     assert {round(one.h) for one in view.places.cards} == {host.h}
-    assert len(drawn(view)) == 3 + 1  # the way to the new centre is known from here alone
+    assert len(drawn(view)) == 3 + 2  # one way to the new centre ends here, the other is told
     assert len([one for one in view.scene().items() if isinstance(one, LinkLine)]) == 2
+
+
+WHY = "studio-mac left out: with it 9.6 tok/s, without it 11.8."
+
+
+def test_a_reason_is_broken_into_two_lines_before_it_is_shortened(view: MapView) -> None:
+    font = view._theme.font(sizes.CAPTION)
+    room = card_sizes(view._theme, compact=False)[1].w - 2 * view._theme.px(sizes.M)
+    lines = drawn_with.wrapped(WHY, font, room, NOTE_LINES)
+    assert " ".join(lines) == WHY
+    assert all(drawn_with.width(line, font) <= room for line in lines)
+    assert len(lines) == 2
+    long = drawn_with.wrapped(WHY * 3, font, room, NOTE_LINES)
+    assert len(long) == 2
+    assert long[1].endswith("…")
+    word = drawn_with.wrapped("x" * 200, font, room, NOTE_LINES)
+    assert len(word) == 1
+    assert word[0].endswith("…")
+    assert drawn_with.wrapped("", font, room, NOTE_LINES) == []
+
+
+def test_cards_are_higher_where_one_has_a_reason_of_two_lines(view: MapView) -> None:
+    snapshot = household(3)
+    view.show_machines(machines_of(snapshot))
+    assert view.places is not None
+    before = view.places.cards[0].h
+    snapshot["machines"][f"{2:064x}"] |= {"reason": WHY, "layers": []}
+    view.show_machines(machines_of(snapshot))
+    assert view.places.cards[0].h > before
+    assert view.places.cards[0].h == view.places.cards[1].h
+    found = drawn(view)
+    assert not [pair for pair in combinations(found, 2) if pair[0].intersects(pair[1])]
+    view.select(f"{2:064x}")
+    assert WHY in view.accessibleDescription()
+
+
+def lines_of(view: MapView) -> list[BetweenLine]:
+    return [item for item in view.scene().items() if isinstance(item, BetweenLine)]
+
+
+@pytest.mark.parametrize("n_machines", [2, 3, 5, 7])
+def test_links_between_lenders_are_thin_lines_with_their_figures_in_the_tooltip(
+    view: MapView, n_machines: int
+) -> None:
+    snapshot = household(n_machines)
+    shown = between_of(snapshot, f"{0:064x}")
+    view.resize(1600, 1000)
+    view.show_machines(machines_of(snapshot), between=shown)
+    lenders = n_machines - 1
+    assert len(shown) == len(lines_of(view)) == lenders * (lenders - 1) // 2
+    for line in lines_of(view):
+        assert line.pen().widthF() < 1.5  # the host's own
+        assert "Mb/s" in line.toolTip()
+        assert "wlan0" in line.toolTip()
+        points = [line.path().pointAtPercent(part / SAMPLES) for part in range(SAMPLES + 1)]
+        inner = [one.adjusted(1, 1, -1, -1) for one in drawn(view)]
+        assert not [(one, at) for one in inner for at in points if one.contains(at)]
+    view.show_machines(machines_of(household(2)))
+    assert not lines_of(view)
+
+
+def test_of_many_machines_the_chosen_one_s_links_are_drawn(view: MapView) -> None:
+    snapshot = household(10)
+    view.show_machines(machines_of(snapshot), between=between_of(snapshot, f"{0:064x}"))
+    view.resize(1600, 1000)
+    assert not lines_of(view)
+    before, zoom = view.places, view.transform().m11()
+    view.select(f"{4:064x}")
+    assert len(lines_of(view)) == 8
+    assert before is not None
+    assert view.places is not None
+    assert (view.places.cards, view.transform().m11()) == (before.cards, zoom)
+    told = view.accessibleDescription().splitlines()
+    assert len([line for line in told if "garage-server" in line and "Mb/s" in line]) == 8
+    view.select("")
+    assert not lines_of(view)
+
+
+def test_the_lines_of_a_chosen_machine_stand_out(view: MapView) -> None:
+    snapshot = household(4)
+    view.resize(1600, 1000)
+    view.show_machines(machines_of(snapshot), between=between_of(snapshot, f"{0:064x}"))
+    view.select(f"{1:064x}")
+    accent = view._theme.colour("accent")
+    assert sorted(line.pen().color() == accent for line in lines_of(view)) == [False, True, True]
 
 
 def test_machines_that_are_gone_leave_nothing(view: MapView) -> None:

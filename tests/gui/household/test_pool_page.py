@@ -93,7 +93,7 @@ def test_both_views_show_both_machines_and_share_the_choice(qtbot: QtBot, page: 
     assert page.inspector.isVisible()
     assert page.table.selected == attic
     page.views.buttons["table"].click()
-    assert page.stack.currentWidget() is page.table
+    assert page.stack.currentWidget() is page.tables
     assert page.services.preferences.text("pool/view") == "table"
     page.table.select(page.machines[0].id)
     assert page.map.selected == page.machines[0].id

@@ -1,0 +1,108 @@
+"""Links between two lenders: each once, as both ends see it, in the table and beside what is chosen."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+from pytestqt.modeltest import ModelTester
+from pytestqt.qtbot import QtBot
+
+from app.gui.household.facts import machines_of
+from app.gui.household.link_table import LinkTable
+from app.gui.household.links import between_of, turned
+from app.gui.household.pool_page import PoolPage
+from app.gui.theme import Scheme, Theme
+from tests.gui.desk import Desk
+from tests.gui.household.snapshots import Json, household, link
+
+IDS = [f"{number:064x}" for number in range(4)]
+
+
+@pytest.mark.parametrize("centre", [IDS[0], IDS[2]])
+def test_every_link_that_does_not_end_in_the_centre_is_found_once(centre: str) -> None:
+    """This machine's own links too, where another one's placement is shown."""
+    found = between_of(household(4), centre)
+    pairs = {frozenset(pair) for pair in combinations(IDS, 2) if centre not in pair}
+    assert {frozenset(one.ends) for one in found} == pairs
+    assert len(found) == len(pairs)
+    assert [one.names for one in found] == sorted(one.names for one in found)
+    own = [one for one in found if IDS[0] in one.ends]
+    assert [bool(one.link.to) for one in own] == [True] * len(own)  # they can be tested here
+
+
+def test_links_of_machines_that_are_not_known_are_passed_over() -> None:
+    snapshot = household(3)
+    snapshot["links_between"] = {
+        IDS[1]: {IDS[3]: link(1), IDS[1]: link(1)},
+        IDS[3]: {IDS[2]: link(1)},
+    }
+    assert between_of(snapshot, IDS[0]) == ()
+    assert between_of({}, "") == ()
+
+
+def test_the_other_end_sees_it_the_other_way_round() -> None:
+    there: Json = link(2, interface="eno1", far_interface="wlan0", far_kind="wifi")
+    back = turned(there)
+    assert back is not None
+    assert (back["out_bytes_per_s"], back["in_bytes_per_s"]) == (60e6, 58.5e6)
+    assert (back["interface"], back["far_interface"]) == ("wlan0", "eno1")
+    assert turned(back) == there | {"far_negotiated_bits_per_s": None}
+    assert turned(None) is None
+
+
+def test_another_host_s_placement_shows_that_host_s_own_links() -> None:
+    """Told by the host, or by the machine at its other end; what is measured there is not tested here."""
+    machines = {one.id: one for one in machines_of(household(4), centre=IDS[2])}
+    assert machines[IDS[2]].link is None
+    mine, told, turned_ = (machines[IDS[n]].link for n in (0, 3, 1))
+    assert mine is not None
+    assert told is not None
+    assert turned_ is not None
+    assert mine.to == IDS[2]
+    assert (told.to, told.interface) == ("", "eno1")
+    assert turned_.interface == "wlan0"
+    assert [machines[IDS[n]].can_test for n in range(4)] == [True, False, False, False]
+
+
+@pytest.fixture
+def table(qtbot: QtBot, qapp: QApplication) -> LinkTable:
+    made = LinkTable(Theme(qapp, Scheme.LIGHT, 1.0))
+    qtbot.addWidget(made)
+    return made
+
+
+def test_the_table_has_the_same_links_and_sorts_them(
+    table: LinkTable, qtmodeltester: ModelTester
+) -> None:
+    assert table.isHidden()
+    table.show_links(between_of(household(4), IDS[0]))
+    assert not table.isHidden()
+    model = table.table.model()
+    shown = [[str(model.index(row, at).data()) for at in range(6)] for row in range(3)]
+    assert [row[0] for row in shown] == [
+        "attic-pc – kitchen-laptop", "attic-pc – studio-mac", "kitchen-laptop – studio-mac",
+    ]  # fmt: skip
+    assert shown[0][1:4] == ["468 Mb/s", "480 Mb/s", "1.0 ms"]
+    assert shown[0][4].startswith("Wi-Fi (eno1, 1.00 Gb/s), Wi-Fi (wlan0)")
+    table.table.sortByColumn(1, Qt.SortOrder.AscendingOrder)
+    assert str(model.index(0, 1).data()) == "312 Mb/s"
+    qtmodeltester.check(table.table._model)  # type: ignore[no-untyped-call]
+    table.show_links(())
+    assert table.isHidden()
+
+
+def test_the_page_tells_a_chosen_machine_s_links(qtbot: QtBot, away: Desk) -> None:
+    away.services.pool.snapshot = household(4)
+    page = PoolPage(away.services)
+    qtbot.addWidget(page)
+    assert len(page.between) == 3
+    assert page.links.table.model().rowCount() == 3
+    page.choose(IDS[1])
+    told = dict(page.inspector._told)
+    assert told["To kitchen-laptop"] == "468 Mb/s, 1.0 ms, Wi-Fi"
+    assert told["To studio-mac"].startswith("312 Mb/s")
+    page.choose(IDS[0])
+    assert not [name for name, _ in page.inspector._told if name.startswith("To ")]
