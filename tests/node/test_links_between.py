@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 
+from app.client import NodeClient
 from app.core.ids import MachineId
 from app.core.link import Link, LinkKind
 from app.lan.messages import LINKS_SINCE, LinksMeasured, MeasuredLink, Status, decode, encode
@@ -86,3 +88,13 @@ async def test_an_older_machine_is_told_nothing_that_it_does_not_know() -> None:
         await telling.begin(link)
     assert [type(one) for one in told] == [Status, Status, LinksMeasured]
     assert isinstance(told[-1].links[0], MeasuredLink)
+
+
+async def told_between(host: NodeClient, one: str, other: str) -> dict[str, Any]:
+    """What a real node shows of the link between two others, once it was told."""
+    async with asyncio.timeout(10):
+        while True:
+            between = (await host.get("/status"))["links_between"]
+            if found := between.get(one, {}).get(other) or between.get(other, {}).get(one):
+                return dict(found)
+            await asyncio.sleep(0.05)

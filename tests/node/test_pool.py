@@ -24,6 +24,7 @@ from backends.llamacpp import binding
 from tests import tiny
 from tests.catalog.test_parts import in_parts
 from tests.node.pool import TestNode, node, pair, paired
+from tests.node.test_links_between import told_between
 
 Json = dict[str, Any]
 GUIDE = Path(__file__).parents[2] / "resources" / "guide.gguf"
@@ -68,16 +69,9 @@ async def test_the_link_between_two_others_is_known_here(
     pool: list[TestNode], host: NodeClient
 ) -> None:
     """It is measured by one of the two, and told to the third."""
-    ids = {one["name"]: key for key, one in (await host.get("/status"))["machines"].items()}
-    attic, kitchen = ids["attic"], ids["kitchen"]
-    told = await asyncio.to_thread(pool[1].control, "POST", f"/measure?machine={kitchen}", {})
+    told = pool[1].control("POST", f"/measure?machine={pool[2].ready['id']}", {})
     assert [one["reason"] for one in told["links"]] == [None]
-    found: Json = {}
-    async with asyncio.timeout(10):
-        while not found:
-            between = (await host.get("/status"))["links_between"]
-            found = between.get(attic, {}).get(kitchen) or between.get(kitchen, {}).get(attic)
-            await asyncio.sleep(0.05)
+    found = await told_between(host, pool[1].ready["id"], pool[2].ready["id"])
     assert min(found["out_bytes_per_s"], found["in_bytes_per_s"]) > 1e6
     assert found["kind"] == "loopback"
 
