@@ -25,7 +25,7 @@ from app.gui.theme import Theme
 SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text below 11 pixels
 ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest at which all is seen
 EDGE = sizes.M
-MOST_BETWEEN = 15  # links between lenders that are drawn together: all of six; of more, those of the chosen one
+MOST_BETWEEN = 10  # links between lenders that are drawn together: all of five; of more, those of the chosen one
 REDUCE_MOTION = "look/reduce_motion"
 Key = Qt.Key
 STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.Key_Down: (0, 1)}
@@ -118,7 +118,8 @@ class MapView(QGraphicsView):
             if active:
                 paths[facts.id] = path_of(way)
         for one, line in zip(drawn, self.places.between, strict=False):
-            self._between_line(one.key).follow(one, line, chosen=self._selected in one.ends)
+            room, chosen = self.places.cards[0].w, self._selected in one.ends
+            self._between_line(one.key).follow(one, line, room, chosen=chosen)
         self.traffic.show_on(paths)
         self._fit(self.places.bounds, found.zoom)
         if self._selected in self._cards:

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui import theme as sizes
 from app.gui.household import drawn as drawn_with
-from app.gui.household.between_item import BetweenLine
+from app.gui.household.between_item import BetweenLine, Figures
 from app.gui.household.card_item import NOTE_LINES, CardItem, card_sizes
 from app.gui.household.facts import machines_of
 from app.gui.household.link_item import LinkLine, Plate
@@ -150,7 +150,7 @@ def lines_of(view: MapView) -> list[BetweenLine]:
     return [item for item in view.scene().items() if isinstance(item, BetweenLine)]
 
 
-@pytest.mark.parametrize("n_machines", [2, 3, 5, 7])
+@pytest.mark.parametrize("n_machines", [2, 3, 5, 6])
 def test_links_between_lenders_are_thin_lines_with_their_figures_in_the_tooltip(
     view: MapView, n_machines: int
 ) -> None:
@@ -169,6 +169,18 @@ def test_links_between_lenders_are_thin_lines_with_their_figures_in_the_tooltip(
         assert not [(one, at) for one in inner for at in points if one.contains(at)]
     view.show_machines(machines_of(household(2)))
     assert not lines_of(view)
+
+
+def test_figures_stand_on_a_line_where_the_gap_is_high_enough(view: MapView) -> None:
+    snapshot = household(3)
+    shown = between_of(snapshot, f"{0:064x}")
+    view.show_machines(machines_of(snapshot), between=shown)
+    (plate,) = [item for item in view.scene().items() if isinstance(item, Figures)]
+    assert plate.isVisible()
+    assert not [one for one in drawn(view) if one.intersects(plate.sceneBoundingRect())]
+    view.resize(952, 330)
+    assert not plate.isVisible()
+    assert plate.toolTip() == lines_of(view)[0].toolTip()
 
 
 def test_of_many_machines_the_chosen_one_s_links_are_drawn(view: MapView) -> None:
