@@ -70,15 +70,18 @@ class Tokenize(Order, frozen=True, tag="tokenize"):
 
 
 class Render(Order, frozen=True, tag="render"):
-    """Apply the chat template. Answer: Rendered or Failed.
+    """Apply the chat template. Answer: Rendered or Failed; behind Rendered also Tokenized or Failed if `ids`.
 
-    now: seconds since 1970 for templates that name the date; 0: they are told none.
+    now: seconds since 1970 for templates that name the date; 0: they are told none. ids: those of the text and
+    what stands `behind` it are wanted too, with the names of control tokens as these tokens.
     """
 
     messages: tuple[dict[str, Any], ...]
     tools: tuple[dict[str, Any], ...] = ()
     add_generation_prompt: bool = True
     now: float = 0.0
+    ids: bool = False
+    behind: str = ""
 
 
 class OpenEmbedder(Order, frozen=True, tag="embedder"):
@@ -149,6 +152,7 @@ class Tokenized(Order, frozen=True, tag="tokenized"):
 
 class Rendered(Order, frozen=True, tag="rendered"):
     text: str
+    last: bool = True  # else Tokenized comes, or Failed
 
 
 class Failed(Order, frozen=True, tag="failed"):

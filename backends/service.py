@@ -143,7 +143,11 @@ class Service:
                 ids = self._vocabulary().tokenize(order.text, special=order.special, bos=order.bos)
                 yield orders.Tokenized(request=order.request, ids=tuple(ids))
             case orders.Render():
-                yield orders.Rendered(request=order.request, text=self._render(order))
+                text = self._render(order)
+                yield orders.Rendered(request=order.request, text=text, last=not order.ids)
+                if order.ids:
+                    ids = self._vocabulary().tokenize(text + order.behind, special=True, bos=True)
+                    yield orders.Tokenized(request=order.request, ids=tuple(ids))
             case orders.OpenEmbedder():
                 yield self._vectors.open(order)
             case orders.Embed():

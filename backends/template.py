@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -72,7 +73,7 @@ def render(
         values["strftime_now"] = moment.strftime
     try:
         with _bounded():
-            parts = _environment().from_string(template).generate(
+            parts = _compiled(template).generate(
                 messages=[dict(message) for message in messages],
                 add_generation_prompt=add_generation_prompt,
                 **values,
@@ -93,6 +94,13 @@ def render(
         raise TemplateFailed(f"the chat template failed: {error}") from None
     except RecursionError:
         raise TemplateFailed("the chat template calls itself without end") from None
+
+
+@lru_cache(
+    maxsize=1
+)  # a worker has one vocabulary; compiling takes longer than all else of a prompt
+def _compiled(template: str) -> jinja2.Template:
+    return _environment().from_string(template)
 
 
 def _environment() -> ImmutableSandboxedEnvironment:

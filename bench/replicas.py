@@ -16,7 +16,7 @@ from bench.sides import Answered, Setting
 
 TITLE = "Replicas: the model whole on two machines"
 ONE = "one node"  # ours, as it comes; the engine by itself, tuned, is `whole` of the other parts
-REQUESTS = 16  # at once
+REQUESTS = 8  # at once
 
 Json = dict[str, Any]
 

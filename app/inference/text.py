@@ -89,14 +89,8 @@ class Text:
         self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = ()
     ) -> str:
         """Apply the model's chat template, up to where the answer begins. Raises BadInput."""
-        given = tuple(dict(message) for message in messages)
-        order = orders.Render(request=0, messages=given, tools=tuple(tools))
         async with self._one_order:
-            worker = await self._ready()
-            text = await self._render(worker, order)
-        if len(text) > MAX_TEXT_CHARS:
-            raise BadInput("text_too_long", characters=len(text), most=MAX_TEXT_CHARS)
-        return text
+            return (await self._render(_order(messages, tools)))[0]
 
     async def prompt(
         self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = ()
@@ -107,7 +101,10 @@ class Text:
         """
         begun = messages[-1]["content"] if _is_begun(messages) else ""
         before = messages[:-1] if begun else messages
-        ids = await self.tokenize(await self.render(before, tools) + begun, special=True)
+        if len(begun) > MAX_TEXT_CHARS:
+            raise BadInput("text_too_long", characters=len(begun), most=MAX_TEXT_CHARS)
+        async with self._one_order:  # one order for both: each wakes the worker
+            _, ids = await self._render(_order(before, tools, ids=True, behind=begun))
         twice = (
             len(ids) > 1 and self.vocabulary.adds_bos and ids[0] == ids[1] == self.vocabulary.bos
         )
@@ -137,12 +134,29 @@ class Text:
         self._pieces = pieces
         return self._worker
 
-    async def _render(self, worker: Worker, order: orders.Render) -> str:
-        """A template is a stranger's program: bounded in time and memory, ended by a kill."""
+    async def _render(self, order: orders.Render) -> tuple[str, tuple[int, ...]]:
+        """The text, and its ids if they were asked for. Raises BadInput or StageLost."""
+        worker = await self._ready()
         answers: asyncio.Queue[orders.Answer | StageLost] = asyncio.Queue()
         most_bytes = worker.resident_bytes() + RENDER_BYTES
-        ends_at = time.monotonic() + RENDER_S
         worker.tell(order, answers.put_nowait)
+        text = await self._rendered(worker, answers, most_bytes)
+        if len(text) > MAX_TEXT_CHARS:
+            raise BadInput("text_too_long", characters=len(text), most=MAX_TEXT_CHARS)
+        if not order.ids:
+            return text, ()
+        try:
+            async with asyncio.timeout(TOKENIZE_S):
+                return text, worker.expected(await answers.get(), orders.Tokenized).ids
+        except TimeoutError:
+            worker.kill(Reason("worker_hung", {"worker": worker.name, "seconds": TOKENIZE_S}))
+            raise await worker.wait_dead() from None
+
+    async def _rendered(
+        self, worker: Worker, answers: asyncio.Queue[orders.Answer | StageLost], most_bytes: int
+    ) -> str:
+        """A template is a stranger's program: bounded in time and memory, ended by a kill."""
+        ends_at = time.monotonic() + RENDER_S
         while True:
             try:
                 async with asyncio.timeout(RENDER_LOOK_S):
@@ -157,6 +171,17 @@ class Text:
             worker.kill(error.reason)
             await worker.wait_dead()
             raise error
+
+
+def _order(
+    messages: Sequence[Message],
+    tools: Sequence[dict[str, Any]],
+    *,
+    ids: bool = False,
+    behind: str = "",
+) -> orders.Render:
+    given = tuple(dict(message) for message in messages)
+    return orders.Render(request=0, messages=given, tools=tuple(tools), ids=ids, behind=behind)
 
 
 def _is_begun(messages: Sequence[Message]) -> bool:

@@ -169,15 +169,16 @@ class Worker(asyncio.SubprocessProtocol):
                     raise
 
     def tell(self, order: orders.Asked, then: Callable[[orders.Answer | StageLost], None]) -> None:
-        """As `ask`, without waiting: `then` is called with the answer, or with the reason for none."""
+        """As `ask`, without waiting: `then` is called with each answer, or with the reason for none."""
         self._request += 1
         request = self._request
 
-        def once(answer: orders.Answer | StageLost) -> None:
-            self._answers.pop(request, None)
+        def heard(answer: orders.Answer | StageLost) -> None:
+            if getattr(answer, "last", True):
+                self._answers.pop(request, None)
             then(answer)
 
-        self._answers[request] = once
+        self._answers[request] = heard
         self.send(encode(_text(msgspec.structs.replace(order, request=request))))
 
     def route(self, pipeline: bytes, receiver: Receiver) -> None:

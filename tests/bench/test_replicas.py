@@ -47,7 +47,7 @@ def test_both_households_are_asked_the_same_by_turns(
     monkeypatch.setattr(part.WholeModelSide, "ask", noted)
     monkeypatch.setattr(part.WholeModelSide, "use", used)
     part.replicas(bench)
-    assert loads == [{"shape": "replicas", "users": 8}, {"shape": "one", "users": 16}]
+    assert loads == [{"shape": "replicas", "users": 4}, {"shape": "one", "users": 8}]
     rounds = asked[2:]  # after the warm-up
     assert [name for name, _ in rounds] == ["pool", part.ONE, part.ONE, "pool", "pool", part.ONE]
     for first, second in zip(rounds[::2], rounds[1::2], strict=True):
@@ -63,6 +63,6 @@ def test_both_households_are_asked_the_same_by_turns(
 def test_a_model_that_is_not_on_each_machine_is_no_figure(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(part, "REQUESTS", 13)  # the stand-in then holds it on one machine only
+    monkeypatch.setattr(part, "REQUESTS", 7)  # the stand-in then holds it on one machine only
     with pytest.raises(ChildFailed, match="pool holds the model on 1 machines"):
         part.replicas(bench)
