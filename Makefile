@@ -15,7 +15,7 @@ unexport HOME
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check faults fuzz soak sim families families-proof fuzz-api api-compare bench guide format
+.PHONY: help run demo test check faults fuzz props soak sim families families-proof fuzz-api api-compare bench guide format
 .PHONY: translations screenshots lock setup clean
 
 # One line of the help: a target's name, and what stands behind its two hashes.
@@ -77,8 +77,11 @@ bench: setup ## measure: Poolhouse, one machine, and llama.cpp's RPC side by sid
 fuzz: dev ## changed inputs for every parser of strangers' bytes; what reaches new lines is kept (ARGS="--seconds 60")
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
-soak: dev ## the simulation of faults over 10,000 seeds (SEEDS=…), some minutes
-	@POOLHOUSE_SEEDS=$(or $(SEEDS),10000) $(BIN)/python -m pytest -q tests/simulation
+soak: dev ## the simulation of faults over 10,000 seeds (ARGS="--from 2000 --count 500 --resume")
+	@$(BIN)/python -m tests.simulation --count 10000 $(ARGS)
+
+props: dev ## the properties that tests state, with 10,000 examples of each (EXAMPLES=…)
+	@POOLHOUSE_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest -q --timeout=0 -m hypothesis tests
 
 sim: dev ## play one seed of that simulation and tell its story (SEED=…)
 	@$(BIN)/python -m tests.simulation $(SEED)

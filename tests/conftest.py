@@ -23,7 +23,12 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # No deadline: a shared machine may stall for a second. Derandomised: a failure is there tomorrow.
-hypothesis.settings.register_profile("poolhouse", deadline=None, derandomize=True, max_examples=50)
+EXAMPLES = int(
+    os.environ.get("POOLHOUSE_EXAMPLES", "50")
+)  # of each property; `make props` asks for more
+hypothesis.settings.register_profile(
+    "poolhouse", deadline=None, derandomize=True, max_examples=EXAMPLES
+)
 hypothesis.settings.load_profile("poolhouse")
 
 

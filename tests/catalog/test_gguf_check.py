@@ -193,7 +193,11 @@ def test_300_flips_and_cuts_are_refused_or_harmless(tmp_path: Path) -> None:
             said(error)
 
 
-@settings(max_examples=200, deadline=1000, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=max(200, settings().max_examples),
+    deadline=1000,
+    suppress_health_check=list(HealthCheck),
+)
 @given(data=st.binary(max_size=400), version=st.sampled_from([2, 3]))
 def test_garbage_is_refused_or_harmless(tmp_path: Path, data: bytes, version: int) -> None:
     path = tmp_path / "garbage.gguf"

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 import pytest
@@ -100,7 +101,8 @@ def _made(
     return _Task(work, loop=loop, name=name, context=context)
 
 
-def _clocks_of_fields() -> list[Any]:
+@cache
+def _clocks_of_fields(_n_modules: int) -> list[Any]:
     """Where dataclasses of the app keep the clock that gives a field its default."""
     kinds = [
         kind
@@ -113,7 +115,8 @@ def _clocks_of_fields() -> list[Any]:
     return [cell for cell in cells if cell.cell_contents is time.monotonic]
 
 
-def _with_clock_as_default() -> list[Any]:
+@cache
+def _with_clock_as_default(_n_modules: int) -> list[Any]:
     """Functions of the app that take a clock, and would take the real one."""
     functions = [
         found
@@ -134,9 +137,10 @@ def running(loop: VirtualLoop) -> Iterator[list[float]]:
         slept[0] += seconds
 
     with pytest.MonkeyPatch.context() as patch:
-        for cell in _clocks_of_fields():
+        n_modules = len(sys.modules)  # looked at anew only when there are more
+        for cell in _clocks_of_fields(n_modules):
             patch.setattr(cell, "cell_contents", loop.time)
-        for function in _with_clock_as_default():
+        for function in _with_clock_as_default(n_modules):
             given = (
                 loop.time if value is time.monotonic else value for value in function.__defaults__
             )
