@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.faults import __main__ as matrix
-from tests.faults import proofs, report, soak, wanted
+from tests.faults import proofs, report, security, sieges, slowed, soak, wanted
 from tests.faults.household import NeverStruck
 from tests.faults.outcome import Book, Outcome
 
@@ -24,6 +24,29 @@ ROWS = {f"F{n}" for n in range(1, 15)} | {f"S{n}" for n in range(1, 11)}
 def test_every_row_is_made_somewhere() -> None:
     found = {row for row, _, _ in wanted.every_kind()}
     assert found == ROWS
+
+
+def test_the_whole_matrix_is_as_large_as_specified(tmp_path: Path) -> None:
+    """How many runs, and how many tries of attacks, when `make faults` is given nothing."""
+    whole = matrix.Matrix(Book(tmp_path / "book.jsonl", goes_on=False), wanted.FULL, math.inf)
+    rows = whole.share(wanted.processes())[0] + whole.share([wanted.times()])[0]
+    rows += whole.share(wanted.lines())[0]
+    runs, deeds = Counter[str](), Counter[str]()
+    for (row, name, _), n in rows.items():
+        runs[row] += n
+        deeds[f"{row}, {name.partition(',')[0]}"] += n
+    assert runs == {
+        "F1": 300, "F2": 300, "F3": 100, "F4": 400, "F5": 20, "F7": 100, "F8": 20, "F9": 50,
+    }  # fmt: skip
+    assert {n for deed, n in deeds.items() if deed.startswith("F2")} == {100}  # of each length
+    assert {n for deed, n in deeds.items() if deed.startswith("F4")} == {50}  # of each kind
+    assert {"F3, silent for 0.5 s", "F3, silent for 60 s", "F3, cable out for 2 s"} <= deeds.keys()
+    tries = Counter[str]()
+    for one in sieges.sieges(1.0):
+        assert one.kind[0] not in ("S1", "S2") or one.n == 10_000
+        tries[one.kind[0]] += one.n
+    assert tries["S6"] == 1000
+    assert tries["S4"] >= 600
 
 
 @pytest.mark.parametrize("proof", proofs.PROOFS, ids=lambda proof: str(proof.row))
@@ -124,6 +147,27 @@ async def test_who_is_never_struck_three_times_in_a_row_has_failed(
     assert [one.struck for one in book.outcomes] == [False, False, True, False, False, False, True]
     assert "3 times in a row" in book.outcomes[5].why
     assert Book(tmp_path / "book.jsonl", goes_on=True).outcomes == book.outcomes
+
+
+def test_a_siege_is_made_again_until_it_is_withstood_with_all_tries(tmp_path: Path) -> None:
+    book, kind = Book(tmp_path / "book.jsonl", goes_on=False), ("S1", "garbage", security.PHASE)
+    for passed, n in ((True, 999.0), (False, 1000.0)):
+        book.add(Outcome(*kind, passed, facts={"n": n}))
+        assert not book.holds_siege(kind, 1000)
+    book.add(Outcome(*kind, True, facts={"n": 1000.0}))
+    assert book.holds_siege(kind, 1000)
+    page = report.written(book.outcomes, 1, {kind})
+    assert "| S1 | garbage | 2999 | 2 of 3 |" in page
+    assert re.search(r"- S1, garbage, while it answers: .*\(commit ", page)
+
+
+def test_machines_that_became_slow_have_a_table_of_their_own() -> None:
+    kind = slowed.kinds()[0].kind
+    facts = {"gap_p50_s": 0.02, "gap_worst_s": 0.3, "usual_gap_p95_s": 0.01, "moved_s": 70.0}
+    page = report.written([Outcome(*kind, True, facts=facts)], 1, {kind})
+    line = f"| F2 | {kind[1]} | 1 | 1 | 1 | 0.02 s, 0.30 s / 0.01 s | – / 70.00 s |"
+    assert line in page
+    assert "still" not in page  # nor is it one of those that stand still
 
 
 def grown(bytes_per_hour: float, handles: int, hours: float) -> Outcome:

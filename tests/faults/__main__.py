@@ -12,20 +12,33 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import TypeVar
 
-from tests.faults import cables, cases, host, network, proofs, security, slow, soak, wanted, wiretap
+from tests.faults import (
+    cables,
+    cases,
+    clocks,
+    host,
+    network,
+    proofs,
+    security,
+    sieges,
+    slowed,
+    soak,
+    wanted,
+    wiretap,
+)
 from tests.faults.household import N_TOKENS, NeverStruck, together
 from tests.faults.outcome import PAGE, Book, Kind, Outcome, spread
 from tests.faults.report import written
+from tests.simulation import page
+from tests.simulation import soak as simulation
 
 ROOT = Path(__file__).parents[2]
 TABLE, BOOK = ROOT / PAGE, ROOT / "build" / "faults.jsonl"
-FULL = 300  # of F1, as SAFETY.md 9 has it; the other rows in proportion
-PROCESSES = ("kills", "stops", "twos", "host")  # one household serves them all
-PARTS = (*PROCESSES, "network", "security", "tests")
+FULL = wanted.FULL
+PROCESSES = ("kills", "stops", "twos", "host", "slowed")  # one household serves them all
+PARTS = (*PROCESSES, "clocks", "network", "security", "tests")
 MISSES = 3  # runs in a row that strike nobody: then the row has failed
-K = TypeVar("K", bound="cases.Case | network.Trouble")
 
 
 class Matrix:
@@ -48,14 +61,21 @@ class Matrix:
             f"{number:4} {sign if found.struck else 'miss'} {': '.join(found.kind)}: {told} {facts} {found.why}",
             flush=True,
         )
-        TABLE.write_text(written(self._book.outcomes, N_TOKENS, wanted.every_kind()), "utf-8")
+        self.write()
+
+    def write(self) -> None:
+        """The page, of all that the book has."""
+        simulated = page.section(simulation.written())
+        text = written(self._book.outcomes, N_TOKENS, wanted.every_kind(), simulated)
+        TABLE.write_text(text, "utf-8")
 
     async def all_of(self, chosen: set[str]) -> None:
         """One part after the other, each in a household of its own."""
         works: list[Callable[[Path], Awaitable[None]]] = []
         if chosen & set(PROCESSES):
             works.append(lambda folder: self.processes(folder, chosen))
-        works += [work for work in (self.network, self.security) if work.__name__ in chosen]
+        others = (self.clocks, self.network, self.security)
+        works += [work for work in others if work.__name__ in chosen]
         if proofs.PHASE in chosen:
             rows = Counter(proof.kind for proof in proofs.PROOFS)
             await self.each(rows, lambda kind: proofs.run(proofs.BY_NAME[kind]))
@@ -78,14 +98,20 @@ class Matrix:
                 self.add(Outcome(*kind, not gives_up, why, in_time=not gives_up, struck=False))
             left = self._book.missing(rows)
 
-    def share(self, kinds: Sequence[K], part: float) -> Counter[Kind]:
-        """This part of all runs, over these kinds."""
-        return spread([one.kind for one in kinds], round(self._n * part))
+    def share(
+        self, parts: Sequence[wanted.Part[wanted.K]]
+    ) -> tuple[Counter[Kind], dict[Kind, wanted.K]]:
+        """How many runs of each kind of these parts, and what each kind is."""
+        rows = Counter[Kind]()
+        for part in parts:
+            rows += spread([one.kind for one in part.kinds], round(self._n * part.share))
+        return rows, {one.kind: one for part in parts for one in part.kinds}
 
     async def processes(self, folder: Path, chosen: set[str]) -> None:
-        parts = [part for part in wanted.processes() if part.name in chosen]
-        known = {one.kind: one for part in parts for one in part.kinds}
-        rows = sum((self.share(part.kinds, part.share) for part in parts), Counter[Kind]())
+        rows, known = self.share([part for part in wanted.processes() if part.name in chosen])
+        slow_rows, slow = self.share([wanted.slowness()] if "slowed" in chosen else [])
+        if slowed.can_be():
+            rows += slow_rows
         if "host" in chosen:
             rows[host.KIND] = max(1, self._n // 6)
         with together(folder) as home:
@@ -93,37 +119,44 @@ class Matrix:
             async def run(kind: Kind) -> Outcome:
                 if kind == host.KIND:
                     return await host.run(home)
+                if kind in slow:
+                    return await slowed.run(home, slow[kind])
                 return await cases.run(home, known[kind])
 
             await self.each(rows, run)
 
+    async def clocks(self, folder: Path) -> None:
+        rows, known = self.share([wanted.times()])
+        rows = Counter({kind: n for kind, n in rows.items() if clocks.can_be(known[kind])})
+        with together(folder, clocks.Clocked) as home:
+            assert isinstance(home, clocks.Clocked)
+            await self.each(rows, lambda kind: clocks.run(home, known[kind]))
+
     async def network(self, folder: Path) -> None:
+        if not cables.can_be():
+            print("network: left out, as it needs Linux and root", flush=True)
+            return
+
         async def tapped(_: Kind) -> Outcome:
             with tempfile.TemporaryDirectory() as own:
                 return await wiretap.alone(Path(own))
 
         await self.each(Counter({wiretap.KIND: max(1, self._n // 30)}), tapped)
-        parts = wanted.lines()
-        known = {one.kind: one for part in parts for one in part.kinds}
-        rows = sum((self.share(part.kinds, part.share) for part in parts), Counter[Kind]())
+        rows, known = self.share(wanted.lines())
         with together(folder, cables.Cabled) as home:
             assert isinstance(home, cables.Cabled)
             await self.each(rows, lambda kind: network.run(home, known[kind]))
 
     async def security(self, folder: Path) -> None:
-        def so_many(what: str) -> int:
-            return max(20, security.FULL[what] * self._n // FULL)
-
+        every = sieges.sieges(self._n / FULL)
+        left = [one for one in every if not self._book.holds_siege(one.kind, one.n)]
+        if not left:
+            return
         with security.stronghold(folder) as hold:
             await security.ready(hold)
-            for where, port in (await security.ports(hold)).items():
-                self.add(await security.garbage(hold, where, port, so_many("garbage")))
-            self.add(await security.garbage_at_pairing(hold, so_many("garbage")))
-            for victim in (security.HOST, security.LENDER):
-                self.add(await security.frames(hold, victim, so_many("frames")))
-            self.add(await security.unpaired(hold, so_many("unpaired")))
-            for found in await slow.slow(hold, so_many("slow")):
-                self.add(found)
+            for one in left:
+                if monotonic() < self._ends_at:
+                    self.add(await one.run(hold))
 
 
 async def soaked(matrix: Matrix, minutes: float) -> None:
@@ -145,13 +178,18 @@ def main() -> None:
         "--soak", type=float, default=0.0, help="F13 for so many minutes, and nothing else"
     )
     words.add_argument("--resume", action="store_true", help="go on where the last one ended")
+    words.add_argument(
+        "--page", action="store_true", help="run nothing: only write the page, of the last one"
+    )
     words.add_argument("--seed", type=int, default=random.randrange(1 << 31))
     given = words.parse_args()
     print(f"seed {given.seed}", flush=True)
     random.seed(given.seed)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # namespaces and nodes end with us
-    book = Book(BOOK, goes_on=given.resume)
+    book = Book(BOOK, goes_on=given.resume or given.page)
     matrix = Matrix(book, given.n, 60 * given.minutes)
+    if given.page:
+        return matrix.write()
     chosen = set(given.only or PARTS)
     asyncio.run(soaked(matrix, given.soak) if given.soak else matrix.all_of(chosen))
     raise SystemExit(any(not one.passed for one in book.outcomes))

@@ -17,6 +17,10 @@ CLEAN = Faults()
 SECOND = 100  # so much higher is the number of the second network of a lender
 
 
+def can_be() -> bool:
+    return sys.platform == "linux" and os.geteuid() == 0
+
+
 @dataclass
 class Cabled(Household):
     """The host is in our own namespace, which is given a name for the cables' sake."""
@@ -63,11 +67,14 @@ class Cabled(Household):
         ip("-n", where, "link", "set", "second", "up")
 
     def pull_first(self, name: str) -> None:
-        """The cable that was there before: its interface goes down."""
+        """The cable that was there first: its interface goes down."""
         ip("-n", space(name), "link", "set", _device(), "down")
 
-    def put_back(self, name: str) -> None:
+    def put_in(self, name: str) -> None:
         ip("-n", space(name), "link", "set", _device(), "up")
+
+    def put_back(self, name: str) -> None:
+        self.put_in(name)
         ip("link", "delete", _second())
 
     def tunnel(self, name: str, *, up: bool) -> None:

@@ -145,6 +145,20 @@ class Household:
             heard.error = error.reason.code
         return heard
 
+    async def lost(self, heard: Heard) -> str:
+        """Who was taken for dead and is not."""
+        if (heard.done or {}).get("recoveries"):
+            return "a machine was given up that lived"
+        async with self.client() as host:
+            status = await host.get("/status")
+        offline = [m["name"] for m in status["machines"].values() if not m["online"]]
+        return f"{', '.join(offline)} counted as lost" if offline else ""
+
+    async def forget(self) -> None:
+        """Nothing is loaded any more, and nothing known of how it went; `whole` loads it again."""
+        async with self.client() as host:
+            await host.post("/unload")
+
     async def load_anew(self, strike: Callable[[], None]) -> Heard:
         """The fault while the model is loaded, and then one answer."""
         heard = Heard()

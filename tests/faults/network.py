@@ -17,11 +17,12 @@ from tests.faults.cases import END_SECONDS, judged
 from tests.faults.household import LENDERS, N_TOKENS, Heard
 from tests.faults.outcome import Outcome, quantile
 
-Deed = Literal["", "moved", "changed over", "tunnelled"]
+Deed = Literal["", "moved", "changed over", "tunnelled", "pulled"]
 MS, MBIT = 1e-3, 1e6
 RESUMED_WITHIN = 4.75  # seconds of silence that no machine is given up for
 SPIKE_SECONDS = 0.05  # what is sent in such a moment arrives late, and all behind it
 BACK_SECONDS = 30.0
+FOUND_AGAIN_S = 10.0  # a machine whose addresses changed, or went and came
 SEEN_SECONDS = 4.0  # until a second interface is announced
 TUNNEL_SECONDS = 2.0
 
@@ -50,10 +51,11 @@ class Trouble:
     @property
     def bars(self) -> tuple[float, float]:
         """Seconds until told, and until it goes on."""
-        if self.deed:
-            return 10.0, 10.0
+        if self.row == "F9":
+            return FOUND_AGAIN_S, FOUND_AGAIN_S
         if self.row == "F3":
-            return 5.0, self.seconds + 1.0 if self.seconds < RESUMED_WITHIN else 15.0
+            later_s = FOUND_AGAIN_S if self.deed else 1.0
+            return 5.0, self.seconds + later_s if self.seconds < RESUMED_WITHIN else 15.0
         return math.inf, math.inf  # it never quite stops: the gaps count
 
 
@@ -64,6 +66,11 @@ def silences() -> list[Trouble]:
         for whom in ("1st lender", "both lenders"):
             lost, name = seconds >= RESUMED_WITHIN, f"silent for {seconds:g} s"
             found.append(Trouble("F3", name, dead, whom, seconds, may_lose=lost))
+    for seconds in (2.0, 10.0):
+        lost, name = seconds >= RESUMED_WITHIN, f"cable out for {seconds:g} s"
+        found.append(
+            Trouble("F3", name, CLEAN, "1st lender", seconds, deed="pulled", may_lose=lost)
+        )
     return found
 
 
@@ -108,6 +115,8 @@ async def run(home: Cabled, case: Trouble) -> Outcome:
     healed = asyncio.Event()
 
     def heal() -> None:
+        if case.deed == "pulled":
+            home.put_in(names[0])
         home.use(CLEAN, names)
         healed.set()
 
@@ -121,7 +130,7 @@ async def run(home: Cabled, case: Trouble) -> Outcome:
     try:
         async with asyncio.timeout(END_SECONDS):
             heard = await home.ask(strike, lambda heard: len(heard.ids) >= after)
-        why = "" if case.may_lose else await _lost(home, heard)
+        why = "" if case.may_lose else await home.lost(heard)
         if case.deed == "tunnelled":
             await asyncio.sleep(TUNNEL_SECONDS)
             why = why or ("it was noticed" if heard.notices else "")
@@ -147,6 +156,9 @@ def _strike(home: Cabled, case: Trouble, names: list[str], heal: Callable[[], No
             home.move(names[0], random.randrange(10, 250))
         case "changed over":
             home.pull_first(names[0])
+        case "pulled":
+            home.pull_first(names[0])
+            loop.call_later(case.seconds, heal)
         case "tunnelled":
             home.tunnel(names[0], up=True)
             loop.call_later(TUNNEL_SECONDS / 2, lambda: home.tunnel(names[0], up=False))
@@ -179,16 +191,6 @@ def _with_gaps(
         *case.kind, found.passed, found.why, found.said_s, found.next_token_s, found.recoveries,
         in_time, facts,
     )  # fmt: skip
-
-
-async def _lost(home: Cabled, heard: Heard) -> str:
-    """Who was taken for dead and is not."""
-    if (heard.done or {}).get("recoveries"):
-        return "a machine was given up that lived"
-    async with home.client() as host:
-        status = await host.get("/status")
-        offline = [m["name"] for m in status["machines"].values() if not m["online"]]
-    return f"{', '.join(offline)} counted as lost" if offline else ""
 
 
 async def _back(home: Cabled) -> float | None:

@@ -59,6 +59,12 @@ class Book:
         """What is still to be run."""
         return wanted - Counter(one.kind for one in self.outcomes if one.struck or not one.passed)
 
+    def holds_siege(self, kind: Kind, n: int) -> bool:
+        """Whether so many tries were withstood in one siege. One that was not withstood is made again."""
+        return any(
+            one.passed and one.facts.get("n", 0) >= n for one in self.outcomes if one.kind == kind
+        )
+
     def missed_in_a_row(self, kind: Kind) -> int:
         """How often, after its last real run, a kind struck nobody."""
         ones = [one for one in self.outcomes if one.kind == kind]

@@ -19,7 +19,7 @@ import psutil
 from app.client import NodeClient
 from app.core.errors import AppError
 from tests.faults.household import ORDER
-from tests.faults.outcome import Kind, Outcome, quantile
+from tests.faults.outcome import Outcome, quantile
 from tests.node.pool import TestNode, paired
 
 Json = dict[str, Any]
@@ -38,11 +38,6 @@ PORTS = ("host's peer port", "lender's peer port", "host's control port", "host'
 GARBAGE, AT_PAIRING = "garbage connections", "garbage connections, pairing window"
 FRAMES = "malformed frames and messages of a member"
 UNPAIRED = "unpaired, removed and minted certificates"
-KINDS: tuple[Kind, ...] = (
-    *(("S1", f"{GARBAGE}, {where}", PHASE) for where in PORTS), ("S1", AT_PAIRING, PHASE),
-    *(("S2", f"{FRAMES}, {who}", PHASE) for who in ("host", "lender")), ("S6", UNPAIRED, PHASE),
-)  # fmt: skip
-FULL = {"garbage": 10_000, "frames": 10_000, "unpaired": 1_000, "slow": 200}
 
 
 @dataclass

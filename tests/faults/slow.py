@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import Template
 
 from tests.faults.outcome import Kind, Outcome
 from tests.faults.security import HOST, PORTS, Stronghold, ports
 
 SLOW_BAR_S, DRIP_BAR_S = 10.0, 30.0  # SAFETY.md 5
 SLACK_S = 1.5  # a sweep looks once a second
+MANY = 1 << 20
 OF_ONE_MEMBER = 48  # connections; more are refused at once
 BODY = "Content-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
 TO_MEMBERS = "PUT /stage/" + "0" * 32 + " HTTP/1.1\r\nHost: x\r\n"
-TO_PROGRAMS = "POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}\r\n"
+TO_PROGRAMS = "POST $path HTTP/1.1\r\nHost: 127.0.0.1:$port\r\nAuthorization: Bearer $key\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +38,49 @@ def of_http(begun: str) -> tuple[Start, ...]:
 
 PROGRAMS = {"host's control port": "/ask", "host's Chat API": "/v1/chat/completions"}
 OF_MEMBER = "a member"
-KINDS: tuple[Kind, ...] = tuple(
-    ("S4", f"{start.name}, {where}", "slow")
-    for where in (*PORTS, OF_MEMBER)
-    for start in (STRANGERS if where in PORTS and where not in PROGRAMS else of_http(""))
-)
 
 
-async def slow(hold: Stronghold, n: int) -> list[Outcome]:
-    """So many of each kind at once."""
-    found = []
-    async with hold.host() as host:
-        made = (host.runtime.token, (await host.post("/api/keys", {"name": "slow"}))["key"])
-        keys = dict(zip(PROGRAMS, made, strict=True))
-    for where, port in (await ports(hold)).items():
-        starts = STRANGERS
-        if where in keys:
-            path, key = PROGRAMS[where], keys[where]
-            starts = of_http(TO_PROGRAMS.format(path=path, port=port, key=key))
-        for start in starts:
-            order = {"port": port, "n": n, "start": start.said, "drip": start.drip}
-            got = await hold.attack("slow", **order)
-            found.append(_ended(hold, f"{start.name}, {where}", got["seconds"], start.drip))
-    for start in of_http(TO_MEMBERS):
+def _starts(where: str) -> tuple[Start, ...]:
+    if where == OF_MEMBER:
+        return of_http(TO_MEMBERS)
+    return of_http(TO_PROGRAMS) if where in PROGRAMS else STRANGERS
+
+
+STARTS = tuple((start, where) for where in (*PORTS, OF_MEMBER) for start in _starts(where))
+
+
+def kind_of(start: Start, where: str) -> Kind:
+    return "S4", f"{start.name}, {where}", "slow"
+
+
+def most(where: str) -> int:
+    """Connections at once that are a siege of that place."""
+    return OF_ONE_MEMBER if where == OF_MEMBER else MANY
+
+
+async def run(hold: Stronghold, start: Start, where: str, n: int) -> Outcome:
+    """So many such connections at once."""
+    if where == OF_MEMBER:
         got = await hold.attack(
             "slow_member", folder=hold.new_folder(), host=str(hold.nodes[HOST].root),
-            victim=hold.id_of(HOST), n=min(n, OF_ONE_MEMBER), start=start.said, drip=start.drip,
+            victim=hold.id_of(HOST), n=n, start=start.said, drip=start.drip,
         )  # fmt: skip
-        found.append(_ended(hold, f"{start.name}, {OF_MEMBER}", got["seconds"], start.drip))
-    return found
+    else:
+        port = (await ports(hold))[where]
+        said = start.said
+        if where in PROGRAMS:
+            facts = {"path": PROGRAMS[where], "port": port, "key": await _key(hold, where)}
+            said = Template(said).substitute(facts)
+        got = await hold.attack("slow", port=port, n=n, start=said, drip=start.drip)
+    return _ended(hold, kind_of(start, where)[1], got["seconds"], start.drip)
+
+
+async def _key(hold: Stronghold, where: str) -> str:
+    """What a program shows to be heard there."""
+    async with hold.host() as host:
+        if where == "host's control port":
+            return host.runtime.token
+        return str((await host.post("/api/keys", {"name": "slow"}))["key"])
 
 
 def _ended(hold: Stronghold, name: str, seconds: list[float], drip: bool) -> Outcome:

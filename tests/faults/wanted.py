@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from tests.faults import cases, host, network, proofs, security, slow, soak, wiretap
+from tests.faults import cases, clocks, host, network, proofs, sieges, slowed, soak, wiretap
 from tests.faults.outcome import Kind
 
-K = TypeVar("K", cases.Case, network.Trouble)
+K = TypeVar("K", cases.Case, clocks.Jump, network.Trouble, slowed.Slowed)
+FULL = 300  # of F1, as SAFETY.md 9 has it; the others in proportion
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,19 @@ def processes() -> list[Part[cases.Case]]:
     ]
 
 
+def slowness() -> Part[slowed.Slowed]:
+    return Part("slowed", slowed.kinds(), 1 / 15)
+
+
+def times() -> Part[clocks.Jump]:
+    return Part("clocks", clocks.jumps(), 1 / 15)
+
+
 def lines() -> list[Part[network.Trouble]]:
+    bad = network.bad_lines()
     return [
         Part("silences", network.silences(), 1 / 3),
-        Part("bad lines", network.bad_lines(), 1 / 3),
+        Part("bad lines", bad, len(bad) / 6),  # fifty of each
         Part("slow lines", network.slow_lines(), 1 / 15),
         Part("moved", network.moved(), 1 / 6),
     ]
@@ -43,5 +53,6 @@ def every_kind() -> set[Kind]:
     """All of it: what a page does not show was not run."""
     found = {one.kind for part in processes() for one in part.kinds}
     found |= {one.kind for part in lines() for one in part.kinds}
-    found |= {host.KIND, wiretap.KIND, soak.KIND, *security.KINDS, *slow.KINDS}
+    found |= {one.kind for part in (slowness(), times()) for one in part.kinds}
+    found |= {host.KIND, wiretap.KIND, soak.KIND, *(one.kind for one in sieges.sieges(1.0))}
     return found | {proof.kind for proof in proofs.PROOFS}

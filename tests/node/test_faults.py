@@ -14,13 +14,14 @@ import pytest
 from app.client import NodeClient
 from app.core.moving import QUIET_S
 from app.node.ahead import LEAST_BETWEEN_SECONDS
+from tests.faults import clocks
 from tests.faults.cases import Case, run
+from tests.faults.clocks import DAY_S, OURS, TEN_YEARS_S, THEIRS, Clocked, Jump
 from tests.faults.household import (
     HOST,
     N_TOKENS,
     ORDER,
     Heard,
-    Household,
     together,
 )  # fmt: skip
 from tests.node.pool import BUSY
@@ -44,12 +45,13 @@ AHEAD_SECONDS = QUIET_S + LEAST_BETWEEN_SECONDS + 10.0
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Household]:
-    with together(tmp_path_factory.mktemp("faults")) as made:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clocked]:
+    with together(tmp_path_factory.mktemp("faults"), Clocked) as made:
+        assert isinstance(made, Clocked)
         yield made
 
 
-async def test_answers_are_finished_whatever_is_lost(home: Household) -> None:
+async def test_answers_are_finished_whatever_is_lost(home: Clocked) -> None:
     """All tokens of the undisturbed answer, in their order, none twice; told in time."""
     for case in CASES:
         found = await run(home, case)
@@ -62,6 +64,16 @@ async def test_answers_are_finished_whatever_is_lost(home: Household) -> None:
             assert found.said_s < within * BUSY, case
 
 
+async def test_nobody_notices_that_a_clock_is_set(
+    home: Clocked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F8. The clocks since the start are years apart all the time, where that can be had."""
+    monkeypatch.setattr(clocks, "LONG", ORDER | {"max_tokens": 200})
+    for case in (Jump("back", THEIRS, -TEN_YEARS_S), Jump("ahead", OURS, DAY_S)):
+        found = await clocks.run(home, case)
+        assert found.passed, f"{case}: {found.why}"
+
+
 async def stays_loaded(host: NodeClient) -> None:
     """Who has left took its own memory, and the others keep theirs also when nobody asks any more."""
     for _ in range(15):
@@ -70,7 +82,7 @@ async def stays_loaded(host: NodeClient) -> None:
         await asyncio.sleep(0.1)
 
 
-async def test_a_lender_that_pauses_is_left_without_a_lost_word(home: Household) -> None:
+async def test_a_lender_that_pauses_is_left_without_a_lost_word(home: Clocked) -> None:
     lender = home.nodes[(await home.whole())[0]]
     pausing: list[asyncio.Future[object]] = []
 
@@ -97,7 +109,7 @@ async def test_a_lender_that_pauses_is_left_without_a_lost_word(home: Household)
     assert (await asyncio.to_thread(lender.run, "lend", "--resume")).returncode == 0
 
 
-async def test_a_spare_machine_holds_what_may_be_lost(home: Household) -> None:
+async def test_a_spare_machine_holds_what_may_be_lost(home: Clocked) -> None:
     """Once nobody has asked for a while. A lender that is ended says so first, and nothing is to be loaded."""
     lenders = await home.whole()
     async with home.client() as host, asyncio.timeout(AHEAD_SECONDS * BUSY):
@@ -121,7 +133,7 @@ async def test_a_spare_machine_holds_what_may_be_lost(home: Household) -> None:
     assert leaver.process.wait(10) == 0
 
 
-async def test_a_host_that_is_killed_leaves_nothing_at_work(home: Household) -> None:
+async def test_a_host_that_is_killed_leaves_nothing_at_work(home: Clocked) -> None:
     lenders = await home.whole()
     heard = await home.ask(home.nodes[HOST].process.kill, lambda heard: len(heard.ids) >= 5)
     assert heard.struck_at, heard.error

@@ -1,0 +1,72 @@
+"""Every attack of the matrix by its kind: how many tries make it whole, and what carries them out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from tests.faults import security, slow
+from tests.faults.outcome import Kind, Outcome
+from tests.faults.security import Stronghold
+
+FULL = {"garbage": 10_000, "frames": 10_000, "unpaired": 1_000, "slow": 200}  # tries, of each kind
+FEWEST = 20
+
+Attack = Callable[[Stronghold, int], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Siege:
+    """So many tries at once. They count when one siege has made them all: what is kept adds up in it."""
+
+    kind: Kind
+    n: int
+    attack: Attack
+
+    async def run(self, hold: Stronghold) -> Outcome:
+        return await self.attack(hold, self.n)
+
+
+def sieges(share: float) -> list[Siege]:
+    """All of them, each with this share of its full number of tries."""
+    row, phase = "S1", security.PHASE
+    found = [
+        Siege((row, f"{security.GARBAGE}, {where}", phase), _many("garbage", share), _at(where))
+        for where in security.PORTS
+    ]
+    window = security.garbage_at_pairing
+    found.append(Siege((row, security.AT_PAIRING, phase), _many("garbage", share), window))
+    for who, victim in (("host", security.HOST), ("lender", security.LENDER)):
+        kind = "S2", f"{security.FRAMES}, {who}", phase
+        found.append(Siege(kind, _many("frames", share), _of_member(victim)))
+    kind = "S6", security.UNPAIRED, phase
+    found.append(Siege(kind, _many("unpaired", share), security.unpaired))
+    for start, where in slow.STARTS:
+        n = min(_many("slow", share), slow.most(where))
+        found.append(Siege(slow.kind_of(start, where), n, _slow(start, where)))
+    return found
+
+
+def _many(what: str, share: float) -> int:
+    return max(FEWEST, round(FULL[what] * share))
+
+
+def _at(where: str) -> Attack:
+    async def attack(hold: Stronghold, n: int) -> Outcome:
+        return await security.garbage(hold, where, (await security.ports(hold))[where], n)
+
+    return attack
+
+
+def _of_member(victim: str) -> Attack:
+    async def attack(hold: Stronghold, n: int) -> Outcome:
+        return await security.frames(hold, victim, n)
+
+    return attack
+
+
+def _slow(start: slow.Start, where: str) -> Attack:
+    async def attack(hold: Stronghold, n: int) -> Outcome:
+        return await slow.run(hold, start, where, n)
+
+    return attack
