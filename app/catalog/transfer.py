@@ -11,9 +11,10 @@ from typing import TypeVar
 
 import aiohttp
 
+from app.catalog.held_up import Lookout
 from app.catalog.hub_files import Asked, Body, HubFiles, Told
 from app.catalog.part import Part
-from app.core.errors import AppError, BadInput, Busy, Damaged, DoesNotFit, Unreachable
+from app.core.errors import BadInput, Busy, Damaged, DoesNotFit, Reason, Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ class Hooks:
     learnt: Callable[[Wanted], Awaitable[None]]  # the hub said what it is; to be kept
     moved: Callable[[], None]  # more bytes are on the disk
     room_bytes: Callable[[], int]  # free for this download, after what others were promised
+    held_up: Callable[[Reason | None], None]  # why nothing comes, though it goes on; None: it comes
 
 
 class Transfer:
@@ -50,7 +52,7 @@ class Transfer:
         waits: tuple[float, ...] = WAITS,
     ) -> None:  # fmt: skip
         self._files, self.wanted, self._part, self._hooks = files, wanted, part, hooks
-        self._waits = waits
+        self._waits, self._lookout = waits, Lookout(files.hub, hooks.held_up)
         self.is_flowing = False
 
     async def run(self, final: Callable[[str], Path]) -> Path:
@@ -79,14 +81,14 @@ class Transfer:
         """Until all bytes are here, over as many connections as it takes."""
         breaks, before = 0, self._part.n_bytes
         while not await self._is_whole():
+            last: Exception = ConnectionError("it ended early")
             try:
                 await self._connection()
-                last: AppError | None = None
             except (Unreachable, Busy) as error:
                 last = error
             except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
                 log.info("the download of %s broke: %s", self.wanted.asked.file, error)
-                last = None
+                last = error
             finally:
                 self.is_flowing = False
             if await self._is_whole():
@@ -95,21 +97,23 @@ class Transfer:
                 breaks = 0
             before = self._part.n_bytes
             if breaks == len(self._waits):
-                source = self._files.hub.host
-                raise last or Unreachable("download_broken", source=source, tries=breaks + 1)
+                raise self._lookout.gave_up(last, breaks + 1)
+            self._lookout.broke(last)
             self._hooks.moved()
             await asyncio.sleep(self._waits[breaks])
             breaks += 1
 
     async def _connection(self) -> None:
         """What one connection brings."""
-        token = await self._hooks.token()
-        async with self._files.opened(self.wanted.asked, self._part.n_bytes, token) as body:
-            total = await self._agree(body.told)
-            if body.start != self._part.n_bytes:
-                await to_its_end(self._part.begin_again)
-            self._check_room(total)
-            await self._pour(body, total)
+        token, start = await self._hooks.token(), self._part.n_bytes
+        with self._lookout.asking():
+            async with self._files.opened(self.wanted.asked, start, token) as body:
+                self._lookout.answered()
+                total = await self._agree(body.told)
+                if body.start != self._part.n_bytes:
+                    await to_its_end(self._part.begin_again)
+                self._check_room(total)
+                await self._pour(body, total)
 
     async def _pour(self, body: Body, total: int) -> None:
         self.is_flowing = True

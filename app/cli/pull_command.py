@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 PANEL = "Models"
 LOOK_SECONDS = 0.3
+SILENT_SECONDS = 4.0  # without a word from the hub; then it is said that it is waited for
 
 Json = dict[str, Any]
 
@@ -80,7 +83,8 @@ def pull(
 async def _pull(node: NodeClient, model: str, name: str | None, show: Show, face: Face) -> Json:
     from app.client import segment
 
-    wanted = await _wanted(node, model)
+    with _patience(face):
+        wanted = await _wanted(node, model)
     order = {
         "repository": wanted.repository,
         "file": wanted.file,
@@ -89,7 +93,7 @@ async def _pull(node: NodeClient, model: str, name: str | None, show: Show, face
     }
     begun = (await node.post("/downloads", order))["download"]
     try:
-        done = await _followed(node, begun["id"], show)
+        done = await _followed(node, begun["id"], show, face)
     except asyncio.CancelledError:
         await node.post(f"/downloads/{segment(begun['id'])}/pause")
         face.note(hints.own(f"Paused; what is here is kept. `poolhouse pull {model}` goes on."))
@@ -99,8 +103,9 @@ async def _pull(node: NodeClient, model: str, name: str | None, show: Show, face
     return {"download": done, "model": found[0] if found else {"name": done["model"]}}
 
 
-async def _followed(node: NodeClient, download_id: str, show: Show) -> Json:
+async def _followed(node: NodeClient, download_id: str, show: Show, face: Face) -> Json:
     """The download once it is done, shown while it goes on. Raises AppError when it failed."""
+    told: set[str] = set()  # why nothing came, since something came last
     while True:
         listed = (await node.get("/downloads"))["downloads"]
         now: Json | None = next((one for one in listed if one["id"] == download_id), None)
@@ -110,11 +115,32 @@ async def _followed(node: NodeClient, download_id: str, show: Show) -> Json:
             return now
         if now["state"] in ("failed", "paused"):
             raise AppError("pull_ended", why=now["reason"] or "It was paused elsewhere.")
+        told = _tell_held_up(now.get("held_up"), told, face)
         step = {"starting": "checking", "checking": "hashing"}.get(now["state"], "downloading")
         if now["total_bytes"]:
             progress = {"done": now["done_bytes"], "total": now["total_bytes"], "unit": "bytes"}
             show({"step": step, "machine": None, **progress})
         await asyncio.sleep(LOOK_SECONDS)
+
+
+@contextmanager
+def _patience(face: Face) -> Iterator[None]:
+    """Says what it waits for, and what ends that, where the hub is slow to tell of a repository."""
+    words = "There is no answer yet from where models come from. Poolhouse goes on trying; Ctrl-C ends that."
+    slow = asyncio.get_running_loop().call_later(SILENT_SECONDS, face.note, words)
+    try:
+        yield
+    finally:
+        slow.cancel()
+
+
+def _tell_held_up(why: str | None, told: set[str], face: Face) -> set[str]:
+    """Say once why nothing comes, and that it goes on trying."""
+    if why is None:
+        return set()
+    if why not in told:
+        face.note(f"{why} Poolhouse goes on trying; Ctrl-C pauses the download.")
+    return told | {why}
 
 
 async def _wanted(node: NodeClient, model: str) -> Wanted:

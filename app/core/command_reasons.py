@@ -4,6 +4,8 @@ from __future__ import annotations
 
 COMMAND_SENTENCES: dict[str, str] = {
     "node_not_running": "No Poolhouse node runs for {home}. Start one with `poolhouse node --home {home}`.",
+    "home_missing": "There is no folder {home}, so no Poolhouse node runs for it. Check the path; "
+    "`poolhouse node --home {home}` makes it and starts one.",
     "node_other_version": "The running node is Poolhouse {node}, this command is {own}. "
     "Stop that node and start it again.",
     "node_silent": "The node has not answered for {seconds} seconds. Stop it and start it again.",

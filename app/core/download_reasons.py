@@ -7,6 +7,12 @@ DOWNLOAD_SENTENCES: dict[str, str] = {
     "hub_address_odd": "HF_ENDPOINT is set to {address}, which is no https address. Change it, then start again.",
     "hub_name_odd": "{name} cannot be a GGUF file or repository of the hub. Check it, or search for the model.",
     "hub_away": "{source} cannot be reached. Check the internet connection, then try again.",
+    "hub_held_up": "{source} cannot be reached: {why}.",
+    "hub_mirror_held_up": "{source}, the address in HF_ENDPOINT, cannot be reached: {why}.",
+    "hub_unreached": "{source} could not be reached in {tries} tries: {why}. "
+    "Check the internet connection, then go on with the download.",
+    "hub_mirror_unreached": "{source}, the address in HF_ENDPOINT, could not be reached in {tries} tries: {why}. "
+    "Check that address and the connection, then go on with the download.",
     "hub_slow": "{source} takes too long to answer. Try again in a moment.",
     "hub_busy": "{source} wants fewer requests just now. Try again in a few minutes.",
     "hub_fault": "{source} has trouble of its own (error {status}). Try again later.",
@@ -30,7 +36,7 @@ DOWNLOAD_SENTENCES: dict[str, str] = {
     "Choose another version, or try again later.",
     "download_other_file": "{file} on {source} is no longer the file this app knows. "
     "Search for the model online and take it from there.",
-    "download_broken": "The connection to {source} broke {tries} times. What is here is kept: press Resume to go on.",
+    "download_broken": "The connection to {source} broke {tries} times. What is here is kept; go on with it later.",
     "download_damaged": "{file} arrived damaged and was not used. Download it again.",
     "download_stopped": "The part that is here could not be read: {why}. Download it again.",
     "pull_ended": "The download ended: {why}",

@@ -23,23 +23,26 @@ WINDOW_SENTENCES: dict[str, str] = {
     "history_unreadable": "Nothing in {path} can be read any more. It stays there; nothing was changed.",
     "history_newer": "Your chats were written by a newer Poolhouse and stay untouched in {path}. "
     "Update this app to see them; until then a new history is used.",
-    "history_locked": "Your chats are encrypted, and their key could not be read: the system keyring is locked. "
+    "history_locked": "Your chats are encrypted, and their key is in the system keyring, which is locked. "
     "Unlock it, then try again. Nothing is lost.",
-    "history_key_gone": "Your chats are encrypted, and their key is not in the place for it any more ({where}). "
-    "Bring the key back, then try again; {path} stays as it is.",
-    "history_key_wrong": "Your chats are encrypted with another key than the one that is kept for them. "
-    "Bring the right key back, then try again; {path} stays as it is.",
+    "history_key_unreadable": "Your chats are encrypted, and the file with their key, {path}, cannot be read. "
+    "Let your user read it, then try again. Nothing is lost.",
+    "history_key_gone": "Your chats are encrypted, and their key is gone from its place, {place}. "
+    "Put it back there, as from a copy of the disk, then try again; {path} stays as it is.",
+    "history_key_wrong": "Your chats are encrypted with another key than the one in {place}. "
+    "Put the right one there, as from a copy of the disk, then try again; {path} stays as it is.",
     "history_locked_aside": "The locked chats are kept as {path}. If their key comes back, close Poolhouse and give "
     "the file its old name again.",
-    "history_key_unkept": "The key for your chats could not be kept ({where}), so they were not encrypted. "
-    "Look at the system keyring, then try again.",
+    "history_key_unkept": "The key for your chats could not be kept in {place}, so they were not encrypted. "
+    "Look at that place, then try again.",
     "history_busy": "Your chats are being rewritten just now, so that was not done. Do it again in a moment.",
     "history_unswept": "Your chats are encrypted now, but remains of the old text may still stand in {path}: {why}. "
     "They are removed at the next start.",
     "chats_odd": "{path} cannot be imported: {what}. Nothing was changed; export the chats again there.",
     "chats_too_large": "{path} is larger than {most_bytes}, so it was not imported. Export fewer chats at once.",
     "chats_not_exported": "The chats could not be written to {path}: {why}. Choose another place.",
-    "interface_not_there": "This computer has no network interface {name}. It has these: {there}.",
+    "interface_awaited": "This computer has no network interface {name} now. It is used as soon as it is there; "
+    "these are: {there}.",
     "interface_unknown": "This computer has no network interface {name}. Choose one of the list.",
     # what goes with a message
     "attachment_unreadable": "{name} could not be read: {why}. Choose another file.",
@@ -49,5 +52,6 @@ WINDOW_SENTENCES: dict[str, str] = {
     "attachments_many": "At most {most} files go with one message. Remove one first.",
     "window_libraries": "The window needs libraries of the system that are missing. "
     "On Debian or Ubuntu: sudo apt-get install {packages}",
+    "home_unusable": "The folder {path} cannot be used: {why}. Change that, or name another one with --home.",
     "home_no_folder": "{path} is a file. Name a folder with --home, also one that does not exist yet.",
 }

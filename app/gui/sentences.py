@@ -19,6 +19,7 @@ MOST_CHARACTERS = 1_000  # of a sentence that is looked up; no template is as lo
 _TOLD = frozenset(
     ("why", "cause", "what", "how", "detail", "where", "worker")
 )  # names of facts that are words
+_OF_OTHERS = (_TOLD - {"where", "worker"}) | {"error", "words"}  # may be an engine's, or a system's
 _MEASURED = re.compile(r"seconds|milliseconds|megabits|ms|\w+_m?s|\w+_bytes")  # names of such facts
 _DECIMAL = re.compile(r"([0-9]+)\.([0-9]+(?: \w+)?)")
 _BETWEEN = re.compile(r"(?<=[.?!…]) ")  # of two sentences
@@ -71,16 +72,26 @@ def _own(sentence: str, language: str) -> str | None:
 
 
 def _fact(name: str, fact: str, language: str) -> str:
-    """Sentences, measured numbers, and words that the app or the system gave; names stay as they are."""
-    if fact.endswith("."):
-        return in_language(fact, language)
+    """Sentences, measured numbers, and words that the app or the system gave; names stay as they are.
+
+    What an engine says in its own language is quoted.
+    """
+    is_ours = name != "words" or fact in reasons.SENTENCES.values()  # else a worker's last ones
+    if fact.endswith(".") and is_ours:
+        own = in_language(fact, language)
+        return _quoted(name, fact) if own == fact else own
     if _MEASURED.fullmatch(name) and (number := _DECIMAL.fullmatch(fact)):
         return f"{number[1]}{QLocale(language).decimalPoint()}{number[2]}"
     if name in _TOLD or " " in fact:  # a machine may well have one of our words for its name
         for pattern, own in _words(language):
             if found := pattern.fullmatch(fact):
-                return own.format(**found.groupdict())
-    return fact
+                told = found.groupdict().items()
+                return own.format(**{name: _fact(name, fact, language) for name, fact in told})
+    return _quoted(name, fact)
+
+
+def _quoted(name: str, fact: str) -> str:
+    return f"„{fact}“" if name in _OF_OTHERS and " " in fact else fact
 
 
 def own_words(language: str, kind: str = "sentences") -> dict[str, str]:

@@ -13,10 +13,11 @@ import aiohttp
 from app.catalog.download_book import PartFacts, Record, joint_hash
 from app.catalog.files import Disk
 from app.catalog.gguf_names import part_names
+from app.catalog.held_up import Lookout
 from app.catalog.hub_files import Asked, HubFiles, Told
 from app.catalog.part import Part, part_bytes
 from app.catalog.transfer import Hooks, Transfer, Wanted, to_its_end
-from app.core.errors import BadInput, Busy, Damaged, Unreachable
+from app.core.errors import BadInput, Busy, Damaged, Reason, Unreachable
 from app.node.download_ledger import Ledger
 
 log = logging.getLogger(__name__)
@@ -104,18 +105,24 @@ class Fetch:
 
     async def _told(self, asked: Asked) -> Told:
         """What the hub says of one file; tried again where the line breaks."""
-        for wait_s in (*self._around.waits, None):
+        lookout = Lookout(self._around.files.hub, self._held_up)
+        self._live.starting()
+        for tries, wait_s in enumerate((*self._around.waits, None), 1):
+            token = await self._around.token()
             try:
-                return await self._around.files.told(asked, await self._around.token())
-            except (Unreachable, Busy):
-                if wait_s is None:
-                    raise
-            except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
+                with lookout.asking():
+                    told = await self._around.files.told(asked, token)
+            except (
+                Unreachable, Busy, aiohttp.ClientError, ConnectionError, TimeoutError,
+            ) as error:  # fmt: skip
                 log.info("the question about %s broke: %s", asked.file, error)
                 if wait_s is None:
-                    source, tries = self._around.files.hub.host, len(self._around.waits) + 1
-                    raise Unreachable("download_broken", source=source, tries=tries) from error
-            await asyncio.sleep(wait_s)
+                    raise lookout.gave_up(error, tries) from error
+                lookout.broke(error)
+                await asyncio.sleep(wait_s)
+            else:
+                lookout.answered()
+                return told
         raise AssertionError("the last try ends the loop")
 
     def _agreed(self, name: str, known: PartFacts, told: Told) -> PartFacts:
@@ -157,6 +164,10 @@ class Fetch:
     def _asked(self, file: str) -> Asked:
         return Asked(self._record.repository, file, self._record.revision)
 
+    def _held_up(self, why: Reason | None) -> None:
+        if self._live.is_held_up(why):
+            self._around.changed()
+
     def _transfer(
         self, wanted: Wanted, part: Part, learnt: Callable[[Wanted], Awaitable[None]], before: int
     ) -> Transfer:
@@ -167,7 +178,7 @@ class Fetch:
         def room_bytes() -> int:
             return self._ledger.room_bytes(self._id)
 
-        hooks = Hooks(self._around.token, learnt, moved, room_bytes)
+        hooks = Hooks(self._around.token, learnt, moved, room_bytes, self._held_up)
         transfer = Transfer(self._around.files, wanted, part, hooks, self._around.waits)
         self._live.starting()
         self._around.changed()

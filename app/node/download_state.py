@@ -22,6 +22,7 @@ class Live:
     def __init__(self, done_bytes: int) -> None:
         self.done_bytes = done_bytes
         self.doing: Doing = "nothing"
+        self.held_up: Reason | None = None  # why nothing comes, though it goes on
         self._pace = Pace()
         self._told = 0.0
 
@@ -47,6 +48,11 @@ class Live:
         self._set("nothing")
         self.done_bytes = done_bytes
 
+    def is_held_up(self, why: Reason | None) -> bool:
+        """Why nothing comes; None: it does. Whether that is news."""
+        news, self.held_up = why != self.held_up, why
+        return news
+
     def moved(self, done_bytes: int, is_flowing: bool) -> bool:
         """More bytes are on the disk; whether it is time to tell."""
         now = time.monotonic()
@@ -67,6 +73,7 @@ class Live:
 
     def _set(self, doing: Doing) -> None:
         self.doing = doing
+        self.held_up = None
         self._pace.clear()
         self._told = 0.0
 
@@ -93,6 +100,7 @@ def download_json(record: Record, live: Live) -> Json:
         "seconds_left": left,
         "reason": said(Reason(record.code, dict(record.facts))) if record.code else None,
         "code": record.code,
+        "held_up": said(live.held_up) if going and live.held_up else None,
         "sha256": record.sha256,
         "hash_from": record.hash_from,
         "model": record.model,

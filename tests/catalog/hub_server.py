@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -169,6 +170,13 @@ class HubServer:
         if self.faults.listing is not None:
             return web.Response(body=self.faults.listing, content_type="application/json")
         return web.json_response(answer, status=self.faults.listing_status)
+
+
+def closed_hub() -> Hub:
+    """One at a port of this computer where nobody listens."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return Hub(f"http://127.0.0.1:{one.getsockname()[1]}")
 
 
 @asynccontextmanager

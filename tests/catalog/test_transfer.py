@@ -16,7 +16,7 @@ from app.catalog.files import Disk
 from app.catalog.hub_files import Asked, HubFiles, new_session
 from app.catalog.part import Part
 from app.catalog.transfer import LEFT_FREE_BYTES, Hooks, Transfer, Wanted
-from app.core.errors import AppError
+from app.core.errors import AppError, Reason
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer, serving
 
 MIB = 1 << 20
@@ -32,6 +32,7 @@ class Line:
         self.room = 1 << 50
         self.learnt: list[Wanted] = []
         self.moves: list[int] = []
+        self.held_up: list[Reason | None] = []
         self.moved = asyncio.Event()
         self.disk = Disk()
         self.wanted = Wanted(Asked(REPOSITORY, FILE, "main"))
@@ -50,7 +51,7 @@ class Line:
             self.moved.set()
 
         self.part = Part(self.folder / "x.part", self.disk)
-        hooks = Hooks(token, learnt, moved, lambda: self.room)
+        hooks = Hooks(token, learnt, moved, lambda: self.room, self.held_up.append)
         async with new_session() as session:
             files = HubFiles(self.server.hub, session)
             transfer = Transfer(files, self.wanted, self.part, hooks, waits=(0.0,) * tries)

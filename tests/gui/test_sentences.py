@@ -244,6 +244,29 @@ def test_the_file_names_nothing_twice() -> None:
             ("Der Rechenprozess (die Schichten von attic) ist weg: er wurde durch Signal 33 beendet. "
             "Mehr steht in seinem eigenen Protokoll."),
         ),
+        (
+            Reason("worker_died", {"worker": "attic's layers", "how": "it was ended by SIGABRT",
+                                   "words": "ops.cpp:4132: GGML_ASSERT(ids) failed."}),
+            ("Der Rechenprozess (die Schichten von attic) ist weg: er wurde durch SIGABRT beendet. "
+            "„ops.cpp:4132: GGML_ASSERT(ids) failed.“"),
+        ),
+        (
+            Reason("stage_failed", {"machine": "attic", "cause": "llama.cpp failed with -3: decode: no graph"}),
+            "attic konnte nicht rechnen: llama.cpp ist mit -3 gescheitert und sagt: „decode: no graph“.",
+        ),
+        (
+            Reason("model_not_loaded", {"worker": "attic", "cause": "llama.cpp cannot load it: it gives no reason"}),
+            "attic konnte das Modell nicht laden: llama.cpp sagt: nichts Näheres.",
+        ),
+        (
+            Reason("grammar_refused", {"cause": "parse: expecting name at ?"}),
+            "Die verlangte Form der Antwort lässt sich nicht verwenden: „parse: expecting name at ?“.",
+        ),
+        (
+            Reason("template_failed", {"cause": "the chat template failed: 'x' is undefined"}),
+            ("Die Chat-Vorlage dieses Modells lässt sich nicht verwenden: die Chat-Vorlage ist gescheitert: "
+            "„'x' is undefined“. Fragen Sie ohne Chat-Vorlage, oder nehmen Sie eine andere Datei des Modells."),
+        ),
         (Reason("channel_closed", {"name": "the other end"}),
          "Die Verbindung zu der Gegenstelle ist beendet. Sie wird neu aufgebaut, wenn sie gebraucht wird."),
         (Reason("log_machine_came", {"machine": "pieces"}), "pieces ist verbunden."),

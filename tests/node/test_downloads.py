@@ -9,7 +9,7 @@ import pytest
 
 from app.catalog.transfer import LEFT_FREE_BYTES
 from app.core.errors import BadInput, DoesNotFit
-from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer
+from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer, closed_hub
 from tests.node.download_place import Place, catalogue_of, running
 
 OTHER_COMMIT = "f" * 40
@@ -53,6 +53,45 @@ async def test_paused_and_resumed_at_the_true_value(place: Place) -> None:
     await place.downloads.resume(key)
     assert (await place.ended(key))["state"] == "done"
     assert place.server.ranges[-1] == f"bytes={paused['done_bytes']}-"
+
+
+async def test_a_hub_that_is_away_is_told_until_it_is_there(
+    place: Place, server: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, closed = server.hub, closed_hub()
+    monkeypatch.setattr(HubServer, "hub", closed)
+    key = (await place.start())["id"]
+    failed = await place.ended(key)
+    assert (failed["code"], failed["held_up"]) == ("hub_mirror_unreached", None)
+    assert failed["reason"] == (
+        f"{closed.host}, the address in HF_ENDPOINT, could not be reached in 3 tries: the connection is refused. "
+        "Check that address and the connection, then go on with the download."
+    )
+    place.downloads._waits = (60.0,)
+    await place.downloads.resume(key)
+    going = await place.until(key, lambda one: one["held_up"] is not None)
+    assert going["state"] == "starting"
+    assert going["held_up"] == (
+        f"{closed.host}, the address in HF_ENDPOINT, cannot be reached: the connection is refused."
+    )
+    assert (await place.downloads.pause(key))["held_up"] is None
+    monkeypatch.setattr(HubServer, "hub", there)
+    await place.downloads.resume(key)
+    assert (await place.ended(key))["state"] == "done"
+
+
+async def test_of_several_files_too_it_is_told_that_the_hub_is_away(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HubServer, "hub", closed_hub())
+    place.downloads._waits = (60.0,)
+    key = (await place.start(file="Tiny-F16-00001-of-00002.gguf"))["id"]
+    going = await place.until(key, lambda one: one["held_up"] is not None)
+    assert going["held_up"].endswith("cannot be reached: the connection is refused.")
+    place.downloads._waits = ()
+    await place.downloads.pause(key)
+    await place.downloads.resume(key)
+    assert (await place.ended(key))["code"] == "hub_mirror_unreached"
 
 
 async def test_a_restarted_node_goes_on_by_itself(server: HubServer, tmp_path: Path) -> None:

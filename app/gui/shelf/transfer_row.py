@@ -32,6 +32,7 @@ class Transfer:
     share: float | None  # of one; None: not known yet
     state: str  # as the node says it; "importing" for a file from this computer
     bad: bool = False
+    held_up: str = ""  # why nothing comes, though it goes on
 
     @property
     def can_pause(self) -> bool:
@@ -57,7 +58,14 @@ def of_download(one: Json) -> Transfer:
         min(1.0, done / total) if total else None,
         state,
         state == "failed",
+        _held_up(one),
     )
+
+
+def _held_up(one: Json) -> str:
+    if not one.get("held_up"):
+        return ""
+    return f"{here(str(one['held_up']))} {translate('Models', 'Poolhouse goes on trying; Pause stops that.')}"
 
 
 def _words(one: Json, state: str, done: float, total: float) -> str:
@@ -113,8 +121,8 @@ class TransferRow(QWidget):
         self._name.say(now.name)
         self._words.say(now.words)
         self._words.setVisible(not now.bad)
-        self._problem.setText(now.words)
-        self._problem.setVisible(now.bad)
+        self._problem.setText(now.words if now.bad else now.held_up)
+        self._problem.setVisible(now.bad or bool(now.held_up))
         self._bar.setRange(0, WHOLE if now.share is not None else 0)
         self._bar.setValue(round(WHOLE * (now.share or 0)))
         self._bar.setVisible(not now.is_done and not now.bad)

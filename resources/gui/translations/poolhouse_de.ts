@@ -4027,6 +4027,10 @@
         <translation>Pausiert bei {amounts}</translation>
     </message>
     <message>
+        <source>Poolhouse goes on trying; Pause stops that.</source>
+        <translation>Poolhouse versucht es weiter; Pausieren beendet das.</translation>
+    </message>
+    <message>
         <source>Preparing its layers</source>
         <translation>Die Schichten werden vorbereitet</translation>
     </message>

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QLocale
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import BadInput, DoesNotFit
@@ -20,8 +21,9 @@ from app.gui.shelf.load_steps import LoadSteps, step_words
 from app.gui.shelf.planning import Setup
 from app.gui.shelf.sketches import sketch, smaller_files, with_smaller
 from app.gui.shelf.sums import Memory, memories, of_machine, whole_sum
-from app.gui.shelf.transfer_row import of_download
+from app.gui.shelf.transfer_row import TransferRow, of_download
 from app.gui.shelf.verdicts import Judgement
+from app.gui.theme import Scheme, Theme
 from tests.gui.shelf.offers import GIB, download, file, offer
 
 Json = dict[str, Any]
@@ -165,6 +167,23 @@ def test_the_next_smaller_file_that_fits() -> None:
 )  # fmt: skip
 def test_words_of_a_download(one: Json, words: str) -> None:
     assert of_download(one).words == words
+
+
+def test_a_download_that_is_held_up_says_why_and_what_stops_it(
+    qtbot: QtBot, qapp: QApplication
+) -> None:
+    theme = Theme(qapp, Scheme.LIGHT, 1.0)
+    shown = TransferRow(theme, lambda *_: None, of_download(download("starting")))
+    qtbot.addWidget(shown)
+    assert shown._problem.isHidden()
+    why = "huggingface.co cannot be reached: nothing answers."
+    shown.tell(of_download(download("starting", held_up=why)))
+    assert shown._problem.text() == f"{why} Poolhouse goes on trying; Pause stops that."
+    assert not shown._problem.isHidden()
+    assert not shown._words.isHidden()
+    assert not shown.pause.isHidden()
+    shown.tell(of_download(download("running", held_up=None)))
+    assert shown._problem.isHidden()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,89 @@
+"""Why the hub does not answer, in words, and when it is time to say so: a person is not left to guess."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import aiohttp
+
+from app.catalog.hub_address import HUB, Hub
+from app.core.errors import AppError, Reason, Unreachable
+
+SILENT_SECONDS = (
+    4.0  # without an answer; then it is told, within the five that a person waits gladly
+)
+NOTHING_ANSWERS = "nothing answers"
+
+
+class Lookout:
+    """Watches the questions to one hub; `tell` hears why there is no answer, and None when there is one."""
+
+    def __init__(self, hub: Hub, tell: Callable[[Reason | None], None]) -> None:
+        self._hub, self._tell = hub, tell
+        self._silence: asyncio.TimerHandle | None = None
+        self._has_answered = False
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Around one question, from before it is asked."""
+        self._has_answered = False
+        loop = asyncio.get_running_loop()
+        self._silence = loop.call_later(SILENT_SECONDS, self._held_up, NOTHING_ANSWERS)
+        try:
+            yield
+        finally:
+            self._silence.cancel()
+
+    def answered(self) -> None:
+        """The hub answers; what it says is another matter."""
+        self._has_answered = True
+        if self._silence is not None:
+            self._silence.cancel()
+        self._tell(None)
+
+    def broke(self, error: Exception) -> None:
+        """The question, or its answer, ended with this; it will be asked again."""
+        if isinstance(error, AppError):
+            self._tell(error.reason)
+        else:
+            self._held_up(why_away(error))
+
+    def gave_up(self, error: Exception, tries: int) -> AppError:
+        """What is said when it is not asked again."""
+        if isinstance(error, AppError):
+            return error
+        source = self._hub.host
+        if self._has_answered:
+            return Unreachable("download_broken", source=source, tries=tries)
+        code = "hub_unreached" if self._is_the_hub else "hub_mirror_unreached"
+        return Unreachable(code, source=source, tries=tries, why=why_away(error))
+
+    def _held_up(self, why: str) -> None:
+        code = "hub_held_up" if self._is_the_hub else "hub_mirror_held_up"
+        self._tell(Reason(code, {"source": self._hub.host, "why": why}))
+
+    @property
+    def _is_the_hub(self) -> bool:
+        return self._hub.endpoint == HUB
+
+
+def why_away(error: Exception) -> str:
+    """The words for a line that does not come about, or that breaks."""
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return "its name is not known in this network"
+        case aiohttp.ClientProxyConnectionError():
+            return "the proxy of this computer does not answer"
+        case aiohttp.ClientHttpProxyError():
+            return "the proxy of this computer lets nothing through"
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
+            return "its certificate is not trusted here"
+        case TimeoutError():
+            return NOTHING_ANSWERS
+        case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
+            return "the connection is refused"
+        case aiohttp.ClientConnectorError():
+            return "there is no way to it"
+    return "the connection breaks"

@@ -1,0 +1,67 @@
+"""`poolhouse pull` while the hub is away: it says why, that it goes on, and what stops it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from app.cli import pull_command
+from tests.cli.conftest import Said
+from tests.cli.fake_node import FakeNode
+
+Json = dict[str, Any]
+AWAY = "huggingface.co cannot be reached: nothing answers."
+GOES_ON = f"{AWAY} Poolhouse goes on trying; Ctrl-C pauses the download.\n"
+
+
+def state(name: str, **more: Any) -> Json:
+    return {"id": "d1", "state": name, "total_bytes": None, "held_up": None, "reason": None} | more
+
+
+def following(states: list[Json]) -> dict[tuple[str, str], Any]:
+    """A node whose download is in one of these after the other."""
+    left: Iterator[Json] = iter(states)
+    return {
+        ("POST", "/downloads"): {"download": {"id": "d1"}},
+        ("GET", "/downloads"): lambda _: {"downloads": [next(left)]},
+    }
+
+
+def test_why_nothing_comes_is_said_once_and_again_after_it_came(
+    poolhouse: Callable[..., Said],
+    answering: Callable[..., FakeNode],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pull_command, "LOOK_SECONDS", 0.0)
+    away, ended = state("starting", held_up=AWAY), "It could not be reached in 9 tries."
+    states = [state("starting"), away, away, state("running"), away, state("failed", reason=ended)]
+    answering(following(states))
+    said = poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf")
+    assert said.code == 1
+    assert said.err == f"{GOES_ON}{GOES_ON}The download ended: {ended}\n"
+
+
+def test_a_hub_that_is_slow_to_tell_of_a_repository_is_waited_for_in_words(
+    poolhouse: Callable[..., Said],
+    answering: Callable[..., FakeNode],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert pull_command.SILENT_SECONDS < 5
+    monkeypatch.setattr(pull_command, "SILENT_SECONDS", 0.05)
+
+    def slow(_: Json) -> Json:
+        time.sleep(0.2)
+        return {"files": [], "revision": "main"}
+
+    answering({("GET", "/search/files?repo=maker%2FTiny-GGUF"): slow})
+    said = poolhouse("pull", "maker/Tiny-GGUF")
+    assert said.code == 1
+    assert said.err.splitlines()[0] == (
+        "There is no answer yet from where models come from. Poolhouse goes on trying; Ctrl-C ends that."
+    )
+    monkeypatch.setattr(pull_command, "SILENT_SECONDS", 60.0)
+    answering({("GET", "/search/files?repo=maker%2FTiny-GGUF"): {"files": [], "revision": "x"}})
+    assert "no answer yet" not in poolhouse("pull", "maker/Tiny-GGUF").err
