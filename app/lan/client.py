@@ -7,7 +7,8 @@ import io
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from weakref import WeakSet
@@ -56,6 +57,7 @@ class PinnedConnector(aiohttp.TCPConnector):
             socket_factory=partial(_socket, through),
         )
         self._peer = peer
+        self.n_in_use = 0  # of its connections, those that are opened among them
 
     async def connect(
         self,
@@ -63,13 +65,22 @@ class PinnedConnector(aiohttp.TCPConnector):
         traces: list[aiohttp.tracing.Trace],
         timeout: ClientTimeout,
     ) -> aiohttp.connector.Connection:
-        connection = await super().connect(req, traces, timeout)
+        self.n_in_use += 1
+        try:
+            connection = await super().connect(req, traces, timeout)
+        except BaseException:
+            self._given_back()
+            raise
+        connection.add_callback(self._given_back)
         transport = connection.transport
         der = peer_der(transport.get_extra_info("ssl_object")) if transport else None
         if der is None or fingerprint(der) != self._peer:
             connection.close()
             raise aiohttp.ClientConnectionError("another certificate than the one meant")
         return connection
+
+    def _given_back(self) -> None:
+        self.n_in_use -= 1
 
 
 class _WebSocket(aiohttp.ClientWebSocketResponse):
@@ -81,6 +92,13 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
     ) -> None:  # fmt: skip
         super().__init__(reader, writer, protocol, response, *rest, **more)
         self._answer = response
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may still come over its connection, as WebSocket or as bare frames."""
+        connection = self._answer.connection
+        transport = connection.transport if connection is not None else None
+        return transport is not None and not transport.is_closing()
 
     async def leave(self, peer_name: str) -> FrameStream:
         """Go on without WebSocket, once the other end has as well. Raises Unreachable."""
@@ -116,6 +134,8 @@ class PeerClient:
         self.member, self.address, self.through = member, address, through
         self._context, self._closed = context, False
         self._guest: aiohttp.ClientSession | None = None
+        self._guests: PinnedConnector | None = None  # the connections of that
+        self._n_asked = 0  # requests under way, and connections that are opened
         self._websockets: WeakSet[_WebSocket] = WeakSet()
         self._session = aiohttp.ClientSession(
             base_url=f"https://{address}/",
@@ -133,16 +153,23 @@ class PeerClient:
         if self._closed:
             raise RuntimeError("closed")
         if self._guest is None:
+            self._guests = PinnedConnector(
+                self._context, self.member.id, self.through, GUEST_CONNECTIONS
+            )
             self._guest = aiohttp.ClientSession(
-                connector=PinnedConnector(
-                    self._context, self.member.id, self.through, GUEST_CONNECTIONS
-                ),
+                connector=self._guests,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=ClientTimeout(total=None, sock_connect=OPEN_SECONDS),
                 auto_decompress=False,
                 requote_redirect_url=False,
             )
         return self._guest
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody uses what was opened here."""
+        guests = self._guests is not None and self._guests.n_in_use > 0
+        return not (self._n_asked or guests or any(one.is_open for one in self._websockets))
 
     async def open_control(self) -> aiohttp.ClientWebSocketResponse:
         """The control socket, before HELLO. Raises Unreachable or Refused."""
@@ -186,18 +213,27 @@ class PeerClient:
             await self._guest.close()
         await self._session.close()
 
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        self._n_asked += 1
+        try:
+            yield
+        finally:
+            self._n_asked -= 1
+
     async def _websocket(self, path: str, max_bytes: int) -> _WebSocket:
         try:
-            async with asyncio.timeout(OPEN_SECONDS + CLOSE_SECONDS):
-                made = await self._session.ws_connect(
-                    path,
-                    max_msg_size=max_bytes + 1,  # aiohttp refuses what is as long as its limit
-                    compress=0,
-                    timeout=ClientWSTimeout(ws_close=CLOSE_SECONDS),
-                )
-                assert isinstance(made, _WebSocket)
-                self._websockets.add(made)
-                return made
+            with self._asking():
+                async with asyncio.timeout(OPEN_SECONDS + CLOSE_SECONDS):
+                    made = await self._session.ws_connect(
+                        path,
+                        max_msg_size=max_bytes + 1,  # aiohttp refuses what is as long as its limit
+                        compress=0,
+                        timeout=ClientWSTimeout(ws_close=CLOSE_SECONDS),
+                    )
+                    assert isinstance(made, _WebSocket)
+                    self._websockets.add(made)
+                    return made
         except (aiohttp.ClientError, OSError, RuntimeError) as error:
             raise explained(self.member, self.address, error) from error
 
@@ -205,12 +241,15 @@ class PeerClient:
         self, method: str, path: str, body: io.BytesIO | AsyncIterator[bytes], total_bytes: int
     ) -> bytes:
         try:
-            async with self._session.request(
-                method, path, data=body, allow_redirects=False, timeout=_waits(total_bytes)
-            ) as response:
-                answer = await whole_body(response.content, response.content_length, ANSWER_BYTES)
-                if response.status == 200:
-                    return answer
+            with self._asking():
+                waits = _waits(total_bytes)
+                async with self._session.request(
+                    method, path, data=body, allow_redirects=False, timeout=waits
+                ) as response:
+                    content, length = response.content, response.content_length
+                    answer = await whole_body(content, length, ANSWER_BYTES)
+                    if response.status == 200:
+                        return answer
         except (aiohttp.ClientError, OSError, RuntimeError, TooSlow, TooLong) as error:
             raise explained(self.member, self.address, error) from error
         raise problem(answer)

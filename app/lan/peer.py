@@ -49,6 +49,7 @@ LAST_WORDS_SECONDS = 0.5
 ROUND_TRIPS = 8
 WORK_FRESH_SECONDS = 2.0
 WAITING_MESSAGES = 256  # a peer that sends faster than we can carry out is cut off
+LEFT_SECONDS = 5.0  # between looks at paths that were left
 ROOM_SECONDS = (
     2.0  # after so long: a burst at the beginning of a link is none; nobody is suspected yet
 )
@@ -111,7 +112,9 @@ class PeerLink:
         self.finished = asyncio.Event()  # `run` is over
         self._socket, self._client, self._clock = socket, client, clock
         self.call_back = CallBack(self.send, lambda: self.address, clock)
-        self._retired: list[PeerClient] = []  # of other paths; the first is the control link's
+        self._first = client  # of the control link's path
+        self._left: list[PeerClient] = []  # of other paths; what is open there stays
+        self._has_left = asyncio.Event()
         self._heard_seconds = clock()
         self._heard = asyncio.Event()
         self._pings: tuple[int, float] = (0, clock())
@@ -149,7 +152,9 @@ class PeerLink:
 
     def use(self, client: PeerClient) -> None:
         """Open data connections and stages over another path from now on. Those that are open stay."""
-        self._retired.append(self._client)
+        if self._client is not self._first:
+            self._left.append(self._client)
+            self._has_left.set()
         self._client = client
 
     @property
@@ -206,15 +211,15 @@ class PeerLink:
         try:
             await self._socket.close()  # waits a second at most for the other side's goodbye
         finally:  # all of it, also when cancelled meanwhile
-            clients = {self._client, *self._retired}
+            clients = {self._first, self._client, *self._left}
             await asyncio.shield(asyncio.gather(*(client.close() for client in clients)))
 
     def _back_to_first_path(self) -> bool:
         """Whether there is one: the chosen path may be gone while this link is not."""
-        if self._retired and self._client is not self._retired[0]:
-            self.use(self._retired[0])
-            return True
-        return False
+        if self._client is self._first:
+            return False
+        self.use(self._first)
+        return True
 
     async def answers_within(self, seconds: float) -> bool:
         """Whether anything comes from the peer within `seconds` from now."""
@@ -238,6 +243,7 @@ class PeerLink:
                 helpers = (
                     tasks.create_task(self._beat(owner, heartbeat), name=f"beat {self.name}"),
                     tasks.create_task(self._deliver(owner), name=f"deliver {self.name}"),
+                    tasks.create_task(self._forget_left(), name=f"left paths to {self.name}"),
                 )
                 await self._read(owner)
                 with suppress(TimeoutError):  # last words: that we were removed, that it leaves
@@ -246,9 +252,12 @@ class PeerLink:
                 for helper in helpers:
                     helper.cancel()
         finally:
-            lost = Reason("link_lost", {"name": self.name})
-            await self.close(Reason("shutting_down") if self._leaves else lost)
+            await self.close(self._end())
             self.finished.set()
+
+    def _end(self) -> Reason:
+        """What an end means that nobody else has explained."""
+        return Reason("shutting_down") if self._leaves else Reason("link_lost", {"name": self.name})
 
     async def _read(self, owner: Owner) -> None:
         try:
@@ -295,7 +304,12 @@ class PeerLink:
         if self.ended is not None:
             return  # replaced before it began: its end is told already
         self.announced = True
-        await owner.connected(self)
+        try:
+            await owner.connected(self)
+        except Unreachable as error:  # it ended while it came up: the next one comes by itself
+            log.info("link to %s: %s", self.name, error)
+            await self.close(self._end())
+            return
         while True:
             message = await self._inbox.get()
             try:
@@ -307,6 +321,17 @@ class PeerLink:
                 log.exception("%s from %s", type(message).__name__, self.name)
             finally:
                 self._inbox.task_done()
+
+    async def _forget_left(self) -> None:
+        """Close what was opened over paths that were left, once nobody uses it."""
+        while True:
+            await self._has_left.wait()
+            while self._left:
+                for client in [one for one in self._left if one.is_idle]:
+                    await asyncio.shield(client.close())
+                    self._left.remove(client)
+                await asyncio.sleep(LEFT_SECONDS)
+            self._has_left.clear()
 
     async def _ask(self, n: int, within_seconds: float) -> None:
         """A PING; number 0 is not timed."""

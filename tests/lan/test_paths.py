@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+
 import pytest
 
 from app.core.errors import Busy, Unreachable
 from app.core.ids import PipelineId
 from app.core.link import End
-from app.lan import paths
+from app.lan import paths, peer
 from app.lan.paths import Path as Way
 from app.lan.paths import chosen
 from app.lan.probe import Measured, RoundTrips
 from app.lan.sockets import Address
 from tests.fault_link import Faults, relay
-from tests.lan.nodes import Nodes, at
+from tests.lan.nodes import Nodes, at, until
 
 PIPELINE = PipelineId(bytes(16))
 
@@ -78,6 +81,59 @@ async def test_open_channels_outlive_a_change_of_way(nodes: Nodes) -> None:
         await channel.send(b"frame")
         assert await channel.receive() == b"frame"
     await channel.close()
+
+
+async def test_what_was_opened_over_left_paths_ends_when_nobody_uses_it(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer, "LEFT_SECONDS", 0.01)
+    den, attic = await nodes.paired("den", "attic")
+    far, link = attic.network.id, den.network.link(attic.network.id)
+    first = link._client
+    with relay(attic.network.port, Faults()) as one, relay(attic.network.port, Faults()) as two:
+        paths.change_to(den.network, far, Address("127.0.0.1", one.port))
+        idle, channel = link._client, await link.open_data(PIPELINE)
+        assert not idle.is_idle
+        paths.change_to(den.network, far, Address("127.0.0.1", two.port))
+        session = idle.guest_session()
+        await channel.send(b"frame")
+        assert await channel.receive() == b"frame"
+        assert not session.closed
+        await channel.close()
+        await until(lambda: session.closed)
+        await until(lambda: link._left == [])
+        paths.change_to(den.network, far, at(attic))  # the next one is noticed as well
+        await until(lambda: link._left == [])
+        assert await link.offer_stage(PIPELINE, b"{}") == b'{"wanted": 2}'
+        assert not first._closed  # there is a way back
+    assert den.network.links[far] is link
+
+
+async def test_requests_under_way_keep_a_left_path(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer, "LEFT_SECONDS", 0.01)
+    den, attic = await nodes.paired("den", "attic")
+    far, link = attic.network.id, den.network.link(attic.network.id)
+    with relay(attic.network.port, Faults()) as one:
+        paths.change_to(den.network, far, Address("127.0.0.1", one.port))
+        left = link._client
+        more = asyncio.Event()
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"half"
+            await more.wait()
+            yield b"half"
+
+        async with asyncio.TaskGroup() as tasks:
+            upload = tasks.create_task(link.upload_pieces(PIPELINE, chunks()))
+            await until(lambda: not left.is_idle)
+            paths.change_to(den.network, far, at(attic))
+            await asyncio.sleep(0.05)
+            assert not left._closed
+            more.set()
+        assert upload.result()
+        await until(lambda: left._closed)
 
 
 async def test_no_change_during_work_or_without_a_link(nodes: Nodes) -> None:
