@@ -19,18 +19,18 @@ from app.core.household import Told
 from app.core.ids import MachineId
 from app.core.moving import kept_runs
 from app.core.placement import ONE_PIPELINE
-from app.core.plan import Plan
 from app.core.reasons import said
 from app.core.recovery import MAX_RECOVERIES, Notice
-from app.inference.chats import Delta, Question, Summary
+from app.inference.chats import Delta, Question
 from app.node import requests as asked
 from app.node.answers import short_lender
-from app.node.asking import always, answer_json, delta_json, question_of
+from app.node.asking import always, delta_json, question_of
 from app.node.company import Company
 from app.node.journal import Journal
-from app.node.lessons import Outcome, predicted
+from app.node.lender_news import LenderNews
 from app.node.ndjson import Progress, with_progress
 from app.node.opening import Sources
+from app.node.outcomes import Outcomes
 from app.node.outlook import Outlook, Speeds
 from app.node.placing import Lenders
 from app.node.planning import BATCH_ROWS, Planner, lends
@@ -65,6 +65,7 @@ class Hosting:
     ) -> None:
         self._shelf, self._sources = shelf, Sources(shelf, stages, lenders)
         self.outlook, self._planner = outlook, Planner(outlook, threads)
+        self._outcomes, self._lender_news = Outcomes(outlook, group), LenderNews()
         self._group, self._journal, self._changed = group, journal, changed
         self._turn = asyncio.Lock()  # one load or unload at a time
         self._stops: set[asyncio.Event] = set()  # of the loads that wait or are under way
@@ -118,10 +119,11 @@ class Hosting:
 
     def lender_told(self, told: Told) -> None:
         """A lender that drains gets its memory back: its answers go on without it, or it waits for them."""
-        running = self.running
+        is_new, running = self._lender_news.is_new(told), self.running
         if running is None:
             return
-        running.household_changed()
+        if is_new:
+            running.household_changed()
         why = None
         if told.lending == "draining":
             sentence = said(told.lending_reason) if told.lending_reason else ""
@@ -130,6 +132,10 @@ class Hosting:
         if why is not None and running.is_ready and running.uses(told.id):
             leaving = running.leave(told.id, why)
             self._group.create_task(leaving, name=f"do without {told.name}")
+
+    def lender_left(self, machine: MachineId) -> None:
+        """Its link has ended."""
+        self._lender_news.left(machine)
 
     def close(self) -> None:
         """End what is under way and load nothing any more; `unload` then waits for the end."""
@@ -195,32 +201,9 @@ class Hosting:
                     elif isinstance(part, Notice):
                         yield {"recovery": notice_json(part)}
                     else:
-                        noted.done(ended := self._ended(part, running, guest.alone), guest.alone)
+                        ended = self._outcomes.ended(part, running, guest.alone)
+                        noted.done(ended, guest.alone)
                         yield {"done": ended}
-
-    def _ended(self, summary: Summary, running: Running, alone: bool) -> Json:
-        """The end of an answer; what came of its forecast is kept, when it had the pool to itself."""
-        model, chosen = running.entry.model, running.plan.parts[summary.place]
-        computed = summary.prompt_tokens - summary.reused_tokens
-        expected = predicted(chosen, model, computed, len(summary.token_ids))
-        if (
-            alone
-            and not summary.recoveries
-            and (outcome := self.outlook.lessons.learn(chosen, model, summary))
-        ):
-            running.outcome = outcome
-            self._group.create_task(
-                self._noted(running, chosen, outcome), name="note what came of a forecast"
-            )
-        return answer_json(summary, running.entry.name, chosen.stages, expected)
-
-    async def _noted(self, running: Running, chosen: Plan, outcome: Outcome) -> None:
-        """Keep it, and doubt what the forecast was made from if that cannot hold."""
-        lessons = self.outlook.lessons
-        await asyncio.to_thread(lessons.save, lessons.content())
-        if outcome.is_far_off:
-            others = {stage.machine for stage in chosen.stages} - {chosen.host}
-            await self.outlook.doubt(running.entry, BATCH_ROWS, others)
 
     def _at_hand(self, wanted: str | None, use: ExitStack) -> Running | None:
         """What is ready, for a question that names no model, unless somebody waits for another."""

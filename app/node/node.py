@@ -289,6 +289,7 @@ class Node:
     async def disconnected(self, link: PeerLink) -> None:
         self._answers.gone(link.peer, link.name)
         self.measuring.gone(link.peer, link.name)
+        self.hosting.lender_left(link.peer)
         self._tell(facts.Left(link.peer, link.ended, time.time()))
 
     def suspected(self, link: PeerLink, doubted: bool) -> None:

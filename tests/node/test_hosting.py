@@ -15,6 +15,7 @@ import pytest
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, BadInput, DoesNotFit, Refused, StageLost
+from app.core.household import About, Told
 from app.core.ids import MachineId
 from app.core.plan import Candidate
 from app.core.recovery import MAX_RECOVERIES
@@ -327,6 +328,29 @@ async def test_a_lender_with_less_than_it_said_is_planned_for_again(
     scene.errors.append(short)
     assert await load(hosting, "one") == "loaded"
     assert len(scene.placed) == 3
+
+
+async def test_only_news_that_a_plan_depends_on_is_a_reason_to_plan_anew(
+    hosting: Hosting,
+) -> None:
+    assert await load(hosting, "one") == "loaded"
+    running = hosting.running
+    assert running is not None
+    told = Told(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
+    hosting.lender_told(told)
+    known = running.n_changes
+    hosting.lender_told(replace(told, hottest_c=61, about=About(watts=40)))
+    hosting.lender_told(replace(told, hottest_c=62, about=About(watts=41, used_by=(DEN,))))
+    assert running.n_changes == known
+    less = replace(told, lends_bytes=1 << 30)
+    hosting.lender_told(less)
+    assert running.n_changes == known + 1
+    hosting.lender_told(replace(less, about=About(engine="another")))
+    assert running.n_changes == known + 2
+    hosting.lender_told(less)
+    hosting.lender_left(ATTIC)
+    hosting.lender_told(less)  # as before, and it was away
+    assert running.n_changes == known + 4
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+"""What came of an answer, beside its forecast: told at its end, and learnt for the next plans."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from app.core.plan import Plan
+from app.inference.chats import Summary
+from app.node.asking import answer_json
+from app.node.lessons import Outcome, predicted
+from app.node.outlook import Outlook
+from app.node.planning import BATCH_ROWS
+from app.node.running import Running
+
+Json = dict[str, Any]
+
+
+class Outcomes:
+    """Of all answers of this host. `group` outlives them."""
+
+    def __init__(self, outlook: Outlook, group: asyncio.TaskGroup) -> None:
+        self._outlook, self._group = outlook, group
+
+    def ended(self, summary: Summary, running: Running, alone: bool) -> Json:
+        """The end of an answer; what came of its forecast is kept, when it had the pool to itself."""
+        model, chosen = running.entry.model, running.plan.parts[summary.place]
+        computed = summary.prompt_tokens - summary.reused_tokens
+        expected = predicted(chosen, model, computed, len(summary.token_ids))
+        if (
+            alone
+            and not summary.recoveries
+            and (outcome := self._outlook.lessons.learn(chosen, model, summary))
+        ):
+            running.outcome = outcome
+            self._group.create_task(
+                self._noted(running, chosen, outcome), name="note what came of a forecast"
+            )
+        return answer_json(summary, running.entry.name, chosen.stages, expected)
+
+    async def _noted(self, running: Running, chosen: Plan, outcome: Outcome) -> None:
+        """Keep it, and doubt what the forecast was made from if that cannot hold."""
+        lessons = self._outlook.lessons
+        await asyncio.to_thread(lessons.save, lessons.content())
+        if outcome.is_far_off:
+            others = {stage.machine for stage in chosen.stages} - {chosen.host}
+            await self._outlook.doubt(running.entry, BATCH_ROWS, others)
