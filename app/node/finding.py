@@ -82,6 +82,7 @@ class Finding:
         self._network, self._name, self.choice, self._tell = network, name, choice, tell
         self._near: dict[str, Seen] = {}
         self._looked = False  # at the interfaces, once at least
+        self._there: frozenset[str] = frozenset()  # the interfaces of this computer, by name
         self._discovery = Discovery(
             network.id[:ID_DIGITS], network.port, self._heard, self._is_member
         )
@@ -126,6 +127,10 @@ class Finding:
         if (trouble := self.trouble) is not None:
             at = str(trouble.facts.get("address", ""))
             return Check("Discovery", False, said(trouble), code=trouble.code, address=at)
+        if awaited := sorted(self.choice.interfaces - self._there) if self._looked else []:
+            there = ", ".join(sorted(self._there)) or "none"
+            cause = in_words("interface_awaited", name=awaited[0], there=there)
+            return Check("Discovery", None, cause, code="interface_awaited")
         if not self._near:
             cause, cure = in_words("check_discovery_alone"), in_words("cure_discovery_alone")
             return Check("Discovery", None, cause, cure, "discovery_alone")
@@ -155,7 +160,9 @@ class Finding:
             if now != before:
                 before = now
                 had, hosts = hosts, _hosts(now)
-                found = usable(await asyncio.to_thread(interfaces), self.choice.interfaces)
+                every = await asyncio.to_thread(interfaces)
+                self._there = frozenset(one.name for one in every)
+                found = usable(every, self.choice.interfaces)
                 addresses, speak_at = served(found, self.choice.bind)
                 self._network.places.own = likeliest(addresses)
                 self._discovery.use(addresses, speak_at)

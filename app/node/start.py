@@ -20,7 +20,8 @@ import aiohttp
 import msgspec
 import psutil
 
-from app.core.errors import AppError, BadInput, Refused
+from app.core.errors import AppError, Refused
+from app.core.reasons import in_words
 from app.machine import runtime_file, settings
 from app.machine.going import listen
 from app.machine.interfaces import interfaces
@@ -66,6 +67,7 @@ async def _main(
 ) -> None:
     await _refuse_second(home)
     _check(options)
+    await asyncio.to_thread(say_awaited, options)
     node = Node(options, home, _settings(options, home), stopping)
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels this task instead
@@ -110,13 +112,20 @@ def _settings(options: NodeOptions, home: Home) -> settings.Settings:
 
 
 def _check(options: NodeOptions) -> None:
-    """Raises BadInput for memory or an interface that this computer does not have now."""
+    """Raises BadInput for memory that this computer does not have."""
     if options.lend_bytes is not None:
         MemoryRules(options.lend_bytes).check(options.lend_bytes)
+
+
+def say_awaited(options: NodeOptions) -> None:
+    """A VPN may come up after us, as when the computer starts: to wait is right, and a slip of the pen is seen."""
     there = [one.name for one in interfaces()] if options.interfaces else []
     for name in options.interfaces:
         if name not in there:
-            raise BadInput("interface_not_there", name=name, there=", ".join(there) or "none")
+            sentence = in_words("interface_awaited", name=name, there=", ".join(there) or "none")
+            log.warning("%s", sentence)
+            sys.stderr.write(sentence + "\n")
+            sys.stderr.flush()
 
 
 async def _refuse_second(home: Home) -> None:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from app.core.errors import Unreachable
 from app.core.link import LinkKind
 from app.machine import settings
 from app.machine.interfaces import Interface
-from app.node.finding import listening, served
+from app.node.finding import Choice, Finding, listening, served
 from app.node.options import NodeOptions
 from tests.lan.namespaces import lan
 from tests.node.computers import Computer, started
@@ -168,6 +170,19 @@ def test_the_port_of_the_last_start_is_taken_again(tmp_path: Path) -> None:
         assert again.getsockname()[1] == other
         with pytest.raises(Unreachable):  # a port that was asked for is that one or none
             listening(NodeOptions(bind="127.0.0.1", port=other), file)
+
+
+def test_doctor_tells_of_an_interface_that_is_waited_for() -> None:
+    network: Any = SimpleNamespace(id="d" * 64, port=1, members={})
+    choice = Choice(on=True, bind="0.0.0.0", interfaces=frozenset({"wg0"}))
+    finding = Finding(network, lambda: "den", choice, lambda _: None)
+    finding._discovery.use(("10.0.0.2",), ("10.0.0.2",))
+    finding._looked, finding._there = True, frozenset({"eth0"})
+    check = finding.check()
+    assert (check.ok, check.code) == (None, "interface_awaited")
+    assert check.cause.startswith("This computer has no network interface wg0 now.")
+    finding._there = frozenset({"eth0", "wg0"})
+    assert finding.check().code == "discovery_alone"
 
 
 def interface(name: str, *addresses: str) -> Interface:

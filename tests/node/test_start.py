@@ -9,10 +9,13 @@ import msgspec
 import pytest
 
 from app.core.errors import BadInput
+from app.core.link import LinkKind
 from app.machine import settings
+from app.machine.interfaces import Interface
 from app.machine.paths import Home
+from app.node import start
 from app.node.options import NodeOptions
-from app.node.start import _check, _settings, in_one_line
+from app.node.start import _check, _settings, in_one_line, say_awaited
 
 
 def started(home: Home, name: str | None) -> str:
@@ -30,15 +33,26 @@ def test_a_renaming_holds_beside_the_name_of_the_start(tmp_path: Path) -> None:
     assert started(home, "attic") == "attic"
 
 
-def test_a_start_refuses_what_is_no_folder_and_no_interface(tmp_path: Path) -> None:
+def test_a_start_refuses_what_is_no_folder(tmp_path: Path) -> None:
     file = tmp_path / "README.md"
     file.write_text("words", encoding="utf-8")
     with pytest.raises(BadInput, match="home_no_folder"):
         Home.at(file).create()
     assert file.read_text(encoding="utf-8") == "words"
-    _check(NodeOptions())
-    with pytest.raises(BadInput, match="interface_not_there"):
-        _check(NodeOptions(interfaces=("nonsense",)))
+
+
+def test_an_interface_that_comes_later_is_waited_for_and_that_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = Interface("eth0", LinkKind.ETHERNET, is_up=True, addresses=("10.0.0.2",))
+    monkeypatch.setattr(start, "interfaces", lambda: (there,))
+    _check(options := NodeOptions(interfaces=("eth0", "wg0")))
+    say_awaited(options)
+    assert capsys.readouterr().err == (
+        "This computer has no network interface wg0 now. It is used as soon as it is there; these are: eth0.\n"
+    )
+    say_awaited(NodeOptions())
+    assert capsys.readouterr().err == ""
 
 
 def test_a_start_refuses_to_lend_more_than_there_is() -> None:
