@@ -13,7 +13,7 @@ import msgspec
 from yarl import URL
 
 from app import __version__
-from app.core.errors import AppError, Unreachable
+from app.core.errors import AppError, BadInput, Unreachable
 from app.core.sent_error import error_of
 from app.machine import runtime_file
 from app.machine.paths import Home
@@ -28,11 +28,26 @@ MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
 
 
 def find_node(home: Home) -> Runtime:
-    """How to reach the node of this home. Raises Unreachable when none runs there."""
+    """How to reach the node of this home. Raises Unreachable when none runs there, BadInput where none can."""
     runtime = runtime_file.read(home.runtime_file)
     if runtime is None:
-        raise Unreachable("node_not_running", home=str(home.root))
+        raise _why_none(home)
     return runtime
+
+
+def _why_none(home: Home) -> AppError:
+    """Nothing tells of a node in this home."""
+    try:
+        if home.root.is_file():
+            return BadInput("home_no_folder", path=str(home.root))
+        if not home.root.exists() and not home.is_default:
+            return Unreachable("home_missing", home=str(home.root))
+        if home.runtime_file.exists():
+            home.runtime_file.read_bytes()
+    except OSError as error:
+        why = error.strerror or str(error)
+        return BadInput("home_unusable", path=str(home.root), why=why)
+    return Unreachable("node_not_running", home=str(home.root))
 
 
 class NodeClient:

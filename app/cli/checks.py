@@ -39,7 +39,7 @@ async def node(home: Home) -> list[Check]:
                 return [Check("Node", False, cause, "Stop that node and start it again.")]
             found = (await client.get("/doctor")).get("checks", [])
     except AppError as error:
-        ok = None if error.reason.code == "node_not_running" else False
+        ok = None if error.reason.code in ("node_not_running", "home_missing") else False
         return [Check("Node", ok, said(error))]
     return [Check("Node", True, f"Running, version {runs}."), *msgspec.convert(found, list[Check])]
 

@@ -151,14 +151,14 @@ def machines(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
     from rich.console import Group
 
-    from app.cli.machines_view import machines_view
+    from app.cli.machines_view import MachinesView
     from app.cli.nearby import nearby_view
     from app.cli.shapes import Machine, Stranger, read
 
     Face(as_json).result(
         answer,
         lambda: Group(
-            machines_view(read(answer["machines"], list[Machine])),
+            MachinesView(read(answer["machines"], list[Machine])),
             *nearby_view(read(answer.get("strangers", []), list[Stranger])),
         ),
     )

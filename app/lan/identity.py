@@ -83,7 +83,7 @@ async def load_or_create(home: Place, keystore: Keystore) -> Identity:
 async def reset(home: Place) -> None:
     """Put the identity and the household aside, so that the next start makes new ones.
 
-    Only ever on the user's word. Raises OSError.
+    Only ever on the user's word. Raises OSError, BadInput.
     """
     suffix = secrets.token_hex(4)
 

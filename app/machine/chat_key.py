@@ -32,6 +32,11 @@ class ChatKey:
         with _named():
             return (await self._place()).where
 
+    async def place(self) -> str:
+        """The very place, so that a person can find it: a path, or an entry. Raises Refused."""
+        with _named():
+            return _place_of(await self._place())
+
     async def read(self) -> str | None:
         """In base64; None where there is none. Raises Refused where the keyring is locked."""
         with _named():
@@ -49,7 +54,7 @@ class ChatKey:
                 taken = await place.read() is not None  # by what is no key: nobody overwrites it
             made = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode("ascii")
             if taken or not await self._is_kept(place, made):
-                raise Refused("history_key_unkept", where=place.where)
+                raise Refused("history_key_unkept", place=_place_of(place))
             return made
 
     async def _is_kept(self, place: FileStore | KeyringStore, key: str) -> bool:
@@ -64,7 +69,10 @@ class ChatKey:
 
     async def _place(self) -> FileStore | KeyringStore:
         """Where it was put; before that, where the passphrase of this machine is."""
-        kept = await self._file.read()
+        try:
+            kept = await self._file.read()
+        except Refused:
+            raise Refused("history_key_unreadable", path=str(self._file.path)) from None
         if kept is None:
             in_keyring = isinstance(await open_keystore(self._home), KeyringStore)
         else:
@@ -77,8 +85,16 @@ def _named() -> Iterator[None]:
     """The keystore's words are about the identity; these are about the chats."""
     try:
         yield
-    except Refused:
+    except Refused as error:
+        if error.reason.code == "history_key_unreadable":
+            raise
         raise Refused("history_locked") from None
+
+
+def _place_of(place: FileStore | KeyringStore) -> str:
+    if isinstance(place, FileStore):
+        return f"the file {place.path}"
+    return f"the entry {place.entry} in the system keyring"
 
 
 def _is_key(text: str) -> bool:

@@ -68,13 +68,17 @@ class Home:
         return self.root / "settings.json"
 
     def create(self) -> Home:
-        """Make the directories, 0700 where the system knows modes. Raises OSError, BadInput."""
-        if self.root.is_file():
-            raise BadInput("home_no_folder", path=str(self.root))
-        for directory in (self.root, *self._inside()):
-            directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
-        for directory in (self.root, self.identity, self.household):
-            directory.chmod(PRIVATE_DIR)  # it may be older than this rule
+        """Make the directories, 0700 where the system knows modes. Raises BadInput."""
+        try:
+            if self.root.is_file():
+                raise BadInput("home_no_folder", path=str(self.root))
+            for directory in (self.root, *self._inside()):
+                directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            for directory in (self.root, self.identity, self.household):
+                directory.chmod(PRIVATE_DIR)  # it may be older than this rule
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise BadInput("home_unusable", path=str(self.root), why=why) from error
         return self
 
     @staticmethod

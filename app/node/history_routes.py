@@ -10,10 +10,14 @@ from app.machine.chat_key import ChatKey
 def routes(key: ChatKey) -> list[web.RouteDef]:
     """Both tell the key, or null, and where it is kept; POST makes one where there is none."""
 
+    async def told(found: str | None) -> web.Response:
+        where = {"where": await key.where(), "place": await key.place()}
+        return web.json_response({"key": found, **where})
+
     async def read(request: web.Request) -> web.Response:
-        return web.json_response({"key": await key.read(), "where": await key.where()})
+        return await told(await key.read())
 
     async def make(request: web.Request) -> web.Response:
-        return web.json_response({"key": await key.make(), "where": await key.where()})
+        return await told(await key.make())
 
     return [web.get("/history/key", read), web.post("/history/key", make)]

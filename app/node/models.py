@@ -49,9 +49,9 @@ class Models:
 
         return await asyncio.to_thread(all_of_them)
 
-    async def named(self, name: str) -> Entry:
-        """The model of this name. Raises BadInput."""
-        return await asyncio.to_thread(self._shelf.get, name)
+    async def named(self, name: str, loaded: str | None = None) -> Entry:
+        """The model of this name; `loaded`: half a name means this one, and no other. Raises BadInput."""
+        return await asyncio.to_thread(self._shelf.get, name, loaded)
 
     async def add(self, order: asked.Import, report: Progress) -> Json:
         """Check and hash a file, and put it on the shelf. Cancelling stops the hashing."""

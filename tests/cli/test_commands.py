@@ -10,6 +10,7 @@ import pytest
 from tests.cli.answers import (
     ANSWER,
     ATTIC,
+    DEN,
     LOADED,
     MACHINES,
     MODELS,
@@ -110,6 +111,30 @@ def test_machines(poolhouse: Any, answering: Any) -> None:
         "Machine", "den-pc", "attic-pc"
     ]  # fmt: skip
     assert max(len(line) for line in said.out.splitlines()) <= 80
+
+
+def test_machines_in_short_lines_cut_nothing(
+    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    den = MACHINES[DEN] | {
+        "name": "the-desktop-in-the-study", "address": None,
+        "device": "AMD Ryzen 9 7950X3D 16-Core Processor, 32 threads, of the second computer",
+    }  # fmt: skip
+    attic = MACHINES[ATTIC] | {
+        "name": "the-old-tower-under-the-roof", "address": "192.168.178.121:47623",
+        "roles": ["admin", "host", "lender"],
+    }  # fmt: skip
+    answering({("GET", "/machines"): {"machines": [den, attic]}})
+    for columns in ("80", "60", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        said = poolhouse("machines").out
+        assert max(len(line) for line in said.splitlines()) <= int(columns)
+        assert "…" not in said
+        assert " 192.168.178.121:47623" in said
+        joined = "".join(said.split())
+        for words in (den["device"], "lender"):
+            assert "".join(words.split()) in joined
+        assert ("the-desktop-in-the-study: AMD" in said) == (columns != "200")
 
 
 def test_remove_takes_names_with_any_sign(poolhouse: Any, answering: Any) -> None:

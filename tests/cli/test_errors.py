@@ -45,6 +45,7 @@ def test_a_home_without_a_name_is_not_the_folder_somebody_is_in(
 def test_without_a_node_every_command_says_so(
     poolhouse: Any, home: Path, command: tuple[str, ...]
 ) -> None:
+    home.mkdir()
     sentence = f"No Poolhouse node runs for {home}. Start one with `poolhouse node --home {home}`."
     said = poolhouse(*command)
     assert (said.code, said.out, said.err) == (1, "", f"{sentence}\n")
@@ -52,6 +53,51 @@ def test_without_a_node_every_command_says_so(
     assert said.code == 1
     assert said.json["error"]["kind"] == "Unreachable"
     assert said.json["error"]["message"] == sentence
+
+
+def test_a_home_that_is_not_there_is_named(poolhouse: Any, home: Path) -> None:
+    said = poolhouse("status")
+    assert (said.code, said.out) == (1, "")
+    assert said.err == (
+        f"There is no folder {home}, so no Poolhouse node runs for it. Check the path; "
+        f"`poolhouse node --home {home}` makes it and starts one.\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["status", "node"])
+def test_a_home_that_cannot_be_one_is_told_with_the_cause(
+    poolhouse: Any, home: Path, command: str
+) -> None:
+    home.write_text("words", encoding="utf-8")
+    assert poolhouse(command).err.startswith(f"{home} is a file. Name a folder with --home")
+
+
+def test_a_home_that_cannot_be_made_is_told_with_the_cause(poolhouse: Any, home: Path) -> None:
+    home.write_text("words", encoding="utf-8")
+    below = home / "below"
+    said = poolhouse("node", "--home", str(below), at_home=False)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith(f"The folder {below} cannot be used: ")
+    assert said.err.endswith(". Change that, or name another one with --home.\n")
+    assert said.err.count("\n") == 1
+
+
+def test_a_home_of_somebody_else_is_told_with_the_cause(
+    poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.mkdir()
+    (home / "runtime.json").write_bytes(b"{}")
+
+    def refused(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    said = poolhouse("status")
+    assert said.code == 1
+    assert said.err == (
+        f"The folder {home} cannot be used: Permission denied. "
+        "Change that, or name another one with --home.\n"
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff\xfe"])

@@ -56,7 +56,7 @@ def test_which_sentences_send_to_another_machine(given: None) -> None:
     named = {code for code, words in SENTENCES.items() if "`poolhouse " in words}
     plain = {code for code in named if hints.own(SENTENCES[code]) == SENTENCES[code]}
     assert plain == {
-        "admin_stays", "discovery_identity_copied", "node_not_running", "pairing_nobody_near",
+        "admin_stays", "discovery_identity_copied", "home_missing", "node_not_running", "pairing_nobody_near",
         "role_missing",
     }  # fmt: skip
 

@@ -13,6 +13,7 @@ import pytest
 from keyring.errors import KeyringLocked
 
 from app.core.errors import Refused
+from app.core.reasons import said
 from app.lan.identity import reset
 from app.machine.chat_key import ChatKey
 from app.machine.paths import Home
@@ -100,7 +101,9 @@ async def test_a_locked_keyring_is_no_missing_key(home: Home, ring: Ring) -> Non
     assert caught.value.reason.code == "history_locked"
     with pytest.raises(Refused):
         await ChatKey(home).make()
+    assert "system keyring, which is locked" in said(caught.value)
     ring.locked = False
+    assert (await ChatKey(home).place()).endswith("chat key in the system keyring")
     assert await ChatKey(home).make() == made
 
 
@@ -109,6 +112,16 @@ async def test_a_keyring_that_forgets_is_not_relied_on(home: Home, ring: Ring) -
     with pytest.raises(Refused) as caught:
         await ChatKey(home).make()
     assert caught.value.reason.code == "history_key_unkept"
+
+
+async def test_a_file_that_cannot_be_read_is_named(home: Home) -> None:
+    (home.root / "chat-key").mkdir()  # as one of another user would be: no file to be read
+    with pytest.raises(Refused) as caught:
+        await ChatKey(home).read()
+    assert caught.value.reason.code == "history_key_unreadable"
+    assert f"the file with their key, {home.root / 'chat-key'}, cannot be read" in said(
+        caught.value
+    )
 
 
 @pytest.mark.parametrize("odd", ["", "no key", "AAAA"])

@@ -137,12 +137,13 @@ class ChatLock(QObject):
     def _got(self, answer: Json) -> None:
         if not self.is_locked:
             return
-        key = answer.get("key")
+        key, place = answer.get("key"), str(answer.get("place"))
         if key is None:
-            where = str(answer.get("where"))
-            self.problem = Refused("history_key_gone", where=where, path=str(self._path))
+            self.problem = Refused("history_key_gone", place=place, path=str(self._path))
         elif not self.history.unlock(base64.b64decode(key)):
             self.problem = self.history.locked
+            if self.problem is not None and self.problem.reason.code == "history_key_wrong":
+                self.problem = Refused("history_key_wrong", place=place, path=str(self._path))
         self.changed.emit()
 
     def _not_got(self, error: AppError) -> None:

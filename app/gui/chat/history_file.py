@@ -220,7 +220,7 @@ def _why_locked(db: sqlite3.Connection, path: Path, cipher: Cipher | None) -> Ap
         try:
             cipher.open(mark, MARK[1])
         except sqlite3.DatabaseError:
-            return Refused("history_key_wrong", path=str(path))
+            return Refused("history_key_wrong", place="its place", path=str(path))
     return None
 
 

@@ -31,7 +31,7 @@ from app.node.running import Running
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-LACKING = frozenset({"model_unknown", "api_model_not_loaded"})
+LACKING = frozenset({"model_unknown", "model_inexact", "api_model_not_loaded"})
 ANY_NAMES = ("", "default")  # whatever is loaded
 AHEAD = 64  # pieces of several answers that nobody has taken yet
 LEAST_ROOM = 1024  # tokens of an answer when nobody says how many, or a quarter of the context
@@ -84,7 +84,8 @@ class Answering:
         name = name.removesuffix(":latest")
         if running is not None and name in (*ANY_NAMES, running.entry.name):
             return running.entry.name
-        entry = await self._models().named("guide" if name in ANY_NAMES else name)
+        loaded = running.entry.name if running else None
+        entry = await self._models().named("guide" if name in ANY_NAMES else name, loaded)
         wanted = entry.name
         if not entry.model.writes:
             raise BadInput("model_only_embeds", name=wanted)

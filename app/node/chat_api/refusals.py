@@ -22,8 +22,9 @@ from app.lan.listener import GUEST_PATH
 
 Json = dict[str, Any]
 
+# To OpenAI, Anthropic and Ollama a name that is not exactly one model's is no model: 404.
 NOT_FOUND = frozenset(
-    {"model_unknown", "model_ambiguous", "api_model_not_loaded", "nothing_loaded"}
+    {"model_unknown", "model_ambiguous", "model_inexact", "api_model_not_loaded", "nothing_loaded"}
 )
 STATUS: dict[type[AppError], int] = {
     BadInput: 400, Refused: 403, Busy: 429, DoesNotFit: 503, StageLost: 503, Unreachable: 503, Damaged: 503,

@@ -141,6 +141,7 @@ def test_without_the_key_nothing_can_be_typed_or_lost(
     other, page, problem = locked_out(qtbot, qapp, lone)
     lock = other.services.lock
     assert problem.reason.code == "history_key_gone"
+    assert f"gone from its place, the file {_key(lone)}." in said(problem)
     shown = [one.text() for one in page.findChildren(QPushButton) if one.isVisible()]
     assert shown == ["Try again", "Begin a new history…"]
     assert not page.composer.isVisible()
@@ -204,7 +205,7 @@ def test_a_keyring_that_is_locked_is_asked_again(
     try:
         other, page, problem = locked_out(qtbot, qapp, lone)
         lock = other.services.lock
-        assert "locked" in said(problem)
+        assert f"the file with their key, {_key(lone)}, cannot be read" in said(problem)
         shown = [one.text() for one in page.findChildren(QPushButton) if one.isVisible()]
         assert shown == ["Try again"]
         error = turn(qtbot, lock, True)
@@ -240,6 +241,7 @@ def test_another_key_opens_nothing_and_a_new_history_may_be_begun(
     other, page, problem = locked_out(qtbot, qapp, lone)
     lock = other.services.lock
     assert problem.reason.code == "history_key_wrong"
+    assert f"than the one in the file {_key(lone)}." in said(problem)
     aside = lock.begin_anew()
     assert aside is not None
     assert aside.read_bytes() == before

@@ -16,6 +16,7 @@ from app.machine.api_choice import Upstream
 from app.node.chat_api.answering import Answering, Asker, _conversation, _Talk
 from app.node.chat_api.budget import Budget
 from app.node.chat_api.figures import Figures
+from app.node.chat_api.refusals import Api, explained, status_of
 from app.node.chat_api.upstreams import Chosen, Upstreams
 from app.node.chat_api.wish import Called, Ended, Json, Piece, Said, Tool, Wish, text_of
 from app.node.running import Running
@@ -88,7 +89,11 @@ class Pool:
     def __init__(self, fails: AppError | None = None) -> None:
         self.running = SimpleNamespace(entry=SimpleNamespace(name="m"), slots=1, is_ready=True)
         self.n_asks, self._fails = 0, fails
-        choice = {"barn": Upstream("https://x/v1", {"m": "theirs", "only": "there"}, 100, on=True)}
+        choice = {
+            "barn": Upstream(
+                "https://x/v1", {"m": "theirs", "only": "there", "man": "x"}, 100, on=True
+            )
+        }
         self.upstreams = Upstreams(lambda: choice, cast("Any", None), Path("none"), lambda _: None)
         self.upstreams.answer = self._there  # type: ignore[method-assign]
         budget = Budget(lambda _: 0, lambda: 0.0)
@@ -102,7 +107,9 @@ class Pool:
             self.upstreams,
         )
 
-    async def _unknown(self, name: str) -> None:
+    async def _unknown(self, name: str, loaded: str | None) -> None:
+        if loaded == "m" and "many".startswith(name):
+            raise BadInput("model_inexact", name=name, there="many")
         raise BadInput("model_unknown", name=name, there="m")
 
     async def answered(self, wanted: str, ask: object) -> AsyncGenerator[Json, None]:
@@ -133,6 +140,19 @@ async def test_who_answers_depends_on_room_and_on_the_model() -> None:
     pool.upstreams.spent["barn"] = 100
     with pytest.raises(BadInput, match="upstream_spent"):
         await pool.answering.model("only")
+
+
+async def test_half_a_name_replaces_nothing_and_is_no_model_to_a_client() -> None:
+    """As to OpenAI, Anthropic and Ollama: 404. A server that has a model of just that name answers."""
+    pool = Pool()
+    with pytest.raises(BadInput, match="model_inexact") as refused:
+        await pool.answering.model("ma")
+    assert status_of(refused.value) == 404
+    said = explained(Api.OPENAI, refused.value, "r")["error"]
+    assert (said["type"], said["code"]) == ("invalid_request_error", "model_not_found")
+    assert explained(Api.ANTHROPIC, refused.value, "r")["error"]["type"] == "not_found_error"
+    assert list(explained(Api.OLLAMA, refused.value, "r")) == ["error"]
+    assert await pool.answering.model("man") == "man"
 
 
 async def test_who_cannot_answer_leaves_it_to_the_pool_if_that_has_the_model() -> None:
