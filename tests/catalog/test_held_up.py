@@ -13,7 +13,7 @@ import pytest
 from app.catalog import held_up
 from app.catalog.held_up import NOTHING_ANSWERS, why_away
 from app.catalog.hub_address import Hub
-from app.core.errors import Reason, Unreachable
+from app.core.errors import Fact, Reason, Unreachable
 from tests.catalog.hub_server import HubServer, closed_hub, serving
 from tests.catalog.test_transfer import DATA, Line
 
@@ -67,7 +67,7 @@ async def test_a_port_where_nobody_listens_is_told_at_once(tmp_path: Path) -> No
     hub = closed_hub()
     line = line_to(hub, tmp_path)
     await line.fails("hub_mirror_unreached", tries=1)
-    why = {"source": hub.host, "why": "the connection is refused"}
+    why: dict[str, Fact] = {"source": hub.host, "why": "the connection is refused"}
     assert line.held_up == [Reason("hub_mirror_held_up", why)]
 
 
@@ -82,7 +82,7 @@ async def test_silence_is_told_before_the_question_ends(
         while not line.held_up:  # noqa: ASYNC110  it is told by a plain call
             await asyncio.sleep(0.01)
         task.cancel()
-    why = {"source": silent.host, "why": NOTHING_ANSWERS}
+    why: dict[str, Fact] = {"source": silent.host, "why": NOTHING_ANSWERS}
     assert line.held_up == [Reason("hub_mirror_held_up", why)]
 
 
