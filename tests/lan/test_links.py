@@ -32,7 +32,7 @@ from app.lan.messages import (
     as_ack,
     encode,
 )
-from app.lan.peer import PeerLink, receive
+from app.lan.peer import receive
 from app.lan.through import Through
 from tests.lan.nodes import QUICK, Node, Nodes, at, pair, until
 from tests.lan.test_messages import HELLO, OPEN
@@ -389,25 +389,3 @@ async def test_another_machine_at_that_address_on_the_chosen_interface_is_gone_a
     link = await calls.call(member, [at(attic)])
     assert link.peer == attic.network.id
     await link.close(Reason("shutting_down"))
-
-
-async def test_a_link_that_ends_while_it_comes_up_is_no_bug_and_comes_again(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    den, attic = await nodes.paired("den", "attic")
-    up, linked = den.network.link(attic.network.id), den.connected
-    flaps = [1]
-
-    async def connected(link: PeerLink) -> None:
-        if flaps and flaps.pop():
-            raise Unreachable("link_lost", name=link.name)
-        await linked(link)
-
-    monkeypatch.setattr(den, "connected", connected)
-    before = len(den.linked), len(den.unlinked)
-    await up.close(Reason("link_lost", {"name": "attic"}))
-    await until(lambda: len(den.linked) == before[0] + 1)
-    assert not flaps
-    assert len(den.unlinked) == before[1] + 2  # the one that was up, and the one that was not yet
-    assert den.unlinked[-1].ended == Reason("link_lost", {"name": "attic"})
-    assert not [record for record in caplog.records if record.exc_info]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.core.errors import DoesNotFit
+from app.core.errors import DoesNotFit, Reason, Unreachable
 from app.core.ids import MachineId
 from app.lan import links
 from app.lan.greeting import HELLO_SECONDS
@@ -162,3 +162,25 @@ async def test_a_full_disk_ends_no_link(nodes: Nodes, monkeypatch: pytest.Monkey
         await until(lambda: closings(den))
         assert den.linked[-1] == attic.network.id
         assert den.network.links
+
+
+async def test_a_link_that_ends_while_it_comes_up_is_no_bug_and_comes_again(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    up, linked = den.network.link(attic.network.id), den.connected
+    flaps = [1]
+
+    async def connected(link: PeerLink) -> None:
+        if flaps and flaps.pop():
+            raise Unreachable("link_lost", name=link.name)
+        await linked(link)
+
+    monkeypatch.setattr(den, "connected", connected)
+    before = len(den.linked), len(den.unlinked)
+    await up.close(Reason("link_lost", {"name": "attic"}))
+    await until(lambda: len(den.linked) == before[0] + 1)
+    assert not flaps
+    assert len(den.unlinked) == before[1] + 2  # the one that was up, and the one that was not yet
+    assert den.unlinked[-1].ended == Reason("link_lost", {"name": "attic"})
+    assert not [record for record in caplog.records if record.exc_info]
