@@ -33,6 +33,10 @@ class Wanted:
     sha256: str | None = None
 
 
+async def at_once(n_bytes: int) -> None:
+    """As fast as it goes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """How a transfer tells what it does. All are called on the loop."""
@@ -42,6 +46,7 @@ class Hooks:
     moved: Callable[[], None]  # more bytes are on the disk
     room_bytes: Callable[[], int]  # free for this download, after what others were promised
     held_up: Callable[[Reason | None], None]  # why nothing comes, though it goes on; None: it comes
+    arrived: Callable[[int], Awaitable[None]] = at_once  # so many bytes; returns when more may come
 
 
 class Transfer:
@@ -124,6 +129,7 @@ class Transfer:
                 raise self._other_size(found, total)
             await to_its_end(lambda data=chunk: self._part.write(data, total))  # type: ignore[misc]
             self._hooks.moved()
+            await self._hooks.arrived(len(chunk))
 
     async def _agree(self, told: Told) -> int:
         """Compare what the hub says with what is known, keep what is new; the size of the file."""

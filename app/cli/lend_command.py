@@ -16,6 +16,7 @@ from app.core.errors import BadInput
 Json = dict[str, Any]
 Text = Optional[str]  # noqa: UP045  typer reads it at run time
 Names = Optional[list[str]]  # noqa: UP045
+MOST_DIGITS = 6  # of Mbit/s
 UNCHANGED = object()  # None means something for some rules
 
 
@@ -102,6 +103,9 @@ NetworkOption = Annotated[
         help="Whether to pause on a VPN or a metered network.",
     ),
 ]
+LinkOption = Annotated[
+    Text, _option("--link", "50", "Use at most so many Mbit/s of the network, each way; or `off`.")
+]
 DrainOption = Annotated[
     Text, _option("--drain", "30s", "How long a running answer may take to end.")
 ]
@@ -130,6 +134,7 @@ def lend(  # noqa: PLR0913  one for each option
     hot: HotOption = None,
     full_screen: ScreenOption = None,
     metered: NetworkOption = None,
+    link: LinkOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -149,6 +154,7 @@ def lend(  # noqa: PLR0913  one for each option
         "hot_celsius": UNCHANGED if hot is None else hot,
         "screen": UNCHANGED if full_screen is None else full_screen,
         "network": UNCHANGED if metered is None else metered,
+        "link_mbit": UNCHANGED if link is None else _megabits(link),
     }
     rules = {name: value for name, value in given.items() if value is not UNCHANGED}
     step = _step(pause, resume, stop, read_duration(time) if time else None)
@@ -171,6 +177,15 @@ def _memory(typed: str | None) -> object:
             return None
         case _:
             return read_size(typed or "")
+
+
+def _megabits(typed: str) -> int:
+    """A whole number, with its unit or without; 0 for no limit."""
+    word = typed.strip().lower()
+    number = "0" if word == "off" else word.removesuffix("mbit/s").rstrip()
+    if not (number.isascii() and number.isdecimal() and len(number) <= MOST_DIGITS):
+        raise typer.BadParameter(f"'{typed}' is not a number of Mbit/s. Write it like 50, or off.")
+    return int(number)
 
 
 def _step(pause: bool, resume: bool, stop: bool, seconds: float | None) -> tuple[str, Json] | None:

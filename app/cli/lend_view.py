@@ -89,6 +89,8 @@ def _rows(shown: LendState) -> list[tuple[str, str]]:
         warm = "not told" if reads.hottest_c is None else f"{reads.hottest_c:.0f} °C"
         heat = f"pauses while the processor is above {rules.hot_celsius} °C (now: {warm})"
     rows += [("Heat", heat), ("Screen", _screen(rules, reads)), ("Network", _network(rules, reads))]
+    if rules.link_mbit:
+        rows += [("Link", f"at most {rules.link_mbit:,} Mbit/s of the network, each way")]
     if rules.threads:
         rows += [("Threads", f"at most {rules.threads} of the processor")]
     rows += [("Answers", f"may take {duration(rules.drain_s)} to end when it pauses")]

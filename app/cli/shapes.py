@@ -191,6 +191,7 @@ class LendRules(msgspec.Struct, frozen=True):
     hot_celsius: int = 95
     screen: bool = False
     network: bool = False
+    link_mbit: int = 0
 
 
 class PowerReading(msgspec.Struct, frozen=True):

@@ -82,11 +82,13 @@ class _Gain:
 
 def by_cable(link: Link) -> Link:
     """The same link over a gigabit cable, or as it is where that would be no better."""
+    allowed = link.limit_bytes_per_s or CABLE_BYTES_PER_S
+    rate = min(CABLE_BYTES_PER_S, allowed)  # a cable does not lift what an owner allows
     return replace(
         link,
         round_trip_s=min(link.round_trip_s, CABLE_ROUND_TRIP_S),
-        out_bytes_per_s=max(link.out_bytes_per_s, CABLE_BYTES_PER_S),
-        in_bytes_per_s=max(link.in_bytes_per_s, CABLE_BYTES_PER_S),
+        out_bytes_per_s=max(link.out_bytes_per_s, rate),
+        in_bytes_per_s=max(link.in_bytes_per_s, rate),
         kind=_wired(link.kind),
         far_kind=_wired(link.far_kind),
     )

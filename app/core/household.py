@@ -24,6 +24,7 @@ class About:
     used_by: tuple[MachineId, ...] = ()  # machines whose models have layers there now
     engine: str = ""  # that computes the layers, with its version
     watts: int | None = None  # None: its system does not tell
+    link_mbit: int = 0  # its owner lets Poolhouse send and take so many Mbit/s; 0: no limit
 
 
 @dataclass(frozen=True, slots=True)

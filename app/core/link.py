@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -43,3 +43,20 @@ class Link:
     far_kind: LinkKind = LinkKind.UNKNOWN  # at the other machine, by its own word
     far_interface: str = ""
     far_negotiated_bits_per_s: int | None = None
+    limit_bytes_per_s: float | None = None  # each way, as an owner chose; None: nobody did
+
+    def held_to(self, bytes_per_s: float | None) -> Link:
+        """Under the limit of now: never more than was measured, and never more than is allowed."""
+        if bytes_per_s is None:
+            return replace(self, limit_bytes_per_s=None)
+        return replace(
+            self,
+            out_bytes_per_s=min(self.out_bytes_per_s, bytes_per_s),
+            in_bytes_per_s=min(self.in_bytes_per_s, bytes_per_s),
+            limit_bytes_per_s=bytes_per_s,
+        )
+
+    def was_held_below(self, bytes_per_s: float | None) -> bool:
+        """Whether it was measured under a tighter limit than this one."""
+        limit = self.limit_bytes_per_s
+        return limit is not None and (bytes_per_s is None or limit < bytes_per_s)

@@ -20,6 +20,10 @@ HOT_LEAST, HOT_MOST = 50, 105  # what an owner may choose for it
 COOLER_CELSIUS = 15.0  # than where it paused: then it goes on
 MAX_THREADS = 1024
 MAX_PROGRAMS = 64
+LINK_LEAST_MBIT, LINK_MOST_MBIT = (
+    2,
+    100_000,
+)  # below: bodies that several machines share are too slow
 MAX_PROGRAM_CHARACTERS = 100
 
 # How long nothing must object before lending goes on: what comes and goes within seconds would
@@ -48,6 +52,7 @@ class Rules:
     hot: pause while the processor is hotter than hot_celsius.
     screen: pause while a program fills the screen: a game, a film, slides.
     network: pause while this computer is on a VPN, or on a network that counts what is transferred.
+    link_mbit: Poolhouse sends, and takes, at most so many Mbit/s; 0: as fast as it goes.
     """
 
     on: bool = True
@@ -64,6 +69,7 @@ class Rules:
     hot_celsius: int = HOT_CELSIUS
     screen: bool = True
     network: bool = False
+    link_mbit: int = 0
 
     def __post_init__(self) -> None:
         sound = (
@@ -73,6 +79,7 @@ class Rules:
             and 0 <= self.drain_s <= 600
             and 0 <= self.threads <= MAX_THREADS
             and HOT_LEAST <= self.hot_celsius <= HOT_MOST
+            and (not self.link_mbit or LINK_LEAST_MBIT <= self.link_mbit <= LINK_MOST_MBIT)
             and len(self.programs) <= MAX_PROGRAMS
             and all(0 < len(name) <= MAX_PROGRAM_CHARACTERS for name in self.programs)
         )

@@ -326,6 +326,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "lend_taken_back": "{machine} takes its memory back. {why}",
     "lend_more_than_there": "This machine has {total_bytes} of memory in all, so it cannot lend {asked_bytes}. "
     "Choose less.",
+    "link_limit_low": "With less than {least} Mbit/s, machines cannot be told from lost ones. Choose {least} or more, "
+    "or no limit.",
     "lend_off": "Its owner has turned lending off.",
     "lend_no_role": "The household does not let it lend. `poolhouse roles` changes that.",
     "pause_owner": "Paused by its owner.",

@@ -79,13 +79,14 @@ def mixtures(
             yield (*first, *kept)
 
 
-def with_part(plan: Plan, place: int, part: Stages, model: Model) -> Plan:
-    """The same placement with other stages for one of its pipelines."""
+def with_part(plan: Plan, place: int, part: Plan, model: Model) -> Plan:
+    """The same placement with other stages for one of its pipelines, maybe on machines that it did not know."""
     parts = list(pipelines(plan.stages))
-    parts[place] = part
+    parts[place] = part.stages
     stages = tuple(stage for stages in parts for stage in stages)
-    machines = {one.id: one for one in plan.machines}
-    return replace(plan, stages=stages, forecast=forecast(stages, machines, model, plan.workload))
+    machines = {one.id: one for one in (*plan.machines, *part.machines)}
+    known = forecast(stages, machines, model, plan.workload)
+    return replace(plan, stages=stages, forecast=known, machines=tuple(machines.values()))
 
 
 def forecast_of(plan: Plan, present: Sequence[PlannedStage], model: Model) -> Forecast | None:

@@ -22,6 +22,7 @@ from app.core.membership import Member
 from app.lan.body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.lan.channel import FrameChannel, WebSocketChannel
 from app.lan.frame_stream import LEAVE, FrameStream
+from app.lan.link_pace import LinkPace, PacedChannel
 from app.lan.messages import MAX_MESSAGE_BYTES, Refuse, understood
 from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
 from app.lan.sockets import Address, tune
@@ -100,12 +101,12 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
         transport = connection.transport if connection is not None else None
         return transport is not None and not transport.is_closing()
 
-    async def leave(self, peer_name: str) -> FrameStream:
+    async def leave(self, peer_name: str, pace: LinkPace) -> FrameStream:
         """Go on without WebSocket, once the other end has as well. Raises Unreachable."""
         connection = self._answer.connection
         if connection is None or connection.transport is None:
             raise Unreachable("channel_closed", name=peer_name)
-        stream = FrameStream(connection.transport, peer_name, self)
+        stream = FrameStream(connection.transport, peer_name, self, pace)
         await self.send_str(LEAVE)  # the last thing said by WebSocket
         await stream.receive()  # the other end's first frame, an empty one
         return stream
@@ -121,7 +122,7 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
 class PeerClient:
     """Speaks to `member` at `address`. `context` pins exactly that member's certificate.
 
-    through: by this interface of ours; None: by the one that the system chooses.
+    through: by this interface of ours; None: by the one that the system chooses. pace: how fast; None: no limit.
     """
 
     def __init__(
@@ -130,8 +131,10 @@ class PeerClient:
         address: Address,
         context: ssl.SSLContext,
         through: Through | None = None,
+        pace: LinkPace | None = None,
     ) -> None:
         self.member, self.address, self.through = member, address, through
+        self.pace = pace or LinkPace()
         self._context, self._closed = context, False
         self._guest: aiohttp.ClientSession | None = None
         self._guests: PinnedConnector | None = None  # the connections of that
@@ -180,7 +183,7 @@ class PeerClient:
         link = await self._websocket(f"data/{pipeline.hex()}", MAX_MESSAGE_BYTES)
         try:
             async with asyncio.timeout(OPEN_SECONDS):
-                return await link.leave(self.member.name)
+                return await link.leave(self.member.name, self.pace)
         except (aiohttp.ClientError, OSError, Unreachable) as error:
             link.release()
             raise explained(self.member, self.address, error) from error
@@ -189,7 +192,7 @@ class PeerClient:
         """A new connection for lan/probe.py, and our own address on it. Raises Unreachable or Refused."""
         link = await self._websocket(PROBE_PATH, MAX_PROBE_BYTES)
         own = link.get_extra_info("sockname", ("",))
-        return WebSocketChannel(link, self.member.name), str(own[0])
+        return PacedChannel(WebSocketChannel(link, self.member.name), self.pace), str(own[0])
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
         """Send a manifest; the peer's answer. Raises the peer's AppError, or Unreachable.
@@ -202,7 +205,8 @@ class PeerClient:
         self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0
     ) -> bytes:
         """Stream tensor bytes, best in chunks of 1 MiB; the peer's answer. Raises as above."""
-        return await self._request("POST", f"stage/{pipeline.hex()}/pieces", chunks, total_bytes)
+        paced = self.pace.leaving(chunks)
+        return await self._request("POST", f"stage/{pipeline.hex()}/pieces", paced, total_bytes)
 
     async def close(self) -> None:
         """End everything that was opened here."""

@@ -14,6 +14,7 @@ from typing import cast
 
 from app.core.errors import Unreachable
 from app.lan.channel import MAX_FRAME_BYTES, SEND_SECONDS, FrameChannel
+from app.lan.link_pace import LinkPace
 
 LEAVE = "frames"  # said by WebSocket, by the end that dialled
 LENGTH = struct.Struct(">I")
@@ -24,14 +25,22 @@ WAITING_FRAMES = 8  # unread ones: then no more is read from the connection
 class FrameStream(asyncio.Protocol, FrameChannel):
     """One end. Takes a connection over from the protocol that it had, which still hears of its end."""
 
-    def __init__(self, transport: asyncio.Transport, peer_name: str, begun_by: object) -> None:
-        """begun_by: what would end the connection if nobody held it any more."""
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        peer_name: str,
+        begun_by: object,
+        pace: LinkPace | None = None,
+    ) -> None:
+        """begun_by: what would end the connection if nobody held it any more. pace: None: no limit."""
         self._transport, self._peer_name, self._begun_by = transport, peer_name, begun_by
         self._before = cast("asyncio.Protocol", transport.get_protocol())
         self._rest = bytearray()
         self._needed = LENGTH.size
         self._frames: deque[bytes] = deque()
         self._full = False  # nothing more is read from the connection
+        self._pace = pace or LinkPace()
+        self._held: asyncio.TimerHandle | None = None  # nothing is read, for the pace
         self._reader: asyncio.Future[None] | None = None
         self._to: Callable[[bytes], None] | None = None  # takes frames in place of a reader
         self._failure: Exception | None = None  # of whoever takes them
@@ -44,7 +53,11 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         """As FrameChannel.send."""
         if self._transport.is_closing() or self._over.is_set():
             raise self._ended()
-        self._transport.write(b"".join((LENGTH.pack(len(frame)), frame)))
+        data = b"".join((LENGTH.pack(len(frame)), frame))
+        if self._pace.bytes_per_s is None:
+            self._transport.write(data)
+        else:
+            await self._write_by_pace(data)
         if not self._writable.is_set():
             await self._drained()
 
@@ -58,7 +71,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         frame = self._frames.popleft()
         if self._full and len(self._frames) < WAITING_FRAMES:
             self._full = False
-            self._transport.resume_reading()
+            self._read_on()
         return frame
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
@@ -94,7 +107,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
                 return
             self._needed = LENGTH.size + length
             if len(rest) < self._needed:
-                return
+                break
             with memoryview(rest) as view:
                 frame = bytes(view[LENGTH.size : self._needed])
             del rest[: self._needed]
@@ -104,6 +117,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             self._full = True
             self._transport.pause_reading()
         self._wake()
+        self._hold(len(data))
 
     def _take(self, frame: bytes) -> None:
         if self._to is None:
@@ -122,6 +136,8 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         self._writable.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._held is not None:
+            self._held.cancel()
         self._over.set()
         self._writable.set()
         self._wake()
@@ -131,12 +147,46 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
 
-    async def _drained(self) -> None:
+    async def _write_by_pace(self, data: bytes) -> None:
+        """Slice by slice. A frame that was begun is ended whatever happens: half of one would spoil all later ones."""
+        left, size = memoryview(data), self._pace.slice_bytes
         try:
-            async with asyncio.timeout(SEND_SECONDS):
-                await self._writable.wait()
-        except TimeoutError:
-            self._transport.abort()
+            while left:
+                await self._pace.leave(min(size, len(left)))
+                if self._transport.is_closing():
+                    return
+                self._transport.write(left[:size])
+                left = left[size:]
+        finally:
+            if left and not self._transport.is_closing():
+                self._transport.write(left)
+
+    def _hold(self, n_bytes: int) -> None:
+        """Read no more for as long as the pace wants after so many bytes."""
+        waits_s = self._pace.arrive(n_bytes)
+        if waits_s > 0 and self._held is None and not self._transport.is_closing():
+            self._transport.pause_reading()
+            self._held = asyncio.get_running_loop().call_later(waits_s, self._let_go)
+
+    def _let_go(self) -> None:
+        self._held = None
+        self._read_on()
+
+    def _read_on(self) -> None:
+        if not self._full and self._held is None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    async def _drained(self) -> None:
+        """Wait for room. A peer that takes something is slow; one that takes nothing for so long hangs."""
+        while not self._writable.is_set():
+            before = self._transport.get_write_buffer_size()
+            try:
+                async with asyncio.timeout(SEND_SECONDS):
+                    await self._writable.wait()
+            except TimeoutError:
+                if self._transport.get_write_buffer_size() >= before:
+                    self._transport.abort()
+                    break
         if self._over.is_set() or self._transport.is_closing():
             raise self._ended()
 

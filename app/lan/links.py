@@ -19,6 +19,7 @@ from app.core.ids import MachineId
 from app.core.membership import Member
 from app.lan.client import CLOSE_SECONDS, PeerClient
 from app.lan.greeting import HELLO_SECONDS, hear_hello, say_hello
+from app.lan.link_pace import LinkPace
 from app.lan.messages import Hello, Refuse, as_ack, encode
 from app.lan.peer import Heartbeat, Owner, PeerLink
 from app.lan.sockets import Address
@@ -65,13 +66,14 @@ class Links:
         owner: LinkOwner,
         tasks: asyncio.TaskGroup,
         heartbeat: Heartbeat,
+        pace: LinkPace,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.up: dict[MachineId, PeerLink] = {}
         self.through: dict[MachineId, Through] = {}  # by which interface of ours each is dialled
         self.failed: dict[MachineId, Reason] = {}  # why the last call to each that is not up failed
         self._me, self._owner, self._tasks = me, owner, tasks
-        self._heartbeat, self._clock = heartbeat, clock
+        self._heartbeat, self._pace, self._clock = heartbeat, pace, clock
         self._calls: dict[MachineId, _Call] = {}
         self._welcoming: dict[MachineId, asyncio.Lock] = {}
         self._over = False
@@ -212,7 +214,8 @@ class Links:
             except (OSError, aiohttp.ClientError) as error:
                 raise Unreachable("link_lost", name=member.name) from error
             address = Address(host, theirs.peer_port)
-            client = PeerClient(member, address, self._owner.dialling_context(member))
+            context = self._owner.dialling_context(member)
+            client = PeerClient(member, address, context, pace=self._pace)
             link = PeerLink(socket, client, theirs, dialled=False, clock=self._clock)
             self.take(link)
             return link
@@ -298,7 +301,9 @@ class Links:
     ) -> tuple[PeerClient, aiohttp.ClientWebSocketResponse]:
         """The first address that opens; the others are closed again."""
         context = self._owner.dialling_context(member)
-        clients = [PeerClient(member, address, context, through) for address in addresses]
+        clients = [
+            PeerClient(member, address, context, through, self._pace) for address in addresses
+        ]
         won: list[tuple[PeerClient, aiohttp.ClientWebSocketResponse]] = []
         errors: list[AppError] = []
 

@@ -29,6 +29,7 @@ from app.core.operations import Role
 from app.lan.body import ANSWER_BYTES, MAX_MANIFEST_BYTES, TooSlow, pieces_of, whole_body
 from app.lan.channel import FrameChannel, WebSocketChannel
 from app.lan.frame_stream import LEAVE, FrameStream
+from app.lan.link_pace import LinkPace, PacedChannel
 from app.lan.messages import MAX_MESSAGE_BYTES
 from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
 from app.lan.sockets import accepted, plain_host, tune
@@ -102,6 +103,7 @@ class Listener:
         self._sock = sock
         self._control, self._stages, self._probe, self._clock = control, stages, probe, clock
         self.transfers = 0  # layers that are being received now
+        self.pace = LinkPace(clock)  # of all that this machine sends and takes
         self._context: ssl.SSLContext | None = None
         self._members: Mapping[MachineId, Member] = {}
         self._connections: dict[asyncio.BaseTransport, _Connection] = {}
@@ -277,7 +279,7 @@ class Listener:
             raise TooSlow from None
         if said.data != LEAVE or request.transport is None:
             raise ValueError("a data connection that begins otherwise")
-        stream = FrameStream(request.transport, member.name, link)
+        stream = FrameStream(request.transport, member.name, link, self.pace)
         try:
             await stream.send(b"")
             await self._stages.data(member, pipeline, stream)
@@ -294,7 +296,8 @@ class Listener:
         try:
             own = link.get_extra_info("sockname", ("",))[0]
             ends = plain_host(own), plain_host(request.remote or "")
-            await self._probe(member, WebSocketChannel(link, member.name), ends)
+            channel = PacedChannel(WebSocketChannel(link, member.name), self.pace)
+            await self._probe(member, channel, ends)
         except AppError as error:
             log.info("the probe of %s ended: %s", member.name, error.reason.code)
         finally:
@@ -311,8 +314,11 @@ class Listener:
         pipeline = pipeline_id(request.match_info["pipeline"])
         self.transfers += 1
         try:
-            async with contextlib.aclosing(pieces_of(request.content)) as chunks:
-                answer = await self._stages.pieces(request[MEMBER], pipeline, chunks)
+            async with (
+                contextlib.aclosing(pieces_of(request.content)) as chunks,
+                contextlib.aclosing(self.pace.arriving(chunks)) as paced,
+            ):
+                answer = await self._stages.pieces(request[MEMBER], pipeline, paced)
         finally:
             self.transfers -= 1
         return _json(answer)

@@ -132,6 +132,7 @@ class Status(_Message, frozen=True, tag="status"):
     used_by: Annotated[list[Id], msgspec.Meta(max_length=MOST_TOLD_MACHINES)] = []
     engine: Text = ""
     watts: Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
+    link_mbit: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0  # its owner's limit; 0: none
 
 
 class OpenStage(_Message, frozen=True, tag="open_stage"):

@@ -13,7 +13,7 @@ import secrets
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 
@@ -71,6 +71,7 @@ class Network:
             lambda: local.busy() or self._listener.transfers > 0, local.link_end, clock
         )
         self._listener = Listener(sock, self._on_control, handlers, self.probes.serve, clock, chat)
+        self.pace = self._listener.pace
         self._contexts: dict[MachineId, ssl.SSLContext] = {}
         self._window: PairingWindow | None = None
         self._window_roles: tuple[Role, ...] = ()
@@ -83,7 +84,7 @@ class Network:
         await self._log.load()
         self._tasks = asyncio.TaskGroup()
         await self._tasks.__aenter__()
-        self.calls = Links(self.id, self, self._tasks, self._heartbeat, self._clock)
+        self.calls = Links(self.id, self, self._tasks, self._heartbeat, self.pace, self._clock)
         self.places = KnownPlaces(lambda: self.members, self._log.addresses, self.calls.hint)
         await self._reconcile()
         self._start(self._listener.run(), "the port for members")
@@ -297,12 +298,9 @@ class Network:
 
     # inside
 
-    def _start(self, work: Awaitable[None], name: str) -> None:
-        async def run() -> None:
-            await work
-
+    def _start(self, work: Coroutine[object, object, None], name: str) -> None:
         self._own = [task for task in self._own if not task.done()]
-        self._own.append(self._tasks.create_task(run(), name=name))
+        self._own.append(self._tasks.create_task(work, name=name))
 
     async def _on_control(self, member: Member, socket: web.WebSocketResponse, host: str) -> None:
         await self.calls.accept(member, socket, host)

@@ -186,9 +186,10 @@ class PeerLink:
         await self._told_of_work.wait()
 
     def computes(self) -> bool:
-        """Whether it said lately that one of its workers computes: it is slow then, not gone."""
+        """Whether it said lately that one of its workers computes, or frames are held back here for the limit of
+        this machine: it is slow then, not gone."""
         fresh = self._clock() - self._work_told_seconds < WORK_FRESH_SECONDS
-        return fresh and self.their_work.busy_seconds > 0
+        return (fresh and self.their_work.busy_seconds > 0) or self._client.pace.held_s() > 0
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
         """Send a manifest (JSON) of so many bytes; the answer (JSON). Raises the peer's AppError, or Unreachable."""
@@ -278,7 +279,8 @@ class PeerLink:
         match message:
             case Ping(n=n):
                 now = owner.work()
-                pong = Pong(n=n, steps_done=now.steps_done, busy_seconds=now.busy_seconds)
+                busy_s = max(now.busy_seconds, self._client.pace.held_s())  # slow either way
+                pong = Pong(n=n, steps_done=now.steps_done, busy_seconds=busy_s)
                 await self.send(pong)
             case Pong():
                 number, sent_seconds = self._pings

@@ -74,8 +74,12 @@ class Ahead:
         placement: Placement,
         rebuilding: Rebuilding,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        covers: bool = True,
     ) -> None:
+        """covers: lay layers ahead of a loss; not where others go on with the answers."""
         self._placement, self._rebuilding, self._clock = placement, rebuilding, clock
+        self._covers = covers
         self._seen: tuple[int, bool, frozenset[MachineId]] | None = None  # what was looked at last
         self._slowness = Slowness()
         self._looked_s = -LEAST_BETWEEN_SECONDS
@@ -108,7 +112,8 @@ class Ahead:
         finally:
             self._placement.replace_slow(None)
         here = self._placement.plan.stages[0].machine
-        for machine in {stage.machine for stage in self._placement.plan.stages} - {here}:
+        others = {stage.machine for stage in self._placement.plan.stages} - {here}
+        for machine in others if self._covers else ():
             await self._cover(machine)
 
     def _is_time(self) -> bool:

@@ -33,6 +33,7 @@ class Fetching:
     token: Callable[[], Awaitable[str | None]]
     changed: Callable[[], None]
     waits: tuple[float, ...]  # between tries
+    arrived: Callable[[int], Awaitable[None]]  # as in catalog/transfer.py
 
 
 class Fetch:
@@ -178,7 +179,8 @@ class Fetch:
         def room_bytes() -> int:
             return self._ledger.room_bytes(self._id)
 
-        hooks = Hooks(self._around.token, learnt, moved, room_bytes, self._held_up)
+        around = self._around
+        hooks = Hooks(around.token, learnt, moved, room_bytes, self._held_up, around.arrived)
         transfer = Transfer(self._around.files, wanted, part, hooks, self._around.waits)
         self._live.starting()
         self._around.changed()

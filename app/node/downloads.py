@@ -26,7 +26,7 @@ from app.catalog.gguf_names import part_names
 from app.catalog.hub_address import MAIN, Hub, checked
 from app.catalog.hub_files import HubFiles, new_session
 from app.catalog.shelf import NAME, Shelf, name_for, whole_stem
-from app.catalog.transfer import WAITS
+from app.catalog.transfer import WAITS, at_once
 from app.core.errors import AppError, BadInput
 from app.node.download_fetch import Fetch, Fetching, new_parts
 from app.node.download_ledger import Ledger
@@ -64,6 +64,7 @@ class Downloads:
         self._disk, self._waits = disk or Disk(), waits
         self._list, self._shelf = Ledger(folder, self._disk), shelf
         self._around, self._changed = around, around.changed
+        self.arrived: Callable[[int], Awaitable[None]] = at_once  # as in catalog/transfer.py
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._hands = asyncio.Lock()  # what people ask is done one after another
@@ -266,8 +267,9 @@ class Downloads:
     def _fetching(self) -> Fetching:
         files = HubFiles(self._around.hub(), self._session)
         return Fetching(
-            self._list, files, self._disk, self._around.token, self._changed, self._waits
-        )
+            self._list, files, self._disk, self._around.token, self._changed, self._waits,
+            self.arrived,
+        )  # fmt: skip
 
     async def _fail(self, download_id: str, error: AppError) -> None:
         failed: Json = {

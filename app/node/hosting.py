@@ -19,6 +19,7 @@ from app.core.household import Told
 from app.core.ids import MachineId
 from app.core.moving import kept_runs
 from app.core.placement import ONE_PIPELINE
+from app.core.plan import Plan
 from app.core.reasons import said
 from app.core.recovery import MAX_RECOVERIES, Notice
 from app.inference.chats import Delta, Question
@@ -252,8 +253,10 @@ class Hosting:
             return msgspec.structs.replace(lost.order, split=None, shape=None)
         return lost.order
 
-    async def _replan(self, running: Running, without: frozenset[MachineId]) -> list[Option]:
-        """Where lost layers may go: as ordered, if that can be, or with what is whole left there. Raises AppError."""
+    async def _replan(
+        self, running: Running, without: frozenset[MachineId], part: Plan | None = None
+    ) -> list[Option]:
+        """Where lost layers, or those of a part, may go: as ordered, if that can be, or else. Raises AppError."""
         entry, was = running.entry, running.order
         shape = None if running.is_several else was.shape  # of one of several, the split
         order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
@@ -266,7 +269,7 @@ class Hosting:
                 raise
             order = msgspec.structs.replace(order, split=None, shape=None)
             chosen = await self._planner.plan(given[0], order, *given[2:])
-        kept = await asyncio.to_thread(kept_runs, running.plan, chosen, entry.model)
+        kept = await asyncio.to_thread(kept_runs, part or running.plan, chosen, entry.model)
         return [(one, plan_json(one, entry.model, lends(one))) for one in (chosen, *kept)]
 
     async def _loaded(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Running:

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from app.core.errors import AppError, Unreachable
+from app.core.errors import AppError, StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.plan import Plan
+from app.core.recovery import Loss
+from app.inference.pipeline import Pipeline
 from app.inference.replicas import Replica, Replicas
+from app.node.ahead import Ahead
+from app.node.growing import SplitOfSeveral, Whole, why_moved
 from app.node.opening import Opener
 from app.node.placing import Placing
-from app.node.rebuilding import Option, Rebuilding, Replan
+from app.node.rebuilding import Option, Rebuilding
 
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
 LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 60.0  # before one that was lost is tried again
+
+
+class Replan(Protocol):
+    """Where all of it may be without these machines, or a part that is one of several: the planner's choice first,
+    then the same runs as now. Raises AppError."""
+
+    def __call__(
+        self, without: frozenset[MachineId], part: Plan | None = None, /
+    ) -> Awaitable[Sequence[Option]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +46,7 @@ class Anew:
     only: Callable[[Placing], Rebuilding]  # where there is one pipeline
     replan: Replan  # where a split may go that is one of several
     moved: Callable[[int, Plan], None]  # it goes there
+    whole: Whole  # what it is one of
 
 
 def _machines(part: Plan) -> frozenset[MachineId]:
@@ -50,6 +65,7 @@ class Keeper:
         self._news = asyncio.Event()
         self._lost: set[int] = set()
         self._splits = {n for n, one in enumerate(self._parts) if len(_machines(one)) > 1}
+        self._rebuildings: dict[int, Rebuilding] = {}  # of its splits, where there are several
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self, group: asyncio.TaskGroup) -> None:
@@ -94,7 +110,7 @@ class Keeper:
                     if not opened.done():
                         opened.set_result(None)
                     self._changed()
-                    why = await pipeline.wait_lost()
+                    why = await self._until_lost(place, pipeline)
                     log.warning("the replica of %s is lost: %s", first.name, why.reason)
                     if self._replicas.drop_if_over():
                         return
@@ -108,6 +124,28 @@ class Keeper:
             self._changed()
             await self._pause(place, pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_SECONDS)
+
+    async def _until_lost(self, place: int, pipeline: Pipeline) -> StageLost:
+        """Why it ended. Meanwhile a split that is one of several grows back when it can."""
+        if (rebuilding := self._rebuildings.get(place)) is None:
+            return await pipeline.wait_lost()
+
+        def go(option: Option) -> None:
+            why = why_moved(self._parts[place], option[0])
+            log.info(
+                "the split of %s moves to a better placement", self._parts[place].stages[0].name
+            )
+            rebuilding.intend(option)
+            pipeline.break_off(Loss("", "", why, time.monotonic()))
+
+        split = SplitOfSeveral(self._anew.whole, lambda: self._parts[place], go)
+        async with asyncio.TaskGroup() as group:
+            ahead = Ahead(split, rebuilding, covers=False)
+            growing = group.create_task(ahead.run(), name="go back to lost machines")
+            try:
+                return await pipeline.wait_lost()
+            finally:
+                growing.cancel()
 
     async def _pause(self, place: int, seconds: float) -> None:
         """Until it is worth another try: for another machine, when there is news of the household; a split may
@@ -130,7 +168,7 @@ class Keeper:
     async def _elsewhere(self, place: int, without: frozenset[MachineId]) -> Sequence[Option]:
         """Where a split may be on machines that hold nothing else. Raises AppError."""
         others = [part for other, part in enumerate(self._parts) if other != place]
-        return await self._anew.replan(without.union(*map(_machines, others)))
+        return await self._anew.replan(without.union(*map(_machines, others)), self._parts[place])
 
     def _moved(self, place: int, part: Plan) -> None:
         self._parts[place] = part
@@ -142,10 +180,11 @@ class Keeper:
         if len(self._parts) == 1:
             return self._anew.only(placing)
         if place in self._splits:
-            return Rebuilding(
+            made = self._rebuildings[place] = Rebuilding(
                 placing, partial(self._elsewhere, place), lambda plan, _: self._moved(place, plan),
-                self._news, lambda: False,
+                self._news, lambda: made.intends,
             )  # fmt: skip
+            return made
 
         async def same(without: frozenset[MachineId]) -> list[Option]:
             """The same once more, while no other replica can take over: a worker that died is started anew."""

@@ -36,7 +36,16 @@ from app.core.lending import (
     step,
     word,
 )
-from app.core.policy import PROCESSOR, Allowed, Denied, Rules, Senses, Verdict, may_lend
+from app.core.policy import (
+    LINK_LEAST_MBIT,
+    PROCESSOR,
+    Allowed,
+    Denied,
+    Rules,
+    Senses,
+    Verdict,
+    may_lend,
+)
 from app.machine import devices, settings
 from app.machine.senses import Senser
 from app.machine.settings import Choices
@@ -92,6 +101,7 @@ class LendRules:
         self._borrowed: Borrowed
         self._news = asyncio.Event()
         self._leaves: Reason | None = None  # this computer sleeps or ends in a moment
+        self.limit_links: Callable[[int], None] = lambda _: None  # to so many Mbit/s
 
     @property
     def rules(self) -> Rules:
@@ -100,6 +110,7 @@ class LendRules:
     async def begin(self, borrowed: Borrowed) -> None:
         """Take up a pause of before, and look for the first time."""
         self._borrowed = borrowed
+        self.limit_links(self.rules.link_mbit)
         pause, now_s = self._choices.now.pause, time.monotonic()
         if pause is not None and (pause.until is None or pause.until > time.time()):
             until_s = None if pause.until is None else now_s + pause.until - time.time()
@@ -166,6 +177,8 @@ class LendRules:
                 raise BadInput("device_unknown", device=device, devices=PROCESSOR)
         if "hours" in given:
             given["hours"] = read_hours(given["hours"])
+        if 0 < given.get("link_mbit", 0) < LINK_LEAST_MBIT:
+            raise BadInput("link_limit_low", least=LINK_LEAST_MBIT)
         self.memory.check(given.get("memory_bytes") or 0)
         if given.get("memory_bytes", 0) != 0:
             given.setdefault("on", True)  # who says how much wants it lent
@@ -175,6 +188,7 @@ class LendRules:
             lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **given))
         )
         self.memory.chosen_bytes = self.rules.memory_bytes
+        self.limit_links(self.rules.link_mbit)
         await self._afresh()
         self._changed()  # how much is lent may be another, in the same state
         return self.all_json()

@@ -52,8 +52,9 @@ class LinkBook:
         changed: Callable[[], None],
         chosen: frozenset[str] = frozenset(),
         chance: random.Random | None = None,
+        limit: Callable[[MachineId], float | None] = lambda _: None,
     ) -> None:
-        self._network, self._file, self._changed = network, file, changed
+        self._network, self._file, self._changed, self._limit = network, file, changed, limit
         self._chosen = chosen  # interfaces to use too, by name: VPNs and the like
         self._chance = chance or random.Random()  # noqa: S311  spreads, protects nothing
         self._known: dict[MachineId, Known] = load(file)
@@ -71,9 +72,9 @@ class LinkBook:
         self._news = asyncio.Event()
 
     def link(self, machine: MachineId) -> Link | None:
-        """What is known of the link to `machine`; None before the first measurement."""
+        """What is known of the link to `machine`, under the limit of now; None before the first measurement."""
         known = self._known.get(machine)
-        return known.link if known else None
+        return known.link.held_to(self._limit(machine)) if known else None
 
     async def known(self, machines: Iterable[MachineId]) -> None:
         """Measure now what was never measured of these links; what cannot be stays unknown."""
@@ -304,14 +305,14 @@ class LinkBook:
         if own is None:
             return False
         by = carrying(self._interfaces, own, way.host)
-        allowed = UNASKED | {LinkKind.LOOPBACK}
-        return by is None or by.kind in allowed or by.name in self._chosen
+        return by is None or by.kind in UNASKED | {LinkKind.LOOPBACK} or by.name in self._chosen
 
     def _note(self, machine: MachineId, path: paths.Path) -> None:
         if machine not in self._network.members:
             return
         by = carrying(self._interfaces, path.own_host, path.address.host)
-        self._known[machine] = Known(link_of(path, by), str(path.address), time.time())
+        link = link_of(path, by).held_to(self._limit(machine))
+        self._known[machine] = Known(link, str(path.address), time.time())
         save(self._file, self._known)
         self._changed()
 
@@ -322,11 +323,10 @@ class LinkBook:
         """
         before, self._interfaces = self._interfaces, await asyncio.to_thread(interfaces)
         if self._serving(before) != self._serving(self._interfaces):
-            first = not before
             self._ways.clear()
             self._better.forget()
             self._preferred.try_again()
-            for machine in () if first else self._network.links:
+            for machine in self._network.links if before else ():
                 self._measure_soon(machine)
         self._follow_choices()
         for machine in self._due.keys() - self._network.links.keys():
@@ -343,7 +343,8 @@ class LinkBook:
             known = self._known.get(machine)
             if known is None or machine in self._whole:
                 continue  # measured soon, with all its ways
-            if known.address != str(link.address):
+            lifted = known.link.was_held_below(self._limit(machine))
+            if lifted or known.address != str(link.address):
                 self._measure_soon(machine)
             ways = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
             new = [way for way in ways if way != link.address and (machine, way) not in self._ways]
@@ -383,8 +384,7 @@ class LinkBook:
         self._plan(machine, SETTLE_SECONDS)
 
     def _later(self, machine: MachineId, patience: tuple[float, float]) -> None:
-        least, most = patience
-        waits = max(least, min(most, 2 * self._patience.get(machine, 0.0)))
+        waits = max(patience[0], min(patience[1], 2 * self._patience.get(machine, 0.0)))
         self._patience[machine] = waits
         self._plan(machine, waits)
 

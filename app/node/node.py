@@ -28,7 +28,7 @@ from app.lan.network import Network
 from app.lan.peer import PeerLink, Work
 from app.machine import devices, keystore, paths, runtime_file
 from app.machine.settings import Choices, Settings
-from app.node import doctor, pairings
+from app.node import doctor, link_limits, pairings
 from app.node.answers import Ready, StageAnswers
 from app.node.closings import Closings
 from app.node.doors import Doors
@@ -111,23 +111,23 @@ class Node:
             await stack.enter_async_context(lender)
             group = await stack.enter_async_context(asyncio.TaskGroup())
             self._lending = Lending(
-                lender, self._shelf, self._stages, self.lending, self._threads, group,
-                self.changed,
+                lender, self._shelf, self._stages, self.lending, self._threads, group, self.changed,
             )  # fmt: skip
             stack.callback(self._lending.end)
             outlook = Outlook(
                 self._candidates, lambda: self.measuring, lambda: self.links, self._lessons
             )
             self.hosting = Hosting(
-                self._shelf, self._stages, self, outlook, self._threads, group, self.journal,
-                self.changed,
+                self._shelf, self._stages, self, outlook, self._threads, group, self.journal, self.changed,
             )  # fmt: skip
             here = Here(self.hardware, self._lending, self.hosting, self.lending)
             self.measuring = Measuring(OwnSpeed(here, self.home.root), self._shelf, self.link, group)  # fmt: skip
             self.network = Network(self.home, me, sock, self, self, self.doors.api.for_guests())
             choice = choice_of(self.options, self.settings)
             file = self.home.household / "links.json"
-            self.links = LinkBook(self.network, file, self.changed, choice.interfaces)
+            limits = link_limits.LinkLimits(self.network.pace, lambda: self._household)
+            limits.bind(self.lending, self.shop.downloads)
+            self.links = LinkBook(self.network, file, self.changed, choice.interfaces, limit=limits.of)  # fmt: skip
             self.finding = Finding(self.network, lambda: self.settings.name, choice, self._tell)
             await self.lending.begin(self._lending)
             await stack.enter_async_context(self.network)

@@ -91,6 +91,11 @@ class Rebuilding:
         else:
             self.intend(option)
 
+    @property
+    def intends(self) -> bool:
+        """Whether it shall go over to another placement, and has not begun to."""
+        return self._intended is not None
+
     def intend(self, option: Option) -> None:
         """What is placed the next time, unless that loses a machine of it."""
         self._intended = option

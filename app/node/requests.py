@@ -10,6 +10,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from app.core.errors import BadInput
+from app.core.policy import LINK_MOST_MBIT
 from app.lan.body import whole_body
 from app.node.guard import MAX_BODY_BYTES
 from backends.contract import KvType, Sampling
@@ -20,6 +21,7 @@ R = TypeVar("R", bound="Request")
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
 Count = Annotated[int, Meta(ge=1, le=1 << 24)]
 Text = Annotated[str, Meta(max_length=4 << 20)]
+LinkMbit = Annotated[int, Meta(ge=0, le=LINK_MOST_MBIT)]
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -52,6 +54,7 @@ class ChangeLending(Request, frozen=True):
     hot_celsius: Annotated[int, Meta(ge=50, le=105)] | msgspec.UnsetType = msgspec.UNSET
     screen: bool | msgspec.UnsetType = msgspec.UNSET
     network: bool | msgspec.UnsetType = msgspec.UNSET
+    link_mbit: LinkMbit | msgspec.UnsetType = msgspec.UNSET
 
 
 class PauseLending(Request, frozen=True):

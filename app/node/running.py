@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from app.catalog.shelf import Entry
-from app.core.errors import AppError, Fact, Reason, StageLost
+from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.placement import Shape
 from app.core.plan import Plan, PlannedStage
@@ -27,13 +27,14 @@ from app.inference.replicas import Replica, Replicas
 from app.inference.text import Text
 from app.node import requests as asked
 from app.node.ahead import Ahead
-from app.node.keeping import Anew, Keeper
+from app.node.growing import why_moved
+from app.node.keeping import Anew, Keeper, Replan
 from app.node.lessons import Outcome
 from app.node.ndjson import Progress
 from app.node.opening import Opener, Sources
 from app.node.placing import Placing, Sizes
 from app.node.planning import lends
-from app.node.rebuilding import Option, Rebuilding, Replan, notice_json
+from app.node.rebuilding import Option, Rebuilding, notice_json
 from app.node.snapshot import forecast_json, plan_json, replicas_json, sentence, stage_json
 from app.node.stoppable import unless
 from backends.contract import Layers
@@ -157,10 +158,7 @@ class Running:
         """Go over to a better placement while nobody asks; who asks meanwhile waits for it."""
         if self._rebuilding is None or self._replicas is None or not self.is_ready:
             return
-        before = {stage.machine for stage in self._plan.stages}
-        names = [one.name for one in option[0].stages if one.machine not in before]
-        facts: dict[str, Fact] = {"machine": " and ".join(dict.fromkeys(names))}
-        why = Reason("recovery_joining", facts) if names else Reason("recovery_better")
+        why = why_moved(self._plan, option[0])
         if slow := [one.name for one in self._plan.stages if one.machine in self.replaced]:
             why = Reason("recovery_slow", {"machine": slow[0]})
         log.info("%s moves to a better placement", self.entry.name)
@@ -287,6 +285,7 @@ class Running:
             "ahead": [stage_json(stage) for stage in self._ahead()],
             "progress": dict(self._progress),
             "number": self._sizes.number.name.lower(),
+            "shape_ordered": self.order.shape,
             "loaded_seconds": round(self._seconds, 3),
             "fetched_bytes": self._fetched_bytes,
             "last_answer": msgspec.to_builtins(self.outcome),
@@ -320,7 +319,7 @@ class Running:
             async with AsyncExitStack() as stack:
                 opener, replicas = Opener(self.entry, sources, self._sizes, tell), Replicas()
                 told = partial(self._told, changed)
-                anew = Anew(rebuilding, replan, self._part_moved)
+                anew = Anew(rebuilding, replan, self._part_moved, self)
                 keeper = Keeper(self._plan, self.described, opener, replicas, anew, told)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
                 stack.callback(keeper.end)
@@ -371,7 +370,7 @@ class Running:
 
     def _part_moved(self, place: int, part: Plan) -> None:
         """One of several is on other machines now."""
-        now = with_part(self._plan, place, part.stages, self.entry.model)
+        now = with_part(self._plan, place, part, self.entry.model)
         self._replaced(now, plan_json(now, self.entry.model, lends(now)))
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:

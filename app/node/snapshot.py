@@ -38,6 +38,7 @@ def machine_json(machine: Machine, this: bool) -> Json:
         "hottest_c": machine.hottest_c if machine.online else None,
         "engine": machine.about.engine,
         "watts": machine.about.watts,
+        "link_mbit": machine.about.link_mbit,
         "used_by": list(machine.about.used_by),
         "total_bytes": machine.total_bytes,
         "lent_bytes": machine.lends_bytes + machine.used_bytes,

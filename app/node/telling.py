@@ -86,13 +86,14 @@ def status_of(offer: Offer, used_bytes: int, rules: LendRules) -> messages.Statu
         used_by=list(rules.used_by()[: messages.MOST_TOLD_MACHINES]),
         engine=offer.engines[0][:200] if offer.engines else "",
         watts=rules.watts(),
+        link_mbit=rules.rules.link_mbit,
     )
 
 
 def about(status: messages.Status) -> About:
     """What a machine tells beside its memory, fit to be shown."""
     used_by = tuple(MachineId(one) for one in status.used_by)
-    return About(used_by, cleaned(status.engine), status.watts)
+    return About(used_by, cleaned(status.engine), status.watts, status.link_mbit)
 
 
 def greeted(link: PeerLink) -> Told:

@@ -37,6 +37,7 @@ def test_lend_shows_each_rule_with_its_reading(poolhouse: Any, answering: Any) -
         "idle_s": 300.0,
         "hours": "mon-fri 18:00-08:00",
         "threads": 4,
+        "link_mbit": 1000,
         "hot": True,
         "screen": True,
         "network": True,
@@ -58,6 +59,7 @@ Graphics  pauses while another program keeps it busy (now: 3 %)
 Heat      pauses while the processor is above 95 °C (now: 61 °C)
 Screen    pauses while a program fills it (now: not filled)
 Network   pauses on a VPN or a metered one (now: VPN)
+Link      at most 1,000 Mbit/s of the network, each way
 Threads   at most 4 of the processor
 Answers   may take 30 s to end when it pauses
 """
@@ -148,6 +150,9 @@ def test_the_headline(changes: Json, sentence: str) -> None:
         (("--hot", "80", "--despite-full-screen"), {"hot_celsius": 80, "screen": False}),
         (("--pause-on-metered",), {"network": True}),
         (("--pause-for-gpu",), {"gpu": True}),
+        (("--link", "50"), {"link_mbit": 50}),
+        (("--link", " 100 Mbit/s"), {"link_mbit": 100}),
+        (("--link", "OFF"), {"link_mbit": 0}),
     ],
 )
 def test_rules_are_asked_for(
@@ -178,7 +183,8 @@ def test_pauses(
 @pytest.mark.parametrize(
     "typed",
     [("1h",), ("--pause", "--resume"), ("--pause", "soon"), ("--idle", "5 weeks"),
-     ("--battery", "101"), ("--memory", "much"), ("--stop", "1h")],
+     ("--battery", "101"), ("--memory", "much"), ("--stop", "1h"), ("--link", "fast"),
+     ("--link", "-5"), ("--link", "1" * 7)],
 )  # fmt: skip
 def test_what_makes_no_sense_is_not_asked(
     poolhouse: Any, answering: Any, typed: tuple[str, ...]

@@ -87,3 +87,9 @@ def test_no_advice_where_nothing_helps_or_nothing_is_known() -> None:
 def test_a_good_link_stays_as_it_is() -> None:
     good = link(0.0002, 200e6)
     assert by_cable(good) == good
+
+
+def test_a_cable_is_no_better_than_what_an_owner_allows() -> None:
+    held = AIR.held_to(1.25e6)
+    assert by_cable(held).out_bytes_per_s == 1.25e6
+    assert by_cable(AIR.held_to(50e6)).out_bytes_per_s == 50e6

@@ -16,7 +16,7 @@ from app.core.model import Model
 from app.core.placement import ONE_PIPELINE, SHAPES, Candidate, Part, Plan, Shape, Workload
 from app.core.plan import plan
 from app.core.reasons import said
-from app.core.replicas import forecast_of
+from app.core.replicas import forecast_of, with_part
 from tests.core.households import MIB, fits, link, machine, model, some_household, speed
 
 LAYERS = model([100 * MIB] * 16, width=2048)
@@ -114,6 +114,20 @@ def test_a_person_chooses_the_shape_also_of_machines_that_were_not_measured() ->
         shapes=chosen,
     )  # fmt: skip
     assert known.forecast is not None
+
+
+def test_a_part_of_several_may_go_to_a_machine_that_came_later() -> None:
+    host, whole = machine("host", 900, speed(0.004)), lender("whole", 4000, 0.004)
+    before, late = lender("before", 1500, 0.004), lender("late", 1500, 0.002)
+    several = frozenset({Shape.REPLICAS})
+    mixed = plan(host, [before, whole], LAYERS, Workload(1024, 4), [2, 12, 2], shapes=several)
+    assert mixed.shape is Shape.REPLICAS
+    part = plan(host, [late], LAYERS, Workload(1024, 4), [2, 12, 2])
+    now = with_part(mixed, 0, part, LAYERS)
+    assert [stage.name for stage in now.stages] == ["host", "late", "host", "whole"]
+    assert now.forecast is not None
+    assert {one.name for one in now.machines} == {"host", "before", "whole", "late"}
+    assert now.host == host.id
 
 
 def test_the_forecast_of_replicas_is_of_those_that_are_there() -> None:

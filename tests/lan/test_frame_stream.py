@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 
@@ -13,6 +14,7 @@ from app.core.errors import Unreachable
 from app.lan import frame_stream
 from app.lan.channel import MAX_FRAME_BYTES
 from app.lan.frame_stream import LENGTH, WAITING_FRAMES, FrameStream
+from app.lan.link_pace import LinkPace
 
 Ends = tuple[FrameStream, FrameStream, list[Exception | None]]
 
@@ -162,3 +164,83 @@ async def test_after_the_end_every_call_says_so(ends: Ends) -> None:
             await call
     await other.close()
     assert heard == [None, None]
+
+
+MBIT = 16
+
+
+@pytest.fixture
+async def limited() -> AsyncIterator[tuple[FrameStream, FrameStream]]:
+    """Its owner limits the first one's machine."""
+    loop = asyncio.get_running_loop()
+    pace, made = LinkPace(), []
+    pace.limit(MBIT)
+    for sock, one_pace in zip(socket.socketpair(), (pace, None), strict=True):
+        transport, _ = await loop.create_connection(lambda: Before([]), sock=sock)
+        made.append(FrameStream(transport, "attic", None, one_pace))
+    yield made[0], made[1]
+    for stream in made:
+        await stream.close()
+
+
+async def test_under_a_limit_frames_take_what_they_must_each_way(
+    limited: tuple[FrameStream, FrameStream],
+) -> None:
+    one, other = limited
+    frames = [os.urandom(size) for size in (100_000, 5, 200_000, 0, 100_000)]
+    must_s = sum(map(len, frames)) / (MBIT * 125_000)
+    for sender, receiver in ((one, other), (other, one)):
+        begun = asyncio.get_running_loop().time()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_sent(sender, frames), name="send")
+            assert [await receiver.receive() for _ in frames] == frames
+        took_s = asyncio.get_running_loop().time() - begun
+        # the last bytes pay only with what comes after them: a read of the connection at most
+        assert 0.4 * must_s < took_s < must_s + 1, (must_s, took_s)
+
+
+async def test_a_frame_whose_sender_is_stopped_within_it_comes_whole(
+    limited: tuple[FrameStream, FrameStream],
+) -> None:
+    one, other = limited
+    frame = os.urandom(300_000)
+    async with asyncio.TaskGroup() as tasks:
+        sending = tasks.create_task(one.send(frame), name="send")
+        await asyncio.sleep(0.05)
+        assert not sending.done()
+        sending.cancel()
+        assert await other.receive() == frame
+        await one.send(b"after")
+        assert await other.receive() == b"after"
+
+
+async def test_a_limited_connection_that_ends_while_it_is_held_leaves_nothing(
+    limited: tuple[FrameStream, FrameStream],
+) -> None:
+    one, other = limited
+
+    async def sent() -> None:
+        with suppress(Unreachable):
+            await other.send(bytes(400_000))
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(sent(), name="send")
+        while one._held is None:  # noqa: ASYNC110  nobody tells
+            await asyncio.sleep(0.001)
+        await one.close()
+        with pytest.raises(Unreachable):
+            await one.receive()
+    assert one._held is not None
+    assert one._held.cancelled()
+
+
+async def test_a_peer_that_takes_something_is_slow_and_not_lost(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frame_stream, "SEND_SECONDS", 0.3)  # a read of 256 KiB is half of that
+    one, other, _ = ends
+    other._pace.limit(16)
+    frame = os.urandom(3 << 19)  # 0.8 seconds
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_sent(one, [frame]), name="send")
+        assert await other.receive() == frame

@@ -1,4 +1,4 @@
-"""Names, rights and removals, on real nodes with layers on each other."""
+"""Names, limits, rights and removals, on real nodes with layers on each other."""
 
 from __future__ import annotations
 
@@ -97,6 +97,35 @@ def test_names_reach_everybody_and_stay(pool: list[TestNode]) -> None:
             post(den, "/machines/loft/name", {"name": other})
         assert taken.value.reason.code == "name_taken"
     post(den, "/machines/loft/name", {"name": "loft"})  # its own
+
+
+def test_under_a_limit_a_split_says_the_same_and_forecasts_know_it(pool: list[TestNode]) -> None:
+    den, attic, _ = pool
+    loaded(den)
+    question = {"prompt": "A question: " + 8 * "How do I add a computer? ", "raw": True,
+                "max_tokens": 24, "sampling": {"temperature": 0}}  # fmt: skip
+    free = answered(den, question)
+    post(attic, "/lending", {"link_mbit": 10})
+    try:
+        held = answered(den, question)
+        assert held["token_ids"] == free["token_ids"]
+        assert held["recoveries"] == 0
+        far = attic.ready["id"]
+        until(lambda: status(den)["machines"][far]["link_mbit"] == 10)
+        assert post(den, f"/measure?machine={far}", {})["links"][0]["reason"] is None
+        plan = of(
+            den, lambda client: client.work("POST", "/plan", {"model": "guide", "measure": False})
+        )
+        link = next(one["link"] for one in plan["from"]["machines"] if one["id"] == far)
+        assert 0 < link["out_bytes_per_s"] <= 1.25e6
+        assert 0 < link["in_bytes_per_s"] <= 1.25e6
+    finally:
+        post(attic, "/lending", {"link_mbit": 0})
+        post(den, "/unload", {})
+
+
+def answered(one: TestNode, question: Json) -> Json:
+    return of(one, lambda client: client.work("POST", "/ask", question))
 
 
 def test_a_right_that_is_taken_ends_what_rests_on_it(pool: list[TestNode]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -12,10 +13,14 @@ import pytest
 
 from app.core.errors import StageLost, Unreachable
 from app.core.ids import MachineId
+from app.core.moving import kept_runs
+from app.core.placement import Candidate, PlannedStage
 from app.core.plan import Plan, Shape, Workload, plan
+from app.core.recovery import Loss
 from app.inference.pipeline import Pipeline
 from app.inference.replicas import Replicas
-from app.node import keeping
+from app.inference.stage_client import StageClient
+from app.node import ahead, keeping
 from app.node.keeping import Anew, Keeper
 from app.node.opening import Opener
 from app.node.placing import Placing
@@ -28,6 +33,28 @@ MODEL = model([100 * MIB] * 8)
 WORK = Workload(256, users=2)
 MIXED = plan(HOST, [ATTIC, SHED], MODEL, WORK, [2, 4, 2], shapes=frozenset({Shape.REPLICAS}))
 ALONE = plan(HOST, [], MODEL, WORK)
+LONG_AGO = -1e6  # by the monotonic clock
+
+
+@dataclass
+class Placed:
+    """In place of what opens stages: what it was asked for."""
+
+    prepared: list[PlannedStage] = field(default_factory=list)
+    opened: list[Plan] = field(default_factory=list)
+
+    def moving(self, wanted: Plan) -> list[PlannedStage]:
+        return list(wanted.stages)
+
+    def was_sent(self, stage: PlannedStage) -> bool:
+        return stage in self.prepared
+
+    async def prepare(self, stage: PlannedStage, *, load: bool) -> None:
+        self.prepared.append(stage)
+
+    async def open(self, wanted: Plan) -> list[StageClient]:
+        self.opened.append(wanted)
+        return []
 
 
 @dataclass
@@ -36,12 +63,14 @@ class Opened:
 
     parts: list[Plan] = field(default_factory=list)
     rebuilders: list[Rebuilding] = field(default_factory=list)
+    placed: Placed = field(default_factory=Placed)
 
     async def open(
         self, part: Plan, stack: AsyncExitStack, rebuilding: Callable[[Placing], Rebuilding]
     ) -> Pipeline:
         self.parts.append(part)
-        self.rebuilders.append(rebuilding(cast("Placing", None)))
+        placing = cast("Placing", self.placed)
+        self.rebuilders.append(rebuilding(placing))
         return (await stack.enter_async_context(pool(8))).pipeline
 
 
@@ -53,16 +82,28 @@ class Scene:
     replicas: Replicas = field(default_factory=Replicas)
     without: list[frozenset[MachineId]] = field(default_factory=list)
     moves: list[tuple[int, Plan]] = field(default_factory=list)
+    there: list[Candidate] = field(default_factory=list)
+    # what is asked of the placement that they are parts of
+    split: list[int] | None = field(default_factory=lambda: [2, 4, 2])
+    n_changes: int = 0
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    asked_s: float = LONG_AGO
+    placed_s: float = LONG_AGO
 
-    async def replan(self, without: frozenset[MachineId]) -> list[Option]:
+    async def replan(
+        self, without: frozenset[MachineId], part: Plan | None = None, /
+    ) -> list[Option]:
         self.without.append(without)
-        return [(ALONE, {})]
+        assert part is not None
+        there = [one for one in self.there if one.id not in without]
+        best = plan(HOST, there, MODEL, WORK, [2, 4, 2] if there else None)
+        return [(one, {}) for one in (best, *kept_runs(part, best, MODEL))]
 
     def keeper(self) -> Keeper:
         def only(_: Placing) -> Rebuilding:
             raise AssertionError("there are two")
 
-        anew = Anew(only, self.replan, lambda place, part: self.moves.append((place, part)))
+        anew = Anew(only, self.replan, lambda place, part: self.moves.append((place, part)), self)
         opener = cast("Opener", self.opened)
         return Keeper(MIXED, {}, opener, self.replicas, anew, lambda: None)
 
@@ -81,7 +122,7 @@ async def test_under_answers_a_split_goes_to_machines_that_no_other_pipeline_has
         split, whole = scene.opened.rebuilders
         [(found, _)] = await split.options(frozenset({ATTIC.id}))
         assert scene.without == [{ATTIC.id, SHED.id}]
-        assert found is ALONE
+        assert found.stages == ALONE.stages
         with pytest.raises(Unreachable):  # a whole one is there again, or its answers go elsewhere
             await whole.options(frozenset({SHED.id}))
         split._replaced(ALONE, {})
@@ -104,8 +145,66 @@ async def test_a_split_that_was_lost_is_opened_again_where_it_can_be(
         assert keeper.is_lost(HOST.id)
         assert not keeper.is_lost(SHED.id)
         await until(lambda: len(scene.opened.parts) == 3)
-        assert scene.opened.parts[2] is ALONE
+        assert scene.opened.parts[2].stages == ALONE.stages
         assert scene.without == [{SHED.id}]
         await until(lambda: scene.replicas.n_serving == 2)
         assert not keeper.is_lost(HOST.id)
         keeper.end()
+
+
+@asynccontextmanager
+async def shrunk(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Rebuilding, list[Loss]]]:
+    """Its split went to the host alone, and attic has come back; how it is placed anew, and why it breaks off."""
+    monkeypatch.setattr(ahead, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(ahead, "LEAST_BETWEEN_SECONDS", 0.0)
+    keeper, why = scene.keeper(), list[Loss]()
+    async with asyncio.TaskGroup() as group:
+        await keeper.begin(group)
+        split = scene.opened.rebuilders[0]
+        monkeypatch.setattr(scene.replicas.held[0].pipeline, "break_off", why.append)
+        split._replaced(ALONE, {})
+        scene.there, scene.n_changes = [ATTIC, SHED], 1
+        yield split, why
+        keeper.end()
+
+
+async def test_a_split_grows_back_when_its_machine_returns_and_nobody_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its layers lie there before anything is let go; the whole replica keeps its own machine."""
+    scene = Scene()
+    async with shrunk(scene, monkeypatch) as (split, why):
+        await until(lambda: why)
+        assert [(one.machine, one.why.code, one.is_gone) for one in why] == [
+            ("", "recovery_joining", False)
+        ]
+        assert [(one.machine, len(one.layers)) for one in scene.opened.placed.prepared] == [
+            (ATTIC.id, 4)
+        ]
+        assert split.wanted()  # else a pipeline that nobody asks would end here
+        await split.plan(frozenset())
+        assert not split.wanted()
+        await split.build()
+        place, grown = scene.moves[-1]
+        assert (place, [len(one.layers) for one in grown.stages]) == (0, [2, 4, 2])
+        assert [one.machines for one in scene.replicas.held] == [{HOST.id, ATTIC.id}, {SHED.id}]
+        scene.n_changes += 1
+        await asyncio.sleep(0.1)
+        assert len(why) == 1  # as it was ordered: nothing more to go to
+
+
+@pytest.mark.parametrize("cause", ["somebody asks", "placed just now", "not clearly better"])
+async def test_a_split_stays_small(monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
+    scene = Scene()
+    if cause == "somebody asks":
+        scene.asked_s = time.monotonic()
+    if cause == "placed just now":
+        scene.placed_s = time.monotonic()
+    if cause == "not clearly better":
+        scene.split = None  # nobody ordered it, and nothing was measured
+    async with shrunk(scene, monkeypatch) as (_, why):
+        await asyncio.sleep(0.2)
+        assert why == []
+        assert scene.opened.placed.prepared == []

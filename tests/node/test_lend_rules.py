@@ -212,7 +212,8 @@ async def test_nonsense_is_refused_and_changes_nothing(attic: NodeClient) -> Non
     before = (await attic.get("/lending"))["rules"]
     for body in ({"hours": "noon"}, {"battery_percent": 101}, {"idle_s": -1}, {"unknown": 1},
                  {"memory_bytes": -1}, {"memory_bytes": 1 << 50}, {"programs": [""]},
-                 {"devices": ["nope"]}):  # fmt: skip
+                 {"devices": ["nope"]}, {"link_mbit": 1}, {"link_mbit": -1},
+                 {"link_mbit": 100_001}):  # fmt: skip
         with pytest.raises(BadInput):
             await attic.post("/lending", body)
     with pytest.raises(BadInput):
@@ -224,13 +225,13 @@ def test_the_command_shows_and_changes_and_a_pause_outlives_a_restart(tmp_path: 
     with node(tmp_path, "attic") as one:
         words = ("--idle", "5m", "--schedule", "mon-fri 18:00-08:00, sat", "--battery", "30",
                  "--not-with", "game.exe", "--memory", "512MiB", "--threads", "1", "--despite-heat",
-                 "--hot", "80", "--despite-full-screen", "--pause-on-metered")  # fmt: skip
+                 "--hot", "80", "--despite-full-screen", "--pause-on-metered", "--link", "50")  # fmt: skip
         rules = json.loads(one.run("lend", *words, "--json").stdout)["rules"]
         assert rules == {
             "on": True, "memory_bytes": 512 << 20, "devices": [], "idle_s": 300.0,
             "hours": "mon-fri 18:00-08:00, sat", "battery_percent": 30, "programs": ["game.exe"],
             "gpu": True, "drain_s": 30.0, "threads": 1, "hot": False,
-            "hot_celsius": 80, "screen": False, "network": True,
+            "hot_celsius": 80, "screen": False, "network": True, "link_mbit": 50,
         }  # fmt: skip
         assert one.run("lend", "--schedule", "always", "--pause", "1h").returncode == 0
     with node(tmp_path, "attic", "2GiB") as one:

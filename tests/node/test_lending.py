@@ -295,11 +295,12 @@ def test_what_others_call_themselves_is_fit_to_be_shown() -> None:
     status = messages.Status(
         name="den\u202e\x1b[31m", device="CPU\n\x07 2", total_bytes=1, lendable_bytes=1, used_bytes=0,
         state="ready", hottest_c=61, used_by=["ab" * 32], engine="llama\x1b cpp 1", watts=46,
+        link_mbit=50,
     )  # fmt: skip
     link = SimpleNamespace(peer=member().id, name="den", hello=SimpleNamespace(name="den"))
     told = telling.told(link, status)  # type: ignore[arg-type]
     assert (told.name, told.device, told.hottest_c) == ("den[31m", "CPU 2", 61)
-    assert told.about == About((MachineId("ab" * 32),), "llama cpp 1", 46)
+    assert told.about == About((MachineId("ab" * 32),), "llama cpp 1", 46, 50)
 
 
 async def test_a_host_that_starts_anew_leaves_no_layers_behind(tmp_path: Path) -> None:

@@ -173,6 +173,35 @@ async def test_a_link_is_measured_anew_when_an_interface_comes_or_a_forecast_was
         assert measured_at() == third
 
 
+async def test_a_limit_bounds_what_is_known_and_a_lifted_one_has_it_measured_again(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_book, "LOOK_SECONDS", 0.05)
+    den, attic = await nodes.paired("den", "attic")
+    far, file = attic.network.id, tmp_path / "links.json"
+    attic.network.pace.limit(16)
+    limits: dict[MachineId, float | None] = {far: 2e6}
+    book = LinkBook(den.network, file, lambda: None, limit=limits.get)
+    async with running(book):
+        book.connected(far)
+        await until(lambda: book.link(far))
+        under = book._known[far]
+        assert under.link.limit_bytes_per_s == 2e6
+        limits[far] = 1e5  # tighter: said at once, and nothing is measured for it
+        assert (found := book.link(far)) is not None
+        assert found.out_bytes_per_s == found.in_bytes_per_s == 1e5
+        await asyncio.sleep(0.2)
+        assert book._known[far] == under
+    attic.network.pace.limit(0)
+    limits.clear()
+    again = LinkBook(den.network, file, lambda: None, limit=limits.get)  # after a restart, too
+    async with running(again):
+        await until(lambda: again._known[far] != under)
+        assert (free := again.link(far)) is not None
+        assert min(free.out_bytes_per_s, free.in_bytes_per_s) > 4e6
+        assert free.limit_bytes_per_s is None
+
+
 async def test_a_link_at_rest_is_measured_whole_only_when_its_round_trip_changed(
     nodes: Nodes, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ class MachineFacts:
     left_out: bool  # by the person, in the what-if
     hottest_c: float | None = None  # the processor; None: its system does not tell
     watts: int | None = None  # None: its system does not tell
+    link_mbit: int = 0  # its owner's limit for Poolhouse; 0: none
     other_engine: str = ""  # what computes there, where it is not this machine's
     used_by_ids: tuple[str, ...] = ()
     replica: ReplicaFacts | None = None
@@ -169,6 +170,7 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
         left_out=key in view.without,
         hottest_c=one.get("hottest_c"),
         watts=one.get("watts"),
+        link_mbit=int(one.get("link_mbit") or 0),
         other_engine=_other(str(one.get("engine") or ""), own_engine),
         used_by_ids=by,
         replica=view.replicas.get(key),

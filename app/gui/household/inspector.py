@@ -171,6 +171,8 @@ def _about(facts: MachineFacts) -> list[Fact]:
         found.insert(1, (_tr("Processor"), words.heat(facts)))
     if facts.watts is not None:
         found.insert(1, (_tr("Power"), words.power(facts)))
+    if facts.link_mbit:
+        found.insert(1, (_tr("Network"), words.link_limit(facts)))
     if facts.other_engine:
         found.insert(1, (_tr("Engine"), facts.other_engine))
     if facts.other_version:

@@ -78,6 +78,11 @@ def power(facts: MachineFacts) -> str:
     return "" if facts.watts is None else f"{formats.number(facts.watts)} W"
 
 
+def link_limit(facts: MachineFacts) -> str:
+    """What its owner lets Poolhouse use of its network."""
+    return _tr("at most {rate} Mbit/s").format(rate=formats.number(facts.link_mbit))
+
+
 def memory(machine: MachineFacts) -> str:
     """`0.4 of 1.0 GiB`: held of what is lent."""
     if not machine.lent_bytes and machine.used_bytes:

@@ -25,6 +25,7 @@ LOOKS = (
     ("hairline", SOLID),
 )  # fmt: skip
 LEGEND_COLUMNS = 3
+NO_LIMIT, MOST_MBIT = 1, 100_000  # the least limit is above 1: core/policy.py
 
 
 class MemoryCard(QFrame):
@@ -54,12 +55,20 @@ class MemoryCard(QFrame):
         self._threads_row.say(self.tr("Counts for layers that are loaded from now on."))
         box = column(
             head, self.bar, self._legend(services), self._slider, self._auto_row, self._own,
-            line(), self._threads_row, gap=sizes.L,
+            line(), self._threads_row, line(), self._link_row(), gap=sizes.L,
         )  # fmt: skip
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
         self.setLayout(box)
         lending.changed.connect(self.show_state)
         self.show_state()
+
+    def _link_row(self) -> RuleRow:
+        title = self.tr("Network used by Poolhouse at most")
+        self.link = Number(title, self.tr("Mbit/s"), (NO_LIMIT, MOST_MBIT), self._link_chosen)
+        self.link.setSpecialValueText(self.tr("No limit"))
+        found = RuleRow(title, self.link)
+        found.say(self.tr("Each way, for layers, answers and downloads. Forecasts count with it."))
+        return found
 
     def _names(self) -> tuple[str, ...]:
         return (
@@ -99,6 +108,8 @@ class MemoryCard(QFrame):
         self.threads.setEnabled(known)
         self.threads.setMaximum(max(1, self._lending.most_threads))
         self.threads.show_value(int(self._lending.rules.get("threads") or 0))
+        self.link.setEnabled(known)
+        self.link.show_value(int(self._lending.rules.get("link_mbit") or NO_LIMIT))
         chosen = self._lending.rules.get("memory_bytes")
         self.limit.setEnabled(known and chosen is not None)
         self.automatic.setEnabled(known)
@@ -145,6 +156,9 @@ class MemoryCard(QFrame):
 
     def _threads_chosen(self, threads: int) -> None:
         self._lending.change({"threads": threads})
+
+    def _link_chosen(self, mbit: int) -> None:
+        self._lending.change({"link_mbit": 0 if mbit == NO_LIMIT else mbit})
 
     def _automatic(self, automatic: bool) -> None:
         steps = max(1, round(self._lending.most_bytes / self._step()))

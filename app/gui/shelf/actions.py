@@ -95,6 +95,7 @@ def _differs(setup: Setup, loaded: Json) -> bool:
     used = {str(stage["id"]) for stage in loaded.get("stages") or []}
     same = (setup.context, setup.users) == (loaded.get("context"), loaded.get("users"))
     same = same and setup.kv == loaded.get("kv", setup.kv)
+    same = same and setup.shape == loaded.get("shape_ordered")
     return not same or bool(used & set(setup.without))
 
 

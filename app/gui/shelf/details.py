@@ -167,8 +167,8 @@ class Details(QFrame):
         """Nothing is known of it yet."""
         loaded = self._services.pool.loaded or {}
         mine = loaded.get("model") == item.name and item.is_here
-        context, kv = (loaded.get("context"), loaded.get("kv")) if mine else (None, None)
-        self.form.show_item(item, context, kv)
+        was = loaded if mine else {}
+        self.form.show_item(item, was.get("context"), was.get("kv"), was.get("shape_ordered"))
         known = self._judging.of(item)
         asks = item.kind is Kind.FOUND and not item.files
         words = self.tr("Asking which files there are…") if asks else ""
@@ -191,6 +191,7 @@ class Details(QFrame):
     def _planned(self, plan: Json) -> None:
         judgement = self.verdict.show_plan(plan)
         self.form.kv.show_bytes(plan.get("kv_bytes"))
+        self.form.shape.show_plan(plan)
         self.forecast.show_plan(plan)
         self._need_bytes = 0
         if self.item is not None and self._is_usual():
@@ -200,6 +201,7 @@ class Details(QFrame):
     def _refused(self, error: AppError) -> None:
         judgement = self.verdict.show_error(error)
         self.form.kv.show_bytes(None)
+        self.form.shape.show_plan(None)
         self.forecast.clear()
         self._need_bytes = int(error.reason.facts.get("need_bytes") or 0)
         if judgement is not None and self.item is not None and self._is_usual():
@@ -233,6 +235,7 @@ class Details(QFrame):
             and setup.users == 1
             and not setup.without
             and setup.kv == EXACT
+            and setup.shape is None
             and self._usual_context()
         )
 

@@ -29,6 +29,7 @@ class Setup:
     users: int = 1
     without: tuple[str, ...] = ()
     kv: str = "f16"  # how the context is kept
+    shape: str | None = None  # None: the planner chooses
 
     def order(self) -> Json:
         """The body of a plan or a load."""
@@ -38,6 +39,7 @@ class Setup:
             "users": self.users,
             "without": list(self.without),
             "kv": self.kv,
+            "shape": self.shape,
         }
 
 
@@ -123,7 +125,7 @@ class Planning(QObject):
         if made is None:
             return None
         body = {"sketches": [made], "place": True} | setup.order()
-        del body["model"]
+        del body["model"], body["shape"]  # of what is not here, the best is told
         return body
 
     def _planned(self, plan: Json) -> None:

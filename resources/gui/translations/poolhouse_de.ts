@@ -2584,6 +2584,10 @@
         <translation>Name</translation>
     </message>
     <message>
+        <source>Network</source>
+        <translation>Netzwerk</translation>
+    </message>
+    <message>
         <source>Not seen since Poolhouse started here.</source>
         <translation>Nicht gesehen, seit Poolhouse hier gestartet wurde.</translation>
     </message>
@@ -2802,6 +2806,10 @@
     <message>
         <source>a model of its own</source>
         <translation>ein eigenes Modell</translation>
+    </message>
+    <message>
+        <source>at most {rate} Mbit/s</source>
+        <translation>höchstens {rate} Mbit/s</translation>
     </message>
     <message>
         <source>cable</source>
@@ -3679,6 +3687,10 @@
         <translation>Gilt für Schichten, die ab jetzt geladen werden.</translation>
     </message>
     <message>
+        <source>Each way, for layers, answers and downloads. Forecasts count with it.</source>
+        <translation>Je Richtung, für Schichten, Antworten und Downloads. Vorhersagen rechnen damit.</translation>
+    </message>
+    <message>
         <source>Free</source>
         <translation>Frei</translation>
     </message>
@@ -3695,6 +3707,10 @@
         <translation>Verliehen, ungenutzt</translation>
     </message>
     <message>
+        <source>Mbit/s</source>
+        <translation>Mbit/s</translation>
+    </message>
+    <message>
         <source>Memory</source>
         <translation>Arbeitsspeicher</translation>
     </message>
@@ -3705,6 +3721,14 @@
     <message>
         <source>Memory of this machine</source>
         <translation>Arbeitsspeicher dieses Geräts</translation>
+    </message>
+    <message>
+        <source>Network used by Poolhouse at most</source>
+        <translation>Netzwerk für Poolhouse höchstens</translation>
+    </message>
+    <message>
+        <source>No limit</source>
+        <translation>Keine Grenze</translation>
     </message>
     <message>
         <source>Other programs</source>
@@ -5420,6 +5444,53 @@
     <message>
         <source>People at once</source>
         <translation>Personen gleichzeitig</translation>
+    </message>
+</context>
+<context>
+    <name>ShapeChoice</name>
+    <message>
+        <source>All layers are on this machine.</source>
+        <translation>Alle Schichten liegen auf diesem Gerät.</translation>
+    </message>
+    <message>
+        <source>Each machine holds some of the layers. What you type stays here.</source>
+        <translation>Jedes Gerät hält einen Teil der Schichten. Was Sie eingeben, bleibt hier.</translation>
+    </message>
+    <message>
+        <source>For several people at once: each question goes to one machine as a whole, so the others get what is typed.</source>
+        <translation>Für mehrere Personen zugleich: Jede Frage geht ganz an ein Gerät, also erhalten die anderen, was eingegeben wird.</translation>
+    </message>
+    <message>
+        <source>How the model is placed</source>
+        <translation>Wie das Modell verteilt wird</translation>
+    </message>
+    <message>
+        <source>One machine</source>
+        <translation>Ein Gerät</translation>
+    </message>
+    <message>
+        <source>Placement</source>
+        <translation>Verteilung</translation>
+    </message>
+    <message>
+        <source>Replicas on several</source>
+        <translation>Mehrfach, auf mehreren</translation>
+    </message>
+    <message>
+        <source>Split over several</source>
+        <translation>Auf mehrere geteilt</translation>
+    </message>
+    <message>
+        <source>The best</source>
+        <translation>Die beste</translation>
+    </message>
+    <message>
+        <source>The best: {shape}</source>
+        <translation>Die beste: {shape}</translation>
+    </message>
+    <message>
+        <source>{shape}, {rate}</source>
+        <translation>{shape}, {rate}</translation>
     </message>
 </context>
 <context>

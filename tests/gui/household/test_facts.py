@@ -37,12 +37,18 @@ def test_who_uses_a_machine_its_power_and_another_engine_are_told() -> None:
     snapshot = household(3)
     one, two, three = (snapshot["machines"][machine(number)["id"]] for number in range(3))
     one |= {"engine": "llamacpp 2", "used_by": [two["id"]]}
-    two |= {"engine": "llamacpp 1", "used_by": [one["id"], three["id"], "f" * 64], "watts": 46}
+    two |= {
+        "engine": "llamacpp 1",
+        "used_by": [one["id"], three["id"], "f" * 64],
+        "watts": 46,
+        "link_mbit": 50,
+    }
     three |= {"engine": "llamacpp 2"}
     den, attic, kitchen = machines_of(snapshot)
     assert attic.used_by == ("den-pc", "kitchen-laptop")  # nobody who is no machine of ours
     told = dict(inspector._about(attic))
     assert (told["Engine"], told["Power"]) == ("llamacpp 1", "46 W")
+    assert told["Network"] == "at most 50 Mbit/s"
     assert told["Used by"] == "den-pc, kitchen-laptop"
     assert dict(inspector._about(den))["Used by"] == "attic-pc"
     assert dict(inspector._about(kitchen))["Used by"] == "nobody"

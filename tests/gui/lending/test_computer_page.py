@@ -36,7 +36,7 @@ def page(qtbot: QtBot, at_lone: Desk) -> Iterator[ComputerPage]:
     done: list[object] = []
     rules = {"on": True, "memory_bytes": GIB, "hours": "always", "programs": [], "idle_s": 0,
              "battery_percent": 50, "gpu": True, "drain_s": 30, "threads": 0, "hot": True,
-             "hot_celsius": 95, "screen": True, "network": False}  # fmt: skip
+             "hot_celsius": 95, "screen": True, "network": False, "link_mbit": 0}  # fmt: skip
     at_lone.services.client.post("/lending", rules, done.append, done.append)
     at_lone.services.client.post("/lending/resume", {}, done.append, done.append)
     qtbot.waitUntil(lambda: len(done) == 2, timeout=WITHIN_MS)
@@ -126,6 +126,11 @@ def test_numbers_are_told_once_they_are_chosen(qtbot: QtBot, page: ComputerPage)
     saved(qtbot, page, "hot", False)
     page.memory.threads.setValue(1)
     saved(qtbot, page, "threads", 1)
+    assert page.memory.link.text() == "No limit"
+    page.memory.link.setValue(50)
+    saved(qtbot, page, "link_mbit", 50)
+    page.memory.link.setValue(page.memory.link.minimum())
+    saved(qtbot, page, "link_mbit", 0)
     rules.drain.setValue(0)
     saved(qtbot, page, "drain_s", 0)
 
