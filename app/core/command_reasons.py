@@ -27,6 +27,8 @@ COMMAND_SENTENCES: dict[str, str] = {
     "Try again when this computer is less busy.",
     "bench_silent": "{model} gave no token, so nothing could be timed. "
     "See `poolhouse status`, load it again and try once more.",
+    "chats_none": "There are no chats of the window in {path}. Write one there first, or give another --home.",
+    "chats_in_use": "The chats in {path} are in use. Quit the window, in the tray too, then do it again.",
     "demo_too_many": "The built-in model has {layers} layers: "
     "at most {most} machines can share it.",
 }

@@ -69,6 +69,11 @@ class Preferences(QObject):
         """Whether it is encrypted, and the key is not there."""
         return name in PRIVATE and self._opened(name, str(self._kept.value(name, ""))) is None
 
+    @property
+    def has_locked(self) -> bool:
+        """Whether a private text is encrypted, and the key is not there."""
+        return any(map(self.is_locked, PRIVATE))
+
     def use(self, codec: Codec) -> None:
         """Private texts are kept so from now on, those that are there too."""
         if codec.seals:

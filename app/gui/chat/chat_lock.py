@@ -10,9 +10,9 @@ from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError, Refused, Unreachable
 from app.gui.chat.history import FILE, History
-from app.gui.chat.history_cipher import Plain
+from app.gui.chat.history_cipher import Cipher, Plain
 from app.gui.chat.history_file import is_sealed
-from app.gui.chat.history_turning import Turn
+from app.gui.chat.history_recoding import Turn
 from app.gui.node_client import Call, NodeClient
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
@@ -60,6 +60,8 @@ class ChatLock(QObject):
                 self._ask()
             else:
                 self._remember()
+                if self._has_locked_words:
+                    self._ask()
         return self._history
 
     @property
@@ -69,6 +71,11 @@ class ChatLock(QObject):
         if known is None or known.closed:
             return self._preferences.flag(ENCRYPTED)
         return known.locked is not None or known.codec.seals
+
+    @property
+    def _has_locked_words(self) -> bool:
+        """The command line decrypted the chats; what stands in the preferences is left to the window."""
+        return not self.is_on and self._preferences.has_locked
 
     @property
     def is_locked(self) -> bool:
@@ -127,7 +134,7 @@ class ChatLock(QObject):
             self._history.close()
 
     def _node_came(self) -> None:
-        if self.is_locked and self.problem is None:
+        if (self.is_locked and self.problem is None) or self._has_locked_words:
             self._ask()
 
     def _ask(self) -> None:
@@ -135,9 +142,12 @@ class ChatLock(QObject):
             self._call = self._client.get(KEY, self._got, self._not_got)
 
     def _got(self, answer: Json) -> None:
-        if not self.is_locked:
-            return
         key, place = answer.get("key"), str(answer.get("place"))
+        if not self.is_locked:
+            if key is not None and self._has_locked_words:
+                self._preferences.use(Cipher(base64.b64decode(key)))
+                self._preferences.use(Plain())
+            return
         if key is None:
             self.problem = Refused("history_key_gone", place=place, path=str(self._path))
         elif not self.history.unlock(base64.b64decode(key)):

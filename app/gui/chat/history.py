@@ -20,9 +20,10 @@ from app.gui.chat import history_file, history_folders, history_rows, history_se
 from app.gui.chat.history_cipher import Cipher, Codec
 from app.gui.chat.history_folders import named
 from app.gui.chat.history_purge import Purge
+from app.gui.chat.history_recoding import Turn
 from app.gui.chat.history_search import Hit
 from app.gui.chat.history_store import Store
-from app.gui.chat.history_turning import Turn, Turning
+from app.gui.chat.history_turning import Turning
 
 FILE = "history.sqlite3"  # in `services.folder`
 SOON_MS = 1000  # an answer under way is written at most this often

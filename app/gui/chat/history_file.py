@@ -191,7 +191,7 @@ def _open(path: Path, cipher: Cipher | None, wanted: bool) -> Opened:
         db.execute("PRAGMA synchronous = NORMAL")  # outlives a kill; no wait for the disk
         db.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
         sealed = _is_sealed(db, wanted)
-        if sealed and (locked := _why_locked(db, path, cipher)) is not None:
+        if sealed and (locked := why_locked(db, path, cipher)) is not None:
             db.close()
             return replace(_in_memory(None), locked=locked, locked_path=path)
         _bring_up(db, cipher if sealed else None)
@@ -211,7 +211,7 @@ def _is_sealed(db: sqlite3.Connection, wanted: bool) -> bool:
     return found == SEALED or (wanted and found < VERSION)
 
 
-def _why_locked(db: sqlite3.Connection, path: Path, cipher: Cipher | None) -> AppError | None:
+def why_locked(db: sqlite3.Connection, path: Path, cipher: Cipher | None) -> AppError | None:
     """None: the cipher opens it, or it is new."""
     if cipher is None:
         return Refused("history_locked")

@@ -11,6 +11,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.cli import main
 from app.core.chat import path
 from app.core.errors import AppError
 from app.core.reasons import said
@@ -126,6 +127,40 @@ def test_chats_are_there_again_after_a_restart(
     page.close_history()
     other.services.pool.stop()
     assert b"cormorant" in (fresh.services.folder / FILE).read_bytes()
+
+
+def test_what_the_command_line_turned_the_window_follows(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
+) -> None:
+    """Also the words in its preferences, which the command line leaves alone."""
+    talked(fresh.services.lock.history, "Keep me")
+    fresh.services.preferences.keep(SYSTEM, "Always as a kestrel")
+    at = ["--home", str(lone.root)]
+    assert main(["chats", "encrypt", *at]) == 1  # in use
+    fresh.services.lock.close()
+    fresh.services.pool.stop()
+    choices = lone.root / "window" / "window.ini"
+    assert main(["chats", "encrypt", *at]) == 0
+
+    other = again(qapp, qtbot, lone)
+    lock, preferences = other.services.lock, other.services.preferences
+    assert lock.history.locked is not None
+    qtbot.waitUntil(lambda: lock.history.locked is None, timeout=WITHIN_MS)
+    assert (lock.is_on, preferences.flag(ENCRYPTED)) == (True, True)
+    assert preferences.text(SYSTEM) == "Always as a kestrel"
+    assert "kestrel" not in choices.read_text("utf-8")
+    lock.close()
+    other.services.pool.stop()
+    assert main(["chats", "decrypt", *at]) == 0
+
+    last = again(qapp, qtbot, lone)
+    lock, preferences = last.services.lock, last.services.preferences
+    assert lock.history.locked is None
+    qtbot.waitUntil(lambda: preferences.text(SYSTEM) == "Always as a kestrel", timeout=WITHIN_MS)
+    assert (lock.is_on, preferences.flag(ENCRYPTED)) == (False, False)
+    assert "kestrel" in choices.read_text("utf-8")
+    lock.close()
+    last.services.pool.stop()
 
 
 def test_without_the_key_nothing_can_be_typed_or_lost(

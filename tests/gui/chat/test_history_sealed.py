@@ -14,12 +14,12 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import path
 from app.core.errors import AppError
 from app.core.reasons import said
-from app.gui.chat import history_turning
+from app.gui.chat import history_recoding, history_turning
 from app.gui.chat.export import JSON, export, stored
 from app.gui.chat.history import FILE, History
 from app.gui.chat.history_cipher import Cipher, Plain, broken
+from app.gui.chat.history_recoding import Turn
 from app.gui.chat.history_rescue import rescue
-from app.gui.chat.history_turning import Turn
 from tests.gui.chat.sealed import (
     KEY,
     OTHER,
@@ -132,13 +132,13 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
 
     crashes.mkdir()
     monkeypatch.setattr(history_turning.Turning, "_tell", crash)
-    sweep = history_turning._sweep
+    sweep = history_recoding._sweep
 
     def sweep_after_a_crash(db: sqlite3.Connection) -> None:
         crash()
         sweep(db)
 
-    monkeypatch.setattr(history_turning, "_sweep", sweep_after_a_crash)
+    monkeypatch.setattr(history_recoding, "_sweep", sweep_after_a_crash)
     assert turned(qtbot, kept, turn) is None
     crash()
     kept.close()
@@ -170,7 +170,7 @@ def test_a_full_disk_leaves_it_as_it_was(
         raise error
 
     with monkeypatch.context() as broken_disk:
-        broken_disk.setattr(history_turning, "_recode_message", full)
+        broken_disk.setattr(history_recoding, "_recode_message", full)
         error = turned(qtbot, kept, Turn.SEAL)
     assert error is not None
     assert "full" in said(error)
@@ -191,7 +191,7 @@ def test_what_could_not_be_swept_is_said(
         raise sqlite3.OperationalError("the file is in use")
 
     with monkeypatch.context() as busy:
-        busy.setattr(history_turning, "_sweep", in_use)
+        busy.setattr(history_recoding, "_sweep", in_use)
         error = turned(qtbot, kept, Turn.SEAL)
     assert error is not None
     assert "next start" in said(error)

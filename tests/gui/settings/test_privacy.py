@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.gui.chat import history_turning
+from app.gui.chat import history_recoding
 from app.gui.chat.history import FILE
 from app.gui.settings import turning_dialog
 from app.gui.settings.privacy import Privacy
@@ -86,13 +86,13 @@ def test_what_takes_long_shows_how_far_it_is(
     qtbot: QtBot, privacy: Privacy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turning_dialog, "SOON_MS", 0)
-    go_on, sweep = threading.Event(), history_turning._sweep
+    go_on, sweep = threading.Event(), history_recoding._sweep
 
     def slow(db: sqlite3.Connection) -> None:
         assert go_on.wait(10)
         sweep(db)
 
-    monkeypatch.setattr(history_turning, "_sweep", slow)
+    monkeypatch.setattr(history_recoding, "_sweep", slow)
     lock = privacy.services.lock
     with qtbot.waitSignal(lock.turned, timeout=WITHIN_MS):
         press(privacy)

@@ -1,0 +1,94 @@
+"""The window's chats on the disk, without the window: how many there are, whether encrypted, and changing that."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.core.errors import AppError, BadInput, Busy, Refused
+from app.gui.chat import history_file
+from app.gui.chat.history_cipher import Cipher
+from app.gui.chat.history_recoding import Turn, at_work, carry_out
+from app.machine.paths import Home
+
+FILE = Path("window") / "history.sqlite3"  # as the window names it; below the home
+IN_USE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+BUSY_MS = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Chats:
+    """What stands in the file. `swept`: nothing readable is left of what stood there before."""
+
+    file: str
+    encrypted: bool
+    swept: bool
+    chats: int
+    messages: int
+
+
+def file_of(home: Home) -> Path:
+    """Raises BadInput where there are no chats."""
+    file = home.root / FILE
+    if not file.is_file():
+        raise BadInput("chats_none", path=str(file))
+    return file
+
+
+def look(file: Path) -> Chats:
+    """Also while the window is open. Raises AppError."""
+    with _said(file), contextlib.closing(history_file.connect(file)) as db:
+        return _look(db, file)
+
+
+def check_key(file: Path, cipher: Cipher, place: str) -> None:
+    """Raises Refused where the encrypted file has another key than the one in `place`."""
+    with _said(file), contextlib.closing(history_file.connect(file)) as db:
+        if history_file.why_locked(db, file, cipher) is not None:
+            raise Refused("history_key_wrong", place=place, path=str(file))
+
+
+def change(file: Path, turn: Turn, cipher: Cipher, told: Callable[[int, int], None]) -> Chats:
+    """As a whole or not at all. Raises Busy while the window is open, and AppError."""
+    with _said(file), at_work(file, threading.Event()) as db:
+        db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")  # not even an idle window may hold it
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in IN_USE:
+                raise Busy("chats_in_use", path=str(file)) from None
+            raise
+        db.execute("COMMIT")
+        carry_out(turn, db, file, cipher, told)
+        return _look(db, file)
+
+
+def _look(db: sqlite3.Connection, file: Path) -> Chats:
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version > history_file.SEALED:
+        raise Refused("history_newer", path=str(file))
+    if version == 0:
+        raise BadInput("chats_none", path=str(file))
+    sealed = version == history_file.SEALED
+    (n_chats,) = db.execute("SELECT count(*) FROM chats").fetchone()
+    (n_messages,) = db.execute("SELECT count(*) FROM messages").fetchone()
+    swept = history_file.is_swept(db) if sealed else True
+    return Chats(str(file), sealed, swept, n_chats, n_messages)
+
+
+@contextlib.contextmanager
+def _said(file: Path) -> Iterator[None]:
+    """What the file or the disk refuses, as a sentence."""
+    try:
+        yield
+    except AppError:
+        raise
+    except sqlite3.Error as error:
+        if history_file.is_damage(error):
+            raise BadInput("history_unreadable", path=str(file)) from error
+        raise history_file.why_not(error, file) from error
