@@ -87,7 +87,7 @@ class Scene:
     split: list[int] | None = field(default_factory=lambda: [2, 4, 2])
     n_changes: int = 0
     asked: asyncio.Event = field(default_factory=asyncio.Event)
-    asked_s: float = LONG_AGO
+    asked_s: float = field(default_factory=time.monotonic)  # it is not quiet
     placed_s: float = LONG_AGO
 
     async def replan(
@@ -174,7 +174,7 @@ async def test_a_split_grows_back_when_its_machine_returns_and_nobody_asks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its layers lie there before anything is let go; the whole replica keeps its own machine."""
-    scene = Scene()
+    scene = Scene(asked_s=LONG_AGO)
     async with shrunk(scene, monkeypatch) as (split, why):
         await until(lambda: why)
         assert [(one.machine, one.why.code, one.is_gone) for one in why] == [
@@ -197,9 +197,7 @@ async def test_a_split_grows_back_when_its_machine_returns_and_nobody_asks(
 
 @pytest.mark.parametrize("cause", ["somebody asks", "placed just now", "not clearly better"])
 async def test_a_split_stays_small(monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
-    scene = Scene()
-    if cause == "somebody asks":
-        scene.asked_s = time.monotonic()
+    scene = Scene() if cause == "somebody asks" else Scene(asked_s=LONG_AGO)
     if cause == "placed just now":
         scene.placed_s = time.monotonic()
     if cause == "not clearly better":
