@@ -11,6 +11,7 @@ KEPT_STATES = (
     2  # of a slot at most: after its latest prompts, where a state cannot be cut back otherwise
 )
 MAX_BATCH_TOKENS = 512  # rows of one step, over all its segments (SAFETY.md 5)
+MOST_LIKELY = 20  # tokens told beside a sampled one: as many as the APIs of this field offer
 # Versions of llama-cpp-python with which each cut of each family was proved (docs/families.md).
 PROVED_ENGINES = ("0.3.36",)
 

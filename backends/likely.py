@@ -6,9 +6,9 @@ import struct
 
 import numpy as np
 
+from backends.contract import MOST_LIKELY
 from backends.numbers import Rows
 
-MOST_LIKELY = 20  # as many as the APIs of this field offer
 _PAIR = struct.Struct("<if")
 
 Likely = tuple[

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import httpx2
-
 from app.catalog.download_book import joint_hash
 from app.catalog.families import FAMILIES
 from app.catalog.gguf_names import is_model, part_names, quantisation_of, recommended
 from app.catalog.hub_address import Hub, checked, checked_repository
-from app.catalog.hub_client import Limits, spoken_to
+from app.catalog.hub_limits import Limits
 from app.core.errors import AppError, BadInput, Reason, Refused, Unreachable
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
     from huggingface_hub.hf_api import ModelInfo, RepoSibling
+
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read when huggingface_hub is imported
 
 T = TypeVar("T")
 SECONDS = 20.0
@@ -97,8 +98,11 @@ def listing(hub: Hub, repository: str, token: str | None, limits: Limits) -> Lis
 
 
 def _asked(hub: Hub, token: str | None, what: str, limits: Limits, ask: Callable[[HfApi], T]) -> T:
+    import httpx2  # heavy, as the others are
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
+
+    from app.catalog.hub_client import spoken_to
 
     try:
         with spoken_to(hub, limits):

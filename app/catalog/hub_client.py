@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx2
 
 from app import __version__
 from app.catalog.hub_address import Hub, proxy_of, trusting
+from app.catalog.hub_limits import Limits
 from app.core.errors import AppError, Busy, Unreachable
-
-os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read when huggingface_hub is imported
 
 MAX_ANSWER_BYTES = 16 << 20
 SILENCE_SECONDS = 10.0
 LOOK_SECONDS = 0.2  # between two looks whether anybody still waits
 AGENT = f"poolhouse/{__version__}"
-
-
-class Limits:
-    """How long one question to the hub may take; `alive` raises where nobody waits for it any more."""
-
-    def __init__(self, seconds: float, alive: Callable[[], None] = lambda: None) -> None:
-        self._deadline, self._alive = time.monotonic() + seconds, alive
-
-    def left(self, source: str) -> float:
-        """The seconds left. Raises Unreachable when there are none."""
-        self._alive()
-        seconds = self._deadline - time.monotonic()
-        if seconds <= 0:
-            raise Unreachable("hub_slow", source=source)
-        return seconds
 
 
 class _Stream(httpx2.SyncByteStream):

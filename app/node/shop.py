@@ -15,7 +15,7 @@ from app.catalog.gguf_check import part_paths
 from app.catalog.gguf_names import part_names
 from app.catalog.hub import Found, HubFile
 from app.catalog.hub_address import HUB, Hub
-from app.catalog.hub_client import Limits
+from app.catalog.hub_limits import Limits
 from app.catalog.other_apps import Other, OtherApps, app_of
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore

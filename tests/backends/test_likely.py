@@ -6,7 +6,8 @@ import struct
 
 import numpy as np
 
-from backends.likely import MOST_LIKELY, likeliest, likely_to_wire
+from backends.contract import MOST_LIKELY
+from backends.likely import likeliest, likely_to_wire
 
 
 def test_the_sampled_token_comes_first_then_the_likeliest() -> None:

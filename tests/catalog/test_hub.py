@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -12,7 +14,7 @@ from app.catalog import hub_client
 from app.catalog.download_book import joint_hash
 from app.catalog.hub import Found, Listing
 from app.catalog.hub_address import Hub
-from app.catalog.hub_client import Limits
+from app.catalog.hub_limits import Limits
 from app.core.errors import AppError, BadInput
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer, serving
 
@@ -198,3 +200,12 @@ def test_the_token_is_only_for_the_hub_itself() -> None:
         "https://huggingface.co:8443/",
     ):
         assert not hub.is_own(other)
+
+
+def test_a_node_loads_what_speaks_to_the_hub_only_when_it_asks() -> None:
+    """It would be a sixth of its start. Nor does it compute with arrays at all: that is the workers' part."""
+    code = "import sys, app.node.start as _; print({'httpx2', 'huggingface_hub', 'numpy'} & set(sys.modules))"
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50
+    )
+    assert told.stdout == "set()\n"

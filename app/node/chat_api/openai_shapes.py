@@ -23,8 +23,7 @@ from app.node.chat_api.wish import (
     Wish,
     text_of,
 )
-from backends.contract import Sampling
-from backends.likely import MOST_LIKELY
+from backends.contract import MOST_LIKELY, Sampling
 
 Stop = Annotated[str, Meta(max_length=MOST_STOP_CHARS)]
 Stops = Stop | Annotated[list[Stop], Meta(max_length=MOST_STOPS)] | None
