@@ -26,6 +26,7 @@ from app.inference.job_object import Job
 from app.inference.measure import STILL_S
 from backends import orders
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode
+from backends.process import ALLOCATOR
 
 log = logging.getLogger(__name__)
 A = TypeVar("A", bound=orders.Order)
@@ -371,6 +372,7 @@ def _environment(threads: int) -> dict[str, str]:
     root = str(Path(backends.__file__ or ".").resolve().parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
+        **ALLOCATOR,  # known from the start, so that the worker does not start anew for it
         **os.environ,
         **dict.fromkeys(THREADS, str(threads)),
         "PYTHONPATH": os.pathsep.join(paths),

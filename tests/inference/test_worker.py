@@ -13,6 +13,7 @@ import pytest
 
 from app.core.errors import BadInput, Reason, StageLost
 from app.core.reasons import said
+from app.inference import worker as own_worker
 from app.inference.frame_cutter import FrameCutter
 from app.inference.worker import LAST_LINES, Worker
 from backends import orders
@@ -43,6 +44,16 @@ async def test_orders_are_answered() -> None:
 async def test_threads_are_set_on_purpose() -> None:
     async with await ready() as worker:
         assert psutil.Process(worker.pid).environ()["OMP_NUM_THREADS"] == "3"
+
+
+@pytest.mark.parametrize("chosen", ["", "glibc.malloc.tcache_count=0"])
+def test_the_allocator_is_told_from_the_start_unless_somebody_chose_another(
+    monkeypatch: pytest.MonkeyPatch, chosen: str
+) -> None:
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    if chosen:
+        monkeypatch.setenv("GLIBC_TUNABLES", chosen)
+    assert own_worker._environment(1)["GLIBC_TUNABLES"] == (chosen or "glibc.malloc.hugetlb=1")
 
 
 async def test_a_lender_s_worker_steps_back() -> None:

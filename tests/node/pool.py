@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,30 +94,48 @@ def node(
     bind: tuple[str, ...] = ("--bind", "127.0.0.1"), found: tuple[str, ...] = ("--no-discovery",),
 ) -> Iterator[TestNode]:  # fmt: skip
     """A node until the end of the block; then it must end by itself, workers and all."""
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / "stderr.txt").open("a") as log:
-        process = subprocess.Popen(
-            [*launch, sys.executable, "-m", "app", "node", "--home", str(root), "--name", name,
-             "--port", "0", *bind, *found, "--lend", lend, "--threads", "1"],
-            stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | {"POOLHOUSE_KEYSTORE": "file"},
-        )  # fmt: skip
+    process = _begun(root, name, lend, launch, bind, found)
     try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line, (root / "stderr.txt").read_text()
-        yield TestNode(name, root, process, json.loads(line), launch)
+        yield _ready(process, root, name, launch)
     finally:
         _end(process)
 
 
+def _begun(
+    root: Path, name: str, lend: str = "1GiB", launch: tuple[str, ...] = (),
+    bind: tuple[str, ...] = ("--bind", "127.0.0.1"), found: tuple[str, ...] = ("--no-discovery",),
+) -> subprocess.Popen[str]:  # fmt: skip
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / "stderr.txt").open("a") as log:
+        return subprocess.Popen(
+            [*launch, sys.executable, "-m", "app", "node", "--home", str(root), "--name", name,
+             "--port", "0", *bind, *found, "--lend", lend, "--threads", "1"],
+            stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | {"POOLHOUSE_KEYSTORE": "file"},
+        )  # fmt: skip
+
+
+def _ready(
+    process: subprocess.Popen[str], root: Path, name: str, launch: tuple[str, ...] = ()
+) -> TestNode:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, (root / "stderr.txt").read_text()
+    return TestNode(name, root, process, json.loads(line), launch)
+
+
 @contextmanager
 def paired(folder: Path, *names: str, lend: str = "1GiB") -> Iterator[list[TestNode]]:
-    """Nodes of one household; the first is admin and host."""
-    with ExitStack() as stack:
-        nodes = [stack.enter_context(node(folder / name, name, lend)) for name in names]
+    """Nodes of one household; the first is admin and host. They start together, and end together."""
+    processes: list[subprocess.Popen[str]] = []
+    try:
+        processes += (_begun(folder / name, name, lend) for name in names)
+        begun = zip(processes, names, strict=True)
+        nodes = [_ready(process, folder / name, name) for process, name in begun]
         for other in nodes[1:]:
             pair(nodes[0], other)
         yield nodes
+    finally:
+        _end(*processes)
 
 
 def pair(host: TestNode, other: TestNode, here: str = "", role: str = "use_and_lend") -> None:
@@ -148,18 +166,22 @@ def _sees(one: TestNode, other: TestNode) -> bool:
     return bool(machines.get(other.ready["id"], {}).get("online"))
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(*processes: subprocess.Popen[str]) -> None:
     """As a person's Ctrl-C would; a node that needs a kill, or leaves a child, is a failure."""
-    children = (
-        psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-    )
-    process.terminate()
+    running = [one for one in processes if one.poll() is None]
+    children = [
+        child for one in running for child in psutil.Process(one.pid).children(recursive=True)
+    ]
+    for one in running:
+        one.terminate()
     try:
-        process.wait(END_SECONDS)
+        for one in processes:
+            one.wait(END_SECONDS)
     finally:
-        process.kill()
-        if process.stdout is not None:
-            process.stdout.close()
+        for one in processes:
+            one.kill()
+            if one.stdout is not None:
+                one.stdout.close()
     _, alive = psutil.wait_procs(children, timeout=END_SECONDS)
     for child in alive:
         child.kill()

@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import pytest
@@ -46,9 +47,11 @@ AHEAD_SECONDS = QUIET_S + LEAST_BETWEEN_SECONDS + 10.0
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clocked]:
-    with together(tmp_path_factory.mktemp("faults"), Clocked) as made:
-        assert isinstance(made, Clocked)
-        yield made
+    with pytest.MonkeyPatch.context() as patch:  # from the start: an undisturbed one is heard then
+        patch.setattr(clocks, "LONG", ORDER | {"max_tokens": 200})
+        with together(tmp_path_factory.mktemp("faults"), Clocked) as made:
+            assert isinstance(made, Clocked)
+            yield made
 
 
 async def test_answers_are_finished_whatever_is_lost(home: Clocked) -> None:
@@ -64,11 +67,8 @@ async def test_answers_are_finished_whatever_is_lost(home: Clocked) -> None:
             assert found.said_s < within * BUSY, case
 
 
-async def test_nobody_notices_that_a_clock_is_set(
-    home: Clocked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nobody_notices_that_a_clock_is_set(home: Clocked) -> None:
     """F8. The clocks since the start are years apart all the time, where that can be had."""
-    monkeypatch.setattr(clocks, "LONG", ORDER | {"max_tokens": 200})
     for case in (Jump("back", THEIRS, -TEN_YEARS_S), Jump("ahead", OURS, DAY_S)):
         found = await clocks.run(home, case)
         assert found.passed, f"{case}: {found.why}"
@@ -84,29 +84,32 @@ async def stays_loaded(host: NodeClient) -> None:
 
 async def test_a_lender_that_pauses_is_left_without_a_lost_word(home: Clocked) -> None:
     lender = home.nodes[(await home.whole())[0]]
-    pausing: list[asyncio.Future[object]] = []
+    pausing: list[asyncio.Future[dict[str, Any]]] = []
 
     def pause() -> None:
         loop = asyncio.get_running_loop()
-        pausing.append(loop.run_in_executor(None, lender.run, "lend", "--pause"))
+        pausing.append(loop.run_in_executor(None, lender.control, "POST", "/lending/pause"))
 
     def has_begun(heard: Heard) -> bool:
         return len(heard.ids) >= 5
 
-    async with home.client() as host:
-        long = ORDER | {"max_tokens": 500}
-        expected = (await host.work("POST", "/ask", long))["token_ids"]
-        heard = await home.ask(pause, has_begun, long)
-        await asyncio.gather(*pausing)
-        assert heard.ids == expected
-        assert heard.done is not None
-        assert heard.done["recoveries"] == 1
-        assert lender.name not in {stage["machine"] for stage in heard.done["placement"]}
-        await stays_loaded(host)
+    long = ORDER | {"max_tokens": 500}
+    try:
+        async with home.client() as host:
+            heard = await home.ask(pause, has_begun, long)
+            await asyncio.gather(*pausing)
+            # Much later, near ties may fall the other way: what is replayed is computed in other chunks.
+            assert heard.ids[:N_TOKENS] == home.expected
+            assert len(heard.ids) == long["max_tokens"]
+            assert heard.done is not None
+            assert heard.done["recoveries"] == 1
+            assert lender.name not in {stage["machine"] for stage in heard.done["placement"]}
+            await stays_loaded(host)
+    finally:  # the tests that follow want every lender
+        await asyncio.to_thread(lender.control, "POST", "/lending/resume")
     told = [notice["text"] for _, notice in heard.notices]
     assert "takes its memory back" in told[0]
     assert "Others hold its layers already" in told[1]  # so there was nothing to load
-    assert (await asyncio.to_thread(lender.run, "lend", "--resume")).returncode == 0
 
 
 async def test_a_spare_machine_holds_what_may_be_lost(home: Clocked) -> None:
