@@ -1,4 +1,4 @@
-"""The list of pages, and below it one line: how the pool stands."""
+"""The list of pages, and below it one line: how the pool stands. Pictures alone where words would leave no room."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
 
 from app.gui import pages
 from app.gui import theme as sizes
+from app.gui.household.drawn import tip
 from app.gui.icons import icon
 from app.gui.parts.layouts import column, line, row
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
 from app.gui.standing import Standing, standing
 from app.gui.theme import set_role
+
+NARROW = 560  # of a window, in pixels at the usual text size: below it there are pictures alone
 
 
 class Sidebar(QWidget):
@@ -31,9 +34,9 @@ class Sidebar(QWidget):
         self._buttons: dict[str, QToolButton] = {}
         box = column(gap=sizes.XS)
         box.setContentsMargins(sizes.S, sizes.XL, sizes.S, sizes.M)
-        brand = label("Poolhouse", "section")
-        brand.setContentsMargins(sizes.S, 0, 0, sizes.M)
-        box.addWidget(brand)
+        self._brand = label("Poolhouse", "section")
+        self._brand.setContentsMargins(sizes.S, 0, 0, sizes.M)
+        box.addWidget(self._brand)
         for number, entry in enumerate(pages.ENTRIES, 1):
             box.addWidget(self._button(entry, number, chosen))
         box.addStretch(1)
@@ -50,8 +53,17 @@ class Sidebar(QWidget):
         services.pool.link_changed.connect(self._tell)
         services.theme.changed.connect(self._paint)
         self._standing: Standing | None = None
+        self._room, self._is_narrow = 0, False
         self._paint()
         self._tell()
+
+    def fit(self, room: int) -> None:
+        """room: how wide the window is."""
+        self._room = room
+        narrow = 0 < room < self._services.theme.px(NARROW)
+        if narrow != self._is_narrow:
+            self._is_narrow = narrow
+            self._paint()
 
     def show_chosen(self, name: str) -> None:
         self._buttons[name].setChecked(True)
@@ -65,7 +77,6 @@ class Sidebar(QWidget):
         made.setCheckable(True)
         made.setShortcut(f"Ctrl+{number}")
         made.setToolTip(f"{entry.title} (Ctrl+{number})")
-        made.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         made.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         made.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         set_role(made, "nav")
@@ -75,15 +86,23 @@ class Sidebar(QWidget):
         return made
 
     def _paint(self) -> None:
-        theme = self._services.theme
+        theme, style = self._services.theme, Qt.ToolButtonStyle
+        self._is_narrow = 0 < self._room < theme.px(NARROW)
+        for one in (self._brand, self._words):
+            one.setVisible(not self._is_narrow)
         side = theme.px(sizes.TITLE)
         for entry in pages.ENTRIES:
             button = self._buttons[entry.name]
             button.setIcon(icon(entry.icon, theme.colours.text))
             button.setIconSize(QSize(side, side))
+            button.setToolButtonStyle(
+                style.ToolButtonIconOnly if self._is_narrow else style.ToolButtonTextBesideIcon
+            )
         widest = max(button.sizeHint().width() for button in self._buttons.values())
-        widest += self._bolder()
-        self.setFixedWidth(max(sizes.SIDEBAR_WIDTH, widest + 2 * sizes.S))  # no wider than needed
+        if self._is_narrow:
+            self.setFixedWidth(widest + 2 * sizes.S)
+        else:  # no wider than needed
+            self.setFixedWidth(max(sizes.SIDEBAR_WIDTH, widest + self._bolder() + 2 * sizes.S))
         self._standing = None
         self._tell()
 
@@ -103,6 +122,8 @@ class Sidebar(QWidget):
         colour = getattr(theme.colours, now.colour)
         self._picture.setPixmap(icon(now.icon, colour).pixmap(side, side))
         self._words.setText(now.sentence)
-        self._words.setAccessibleName(
-            self.tr("State of the pool: {state}").format(state=now.sentence)
-        )
+        self._picture.setToolTip(tip(now.sentence))
+        named = self._picture if self._is_narrow else self._words
+        for one in (self._picture, self._words):
+            state = self.tr("State of the pool: {state}").format(state=now.sentence)
+            one.setAccessibleName(state if one is named else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
+from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
 
 from app.core.errors import AppError
@@ -93,6 +93,10 @@ class Window(QMainWindow):
         self.show()
         self.raise_()
         self.activateWindow()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._sidebar.fit(self.width())
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802  Qt's name
         self._services.preferences.keep("window/geometry", self.saveGeometry())

@@ -76,7 +76,9 @@ def test_a_chat_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: floa
     page = chat_of(window)
     chat = page.history.begin()
     page.session.send(
-        chat, "What is a pool?", ({"name": "a long name of a file.txt", "text": "…"},)
+        chat,
+        "What is a pool?",
+        ({"name": "a long name of a file about a summer by the sea.txt", "text": "…"},),
     )
     qtbot.waitUntil(lambda: not page.session.running, timeout=WITHIN_MS)
     page.open_chat(chat.id)

@@ -1,11 +1,12 @@
-"""The window: what it says over every page stays until it was seen."""
+"""The window: what it says over every page stays until it was seen; its pages keep their room."""
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.gui.window import Window
+from app.gui.theme import Scheme
+from app.gui.window import SMALLEST, USUAL, Window
 from tests.gui.desk import Desk
 
 
@@ -23,3 +24,31 @@ def test_what_is_said_stays_when_the_node_comes_and_goes(qtbot: QtBot, away: Des
     next(one for one in window._told.findChildren(QPushButton) if one.text() == "OK").click()
     assert not window._told.sentence
     assert not window._bar_box.isVisibleTo(window)
+
+
+def test_pages_are_chosen_by_pictures_alone_where_large_text_leaves_them_no_room(
+    qtbot: QtBot, away: Desk
+) -> None:
+    theme = away.services.theme
+    window = Window(away.services, lambda: False, lambda: None)
+    qtbot.addWidget(window)
+    window.show()
+    bar = window._sidebar
+    told = {}
+    for text, size in ((1.0, SMALLEST), (2.0, USUAL), (2.0, SMALLEST)):
+        theme.choose(Scheme.LIGHT, text)
+        window.resize(size)
+        qtbot.wait(20)
+        state = [
+            one for one in bar.findChildren(QLabel) if one.accessibleName() and one.isVisible()
+        ]
+        assert [one.accessibleName().startswith("State of the pool: ") for one in state] == [True]
+        told[text, size.width()] = bar.width(), bar._words.isVisible()
+    for one in bar.findChildren(QToolButton):
+        assert one.accessibleName()
+        assert one.accessibleName() in one.toolTip()
+        assert one.width() >= theme.px(32)
+    theme.choose(Scheme.LIGHT, 1.0)
+    assert [shown for _, shown in told.values()] == [True, True, False]
+    wide, narrow = told[2.0, USUAL.width()][0], told[2.0, SMALLEST.width()][0]
+    assert 3 * narrow < wide

@@ -16,7 +16,7 @@ from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.layouts import clear, column, row
-from app.gui.parts.text import label
+from app.gui.parts.text import Chip
 from app.gui.theme import Theme, set_role
 
 Json = dict[str, Any]
@@ -210,7 +210,7 @@ class Composer(QFrame):
             set_role(chip, "chip")
             words = self.tr("Remove {name}").format(name=one["name"])
             remove = IconButton(self._theme, "close", words, partial(self._remove, one))
-            inner = row(label(file_words(one), "caption"), remove, gap=0)
+            inner = row(Chip(file_words(one), "caption"), remove, gap=0)
             inner.setContentsMargins(sizes.S, 0, 0, 0)
             chip.setLayout(inner)
             self._chips.addWidget(chip)

@@ -21,7 +21,7 @@ from app.gui.chat.wrapped import Wrapped
 from app.gui.icons import icon
 from app.gui.parts.buttons import IconButton
 from app.gui.parts.layouts import clear, column, row
-from app.gui.parts.text import label
+from app.gui.parts.text import Chip, label
 from app.gui.theme import set_role
 
 CUT = ("length", "stopped", "failed")  # endings after which an answer can go on
@@ -182,7 +182,7 @@ class MessageView(QFrame):
         clear(self._files)
         files = self.message.details.get(ATTACHMENTS) or ()
         for one in files:
-            self._files.addWidget(label(file_words(one), "chip"))
+            self._files.addWidget(Chip(file_words(one)))
         if files:
             self._files.addStretch(1)
 

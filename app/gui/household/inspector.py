@@ -39,6 +39,7 @@ class Inspector(QFrame):
         self._facts: MachineFacts | None = None
         self._shown: object = None
         self._told: list[Fact] = []
+        self._names, self._values = [0] * COLUMNS, [0] * COLUMNS  # how wide they are, by column
         self._n_columns = COLUMNS
         self.title = label("", "section")
         self._picture, self.state = label(), label()
@@ -129,19 +130,29 @@ class Inspector(QFrame):
         if self._n_columns != (many := max(1, min(COLUMNS, fit))):
             self._n_columns = many
             self._fill(self._told)
+        self._share()
 
     def _fill(self, facts: list[Fact]) -> None:
         self._told = facts
         clear(self._grid)
-        rows, widest = -(-len(facts) // self._n_columns), [0] * COLUMNS
+        rows = -(-len(facts) // self._n_columns)
+        self._names, self._values = [0] * COLUMNS, [0] * COLUMNS
         for place, (name, value) in enumerate(facts):
             across, down = divmod(place, rows)
-            shown = Elided(value)
+            named, shown = label(name, "muted"), Elided(value)
             shown.setAccessibleName(f"{name}: {value}")
-            self._grid.addWidget(label(name, "muted"), down, 2 * across)
+            self._grid.addWidget(named, down, 2 * across)
             self._grid.addWidget(shown, down, 2 * across + 1)
-            widest[across] = max(widest[across], shown.fontMetrics().horizontalAdvance(value) + 1)
-        for across, wide in enumerate(widest):  # to each as much of the room as its words take
+            wide = shown.fontMetrics().horizontalAdvance(value) + 1
+            self._names[across] = max(self._names[across], named.sizeHint().width())
+            self._values[across] = max(self._values[across], wide)
+        self._share()
+
+    def _share(self) -> None:
+        """To each column as much of the room as its words take."""
+        gaps = 2 * self._n_columns * sizes.S + sizes.L + sizes.M
+        room = self.width() - sum(self._names) - gaps
+        for across, wide in enumerate(shared(self._values, room)):
             self._grid.setColumnStretch(2 * across + 1, wide)
 
     def _toggle(self) -> None:
@@ -154,6 +165,15 @@ class Inspector(QFrame):
     def _open_more(self) -> None:
         if self._facts is not None:
             self._acts.menu(self._facts, self.more.mapToGlobal(self.more.rect().bottomLeft()))
+
+
+def shared(wanted: list[int], room: int) -> list[int]:
+    """To each what it wants; where that is too much, the most goes from those that want most."""
+    given, left = [0] * len(wanted), max(0, room)
+    for place, at in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
+        given[at] = min(wanted[at], left // (len(wanted) - place))
+        left -= given[at]
+    return given
 
 
 def _about(facts: MachineFacts) -> list[Fact]:

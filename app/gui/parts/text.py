@@ -12,6 +12,7 @@ from app.gui.theme import set_role
 
 # Pixels above a line, for the dots of Ä, Ö and Ü: some fonts draw them above what they say of their height.
 DOTS, SMALL_DOTS = 1, 2
+LEAST_CHARACTERS = 6  # of a name that is shortened
 SPARE = 4  # pixels: with fewer Qt wraps a line that would have fitted
 
 
@@ -109,13 +110,41 @@ class Elided(QLabel):
     def whole(self) -> str:
         return self._whole
 
+    def _room(self) -> int:
+        """How wide the line may be."""
+        return self.width()
+
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)
         self._fit()
 
     def _fit(self) -> None:
         line = " ".join(self._whole.split())
-        shown = self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, self.width())
+        shown = self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, self._room())
         if shown != self.text():
             self.setText(shown)
         self.setToolTip(tooltip(self._whole) if shown != line else "")
+
+
+class Chip(Elided):
+    """Something small with its name: as wide as that, and shortened where there is less room."""
+
+    def __init__(self, text: str, role: str = "chip", parent: QWidget | None = None) -> None:
+        super().__init__(text, role, parent)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        wide = self.fontMetrics().horizontalAdvance(" ".join(self._whole.split()))
+        return QSize(wide + SPARE + self._edges(), super().sizeHint().height())
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        least = LEAST_CHARACTERS * self.fontMetrics().averageCharWidth() + self._edges()
+        hint = self.sizeHint()
+        return QSize(min(least, hint.width()), hint.height())
+
+    def _room(self) -> int:
+        return self.width() - self._edges()
+
+    def _edges(self) -> int:
+        """What its style puts around the words."""
+        return QLabel.sizeHint(self).width() - self.fontMetrics().horizontalAdvance(self.text())

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 from unittest.mock import Mock
 
+import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gui.household.inspector import Inspector
+from app.gui.household.inspector import Inspector, shared
 from app.gui.parts.text import Elided
 from app.gui.theme import Scheme, Theme
 
@@ -29,3 +30,19 @@ def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> 
     qapp.processEvents()
     values = [one.text() for one in panel.findChildren(Elided) if one is not panel.why]
     assert sorted(values) == sorted([long, "no layers", "nobody"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "room", "given"),
+    [
+        ([100, 50, 200], 400, [100, 50, 200]),
+        ([100, 50, 200], 300, [100, 50, 150]),  # the longest alone is shortened
+        ([100, 50, 200], 150, [50, 50, 50]),
+        ([100, 0, 0], 60, [60, 0, 0]),
+        ([100, 50, 200], -5, [0, 0, 0]),
+    ],
+)
+def test_short_facts_are_whole_before_long_ones(
+    wanted: list[int], room: int, given: list[int]
+) -> None:
+    assert shared(wanted, room) == given

@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.parts.text import Elided, Value, label, paragraph
+from app.gui.parts.layouts import row
+from app.gui.parts.text import Chip, Elided, Value, label, paragraph
 from app.gui.theme import Scheme
 from tests.gui.desk import Desk
 
@@ -64,3 +65,20 @@ def test_a_value_is_one_line_where_that_has_room(qtbot: QtBot, away: Desk, words
     qtbot.addWidget(shown)
     shown.ensurePolished()
     assert shown.sizeHint().height() < 2 * shown.fontMetrics().height()
+
+
+def test_a_chip_is_as_wide_as_its_name_and_is_shortened_where_there_is_less_room(
+    qtbot: QtBot,
+) -> None:
+    name = "a long name of a file about a summer by the sea.txt, 1.0 KiB"
+    holder, chip = QWidget(), Chip(name)
+    holder.setLayout(row(chip, None))
+    qtbot.addWidget(holder)
+    holder.resize(2 * chip.sizeHint().width(), 60)
+    holder.show()
+    assert (chip.text(), chip.toolTip()) == (name, "")
+    assert chip.width() == chip.sizeHint().width()
+    holder.resize(chip.sizeHint().width() // 2, 60)
+    qtbot.waitUntil(lambda: chip.text().endswith("…"))
+    assert name in chip.toolTip()
+    assert chip.fontMetrics().horizontalAdvance(chip.text()) <= chip.width()
