@@ -53,9 +53,16 @@ class Standing:
     usual_s: float = 1.0  # a request takes there
 
 
-def learned(pace: Pace | None, busy_s: float, rows: int, prefill: bool) -> Pace | None:
-    """The pace after one more step of so many rows."""
+def learned(
+    pace: Pace | None, busy_s: float, rows: int, prefill: bool, wait_s: float = 0.0
+) -> Pace | None:
+    """The pace after one more step of so many rows, that was computed after it had waited for others.
+
+    While the quickest counts, so does its wait: of two answers that are read at once, the later seems to take no time.
+    """
     known = pace or UNKNOWN
+    if pace is None or pace.seen < COLD_STEPS:
+        busy_s += wait_s
     if (prefill and rows < FEWEST_ROWS) or busy_s <= 0:  # less than a coarse clock can tell
         return pace
     change = busy_s / (known.row_s * rows if prefill else known.round_s(rows))

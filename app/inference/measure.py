@@ -69,7 +69,7 @@ class StageMeter:
         self.steps += 1
         self.busy_s += busy_s
         self.wait_s += wait_s
-        self.pace = learned(self.pace, busy_s, n_rows, prefill)
+        self.pace = learned(self.pace, busy_s, n_rows, prefill, wait_s)
         if prefill:
             self.slow_row_s = max(busy_s / n_rows, self.slow_row_s * FORGET_SLOW)
         else:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.routing import UNKNOWN, Pace, Standing, learned, pace_of, route, wait_s
+from app.core.routing import COLD_STEPS, UNKNOWN, Pace, Standing, learned, pace_of, route, wait_s
 
 PACE = Pace(row_s=0.01, step_s=0.05, crowd=0.2)
 IDLE = Standing(PACE, True, 0, 0, 4, 0)
@@ -94,6 +94,19 @@ def test_of_cold_steps_the_quickest_counts() -> None:
         pace = learned(pace, busy_s, 1, prefill=False)
     assert pace is not None
     assert pace.step_s == pytest.approx(0.1)
+
+
+def test_a_step_that_was_read_with_the_one_before_is_not_the_quickest() -> None:
+    """It waited for that one, and seems to have taken no time itself."""
+    pace = None
+    for busy_s, waited_s in ((0.1, 0.0), (0.00001, 0.19), (0.1, 0.0), (0.00001, 0.2)):
+        pace = learned(pace, busy_s, 1, prefill=False, wait_s=waited_s)
+    assert pace is not None
+    assert pace.step_s == pytest.approx(0.1)
+    for _ in range(COLD_STEPS):
+        pace = learned(pace, 0.1, 1, prefill=False, wait_s=5.0)
+    assert pace is not None
+    assert pace.step_s == pytest.approx(0.1)  # later, what it waited is none of its pace
 
 
 def test_a_hiccup_is_not_believed_whole() -> None:
