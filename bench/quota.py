@@ -17,12 +17,12 @@ class NoQuota(RuntimeError):
     """This system offers no CPU quota to us; the text says why."""
 
 
-def quota_files(folder: Path, cores: float) -> dict[str, str]:
+def quota_files(folder: Path, cores: float, period_us: int = PERIOD_US) -> dict[str, str]:
     """What to write below a group's folder so that it gets `cores` of CPU time."""
-    allowed = str(round(cores * PERIOD_US))
+    allowed = str(round(cores * period_us))
     if folder.parent == V1:
-        return {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": allowed}
-    return {"cpu.max": f"{allowed} {PERIOD_US}"}
+        return {"cpu.cfs_period_us": str(period_us), "cpu.cfs_quota_us": allowed}
+    return {"cpu.max": f"{allowed} {period_us}"}
 
 
 def root() -> Path:
@@ -38,7 +38,7 @@ def root() -> Path:
 
 
 @contextlib.contextmanager
-def quotas(cores: Sequence[float]) -> Iterator[list[Path]]:
+def quotas(cores: Sequence[float], period_us: int = PERIOD_US) -> Iterator[list[Path]]:
     """A control group for each share of a core; gone afterwards. Raises NoQuota."""
     base = root()
     folders = [base / f"poolhouse-bench-{os.getpid()}-{n}" for n in range(len(cores))]
@@ -48,7 +48,7 @@ def quotas(cores: Sequence[float]) -> Iterator[list[Path]]:
                 (base / "cgroup.subtree_control").write_text("+cpu")
         for folder, share in zip(folders, cores, strict=True):
             folder.mkdir()
-            for name, value in quota_files(folder, share).items():
+            for name, value in quota_files(folder, share, period_us).items():
                 (folder / name).write_text(value)
         yield folders
     except OSError as error:

@@ -159,6 +159,13 @@ class Household:
         async with self.client() as host:
             await host.post("/unload")
 
+    async def load_measured(self) -> list[str]:
+        """As `whole` has it, after every machine's speed was measured: now there is a forecast."""
+        await self.forget()
+        async with self.client() as host:
+            loaded = (await host.work("POST", "/load", LOAD | {"measure": True}))["loaded"]
+        return machines(loaded)[1:-1]
+
     async def load_anew(self, strike: Callable[[], None]) -> Heard:
         """The fault while the model is loaded, and then one answer."""
         heard = Heard()

@@ -53,7 +53,7 @@ after the new start). Then the same is asked again, and the same answer comes.
 SLOWED = """
 ## Machines that become slow
 
-A share of one processor is left to the first lender, by a quota in periods of 10 ms. It may not be taken for dead, and
+A share of one processor is left to the first lender, by a quota in periods of 0.1 s. It may not be taken for dead, and
 no token may take longer than a second. *Replaced*: at rest, after the answer, when layers have lain for a minute.
 
 | Row | What | N | Passed | In time | Gap p50, longest / clean | Replaced p50 / worst |

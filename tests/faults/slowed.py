@@ -19,6 +19,7 @@ from tests.faults.outcome import Kind, Outcome, quantile
 
 PHASE = "slowed"
 AFTER = 8  # tokens
+PERIOD_US = 100_000  # of a quota; the least of one is a millisecond
 GAP_BAR_S = 1.0  # between two tokens: slow, and not stopped
 MOVED_BAR_S = SETTLED_S + QUIET_S + LEAST_BETWEEN_SECONDS + 10.0  # from the end of the answer
 BESTS = 2.0  # looks at how fast it was at its best
@@ -41,7 +42,7 @@ class Slowed:
 
 def kinds() -> list[Slowed]:
     return [
-        Slowed("slowed to a tenth, and replaced", 0.1, moves=True),
+        Slowed("slowed to a fiftieth, and replaced", 0.02, moves=True),
         Slowed("slowed to a tenth", 0.1, node_too=True),
         Slowed("slowed to a third", 1 / 3, node_too=True),
     ]
@@ -58,13 +59,15 @@ def can_be() -> bool:
 async def run(home: Household, case: Slowed) -> Outcome:
     """It answers on, at its pace and to the last token; a machine that stays far slower is replaced at rest."""
     name = (await home.whole())[0]
+    if case.moves:
+        name = (await home.load_measured())[0]  # what is not forecast is not compared
     await home.ask(lambda: None, lambda _: False)  # how fast it is else
     await asyncio.sleep(BESTS * LOOK_SECONDS)
     slow = [home.worker(name)]
     if case.node_too:
         slow.append(psutil.Process(home.nodes[name].process.pid))
     moved_s, why = None, ""
-    with quota.quotas([case.share]) as (group,):
+    with quota.quotas([case.share], PERIOD_US) as (group,):
         try:
             async with asyncio.timeout(END_SECONDS):
                 heard = await home.ask(
