@@ -6,38 +6,30 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from app.catalog.gguf import model_of
-from app.catalog.gguf_check import read_header
-from app.catalog.legal import unproved_stage
-from app.catalog.manifest import Manifest
 from app.catalog.shelf import Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import AppError, BadInput, Busy, Reason, Refused, StageLost, Unreachable
+from app.core.errors import AppError, Busy, Reason, Refused, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.membership import Member
 from app.core.operations import Role as HouseholdRole
-from app.core.plan import work_bytes
 from app.core.reasons import said
-from app.inference.lend import Lender, Passed, Wanted
+from app.inference.lend import Lender, Passed
 from app.inference.stage_client import FrameChannel
-from app.inference.step import Run
 from app.lan import messages
 from app.node.few_threads import FewThreads
 from app.node.offers import Offer, Offers, no_paths_leave, without_paths
-from backends.contract import MAX_BATCH_TOKENS, Keep, Layers, Number, Role, StageConfig, keeps_apart
+from app.node.ordered import wanted_of
+from backends.contract import Layers
 
 log = logging.getLogger(__name__)
 
 MAX_OPENINGS = 4  # runs of one member that are being loaded at once
 THREADS_FOR_OTHERS = 2  # hash, copy and write what members send
 ANSWER_GAP_SECONDS = 1.0  # most that lies between two tokens of an answer that still runs
-MAX_SLOTS, MAX_CELLS = 512, 1 << 24
-NUMBERS = {"f32": Number.F32, "f16": Number.F16, "q8": Number.Q8}
 Send = Callable[[messages.Message], Awaitable[None]]
 
 
@@ -274,7 +266,7 @@ class Lending:
         path = await self._few_threads.run(self._stages.path, offer.stage_id)
         if path is None:
             raise StageLost("stage_gone")
-        wanted = await self._few_threads.run(_wanted, order, path, offer.manifest, threads)
+        wanted = await self._few_threads.run(wanted_of, order, path, offer.manifest, threads)
         self._terms.require()  # reading and hashing took a while
         opened = await self._lender.open(wanted, threads=threads)
         return messages.StageReady(
@@ -347,54 +339,3 @@ async def _answer(send: Send, answer: messages.Message) -> None:
         pass  # the host is gone; the watch in inference/lend.py ends the stage
     except Exception:  # the outer wall: an answer ends no task
         log.exception("%s could not be sent", type(answer).__name__)
-
-
-def _wanted(order: messages.OpenStage, path: Path, manifest: Manifest, threads: int) -> Wanted:
-    """What the order takes here, by this machine's own reading of the stage file."""
-    header = read_header(path)
-    model = model_of(header, order.model, manifest.model_id)
-    if (why := unproved_stage(model.architecture)) is not None:
-        raise BadInput(why.code, **why.facts)
-    layers = _checked_layers(order)
-    role = Role.WHOLE if len(layers) == order.n_layers else Role.MIDDLE  # token ids come to WHOLE
-    if model.width != order.width or model.n_layers != len(layers):
-        raise BadInput("manifest_odd", what="another shape than was asked for")
-    config = StageConfig(
-        engine="llamacpp",
-        path=str(path),
-        embedding_path="",
-        role=role,
-        layers=layers,
-        width=order.width,
-        slots=order.slots,
-        kv_cells=order.kv_cells,
-        batch_rows=order.batch_rows,
-        threads=threads,
-        apart=keeps_apart(order.slots, order.kv_cells, order.context),
-        traits=model.traits(role),
-        kv=order.kv,
-        keep=Keep(order.kept_states, order.kept_rows),
-    )
-    run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
-    scores = 4 * order.slots * model.n_vocab if role is Role.WHOLE else 0
-    return Wanted(
-        run,
-        order.context,
-        config,
-        layer_bytes=manifest.total_bytes,
-        kv_bytes=model.kv_bytes(model.layers, order.kv_cells, order.slots, order.kv),
-        work_bytes=work_bytes(order.width, order.batch_rows) + scores,
-    )
-
-
-def _checked_layers(order: messages.OpenStage) -> Layers:
-    sound = (
-        order.first < order.last <= order.n_layers
-        and 1 <= order.slots <= MAX_SLOTS
-        and 1 <= order.context <= order.kv_cells <= MAX_CELLS
-        and 1 <= order.batch_rows <= MAX_BATCH_TOKENS
-        and order.engine == "llamacpp"
-    )
-    if not sound:
-        raise BadInput("manifest_odd", what="sizes that cannot be")
-    return Layers(order.first, order.last)

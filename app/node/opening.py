@@ -15,8 +15,9 @@ from app.inference.pipeline import Pipeline
 from app.inference.proof import Proof, is_asked_whole, prove
 from app.inference.shape import Shape
 from app.node.ndjson import Progress
-from app.node.placing import Lenders, Placing, Sizes
+from app.node.placing import Lenders, Placing
 from app.node.rebuilding import Rebuilding
+from app.node.sizes import Sizes
 
 
 @dataclass(frozen=True, slots=True)

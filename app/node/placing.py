@@ -24,12 +24,11 @@ from app.node.answers import Ready
 from app.node.ndjson import Progress
 from app.node.pace import Pace
 from app.node.sending import SendLink, send_layers
+from app.node.sizes import Sizes
 from app.node.stoppable import in_thread, unless
 from app.node.together import together
 from app.node.way_back import WayBack
-from backends.contract import KEEP_ALL, Keep, KvType, Layers, Number, Role, StageConfig, keeps_apart
-
-NUMBER_NAMES = {Number.F32: "f32", Number.F16: "f16", Number.Q8: "q8"}
+from backends.contract import Layers, Role
 
 
 class LenderLink(SendLink, Protocol):
@@ -59,20 +58,6 @@ class Lenders(Protocol):
     async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
         """The lender shall give these layers back, as soon as it can be told. Raises nothing."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """What all stages of a placement have in common."""
-
-    number: Number
-    slots: int
-    kv_cells: int
-    context: int
-    batch_rows: int
-    threads: int  # of this machine's worker
-    kv: KvType = KvType.F16
-    keep: Keep = KEEP_ALL
 
 
 @dataclass(slots=True)
@@ -251,7 +236,8 @@ class Placing:
         """The same run with this epoch: its weights stay, its KV cache is empty."""
         stage, run = held.stage, replace(held.run, epoch=self._epoch)
         if worker is not None:
-            await open_run(worker, run, self._sizes.context, self._config(stage, held.source))
+            config = self._sizes.config(stage, self._entry, held.source)
+            await open_run(worker, run, self._sizes.context, config)
             held.client = self._client(stage, run, PipeLink(worker, run.pipeline))
         else:
             held.client = await self._ordered(stage, run, held.source, held.closing)
@@ -266,7 +252,8 @@ class Placing:
         if stage.role is not Role.WHOLE:
             path = await self._cut_out(stage, closing)
         self._tell(stage, "loading", 0, 1)
-        await open_run(worker, run, self._sizes.context, self._config(stage, path))
+        config = self._sizes.config(stage, self._entry, path)
+        await open_run(worker, run, self._sizes.context, config)
         self._tell(stage, "loading", 1, 1)
         client = self._client(stage, run, PipeLink(worker, run.pipeline))
         return Held(stage, run, path, client, closing)
@@ -307,7 +294,7 @@ class Placing:
         pipeline = PipelineId(run.pipeline)
         link = self._lenders.link(stage.machine)
         with self._lenders.expect(stage.machine, pipeline) as ready:
-            await link.send(self._order(run, stage, manifest))
+            await link.send(self._sizes.order(stage, self._entry.model, run, manifest))
             await ready()
         channel = await link.open_data(pipeline)
         way_back = WayBack(self._lenders, stage.machine, pipeline)
@@ -333,48 +320,6 @@ class Placing:
     def _run(self, stage: PlannedStage) -> Run:
         width, number = self._entry.model.width, self._sizes.number
         return Run(secrets.token_bytes(16), stage.role, width, number, self._epoch)
-
-    def _config(self, stage: PlannedStage, path: str) -> StageConfig:
-        sizes = self._sizes
-        return StageConfig(
-            engine="llamacpp",
-            path=path,
-            embedding_path=self._entry.path,
-            role=stage.role,
-            layers=stage.layers,
-            width=self._entry.model.width,
-            slots=sizes.slots,
-            kv_cells=sizes.kv_cells,
-            batch_rows=sizes.batch_rows,
-            threads=sizes.threads,
-            apart=keeps_apart(sizes.slots, sizes.kv_cells, sizes.context),
-            traits=self._entry.model.traits(stage.role),
-            kv=sizes.kv,
-            keep=sizes.keep,
-        )
-
-    def _order(self, run: Run, stage: PlannedStage, manifest: str) -> messages.OpenStage:
-        sizes, model = self._sizes, self._entry.model
-        return messages.OpenStage(
-            request=0,
-            pipeline=run.pipeline.hex(),
-            epoch=run.epoch,
-            model=model.name[:200],
-            manifest=manifest,
-            first=stage.layers.first,
-            last=stage.layers.last,
-            n_layers=model.n_layers,
-            width=model.width,
-            number=NUMBER_NAMES[sizes.number],  # type: ignore[arg-type]
-            slots=sizes.slots,
-            kv_cells=sizes.kv_cells,
-            context=sizes.context,
-            batch_rows=sizes.batch_rows,
-            engine="llamacpp",
-            kv=sizes.kv,
-            kept_states=sizes.keep.marks,
-            kept_rows=sizes.keep.least_rows,
-        )
 
     def _tell(
         self, stage: PlannedStage, step: str, done: int, total: int, unit: str = "steps",

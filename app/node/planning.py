@@ -15,7 +15,7 @@ from app.core.proved import with_proved
 from app.machine import devices
 from app.node import requests as asked
 from app.node.outlook import Outlook, Speeds
-from app.node.placing import Sizes
+from app.node.sizes import Sizes
 from app.node.state_rule import StateRule
 from backends.contract import CELLS_STEP, KvType, Number
 

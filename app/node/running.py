@@ -32,9 +32,10 @@ from app.node.keeping import Anew, Keeper, Replan
 from app.node.lessons import Outcome
 from app.node.ndjson import Progress
 from app.node.opening import Opener, Sources
-from app.node.placing import Placing, Sizes
+from app.node.placing import Placing
 from app.node.planning import lends
 from app.node.rebuilding import Option, Rebuilding, notice_json
+from app.node.sizes import Sizes
 from app.node.snapshot import forecast_json, plan_json, replicas_json, sentence, stage_json
 from app.node.stoppable import unless
 from backends.contract import Layers

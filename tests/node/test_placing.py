@@ -25,7 +25,8 @@ from app.inference.stage_client import FrameChannel
 from app.lan import messages
 from app.node import sending
 from app.node.answers import StageAnswers
-from app.node.placing import Placing, Sizes
+from app.node.placing import Placing
+from app.node.sizes import Sizes
 from backends.contract import Number
 from tests import tiny
 
@@ -100,12 +101,12 @@ class Place:
         room = Candidate(DEN, "den", 1 << 40), [Candidate(ATTIC, "attic", 1 << 40)]
         return plan(*room, self.entry.model, Workload(512), split)
 
-    def placing(self, lender: Lender, stack: AsyncExitStack, sizes: Sizes = SIZES) -> Placing:
+    def placing(self, lender: Lender, stack: AsyncExitStack) -> Placing:
         def tell(progress: Json) -> None:
             self.told.append((progress, threading.current_thread()))
             self.begun.set()
 
-        return Placing(self.entry, self.shelf, self.stages, lender, sizes, stack, tell)
+        return Placing(self.entry, self.shelf, self.stages, lender, SIZES, stack, tell)
 
     async def cut_out(self, stage: PlannedStage) -> str:
         async with AsyncExitStack() as stack:
@@ -135,10 +136,7 @@ def slow_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_slots_are_kept_apart_where_there_are_cells_for_each(place: Place) -> None:
     stage = place.plan(2, 2).stages[0]
     for sizes, apart in ((SIZES, False), (replace(SIZES, kv_cells=4 * 512), True)):
-        async with AsyncExitStack() as stack:
-            placing = place.placing(Lender(), stack, sizes)
-            config = placing._config(stage, "x")
-        assert config.apart is apart
+        assert sizes.config(stage, place.entry, "x").apart is apart
 
 
 @pytest.mark.usefixtures("slow_cuts")
