@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 
 PATH = "/api/chat"  # its last line tells the driver's own figures
+METRICS, AT_DRIVER = "/metrics", "poolhouse_request_to_driver_seconds"
 NANOSECONDS = 1e9
 
 
@@ -29,7 +30,7 @@ class Load:
 class Alone:
     """One answer with nothing beside it, in seconds."""
 
-    to_driver_s: float  # from the request to its first line, less what the driver took for it
+    and_back_s: float  # from the request to its first line, less what the driver took for it
     per_token_s: float  # from line to line, less what the driver took from token to token
 
 
@@ -53,6 +54,15 @@ async def alone(base: str, key: str, runs: int, max_tokens: int) -> list[Alone]:
     """One request after another."""
     async with aiohttp.ClientSession(base) as session:
         return [await _timed(session, key, number, max_tokens) for number in range(runs)]
+
+
+async def at_driver(base: str, key: str, within_s: float) -> tuple[int, int]:
+    """How many requests were at the driver within this time, by the node's own count, and how many in all."""
+    headers = {"Authorization": f"Bearer {key}"}
+    async with aiohttp.ClientSession(base) as session, session.get(METRICS, headers=headers) as got:
+        text = await got.text()
+    told = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith(AT_DRIVER))
+    return int(told[f'{AT_DRIVER}_bucket{{le="{within_s}"}}']), int(told[f"{AT_DRIVER}_count"])
 
 
 async def _client(
@@ -83,10 +93,10 @@ async def _timed(session: aiohttp.ClientSession, key: str, number: int, max_toke
         async for line in answer.content:
             times.append(time.monotonic())
             last = json.loads(line)
-    to_driver = times[0] - began - last["prompt_eval_duration"] / NANOSECONDS
+    and_back = times[0] - began - last["prompt_eval_duration"] / NANOSECONDS
     # the last line tells the end alone
     spent, between = times[-2] - times[0], max(1, len(times) - 2)
-    return Alone(to_driver, (spent - last["eval_duration"] / NANOSECONDS) / between)
+    return Alone(and_back, (spent - last["eval_duration"] / NANOSECONDS) / between)
 
 
 def _asked(key: str, max_tokens: int, before: str = "") -> dict[str, Any]:

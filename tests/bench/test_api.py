@@ -10,7 +10,8 @@ from collections.abc import AsyncGenerator
 import pytest
 from aiohttp import web
 
-from bench.api_load import NANOSECONDS, PATH, alone, growth, many, unfairness
+from app.node.chat_api.figures import Figures
+from bench.api_load import METRICS, NANOSECONDS, PATH, alone, at_driver, growth, many, unfairness
 
 TOKENS, FIRST_S, EACH_S, ADDED_S = 5, 0.02, 0.01, 0.03
 
@@ -37,8 +38,14 @@ async def base() -> AsyncGenerator[str, None]:
             await answer.write(json.dumps({"done": True, "eval_count": TOKENS, **told}).encode())
         return answer
 
+    async def metrics(request: web.Request) -> web.Response:
+        figures = Figures()
+        for seconds in (0.0025, 0.003, 0.0031):
+            figures.before.add(seconds)
+        return web.Response(text=figures.text({}))
+
     app = web.Application()
-    app.add_routes([web.post(PATH, chat)])
+    app.add_routes([web.post(PATH, chat), web.get(METRICS, metrics)])
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -62,8 +69,12 @@ async def test_many_clients_count_answers_and_losses(base: str) -> None:
 
 async def test_what_the_api_adds_is_told_apart_from_the_driver(base: str) -> None:
     found = await alone(base, "a", 2, TOKENS)
-    assert all(ADDED_S <= one.to_driver_s < ADDED_S + 0.5 for one in found)
+    assert all(ADDED_S <= one.and_back_s < ADDED_S + 0.5 for one in found)
     assert all(-0.005 < one.per_token_s < 0.5 for one in found)
+
+
+async def test_the_node_counts_who_was_at_the_driver_in_time(base: str) -> None:
+    assert await at_driver(base, "a", 0.003) == (2, 3)
 
 
 def test_figures() -> None:

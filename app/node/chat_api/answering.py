@@ -39,10 +39,11 @@ LEAST_ROOM = 1024  # tokens of an answer when nobody says how many, or a quarter
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks: the name of its key, and of this request."""
+    """Who asks: the name of its key, and of this request; and when it came."""
 
     key: str
     request: str
+    at: float = field(default_factory=time.monotonic)
     origin: Origin = field(default_factory=Origin)
 
 
@@ -199,11 +200,12 @@ class Answering:
                 return await self._question(wish, asker, index, running)
 
             async with aclosing(self._hosting().answered(self.to_load(wanted), ask)) as lines:
-                last = 0.0
+                first = last = 0.0
                 async for line in lines:
                     if delta := line.get("delta"):
                         self._budget.spend(asker.key, len(delta["token_ids"]))
                         now = time.monotonic()
+                        first = first or now
                         self._figures.first.add(now - asked_at) if not last else (
                             self._figures.between.add(now - last)
                         )
@@ -212,6 +214,9 @@ class Answering:
                             yield piece
                     elif done := line.get("done"):
                         self._count(done)
+                        if first:
+                            ours = first - asker.at - queued_s - done["ttft_s"]
+                            self._figures.before.add(max(0.0, ours))
                         self._budget.spend(asker.key, done["prompt_tokens"] - done["reused_tokens"])
                         log.info("%s: %d tokens after %.3f s in the queue, %d of prompt (%d reused), %.1f tok/s",
                                  asker.request, len(done["token_ids"]), queued_s, done["prompt_tokens"],

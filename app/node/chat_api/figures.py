@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 
+BEFORE_S = (0.0005, 0.001, 0.0015, 0.002, 0.0025, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.025, 0.1, 1)
 FIRST_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 BETWEEN_S = (0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5)
 TOK_S = (1, 2, 5, 10, 20, 40, 80, 160, 320)
@@ -57,6 +58,7 @@ class Figures:
         self.tokens = Counter()  # kind
         self.guesses = Counter()  # outcome
         self.recoveries = Counter()
+        self.before = Histogram(BEFORE_S)
         self.first = Histogram(FIRST_S)
         self.between = Histogram(BETWEEN_S)
         self.rate = Histogram(TOK_S)
@@ -70,6 +72,8 @@ class Figures:
                    self.guesses.lines()),
             series("poolhouse_recoveries_total", "counter", "Answers continued after a loss.",
                    self.recoveries.lines()),
+            self.before.text("poolhouse_request_to_driver_seconds",
+                             "From a request's arrival to its first token, without queue and computing."),
             self.first.text("poolhouse_time_to_first_token_seconds", "From a request to its first token."),
             self.between.text("poolhouse_time_between_tokens_seconds", "From one token to the next."),
             self.rate.text("poolhouse_decode_tokens_per_second", "Of each answer, after its first token."),

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 from typing import Protocol
 
 from aiohttp import web
@@ -151,7 +152,7 @@ class Gate:
             )
             answer.force_close()  # a stranger's connection is not kept
             return answer
-        request[ASKER] = Asker(key, request[ASKER].request)
+        request[ASKER] = replace(request[ASKER], key=key)
         if request.method == "POST" and not (_is_json(request) or self._door.may_be_curl(request)):
             return refusal(request, 415, NO_JSON)
         if (request.content_length or 0) > MAX_BODY_BYTES:

@@ -27,6 +27,11 @@ async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> Non
         values['poolhouse_guessed_tokens_total{outcome="right"}'] == "0"
     )  # one machine: none idle
     assert float(values["poolhouse_time_to_first_token_seconds_count"]) >= 1
+    assert (
+        values["poolhouse_request_to_driver_seconds_count"]
+        == values["poolhouse_time_to_first_token_seconds_count"]
+    )
+    assert float(values["poolhouse_request_to_driver_seconds_sum"]) > 0
     assert float(values["poolhouse_time_between_tokens_seconds_count"]) >= 3
     assert values['poolhouse_model_loaded{model="guide"}'] == "1"
     (busy,) = [
@@ -52,4 +57,4 @@ def test_buckets_add_up() -> None:
 
 def test_labels_are_escaped() -> None:
     assert series("m", "gauge", "About.", [({"a": 'x"\n\\'}, 1)]).endswith('m{a="x\\"\\n\\\\"} 1\n')
-    assert Figures().text({}).count("# TYPE") == 7
+    assert Figures().text({}).count("# TYPE") == 8
