@@ -29,6 +29,28 @@ async def test_a_download_ends_on_the_shelf(place: Place) -> None:
     assert place.shelf.changes == 1
 
 
+async def test_a_download_keeps_to_the_limit_of_the_network(
+    place: Place, server: HubServer
+) -> None:
+    """All of it is counted, and nothing more is read until that may be."""
+    came, may_go_on = list[int](), asyncio.Event()
+
+    async def arrived(n_bytes: int) -> None:
+        came.append(n_bytes)
+        await may_go_on.wait()
+
+    place.downloads.arrived = arrived
+    server.faults.bytes_at_once = 1 << 20
+    key = (await place.start())["id"]
+    held = await place.until(key, lambda one: one["done_bytes"] > 0)
+    await asyncio.sleep(0.1)
+    assert place.downloads.one(key)["done_bytes"] == sum(came) == held["done_bytes"]
+    assert held["done_bytes"] < held["total_bytes"]
+    may_go_on.set()
+    assert (await place.ended(key))["state"] == "done"
+    assert sum(came) == held["total_bytes"]
+
+
 async def test_nothing_is_on_the_shelf_before_it_is_whole(place: Place) -> None:
     place.server.faults.hold = asyncio.Event()
     key = (await place.start())["id"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from app.core.household import About, Household, Machine
@@ -10,6 +12,15 @@ from app.lan.link_pace import LinkPace
 from app.node.link_limits import LinkLimits
 
 FAR, STRANGER = MachineId("ab" * 32), MachineId("cd" * 32)
+
+
+def test_what_the_owner_chooses_binds_links_and_downloads() -> None:
+    pace, rules, downloads = LinkPace(), SimpleNamespace(), SimpleNamespace()
+    limits = LinkLimits(pace, Household)
+    limits.bind(rules, downloads)  # type: ignore[arg-type]
+    rules.limit_links(8)
+    assert pace.bytes_per_s == limits.of(FAR) == 1e6
+    assert downloads.arrived == pace.arrived
 
 
 @pytest.mark.parametrize(
