@@ -15,6 +15,15 @@ import psutil
 import pytest
 
 CHILDREN_END_WITHIN_SECONDS = 5.0
+USUAL_SECONDS = 5  # of a test in a file that starts processes
+STARTERS = (
+    "tests.node.",
+    "tests.inference.pool",
+    "tests.families",
+    "tests.gui.desk",
+    "Worker",
+    "sys.executable",
+)
 ALONE = "alone"  # the mark, and the words for `-m` that ask for these tests and no others
 
 # The tests start hundreds of processes. Where Python is told to keep nothing compiled, as in many containers, each of
@@ -77,18 +86,25 @@ def project() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first, so that no process waits for another in the end. Tests marked `root`
-    run only where network namespaces can be made.
+    """The longest files come first, so that no process waits for another in the end: a test that starts nodes or
+    workers counts as much as many that only compute. Tests marked `root` run only where network namespaces can be made.
     """
     seconds: Counter[Path] = Counter()
+    usual = {path: _usual_seconds(path) for path in {item.path for item in items}}
     for item in items:
         longer = item.get_closest_marker("timeout")
-        seconds[item.path] += longer.args[0] if longer else 1
+        seconds[item.path] += longer.args[0] if longer else usual[item.path]
     items.sort(key=lambda item: -seconds[item.path])
     marked = [item for item in items if item.get_closest_marker("root")]
     if marked and not _can_make_namespaces():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="needs root and network namespaces (Linux)"))
+
+
+def _usual_seconds(file: Path) -> int:
+    """Roughly, of one of its tests, by what the file says it uses."""
+    text = file.read_text("utf-8")
+    return USUAL_SECONDS if any(sign in text for sign in STARTERS) else 1
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -7,7 +7,6 @@ import re
 import sys
 import types
 from functools import cache
-from importlib import metadata
 from typing import Any
 
 from backends.contract import PROVED_ENGINES, StageError, UnprovedEngine, is_proved
@@ -36,6 +35,8 @@ def load() -> Any:
 
 def version() -> str:
     """The binding's, and so the engine's."""
+    from importlib import metadata  # takes a worker an eighth of its start, where nobody asks
+
     return metadata.version("llama-cpp-python")
 
 
