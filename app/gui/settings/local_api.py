@@ -30,6 +30,7 @@ class LocalApi(Group):
         super().__init__(services, self.tr("Local API"), "cable")
         self.on = self._switch(self.tr("Other programs may use the pool"), "on")
         self.address = label()
+        self._listens = False
         self.key = QLineEdit()
         self.key.setReadOnly(True)
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
@@ -159,6 +160,7 @@ class LocalApi(Group):
         listening = bool(told["listening"])
         self._where.setEnabled(listening)
         self._key.setEnabled(listening)
+        self._listens = listening
         self.address.setText(told["address"] or self.tr("Off"))
         moved = listening and told["listens_at"] != told["port"]
         words = self.tr("Another program uses port {port}, so it is the next free one this time.")
@@ -180,6 +182,8 @@ class LocalApi(Group):
         self._trust.setEnabled(bool(there))
 
     def _tell_keys(self, told: Json) -> None:
+        if not self._listens:  # it was turned off meanwhile
+            return
         keys = {one["name"]: one["key"] for one in told["keys"]}
         self.key.setText(keys.get(FIRST_KEY) or next(iter(keys.values()), ""))
         self.key.setCursorPosition(0)

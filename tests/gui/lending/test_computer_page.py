@@ -62,7 +62,9 @@ def test_the_switch_turns_lending_off_and_on_with_its_limit(
 ) -> None:
     page.state.switch.click()
     qtbot.waitUntil(lambda: page.lending.state.get("state") == "off", timeout=WITHIN_MS)
-    assert not page.state.stop.isVisible()
+    qtbot.waitUntil(
+        lambda: not page.state.stop.isVisible(), timeout=WITHIN_MS
+    )  # its rules come apart
     assert "Turned off" in page.state._sentence.text()
     assert page.lending.rules["memory_bytes"] == GIB
     page.memory._chosen(4)  # the limit can be chosen meanwhile, and turns nothing on

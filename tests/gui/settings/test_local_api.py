@@ -113,6 +113,20 @@ def test_rows_that_come_later_stand_under_their_own_heading(qtbot: QtBot, at_lon
     assert limits not in titles(page)
 
 
+def test_a_key_that_comes_after_it_was_turned_off_is_not_shown(qtbot: QtBot, away: Desk) -> None:
+    page = LocalApi(away.services)
+    qtbot.addWidget(page)
+    keys = {"keys": [{"name": "default", "key": "ph-1"}]}
+    page._tell(
+        TOLD | {"listening": True, "listens_at": 47114, "address": "http://127.0.0.1:47114/v1"}
+    )
+    page._tell_keys(keys)
+    assert page.key.text() == "ph-1"
+    page._tell(TOLD)
+    page._tell_keys(keys)
+    assert page.key.text() == ""
+
+
 def test_a_search_shows_no_row_of_what_is_gone_and_news_show_no_other(
     qtbot: QtBot, at_lone: Desk
 ) -> None:
