@@ -1,6 +1,6 @@
 """The placement by memory alone, for machines that were not measured yet. Pure.
 
-One machine if the model fits there, otherwise the fewest lenders, filled evenly.
+One machine if the model fits there and may be so placed, otherwise the fewest lenders, filled evenly.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.core.errors import Reason
+from app.core.errors import DoesNotFit, Reason
 from app.core.model import Model
 from app.core.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.room import beside_layers, layer_bytes_to, split_stages, stage
@@ -25,18 +25,31 @@ class _Cut(NamedTuple):
 
 
 def plan_by_memory(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+    host: Candidate,
+    lenders: Sequence[Candidate],
+    model: Model,
+    workload: Workload,
+    *,
+    alone: bool = True,
 ) -> Plan:
-    """Place the model. Raises DoesNotFit with what would help."""
-    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
-    if alone.total_bytes <= host.lends_bytes:
-        return Plan((alone,), workload, (Reason("plan_fits_host", {"machine": host.name}),))
+    """Place the model. alone: on the host, where it fits there; else it is split all the same.
+
+    Raises DoesNotFit with what would help.
+    """
+    whole = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    fits = whole.total_bytes <= host.lends_bytes
+    if fits and alone:
+        return Plan((whole,), workload, (Reason("plan_fits_host", {"machine": host.name}),))
     ranked = sorted(lenders, key=lambda lender: (-lender.lends_bytes, lender.name, lender.id))
     for n_lenders in range(1, len(ranked) + 1 if model.boundaries else 1):
         stages = _balanced(host, ranked[:n_lenders], model, workload)
         if stages:
             reason = Reason("plan_split", {"machine": host.name, "machines": n_lenders + 1})
+            if fits:
+                reason = Reason("plan_split_chosen", {"machines": n_lenders + 1})
             return Plan(stages, workload, (reason,))
+    if fits:
+        raise DoesNotFit("shape_not_split", model=model.name)
     raise does_not_fit(host, lenders, model, workload)
 
 

@@ -89,10 +89,9 @@ def _by_memory(
     """What fits, where not all was measured; replicas only when nothing else will do."""
     if not shapes & ONE_PIPELINE:
         return replicas_by_memory(host, lenders, model, workload)
-    found = plan_by_memory(host, lenders, model, workload)
+    found = plan_by_memory(host, lenders, model, workload, alone=Shape.ONE_MACHINE in shapes)
     if found.shape not in shapes:
-        code = "shape_not_split" if Shape.SPLIT in shapes else "shape_not_alone"
-        raise DoesNotFit(code, model=model.name, machine=host.name)
+        raise DoesNotFit("shape_not_alone", model=model.name, machine=host.name)
     return found
 
 

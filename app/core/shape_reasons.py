@@ -9,8 +9,9 @@ SHAPE_SENTENCES: dict[str, str] = {
     "these reads and answers requests of its own.",
     "replicas_need_two": "{model} cannot be there twice: another machine would have to hold all of it, and {machine} "
     "all of it too, alone or split with the machines that are left. Lend more memory, or leave the shape to Poolhouse.",
-    "shape_not_split": "{model} was not split: {machine} holds it whole, and the machines were not measured. "
-    "Say how with --split, or leave the shape to Poolhouse.",
+    "plan_split_chosen": "Split over {machines} machines, as you asked.",
+    "shape_not_split": "{model} cannot be split now: no other machine here can take a part of it. "
+    "Lend memory on another one, or leave the shape to Poolhouse.",
     "shape_not_alone": "{model} does not fit on {machine} alone. Leave the shape to Poolhouse, "
     "or choose a smaller model.",
     "shape_and_split": "A split says the shape already. Leave --shape out, or give --shape replicas: then the whole "

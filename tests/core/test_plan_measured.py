@@ -208,10 +208,24 @@ def test_unmeasured_a_host_that_is_too_small_splits_with_whom_it_must() -> None:
     assert [{name for name, _ in part} for part in runs(placed)] == [{"host", "large"}, {"larger"}]
 
 
+def test_a_split_that_was_asked_for_needs_no_measurement() -> None:
+    """The host would hold all of it; without that order it does."""
+    host, attic = machine("host", 4000, None), machine("attic", 4000, None)
+    chosen = frozenset({Shape.SPLIT})
+    placed = plan(host, [attic], LAYERS, WORK, shapes=chosen)
+    assert [stage.name for stage in placed.stages] == ["host", "attic", "host"]
+    assert codes(placed)[0] == "plan_split_chosen"
+    assert plan(host, [attic], LAYERS, WORK).shape is Shape.ONE_MACHINE
+    for others in ([], [machine("attic", 1, None)]):
+        with pytest.raises(DoesNotFit) as error:
+            plan(host, others, LAYERS, WORK, shapes=chosen)
+        assert error.value.reason.code == "shape_not_split"
+        assert said(error.value)
+
+
 @pytest.mark.parametrize(
     ("host_mib", "shape", "code"),
     [
-        (4000, Shape.SPLIT, "shape_not_split"),
         (1000, Shape.ONE_MACHINE, "shape_not_alone"),
         (1000, Shape.REPLICAS, "replicas_need_two"),
     ],
