@@ -7,6 +7,7 @@ import math
 import re
 import sys
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -14,7 +15,7 @@ import pytest
 
 from tests.faults import __main__ as matrix
 from tests.faults import proofs, report, security, sieges, slowed, soak, wanted
-from tests.faults.household import NeverStruck
+from tests.faults.household import Heard, Household, NeverStruck
 from tests.faults.outcome import Book, Outcome
 
 ROOT = Path(__file__).parents[1]
@@ -168,6 +169,15 @@ def test_machines_that_became_slow_have_a_table_of_their_own() -> None:
     line = f"| F2 | {kind[1]} | 1 | 1 | 1 | 0.02 s, 0.30 s / 0.01 s | – / 70.00 s |"
     assert line in page
     assert "still" not in page  # nor is it one of those that stand still
+
+
+@pytest.mark.parametrize(("gap_s", "slow"), [(0.04, False), (0.06, True)])
+def test_a_machine_stands_out_only_beside_quick_ones(
+    tmp_path: Path, gap_s: float, slow: bool
+) -> None:
+    home = Household(tmp_path, ExitStack(), usual_gap_s=0.01)
+    heard = Heard(deltas_at=[0.5, *(1.0 + n * gap_s for n in range(9))], struck_at=0.9)
+    assert slowed._became_slow(home, heard) is slow
 
 
 def grown(bytes_per_hour: float, handles: int, hours: float) -> Outcome:

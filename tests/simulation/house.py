@@ -59,7 +59,7 @@ async def _kept(
                 await built.pipeline.wait_lost()
                 if replicas.drop_if_over():
                     await asyncio.Event().wait()  # the end of the story closes it
-        except AppError:
+        except* AppError:
             pass  # a worker died while it was opened: once more, in a moment
         finally:
             house.pools.pop(place, None)

@@ -24,6 +24,11 @@ def test_no_token_is_lost_doubled_or_changed(first: int) -> None:
     assert not why, "\n".join([why, *map(str, stories)])
 
 
+def test_a_worker_that_dies_while_its_replica_is_opened_is_no_end_of_the_story() -> None:
+    """Seed 574: it is opened once more."""
+    check(told(574))
+
+
 def test_a_seed_tells_the_same_story_every_time() -> None:
     for seed in (3, 17, 40):
         assert str(told(seed)) == str(told(seed))
