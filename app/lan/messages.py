@@ -19,16 +19,15 @@ from app.core.operations import MAX_OPERATION_BYTES
 from app.core.reasons import SENTENCES, said
 from backends.contract import KEPT_STATES, KvType
 
-PROTOCOL = 3  # 2 does not know LinksMeasured
-# 1 was never released. It ends a link at a Status with the heat of a processor, and its data connections stay
-# WebSockets and know no token ids. From here on whoever is newer leaves out what PROTOCOL - 1 does not know.
-OLDEST_PROTOCOL = 2
+PROTOCOL = 3
+# 1 and 2 were never released. 1 ends a link at a Status with the heat of a processor, 2 at one with its owner's limit
+# and at LinksMeasured. From here on whoever is newer leaves out what PROTOCOL - 1 does not know.
+OLDEST_PROTOCOL = 3
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # several Log messages carry a long log
 MOST_TOLD_MACHINES, MOST_TOLD_ADDRESSES = 64, 4
 MOST_INTERFACE = 32  # characters of a name: 64 links stay far below the longest message
-LINKS_SINCE = 3  # the protocol that knows LinksMeasured
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
 

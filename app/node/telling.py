@@ -43,8 +43,7 @@ class Telling:
     async def begin(self, link: PeerLink) -> None:
         """Tell all of it to whoever has just come."""
         await link.send(self._status())
-        if link.hello.protocol >= messages.LINKS_SINCE:
-            await link.send(message_of(self._measured(), time.time()))
+        await link.send(message_of(self._measured(), time.time()))
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -60,15 +59,8 @@ class Telling:
                 await self._network().tell(now)
             if links_now != links_told:
                 links_told = links_now
-                await self._tell_links()
+                await self._network().tell(message_of(self._measured(), time.time()))
             await asyncio.sleep(STATUS_SECONDS)
-
-    async def _tell_links(self) -> None:
-        """To those of this protocol: an older one would take the message for a broken link."""
-        network = self._network()
-        up = network.links.items()
-        able = [key for key, link in up if link.hello.protocol >= messages.LINKS_SINCE]
-        await network.tell(message_of(self._measured(), time.time()), able)
 
 
 def status_of(offer: Offer, used_bytes: int, rules: LendRules) -> messages.Status:

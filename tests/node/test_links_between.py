@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
+from unittest.mock import Mock
 
 import msgspec
 
 from app.client import NodeClient
 from app.core.ids import MachineId
 from app.core.link import Link, LinkKind
-from app.lan.messages import LINKS_SINCE, LinksMeasured, MeasuredLink, Status, decode, encode
+from app.lan.messages import LinksMeasured, MeasuredLink, Status, decode, encode
+from app.lan.peer import PeerLink
 from app.node.link_record import Known
 from app.node.links_between import LinksBetween, key_of, message_of
 from app.node.telling import Telling
+from tests.node.pool import TestNode
 
 DEN, ATTIC, STUDIO = (MachineId(letter * 64) for letter in "abc")
 LINK = Link(0.0004, 0.001, 0.0001, 1e8, 9e7, "eth0", LinkKind.ETHERNET, 1500, 10**9)
@@ -73,7 +76,8 @@ def test_age_alone_is_no_news() -> None:
     assert key_of(known) != key_of({})
 
 
-async def test_an_older_machine_is_told_nothing_that_it_does_not_know() -> None:
+async def test_whoever_comes_is_told_all_of_it() -> None:
+    """Also that nothing is measured: it may remember what was told before."""
     told: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -82,12 +86,12 @@ async def test_an_older_machine_is_told_nothing_that_it_does_not_know() -> None:
     status = Status(
         name="den", device="", total_bytes=1, lendable_bytes=1, used_bytes=0, state="ready"
     )
-    telling = Telling(lambda: status, lambda: {STUDIO: Known(LINK, "", NOW)}, lambda: None)  # type: ignore[arg-type, return-value]
-    for protocol in (LINKS_SINCE - 1, LINKS_SINCE):
-        link: Any = SimpleNamespace(send=send, hello=SimpleNamespace(protocol=protocol))
-        await telling.begin(link)
-    assert [type(one) for one in told] == [Status, Status, LinksMeasured]
-    assert isinstance(told[-1].links[0], MeasuredLink)
+    for known in ({STUDIO: Known(LINK, "", NOW)}, {}):
+        telling = Telling(lambda: status, lambda known=known: known, Mock())  # type: ignore[misc]
+        await telling.begin(cast("PeerLink", SimpleNamespace(send=send)))
+    assert [type(one) for one in told] == [Status, LinksMeasured] * 2
+    assert [len(one.links) for one in told[1::2]] == [1, 0]
+    assert isinstance(told[1].links[0], MeasuredLink)
 
 
 async def told_between(host: NodeClient, one: str, other: str) -> dict[str, Any]:
@@ -97,4 +101,11 @@ async def told_between(host: NodeClient, one: str, other: str) -> dict[str, Any]
             between = (await host.get("/status"))["links_between"]
             if found := between.get(one, {}).get(other) or between.get(other, {}).get(one):
                 return dict(found)
+            await asyncio.sleep(0.05)
+
+
+async def linked(node: TestNode, far: str) -> None:
+    """Two that were paired with a third find each other by themselves, soon."""
+    async with asyncio.timeout(10), node.client() as client:
+        while not (await client.get("/status"))["machines"].get(far, {}).get("online"):
             await asyncio.sleep(0.05)
