@@ -107,5 +107,5 @@ async def told_between(host: NodeClient, one: str, other: str) -> dict[str, Any]
 async def linked(node: TestNode, far: str) -> None:
     """Two that were paired with a third find each other by themselves, soon."""
     async with asyncio.timeout(10), node.client() as client:
-        while not (await client.get("/status"))["machines"].get(far, {}).get("online"):
+        while not (await client.get("/status"))["machines"].get(far, {}).get("online"):  # noqa: ASYNC110  in another process
             await asyncio.sleep(0.05)
