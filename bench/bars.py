@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.figures import Figures, Summary, ratios, summary
+from bench.figures import Figures, Summary, ratios
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ THREE = (Bar("time to first token, three machines", "ttft_s", "whole", 0.5, None
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A bar, the ratio over all rounds, and whether it holds: by its median, unless it says otherwise."""
+    """A bar, the ratio over all rounds, and whether its median holds."""
 
     bar: Bar
     ratio: Summary
@@ -68,9 +68,3 @@ def compare(
         if ratio:
             results.append(Result(bar, ratio, bar.holds(ratio.median)))
     return results
-
-
-def alike(words: str, other: str, shares: Sequence[float]) -> Result:
-    """Of each round, how much was the same as with `other`. All of it must be: here the worst round counts."""
-    bar = Bar(words, "same", other, 1.0, None, True)
-    return Result(bar, summary(shares), all(map(bar.holds, shares)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench import report
-from bench.bars import REPLICAS, alike, compare
+from bench.bars import REPLICAS, compare
 from bench.children import ChildFailed, Place
 from bench.figures import Figures, agreement, together
 from bench.job import Bench, say
@@ -17,7 +17,6 @@ from bench.sides import Answered, Setting
 TITLE = "Replicas: the model whole on two machines"
 ONE = "one node"  # ours, as it comes; the engine by itself, tuned, is `whole` of the other parts
 REQUESTS = 8  # at once
-SAME = "tokens that are the same before answers part"
 
 Json = dict[str, Any]
 
@@ -63,9 +62,9 @@ def replicas(bench: Bench) -> None:
         side.name: [together(one[side.name].line) for one in rounds] for side in sides
     }
     same = [_same(one["pool"], one[ONE]) for one in rounds]
-    results = [*compare(REPLICAS, figures), alike(SAME, ONE, same)]
+    results = compare(REPLICAS, figures)
     data = {"rounds": figures, "bars": results, "same": same, "machines": len(places)}
-    bench.add("replicas", data, _text(options, figures, report.bars_table(results)))
+    bench.add("replicas", data, _text(options, figures, report.bars_table(results), same))
 
 
 def _round(
@@ -85,9 +84,10 @@ def _same(ours: Answered, theirs: Answered) -> float:
     return sum(agreement(a, b) for a, b in pairs) / sum(len(a) for a, _ in pairs)
 
 
-def _text(options: Options, figures: dict[str, list[Figures]], bars: str) -> str:
+def _text(options: Options, figures: dict[str, list[Figures]], bars: str, same: list[float]) -> str:
     about = (
         f"{REQUESTS} requests at once, each {options.many_prompt} tokens of prompt and "
-        f"{options.many_output} of answer, to two machines of a core each and to one node of Poolhouse, by turns.\n"
+        f"{options.many_output} of answer, to two machines of a core each and to one node of Poolhouse, by turns. "
+        f"Tokens the same before answers part: {min(same):.0%} in the worst round.\n"
     )
     return f"## {TITLE}\n\n{about}\n{report.figures_table(figures)}\n{bars}"

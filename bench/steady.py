@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from bench import report
-from bench.bars import STEADY, alike, compare
+from bench.bars import STEADY, compare
 from bench.children import Place
 from bench.figures import Figures, alone, together
 from bench.job import Bench, say
@@ -40,15 +40,15 @@ def steady(bench: Bench) -> None:
             side.ask(asked.prompts("warm", 1, options.prompt), WARM_TOKENS)
         rounds = [_round(sides, asked, bench, n) for n in range(options.runs)]
     figures = {side.name: [_figures(one[side.name]) for one in rounds] for side in sides}
-    alikes = [all(a.ids == b.ids for a, b in zip(*one.values(), strict=True)) for one in rounds]
-    results = [*compare(STEADY, figures), alike("answers that are the same", BARE, alikes)]
+    same = all(a.ids == b.ids for one in rounds for a, b in zip(*one.values(), strict=True))
+    results = compare(STEADY, figures)
     about = (
         f"{len(places)} machines of a core each, one answer and {options.streams} at once; {options.runs} rounds by "
         "turns, never both at work. Bare: no heartbeats, no deadlines, no second channel, nothing ahead, no watch over "
-        "owner or worker (bench/bare.py).\n"
+        f"owner or worker (bench/bare.py). Every answer the same: {'yes' if same else 'NO'}.\n"
     )
     text = f"## {TITLE}\n\n{about}\n{report.figures_table(figures)}\n{report.bars_table(results)}"
-    bench.add("steady", {"rounds": figures, "bars": results, "same": all(alikes)}, text)
+    bench.add("steady", {"rounds": figures, "bars": results, "same": same}, text)
 
 
 def _round(

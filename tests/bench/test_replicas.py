@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -59,16 +58,6 @@ def test_both_households_are_asked_the_same_by_turns(
     told = bench.texts[0]
     assert "to one node" in told
     assert "≥ 1.95" in told
-    assert re.search(rf"{part.SAME}, to one node \| 1\.000 .* \| yes \|", told)
-
-
-def test_answers_that_part_do_not_hold(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    same = iter((1.0, 0.99, 1.0))
-    monkeypatch.setattr(part, "_same", lambda *_: next(same))
-    part.replicas(bench)
-    held = {result.bar.words: result.holds for result in bench.sections["replicas"]["bars"]}
-    assert held[part.SAME] is False  # however good the median is
-    assert re.search(rf"{part.SAME}, to one node \| .* \| NO \|", bench.texts[0])
 
 
 def test_a_model_that_is_not_on_each_machine_is_no_figure(
