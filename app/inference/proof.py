@@ -45,6 +45,7 @@ async def prove(pipeline: Pipeline, shape: Shape, name: str, known: Proof | None
         ids=tuple(prime % shape.n_vocab for prime in PRIMES[: max(1, _room(shape))]),
         sampling=replace(GREEDY, likely=NEAREST),
         max_tokens=PROOF_TOKENS,
+        is_usual=False,
     )
     # two conversations: nothing of the first is reused, all stages compute all of it again
     first, second = [

@@ -41,6 +41,7 @@ class Request:
     )
     name: str = ""  # its id, for logs
     guesses: bool = True  # its next tokens may be guessed while machines would stand idle
+    is_usual: bool = True  # else how long it takes says nothing of the next one
 
 
 RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing or nonsense

@@ -378,8 +378,8 @@ class Work:
         if self._running.get(sequence.slot) is not sequence:
             return
         del self._running[sequence.slot]
-        now = time.monotonic()
-        self.usual.took(now - sequence.begun_at)
+        if sequence.request.is_usual:
+            self.usual.took(time.monotonic() - sequence.begun_at)
         if sequence.conversation is None:
             self._to_empty.append(sequence)
         else:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import StageLost
+from app.core.waiting_line import FIRST_S
 from app.inference.proof import (
     KNOWN,
     PROOF_TOKENS,
@@ -20,6 +21,7 @@ from app.inference.proof import (
     prove,
 )
 from app.inference.sequences import Finish, Request, Token
+from backends.contract import GREEDY
 from tests.inference.pool import N_LAYERS, pool, shape
 
 SURE: Likely = ((7, -0.1), (7, -0.1), (3, -2.5))
@@ -54,7 +56,9 @@ async def test_a_split_says_what_one_machine_says() -> None:
     assert len(known.steps) == PROOF_TOKENS
     async with pool(3, 2, 3) as split:
         found = await prove(split.pipeline, shape(), "m", known)
+        after = split.pipeline.standing(Request((1,), GREEDY, 1))
     assert agree(known, found, SAME)
+    assert after.usual_s == FIRST_S  # that was nobody's request: the next ones take longer
 
 
 async def test_a_split_that_says_something_else_than_one_machine_is_not_used() -> None:
