@@ -88,9 +88,8 @@ def loss_of(model: Llama, batch: Batch) -> Tensor:
     """Weighted mean cross-entropy; the head runs only where something is to be learnt."""
     targets, weights = batch.tokens[:, 1:], batch.weights[:, 1:]
     wanted = weights > 0
-    with torch.autocast("cpu", torch.bfloat16):  # of matrices; all else stays f32
-        logits = model.head(model.hidden(batch.tokens[:, :-1])[wanted])
-    losses = functional.cross_entropy(logits.float(), targets[wanted], reduction="none")
+    states = model.hidden(batch.tokens[:, :-1])[wanted]
+    losses = functional.cross_entropy(model.head(states), targets[wanted], reduction="none")
     return (losses * weights[wanted]).sum() / weights.sum()
 
 
@@ -127,7 +126,7 @@ def optimizer_for(model: Llama) -> torch.optim.AdamW:
         {"params": matrices, "weight_decay": WEIGHT_DECAY},
         {"params": rest, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=PEAK_RATE, betas=(0.9, 0.95), fused=True)
+    return torch.optim.AdamW(groups, lr=PEAK_RATE, betas=(0.9, 0.95))
 
 
 def save(model: Llama, path: Path) -> None:
