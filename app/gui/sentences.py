@@ -34,13 +34,13 @@ def said(what: Reason | AppError) -> str:
 def here(sentence: str) -> str:
     """A sentence that was made in English, here or in the node."""
     language = QLocale().name()[:2]
-    return sentence if language == "en" else in_language(sentence, language)
+    return in_language(sentence, language) if _known(language) else sentence
 
 
 def fact_here(name: str, fact: str) -> str:
     """A fact of a sentence that the window makes itself."""
     language = QLocale().name()[:2]
-    return fact if language == "en" else _fact(name, fact, language)
+    return _fact(name, fact, language) if _known(language) else fact
 
 
 @lru_cache(maxsize=1_024)

@@ -14,8 +14,15 @@ from app.gui.language import translate
 @contextmanager
 def speaking(app: QApplication, language: str) -> Iterator[None]:
     """What is made inside speaks `language`; afterwards it is as before."""
+    with unchanged(app):
+        translate(app, language)
+        yield
+
+
+@contextmanager
+def unchanged(app: QApplication) -> Iterator[None]:
+    """Whatever language is chosen inside, afterwards it is as before."""
     before, locale = set(app.findChildren(QTranslator)), QLocale()
-    translate(app, language)
     try:
         yield
     finally:

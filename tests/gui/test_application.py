@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from app.gui.first_run.name_step import NameStep
 from app.gui.first_run.welcome import Welcome
 from app.gui.pool import Link
 from tests.gui.desk import Attached
+from tests.gui.speaking import unchanged
 from tests.node.pool import TestNode
 
 
@@ -32,6 +34,13 @@ class Slow(Attached):
     @property
     def started(self) -> bool:
         return self.starts > self.ends
+
+
+@pytest.fixture(autouse=True)
+def language_of_other_tests(qapp: QApplication) -> Iterator[None]:
+    """An application chooses one, for the whole process."""
+    with unchanged(qapp):
+        yield
 
 
 def test_quit_ends_a_node_that_still_starts(

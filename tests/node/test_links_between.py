@@ -109,3 +109,13 @@ async def linked(node: TestNode, far: str) -> None:
     async with asyncio.timeout(10), node.client() as client:
         while not (await client.get("/status"))["machines"].get(far, {}).get("online"):  # noqa: ASYNC110  in another process
             await asyncio.sleep(0.05)
+
+
+async def measured(node: TestNode, far: str) -> None:
+    """One link, as soon as both machines rest: what was loaded before may still be measured."""
+    async with asyncio.timeout(20):
+        while True:
+            told = await asyncio.to_thread(node.control, "POST", f"/measure?machine={far}", {})
+            if [one["reason"] for one in told["links"]] == [None]:
+                return
+            await asyncio.sleep(0.2)

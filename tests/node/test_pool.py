@@ -24,7 +24,7 @@ from backends.llamacpp import binding
 from tests import tiny
 from tests.catalog.test_parts import in_parts
 from tests.node.pool import TestNode, node, pair, paired
-from tests.node.test_links_between import linked, told_between
+from tests.node.test_links_between import linked, measured, told_between
 
 Json = dict[str, Any]
 GUIDE = Path(__file__).parents[2] / "resources" / "guide.gguf"
@@ -70,8 +70,7 @@ async def test_the_link_between_two_others_is_known_here(
 ) -> None:
     """It is measured by one of the two, and told to the third."""
     await linked(pool[1], pool[2].ready["id"])
-    told = pool[1].control("POST", f"/measure?machine={pool[2].ready['id']}", {})
-    assert [one["reason"] for one in told["links"]] == [None]
+    await measured(pool[1], pool[2].ready["id"])
     found = await told_between(host, pool[1].ready["id"], pool[2].ready["id"])
     assert min(found["out_bytes_per_s"], found["in_bytes_per_s"]) > 1e6
     assert found["kind"] == "loopback"

@@ -26,11 +26,9 @@ async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> Non
     assert (
         values['poolhouse_guessed_tokens_total{outcome="right"}'] == "0"
     )  # one machine: none idle
-    assert float(values["poolhouse_time_to_first_token_seconds_count"]) >= 1
-    assert (
-        values["poolhouse_request_to_driver_seconds_count"]
-        == values["poolhouse_time_to_first_token_seconds_count"]
-    )
+    begun = float(values["poolhouse_time_to_first_token_seconds_count"])
+    ended = float(values["poolhouse_request_to_driver_seconds_count"])
+    assert 1 <= ended <= begun  # others that were cut off in between are not timed whole
     assert float(values["poolhouse_request_to_driver_seconds_sum"]) > 0
     assert float(values["poolhouse_time_between_tokens_seconds_count"]) >= 3
     assert values['poolhouse_model_loaded{model="guide"}'] == "1"
