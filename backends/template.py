@@ -96,10 +96,9 @@ def render(
         raise TemplateFailed("the chat template calls itself without end") from None
 
 
-@lru_cache(
-    maxsize=1
-)  # a worker has one vocabulary; compiling takes longer than all else of a prompt
+@lru_cache(maxsize=1)  # a worker has one vocabulary
 def _compiled(template: str) -> jinja2.Template:
+    """Takes longer than all else that is done for a prompt."""
     return _environment().from_string(template)
 
 

@@ -11,9 +11,7 @@ import aiohttp
 from app.catalog.hub_address import HUB, Hub
 from app.core.errors import AppError, Reason, Unreachable
 
-SILENT_SECONDS = (
-    4.0  # without an answer; then it is told, within the five that a person waits gladly
-)
+SILENT_SECONDS = 4.0  # without an answer; then it is told: a person gladly waits for five
 NOTHING_ANSWERS = "nothing answers"
 
 

@@ -15,7 +15,7 @@ from app.gui.chat.history_cipher import Cipher
 from app.gui.chat.history_recoding import Turn, at_work, carry_out
 from app.machine.paths import Home
 
-FILE = Path("window") / "history.sqlite3"  # as the window names it; below the home
+FILE = Path("window") / history_file.FILE  # below the home
 IN_USE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 BUSY_MS = 250
 

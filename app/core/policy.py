@@ -20,10 +20,7 @@ HOT_LEAST, HOT_MOST = 50, 105  # what an owner may choose for it
 COOLER_CELSIUS = 15.0  # than where it paused: then it goes on
 MAX_THREADS = 1024
 MAX_PROGRAMS = 64
-LINK_LEAST_MBIT, LINK_MOST_MBIT = (
-    2,
-    100_000,
-)  # below: bodies that several machines share are too slow
+LINK_LEAST_MBIT, LINK_MOST_MBIT = 2, 100_000  # with less, bodies that several share are too slow
 MAX_PROGRAM_CHARACTERS = 100
 
 # How long nothing must object before lending goes on: what comes and goes within seconds would

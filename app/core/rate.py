@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-BURST_S = (
-    0.02  # what an idle time leaves to be used at once; a decoded token mostly fits and never waits
-)
+BURST_S = 0.02  # what an idle time leaves to be used at once; a decoded token mostly fits
 SLICE_S = 0.02  # what passes in one go: whoever shares the bucket waits no longer for each other
 LEAST_SLICE_BYTES, MOST_SLICE_BYTES = 4 << 10, 256 << 10
 BYTES_OF_MBIT = 125_000

@@ -78,8 +78,7 @@ class Text:
         self, text: str, *, special: bool = False, bos: bool = True
     ) -> tuple[int, ...]:
         """Text to ids. special: names of control tokens become them. bos: put one first if the model wants it."""
-        if len(text) > MAX_TEXT_CHARS:
-            raise BadInput("text_too_long", characters=len(text), most=MAX_TEXT_CHARS)
+        _check_length(len(text))
         order = orders.Tokenize(request=0, text=text, special=special, bos=bos)
         async with self._one_order:
             worker = await self._ready()
@@ -101,8 +100,6 @@ class Text:
         """
         begun = messages[-1]["content"] if _is_begun(messages) else ""
         before = messages[:-1] if begun else messages
-        if len(begun) > MAX_TEXT_CHARS:
-            raise BadInput("text_too_long", characters=len(begun), most=MAX_TEXT_CHARS)
         async with self._one_order:  # one order for both: each wakes the worker
             _, ids = await self._render(_order(before, tools, ids=True, behind=begun))
         twice = (
@@ -141,8 +138,7 @@ class Text:
         most_bytes = worker.resident_bytes() + RENDER_BYTES
         worker.tell(order, answers.put_nowait)
         text = await self._rendered(worker, answers, most_bytes)
-        if len(text) > MAX_TEXT_CHARS:
-            raise BadInput("text_too_long", characters=len(text), most=MAX_TEXT_CHARS)
+        _check_length(len(text) + len(order.behind))
         if not order.ids:
             return text, ()
         try:
@@ -171,6 +167,11 @@ class Text:
             worker.kill(error.reason)
             await worker.wait_dead()
             raise error
+
+
+def _check_length(characters: int) -> None:
+    if characters > MAX_TEXT_CHARS:
+        raise BadInput("text_too_long", characters=characters, most=MAX_TEXT_CHARS)
 
 
 def _order(

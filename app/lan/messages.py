@@ -16,6 +16,7 @@ from app.core.errors import Fact, Reason
 from app.core.link import LinkKind
 from app.core.model_shape import ModelShape
 from app.core.operations import MAX_OPERATION_BYTES
+from app.core.policy import LINK_MOST_MBIT
 from app.core.reasons import SENTENCES, said
 from backends.contract import KEPT_STATES, KvType
 
@@ -27,6 +28,7 @@ MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # several Log messages carry a long log
 MOST_TOLD_MACHINES, MOST_TOLD_ADDRESSES = 64, 4
+MOST_SECONDS, MOST_STEP, MOST_RATE, MOST_BITS = 1e9, 1e3, 1e13, 1 << 50
 MOST_INTERFACE = 32  # characters of a name: 64 links stay far below the longest message
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
@@ -38,11 +40,11 @@ Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]  # a machine, or th
 Pipeline = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
-StepSeconds = Annotated[float, msgspec.Meta(ge=0, le=1e3)]  # of one step, or a part of it
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_SECONDS)]
+StepSeconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_STEP)]  # of one step, or a part of it
 SomeSeconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e3)]
-Rate = Annotated[float, msgspec.Meta(ge=0, le=1e13)]
-Bits = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
+Rate = Annotated[float, msgspec.Meta(ge=0, le=MOST_RATE)]
+Bits = Annotated[int, msgspec.Meta(ge=0, le=MOST_BITS)]
 Interface = Annotated[str, msgspec.Meta(max_length=MOST_INTERFACE)]
 ShortFact = Text | Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)] | float
 Facts = Annotated[dict[Code, ShortFact], msgspec.Meta(max_length=16)]
@@ -131,7 +133,8 @@ class Status(_Message, frozen=True, tag="status"):
     used_by: Annotated[list[Id], msgspec.Meta(max_length=MOST_TOLD_MACHINES)] = []
     engine: Text = ""
     watts: Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
-    link_mbit: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0  # its owner's limit; 0: none
+    # Its owner's limit; 0: none.
+    link_mbit: Annotated[int, msgspec.Meta(ge=0, le=LINK_MOST_MBIT)] = 0
 
 
 class OpenStage(_Message, frozen=True, tag="open_stage"):

@@ -11,13 +11,20 @@ from typing import Any
 
 from app.core.ids import MachineId
 from app.core.link import Link
-from app.lan.messages import MOST_INTERFACE, MOST_TOLD_MACHINES, LinksMeasured, MeasuredLink
+from app.lan.messages import (
+    MOST_BITS,
+    MOST_INTERFACE,
+    MOST_RATE,
+    MOST_SECONDS,
+    MOST_STEP,
+    MOST_TOLD_MACHINES,
+    LinksMeasured,
+    MeasuredLink,
+)
 from app.node.link_record import Known, known_json
 
 Json = dict[str, Any]
 Key = tuple[tuple[MachineId, float], ...]
-
-MOST_AGE_S, MOST_TRIP_S, MOST_RATE, MOST_BITS = 1e9, 1e3, 1e13, 1 << 50  # of messages.py
 
 
 def key_of(measured: Mapping[MachineId, Known]) -> Key:
@@ -67,9 +74,9 @@ def _told(machine: MachineId, known: Known, now: float) -> MeasuredLink:
     link = known.link
     return MeasuredLink(
         machine=machine,
-        age_s=min(MOST_AGE_S, max(0.0, now - known.measured_at)),
-        round_trip_s=min(MOST_TRIP_S, link.round_trip_s),
-        round_trip_p95_s=min(MOST_TRIP_S, link.round_trip_p95_s),
+        age_s=min(MOST_SECONDS, max(0.0, now - known.measured_at)),
+        round_trip_s=min(MOST_STEP, link.round_trip_s),
+        round_trip_p95_s=min(MOST_STEP, link.round_trip_p95_s),
         out_bytes_per_s=min(MOST_RATE, link.out_bytes_per_s),
         in_bytes_per_s=min(MOST_RATE, link.in_bytes_per_s),
         interface=_short(link.interface),

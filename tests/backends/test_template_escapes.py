@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from backends import template as template_module
 from backends.template import TemplateFailed, render
 
 SUBCLASSES = "''.__class__.__mro__[1].__subclasses__()"
@@ -83,3 +85,24 @@ def test_no_template_gets_out(template: str) -> None:
 
 def test_there_are_fifty_of_them() -> None:
     assert len(set(ESCAPES)) >= 50
+
+
+def test_a_template_is_compiled_once_and_keeps_nothing_of_a_chat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, environment = list[str](), template_module._environment
+
+    def noted() -> ImmutableSandboxedEnvironment:
+        made.append("compiled")
+        return environment()
+
+    monkeypatch.setattr(template_module, "_environment", noted)
+    counts = (
+        "{% set ns = namespace(n=0) %}"
+        "{% for m in messages %}{% set ns.n = ns.n + 1 %}{{ m.content }}{% endfor %}{{ ns.n }}"
+    )
+    hello, more = {"role": "user", "content": "secret"}, {"role": "user", "content": "more"}
+    assert [render(counts, [hello]), render(counts, [more, more])] == ["secret1", "moremore2"]
+    assert len(made) == 1
+    assert render("{{ messages|length }}", [hello]) == "1"
+    assert len(made) == 2

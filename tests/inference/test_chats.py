@@ -164,7 +164,27 @@ async def test_text_too_long_is_refused() -> None:
     async with await Text.open("fake:") as text:
         with pytest.raises(BadInput) as told:
             await text.tokenize("x" * ((1 << 20) + 1))
-    assert told.value.reason.code == "text_too_long"
+        assert told.value.reason.code == "text_too_long"
+        cut = {"role": "assistant", "content": "x" * (1 << 20)}  # alone it might pass
+        with pytest.raises(BadInput) as told:
+            await text.prompt((*HELLO, cut))
+        assert told.value.reason.code == "text_too_long"
+        assert len(await text.prompt(HELLO)) > 1  # what came after the refusal went astray
+
+
+async def test_a_prompt_wakes_the_worker_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with await Text.open("fake:") as text:
+        assert text.worker is not None
+        sent, send = list[bytes](), text.worker.send
+
+        def noted(data: bytes) -> None:
+            sent.append(data)
+            send(data)
+
+        monkeypatch.setattr(text.worker, "send", noted)
+        ids = await text.prompt(HELLO)
+        assert len(sent) == 1
+        assert ids == await text.tokenize(await text.render(HELLO), special=True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")

@@ -9,9 +9,9 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError, Refused, Unreachable
-from app.gui.chat.history import FILE, History
+from app.gui.chat.history import History
 from app.gui.chat.history_cipher import Cipher, Plain
-from app.gui.chat.history_file import is_sealed
+from app.gui.chat.history_file import FILE, is_sealed
 from app.gui.chat.history_recoding import Turn
 from app.gui.node_client import Call, NodeClient
 from app.gui.pool import Pool

@@ -25,7 +25,6 @@ from app.gui.chat.history_search import Hit
 from app.gui.chat.history_store import Store
 from app.gui.chat.history_turning import Turning
 
-FILE = "history.sqlite3"  # in `services.folder`
 SOON_MS = 1000  # an answer under way is written at most this often
 AGAIN_MS = 5000  # what could not be written is tried again
 MOST_FAILED = 3  # chats in one go; more, and it is the file that cannot be written

@@ -12,6 +12,7 @@ from pathlib import Path
 from app.core.errors import AppError, Damaged, DoesNotFit, Refused
 from app.gui.chat.history_cipher import Cipher, Codec, Plain
 
+FILE = "history.sqlite3"  # in the window's folder
 VERSION, SEALED = 1, 2  # `user_version` of the file: as it is, or its texts are sealed
 BUSY_S = 0.25  # another program may read along; the window does not wait long for it
 VERSION_AT = 60  # where `user_version` stands in a file (sqlite.org/fileformat2.html, 1.3)

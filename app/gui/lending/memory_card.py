@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QWidget
 
+from app.core.policy import LINK_LEAST_MBIT, LINK_MOST_MBIT
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.lending.lending import Lending
@@ -25,7 +26,7 @@ LOOKS = (
     ("hairline", SOLID),
 )  # fmt: skip
 LEGEND_COLUMNS = 3
-NO_LIMIT, MOST_MBIT = 1, 100_000  # the least limit is above 1: core/policy.py
+NO_LIMIT = LINK_LEAST_MBIT - 1
 
 
 class MemoryCard(QFrame):
@@ -64,7 +65,7 @@ class MemoryCard(QFrame):
 
     def _link_row(self) -> RuleRow:
         title = self.tr("Network used by Poolhouse at most")
-        self.link = Number(title, self.tr("Mbit/s"), (NO_LIMIT, MOST_MBIT), self._link_chosen)
+        self.link = Number(title, self.tr("Mbit/s"), (NO_LIMIT, LINK_MOST_MBIT), self._link_chosen)
         self.link.setSpecialValueText(self.tr("No limit"))
         found = RuleRow(title, self.link)
         found.say(self.tr("Each way, for layers, answers and downloads. Forecasts count with it."))

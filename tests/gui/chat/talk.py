@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.core.chat import Chat, Message, Role, add
-from app.gui.chat.history import FILE, History
+from app.gui.chat.history import History
+from app.gui.chat.history_file import FILE
 
 
 def history(folder: Path) -> History:

@@ -17,8 +17,8 @@ from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui.chat.chat_lock import CLOSED_FOLDERS, ENCRYPTED, ChatLock
 from app.gui.chat.chat_page import OPEN, ChatPage
-from app.gui.chat.history import FILE
 from app.gui.chat.history_cipher import Plain
+from app.gui.chat.history_file import FILE
 from app.gui.chat.presets import Presets
 from app.gui.preferences import Preferences
 from app.gui.settings.chat import Chat as SettingsOfChats

@@ -12,7 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId, Message, MessageId, Role, add, edit, path, say, switch
 from app.gui.chat import history_rows
-from app.gui.chat.history import FILE, History
+from app.gui.chat.history import History
+from app.gui.chat.history_file import FILE
 from tests.gui.chat.talk import history, talked
 
 

@@ -15,7 +15,8 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import path
 from app.core.errors import AppError
 from app.core.reasons import said
-from app.gui.chat.history import FILE, History
+from app.gui.chat.history import History
+from app.gui.chat.history_file import FILE
 from tests.gui.chat.talk import history, talked
 
 WRITER = """

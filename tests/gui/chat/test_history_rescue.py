@@ -12,8 +12,8 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import ChatId, path
 from app.core.errors import Damaged
 from app.gui.chat.chat_list import ChatList
-from app.gui.chat.history import FILE
 from app.gui.chat.history_cipher import Plain
+from app.gui.chat.history_file import FILE
 from app.gui.chat.history_rescue import rescue
 from tests.gui.chat.talk import history, talked
 from tests.gui.desk import Desk

@@ -16,8 +16,9 @@ from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui.chat import history_recoding, history_turning
 from app.gui.chat.export import JSON, export, stored
-from app.gui.chat.history import FILE, History
+from app.gui.chat.history import History
 from app.gui.chat.history_cipher import Cipher, Plain, broken
+from app.gui.chat.history_file import FILE
 from app.gui.chat.history_recoding import Turn
 from app.gui.chat.history_rescue import rescue
 from tests.gui.chat.sealed import (

@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.gui.chat import history_recoding
-from app.gui.chat.history import FILE
+from app.gui.chat.history_file import FILE
 from app.gui.settings import turning_dialog
 from app.gui.settings.privacy import Privacy
 from app.gui.settings.turning_dialog import TurningDialog

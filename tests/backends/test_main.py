@@ -1,0 +1,35 @@
+"""What a worker writes reaches its node in one piece."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from backends.__main__ import write
+from backends.frames import Decoder, Frame, Kind
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="one buffer a write there")
+
+
+def test_all_answers_to_a_frame_leave_in_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its node, on the same core, wakes for the first and keeps the worker from the second."""
+    writes, writev = list[int](), os.writev
+
+    def counted(fd: int, parts: Sequence[bytes]) -> int:
+        writes.append(len(parts))
+        return writev(fd, parts)
+
+    monkeypatch.setattr(os, "writev", counted)
+    answers = [Frame(Kind.SAMPLED, seq=1, payload=b"abcd"), Frame(Kind.OUTPUT, seq=2, payload=b"")]
+    there, here = os.pipe()
+    write(here, *answers)
+    os.close(here)
+    with os.fdopen(there, "rb") as pipe:
+        came = list(Decoder().feed(pipe.read()))
+    assert [(one.kind, one.seq, bytes(one.payload)) for one in came] == [
+        (one.kind, one.seq, bytes(one.payload)) for one in answers
+    ]
+    assert len(writes) == 1
