@@ -10,6 +10,7 @@ from typing import Any
 
 from app.core.errors import AppError
 from app.gui.launch import Endpoint
+from app.lan import leaving
 from app.machine import own_python, runtime_file
 from app.machine.paths import Home
 
@@ -24,6 +25,7 @@ class NodeLauncher:
         self._home, self._options = home, options
         self.home = home.root
         self._process: subprocess.Popen[bytes] | None = None
+        self._before: list[subprocess.Popen[bytes]] = []  # that may still be ending
 
     def find(self) -> Endpoint | None:
         runtime = runtime_file.read(self._home.runtime_file)
@@ -35,6 +37,8 @@ class NodeLauncher:
         command = own_python.command(
             "-m", "app", "node", "--home", str(self._home.root), *self._options
         )
+        earlier = (*self._before, *([self._process] if self._process else ()))
+        self._before = [one for one in earlier if one.poll() is None]
         try:
             self._home.create()
             with self._log.open("wb") as log:
@@ -52,6 +56,13 @@ class NodeLauncher:
     def end(self) -> None:
         if self._process is not None and self.started and self.find() is None:
             self._process.terminate()
+
+    def leave(self) -> None:
+        running = runtime_file.read(self._home.runtime_file)
+        try:
+            leaving.wish(self._home.create(), running.pid if running else None)
+        except OSError as error:
+            raise AppError("system_error", detail=str(error)) from None
 
     def fate(self) -> str | None:
         if self._process is None or self._process.poll() is None:

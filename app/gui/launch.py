@@ -31,6 +31,9 @@ class Launcher(Protocol):
     def end(self) -> None:
         """End the one that `start` started, if it cannot be found yet; then it serves nobody."""
 
+    def leave(self) -> None:
+        """With its next start the node belongs to no household and is somebody new. Raises AppError."""
+
     def fate(self) -> str | None:
         """The last words of the node that `start` started, once it has ended; None while it runs."""
 

@@ -1,4 +1,7 @@
-"""The core's and the node's sentences in the window's language, as far as resources hold them; else in English."""
+"""The core's and the node's sentences in the window's language, as far as resources hold them; else in English.
+
+In English those are other words that would send somebody at the window to the command line.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from PySide6.QtCore import QLocale
 from app.core import reasons
 from app.core.errors import AppError, Reason
 
+ENGLISH = "en"
 FOLDER = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
 MOST_CHARACTERS = 1_000  # of a sentence that is looked up; no template is as long
 _TOLD = frozenset(
@@ -33,14 +37,18 @@ def said(what: Reason | AppError) -> str:
 
 def here(sentence: str) -> str:
     """A sentence that was made in English, here or in the node."""
-    language = QLocale().name()[:2]
-    return in_language(sentence, language) if _known(language) else sentence
+    return in_language(sentence, _language())
 
 
 def fact_here(name: str, fact: str) -> str:
     """A fact of a sentence that the window makes itself."""
+    return _fact(name, fact, _language())
+
+
+def _language() -> str:
+    """The window's, where there are sentences in it."""
     language = QLocale().name()[:2]
-    return _fact(name, fact, language) if _known(language) else fact
+    return language if _known(language) else ENGLISH
 
 
 @lru_cache(maxsize=1_024)
@@ -76,6 +84,8 @@ def _fact(name: str, fact: str, language: str) -> str:
 
     What an engine says in its own language is quoted.
     """
+    if language == ENGLISH:
+        return in_language(fact, language) if fact.endswith(".") else fact
     is_ours = name != "words" or fact in reasons.SENTENCES.values()  # else a worker's last ones
     if fact.endswith(".") and is_ours:
         own = in_language(fact, language)

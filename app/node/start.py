@@ -22,6 +22,7 @@ import psutil
 
 from app.core.errors import AppError, Refused
 from app.core.reasons import in_words
+from app.lan import leaving
 from app.machine import runtime_file, settings
 from app.machine.going import listen
 from app.machine.interfaces import interfaces
@@ -66,6 +67,7 @@ async def _main(
     ready: Callable[[dict[str, Any]], None],
 ) -> None:
     await _refuse_second(home)
+    await leaving.carry_out(home)
     _check(options)
     await asyncio.to_thread(say_awaited, options)
     node = Node(options, home, _settings(options, home), stopping)

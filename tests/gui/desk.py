@@ -17,6 +17,7 @@ from app.gui.preferences import Preferences
 from app.gui.services import Services
 from app.gui.theme import Scheme, Theme
 from app.gui.window import USUAL, Window
+from app.lan import leaving
 from app.machine import runtime_file
 from app.machine.paths import Home
 
@@ -36,6 +37,9 @@ class Attached:
 
     def end(self) -> None:
         """Nothing: the test ends them."""
+
+    def leave(self) -> None:
+        leaving.wish(Home.at(self.home), None)
 
     def fate(self) -> str | None:
         return None

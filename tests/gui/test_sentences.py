@@ -21,6 +21,16 @@ from tests.test_reasons import NAMES, called, sources
 
 GERMAN = own_words("de")
 WORDS = own_words("de", "facts")
+ENGLISH = own_words("en")
+COMMAND = re.compile(r"`(poolhouse|make) ")
+NEVER_IN_THE_WINDOW = {  # the command line says these, or programs hear them
+    "api_model_not_loaded", "upstream_spent", "node_not_running", "home_missing", "demo_without_model",
+    "bench_silent",
+}  # fmt: skip
+ABOUT_THE_INSTALLATION = {  # from its source, where there is no other way
+    "left_out_engine", "plan_engine", "engine_in_the_way", "engine_unproved", "cure_engine_unproved",
+    "cure_engine_missing",
+}  # fmt: skip
 PROGRAMS_ONLY = ("app/cli/", "app/node/chat_api/")  # what these say is never shown in the window
 HELPS = "A context of 4096 tokens fits. One more machine that lends 1.5 GiB would be enough."
 HILFT = "Ein Kontext von 4096 Token passt. Ein weiteres Gerät, das 1,5 GiB verleiht, würde reichen."
@@ -79,6 +89,31 @@ def test_each_is_found_by_what_the_node_says_in_english(code: str) -> None:
     said_here = in_language(reasons.said(Reason(code, facts)), "de")
     shown = {name: fact if isinstance(fact, str) else "7" for name, fact in facts.items()}
     assert re.sub(r"7(,0)?( GiB)?", "7", said_here) == GERMAN[code].format(**shown)
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_window_sends_nobody_to_the_command_line(language: str) -> None:
+    told = {
+        code: in_language(reasons.said(Reason(code, dict.fromkeys(facts_of(english), "<fact>"))), language)
+        for code, english in reasons.SENTENCES.items()
+        if COMMAND.search(english) and code not in NEVER_IN_THE_WINDOW | ABOUT_THE_INSTALLATION
+    }  # fmt: skip
+    assert len(told) > 10
+    assert not {code: words for code, words in told.items() if "`" in words}
+
+
+def test_the_window_s_own_english_has_the_same_facts() -> None:
+    for code, own in ENGLISH.items():
+        assert facts_of(own) == facts_of(reasons.SENTENCES[code]), code
+        assert own != reasons.SENTENCES[code], code
+
+
+def test_a_sentence_inside_another_one_has_the_window_s_words() -> None:
+    QLocale.setDefault(QLocale("en"))
+    why = reasons.said(Reason("lend_no_role"))
+    whole = reasons.said(Reason("lend_taken_back", {"machine": "attic-pc", "why": why}))
+    assert here(whole) == f"attic-pc takes its memory back. {ENGLISH['lend_no_role']}"
+    assert in_language(why, "fr") == why  # whoever asks for a language that is not there
 
 
 def texts_in(node: ast.AST) -> Iterator[str]:
@@ -190,8 +225,9 @@ def test_sentences_that_are_shown_as_they_came_are_found(source: str, bare: bool
     assert bool(list(sentences_read(ast.parse(source), "f"))) is bare
 
 
-def test_the_file_names_nothing_twice() -> None:
-    text = (FOLDER / "sentences_de.json").read_text("utf-8")
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_the_file_names_nothing_twice(language: str) -> None:
+    text = (FOLDER / f"sentences_{language}.json").read_text("utf-8")
     pairs = json.loads(text, object_pairs_hook=list)
     assert len(pairs) == len(dict(pairs))
 

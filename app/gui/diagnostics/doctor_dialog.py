@@ -13,7 +13,7 @@ from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.check_list import CheckList
 from app.gui.diagnostics.cures import CommandButton, port_of, system_button
 from app.gui.diagnostics.fold import Fold
-from app.gui.diagnostics.ways import add_a_machine, save_diagnostics
+from app.gui.diagnostics.ways import add_a_machine, leave_the_household, save_diagnostics
 from app.gui.diagnostics.words import Cure, advice, cause, cure_of, headline
 from app.gui.icons import icon
 from app.gui.node_client import Call, Json
@@ -152,6 +152,8 @@ class DoctorDialog(QDialog):
                 return button(self.tr("Say where it is…"), lambda: self._ask(check), "primary")
             case Cure.PAIR | Cure.ADDRESS:
                 return button(self.tr("Add a machine…"), self._pair, "primary")
+            case Cure.LEAVE:
+                return button(self.tr("Leave the household…"), self._leave, "primary")
             case Cure.SYSTEM:
                 return system_button(self.tr("Open network settings"))
             case _:
@@ -178,6 +180,9 @@ class DoctorDialog(QDialog):
 
     def _pair(self) -> None:
         add_a_machine(self.services, self)
+
+    def _leave(self) -> None:
+        leave_the_household(self.services, self)
 
     def _copied(self, text: str) -> None:
         self.note.setText(self.tr("Copied: {command}").format(command=text))

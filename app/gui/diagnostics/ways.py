@@ -36,3 +36,10 @@ def add_a_machine(services: Services, parent: QWidget) -> None:
     from app.gui.household.add_sheet import AddSheet
 
     AddSheet(services, parent).open()
+
+
+def leave_the_household(services: Services, parent: QWidget) -> None:
+    """Asks whether this machine shall leave."""
+    from app.gui.household.leave_sheet import LeaveSheet
+
+    LeaveSheet(services, parent).open()

@@ -17,6 +17,7 @@ class Cure(StrEnum):
     COMMAND = "command"  # copy the command for a firewall
     ADDRESS = "address"  # say where the machine is
     PAIR = "pair"
+    LEAVE = "leave"  # the household, with a new identity
     START = "start"  # the node
     SYSTEM = "system"  # open the system's own page
     MODELS = "models"
@@ -32,6 +33,10 @@ CURES = {
     "peer_address_unknown": Cure.ADDRESS,
     "other_network": Cure.ADDRESS,
     "only_this_machine": Cure.PAIR,
+    "removed_needs_reset": Cure.LEAVE,
+    "discovery_identity_copied": Cure.LEAVE,
+    "identity_copied": Cure.LEAVE,
+    "peer_refused_us": Cure.LEAVE,
     "discovery_no_network": Cure.SYSTEM,
     "vpn_up": Cure.SYSTEM,
 }
@@ -87,7 +92,7 @@ _ADVICE = {
     "lends_nothing": QT_TRANSLATE_NOOP("Doctor", "The page This computer shows the rules."),
     "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Turn it on in Settings, Network."),
     "removed_needs_reset": QT_TRANSLATE_NOOP(
-        "Doctor", "Settings, Household says how to give it a new identity."
+        "Doctor", "Leave the household here too; then it can be paired again."
     ),
     "engine_missing": QT_TRANSLATE_NOOP("Doctor", "Install Poolhouse again, then test again."),
     "disk_low": QT_TRANSLATE_NOOP("Doctor", "Free some space where models are kept."),

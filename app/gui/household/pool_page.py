@@ -28,6 +28,7 @@ from app.gui.household.headline import Acts as HeadActs
 from app.gui.household.headline import Headline
 from app.gui.household.inspector import Inspector
 from app.gui.household.join_sheet import JoinSheet
+from app.gui.household.leave_sheet import LeaveSheet
 from app.gui.household.link_table import LinkTable
 from app.gui.household.links import Between, between_of
 from app.gui.household.loading import Loading
@@ -109,6 +110,10 @@ class PoolPage(Page):
     def join(self, address: str = "") -> None:
         """Ask for the code of another household."""
         JoinSheet(self.services, self, address).open()
+
+    def leave(self) -> None:
+        """Of a machine that was removed, so that it can be paired again."""
+        LeaveSheet(self.services, self, self.notice.say).open()
 
     # Parts
 
@@ -204,8 +209,10 @@ class PoolPage(Page):
         if reason != self._dismissed:
             self._dismissed = reason
             if reason:
-                settings = (self.tr("Settings"), lambda: self.services.go(pages.SETTINGS))
-                self.notice.say(reason, "error", settings)
+                leave = (self.tr("Leave the household…"), self.leave)
+                self.notice.say(reason, "error", leave)
+            else:
+                self.notice.clear()
 
     def _show_alone(self, alone: bool) -> None:
         """What this machine can do by itself, and how it gets company."""

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from app.gui import theme as sizes
 from app.gui.diagnostics.ways import add_a_machine
 from app.gui.household import words
 from app.gui.household.facts import MachineFacts, machines_of, may_change
+from app.gui.household.leave_sheet import LeaveSheet
 from app.gui.household.machine_sheets import RemoveSheet, RolesSheet
 from app.gui.icons import icon
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import clear, column, line, row
-from app.gui.parts.text import Elided, Value, label, paragraph
+from app.gui.parts.text import Value, label, paragraph
 from app.gui.services import Services
 from app.gui.settings.group import Group
 from app.gui.settings.setting import Setting
 
-RESET = "poolhouse reset"
 IN_A_FILE = "in a file only you can read"  # the node's words
 
 
@@ -47,13 +46,13 @@ class Household(Group):
         self.where = Value()
         self.add(
             Setting(
-                self.tr("Leave, with a new identity"),
+                self.tr("Leave the household"),
                 self.tr(
                     "For a computer that was removed, was copied, or changes households. All pairings "
-                    "of this machine end; models and chats stay. Quit Poolhouse first, then run this "
-                    "command. The old identity is kept beside the new one."
+                    "of this machine end; models and chats stay. The old identity is kept beside the "
+                    "new one."
                 ),
-                self._command(), wide=True, words="reset identity",
+                button(self.tr("Leave…"), self._leave), words="reset identity",
             ),
             Setting(
                 self.tr("Key of this machine"),
@@ -68,24 +67,8 @@ class Household(Group):
         self._tell()
         self.ask("GET", "/settings", lambda told: self.where.setText(kept(told["keys"])))
 
-    def _command(self) -> QWidget:
-        home = self.services.launcher.home
-        command = f'{RESET} --home "{home}"'
-        text = Elided(command, "code")
-        text.setFont(self.services.theme.code_font())
-        copy = button(self.tr("Copy"), lambda: self._copy(command))
-        copy.setAccessibleName(self.tr("Copy the command"))
-        made = QWidget()
-        made.setAccessibleName(command)
-        box = row(gap=sizes.S)
-        box.addWidget(text, 1)
-        box.addWidget(copy)
-        made.setLayout(box)
-        return made
-
-    def _copy(self, command: str) -> None:
-        QGuiApplication.clipboard().setText(command)
-        self.told.emit(self.tr("The command was copied."), "info")
+    def _leave(self) -> None:
+        LeaveSheet(self.services, self.window(), self._done).open()
 
     def _tell(self) -> None:
         machines = machines_of(self.services.pool.snapshot)

@@ -1519,6 +1519,10 @@
         <translation>Schlüssel</translation>
     </message>
     <message>
+        <source>Leave the household here too; then it can be paired again.</source>
+        <translation>Verlassen Sie den Haushalt auch hier; dann lässt sich dieses Gerät neu koppeln.</translation>
+    </message>
+    <message>
         <source>Lending</source>
         <translation>Verleih</translation>
     </message>
@@ -1577,10 +1581,6 @@
     <message>
         <source>Power supply</source>
         <translation>Stromversorgung</translation>
-    </message>
-    <message>
-        <source>Settings, Household says how to give it a new identity.</source>
-        <translation>Unter Einstellungen, Haushalt steht, wie er eine neue Identität bekommt.</translation>
     </message>
     <message>
         <source>Start Poolhouse on the other computer, then add it: one shows a code, the other takes it.</source>
@@ -1667,6 +1667,10 @@
     <message>
         <source>Everything else is tested by the background service.</source>
         <translation>Alles andere prüft der Hintergrunddienst.</translation>
+    </message>
+    <message>
+        <source>Leave the household…</source>
+        <translation>Haushalt verlassen…</translation>
     </message>
     <message>
         <source>Network</source>
@@ -2436,14 +2440,6 @@
         <translation>Schließen</translation>
     </message>
     <message>
-        <source>Copy</source>
-        <translation>Kopieren</translation>
-    </message>
-    <message>
-        <source>Copy the command</source>
-        <translation>Befehl kopieren</translation>
-    </message>
-    <message>
         <source>Device</source>
         <translation>Rechnet mit</translation>
     </message>
@@ -2454,10 +2450,6 @@
     <message>
         <source>Engine</source>
         <translation>Rechenwerk</translation>
-    </message>
-    <message>
-        <source>For a computer that was removed, was copied, or changes households. All pairings of this machine end; models and chats stay. Quit Poolhouse first, then run this command. The old identity is kept beside the new one.</source>
-        <translation>Für einen Computer, der entfernt oder kopiert wurde oder den Haushalt wechselt. Alle Kopplungen dieses Geräts enden; Modelle und Chats bleiben. Beenden Sie zuerst Poolhouse und führen Sie dann diesen Befehl aus. Die alte Identität bleibt neben der neuen erhalten.</translation>
     </message>
     <message>
         <source>Guest</source>
@@ -2518,10 +2510,6 @@
     <message>
         <source>Layers</source>
         <translation>Schichten</translation>
-    </message>
-    <message>
-        <source>Leave, with a new identity</source>
-        <translation>Verlassen, mit neuer Identität</translation>
     </message>
     <message>
         <source>Left out</source>
@@ -2676,12 +2664,16 @@
         <translation>Die Wahl für {name} ist gespeichert und gilt, sobald es verbunden ist.</translation>
     </message>
     <message>
-        <source>The command was copied.</source>
-        <translation>Der Befehl wurde kopiert.</translation>
-    </message>
-    <message>
         <source>Held of lent</source>
         <translation>Belegt / verliehen</translation>
+    </message>
+    <message>
+        <source>Leave the household</source>
+        <translation>Haushalt verlassen</translation>
+    </message>
+    <message>
+        <source>Leave…</source>
+        <translation>Verlassen…</translation>
     </message>
     <message>
         <source>Left out by you.</source>
@@ -2909,6 +2901,10 @@
     <message>
         <source>same computer</source>
         <translation>derselbe Computer</translation>
+    </message>
+    <message>
+        <source>For a computer that was removed, was copied, or changes households. All pairings of this machine end; models and chats stay. The old identity is kept beside the new one.</source>
+        <translation>Für einen Computer, der entfernt oder kopiert wurde oder den Haushalt wechselt. Alle Kopplungen dieses Geräts enden; Modelle und Chats bleiben. Die alte Identität wird neben der neuen aufgehoben.</translation>
     </message>
     <message>
         <source>this machine</source>
@@ -3160,6 +3156,29 @@
     <message>
         <source>q8_0, about half</source>
         <translation>q8_0, etwa die Hälfte</translation>
+    </message>
+</context>
+<context>
+    <name>LeaveSheet</name>
+    <message>
+        <source>All pairings of this machine end, and it gets a new identity: to come back, or to join others, it needs a new code.</source>
+        <translation>Alle Kopplungen dieses Geräts enden, und es bekommt eine neue Identität: Um zurückzukehren oder sich anderen anzuschließen, braucht es einen neuen Code.</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Leave the household</source>
+        <translation>Haushalt verlassen</translation>
+    </message>
+    <message>
+        <source>Models, chats and settings stay. The other machines show this one as offline until one of them removes it. The background service starts anew, which ends an answer under way.</source>
+        <translation>Modelle, Chats und Einstellungen bleiben. Die anderen Geräte zeigen dieses als nicht erreichbar, bis eines von ihnen es entfernt. Der Hintergrunddienst startet neu; eine laufende Antwort endet dabei.</translation>
+    </message>
+    <message>
+        <source>This machine left its household. It is ready again in a few seconds.</source>
+        <translation>Dieses Gerät hat seinen Haushalt verlassen. In wenigen Sekunden ist es wieder bereit.</translation>
     </message>
 </context>
 <context>
@@ -4596,6 +4615,10 @@
         <translation>Einem Haushalt beitreten</translation>
     </message>
     <message>
+        <source>Leave the household…</source>
+        <translation>Haushalt verlassen…</translation>
+    </message>
+    <message>
         <source>Models of up to {size} fit on it today.</source>
         <translation>Heute passen Modelle bis {size} darauf.</translation>
     </message>
@@ -4606,10 +4629,6 @@
     <message>
         <source>Pool</source>
         <translation>Pool</translation>
-    </message>
-    <message>
-        <source>Settings</source>
-        <translation>Einstellungen</translation>
     </message>
     <message>
         <source>Test links</source>
