@@ -21,7 +21,7 @@ class Lookout:
     def __init__(self, hub: Hub, tell: Callable[[Reason | None], None]) -> None:
         self._hub, self._tell = hub, tell
         self._silence: asyncio.TimerHandle | None = None
-        self._has_answered = False
+        self._has_answered = self._has_told = False
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -34,17 +34,30 @@ class Lookout:
         finally:
             self._silence.cancel()
 
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Around the wait for more of an answer that has begun."""
+        stalled = Reason("hub_stalled", {"source": self._hub.host})
+        loop = asyncio.get_running_loop()
+        silence = loop.call_later(SILENT_SECONDS, self._say, stalled)
+        try:
+            yield
+        finally:
+            silence.cancel()
+        if self._has_told:
+            self._say(None)
+
     def answered(self) -> None:
         """The hub answers; what it says is another matter."""
         self._has_answered = True
         if self._silence is not None:
             self._silence.cancel()
-        self._tell(None)
+        self._say(None)
 
     def broke(self, error: Exception) -> None:
         """The question, or its answer, ended with this; it will be asked again."""
         if isinstance(error, AppError):
-            self._tell(error.reason)
+            self._say(error.reason)
         else:
             self._held_up(why_away(error))
 
@@ -60,7 +73,11 @@ class Lookout:
 
     def _held_up(self, why: str) -> None:
         code = "hub_held_up" if self._is_the_hub else "hub_mirror_held_up"
-        self._tell(Reason(code, {"source": self._hub.host, "why": why}))
+        self._say(Reason(code, {"source": self._hub.host, "why": why}))
+
+    def _say(self, why: Reason | None) -> None:
+        self._has_told = why is not None
+        self._tell(why)
 
     @property
     def _is_the_hub(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -123,13 +123,19 @@ class Transfer:
     async def _pour(self, body: Body, total: int) -> None:
         self.is_flowing = True
         self._hooks.moved()
-        async for chunk in body.chunks():
+        chunks = aiter(body.chunks())
+        while chunk := await self._next(chunks):
             found = self._part.n_bytes + len(chunk)
             if found > total:
                 raise self._other_size(found, total)
             await to_its_end(lambda data=chunk: self._part.write(data, total))  # type: ignore[misc]
             self._hooks.moved()
             await self._hooks.arrived(len(chunk))
+
+    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes:
+        """Empty at the end."""
+        with self._lookout.listening():
+            return await anext(chunks, b"")
 
     async def _agree(self, told: Told) -> int:
         """Compare what the hub says with what is known, keep what is new; the size of the file."""

@@ -281,6 +281,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     strangers: dict[str, Stranger] = {}
     discovery: Discovery = Discovery()
     links: dict[str, Link] = {}
+    links_between: dict[str, dict[str, Link]] = {}  # of others: who measured it, and the far end
     loaded: Plan | None = None
     forecasts: Forecasts = Forecasts()
     pairing: Pairing | None = None

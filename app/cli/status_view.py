@@ -37,6 +37,7 @@ COLOUR_OF_STATE = {
 def status_view(snapshot: Snapshot) -> RenderableType:
     """All of `poolhouse status`, 80 columns wide."""
     rows: list[RenderableType] = [_head(snapshot), Text(), machines_view(snapshot)]
+    rows += links_between(snapshot)
     rows += _reasons(snapshot)
     if snapshot.discovery.reason:
         rows.append(Text(safe_text.line(snapshot.discovery.reason), style="yellow"))
@@ -110,6 +111,18 @@ def machines_view(snapshot: Snapshot) -> Table:
             _named(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links)
         )
     return table
+
+
+def links_between(snapshot: Snapshot) -> list[Text]:
+    """A line for each link that this machine is at no end of, as one of its ends measured it."""
+    names = {key: safe_text.name(one.name) for key, one in snapshot.machines.items()}
+    lines = [
+        " – ".join(sorted((names[one], names[other]), key=str.casefold)) + f": {in_short(link)}"
+        for one, links in snapshot.links_between.items()
+        for other, link in links.items()
+        if one in names and other in names
+    ]
+    return [Text(line, style="dim") for line in sorted(lines, key=str.casefold)]
 
 
 def _reasons(snapshot: Snapshot) -> list[Text]:

@@ -9,6 +9,7 @@ DOWNLOAD_SENTENCES: dict[str, str] = {
     "hub_away": "{source} cannot be reached. Check the internet connection, then try again.",
     "hub_held_up": "{source} cannot be reached: {why}.",
     "hub_mirror_held_up": "{source}, the address in HF_ENDPOINT, cannot be reached: {why}.",
+    "hub_stalled": "{source} sends nothing just now.",
     "hub_unreached": "{source} could not be reached in {tries} tries: {why}. "
     "Check the internet connection, then go on with the download.",
     "hub_mirror_unreached": "{source}, the address in HF_ENDPOINT, could not be reached in {tries} tries: {why}. "

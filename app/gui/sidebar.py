@@ -10,12 +10,13 @@ from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
 
 from app.gui import pages
 from app.gui import theme as sizes
+from app.gui.announce import announce
 from app.gui.household.drawn import tip
 from app.gui.icons import icon
 from app.gui.parts.layouts import column, line, row
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
-from app.gui.standing import Standing, standing
+from app.gui.standing import Kind, Standing, standing
 from app.gui.theme import set_role
 
 NARROW = 560  # of a window, in pixels at the usual text size: below it there are pictures alone
@@ -53,6 +54,7 @@ class Sidebar(QWidget):
         services.pool.link_changed.connect(self._tell)
         services.theme.changed.connect(self._paint)
         self._standing: Standing | None = None
+        self._told: Kind | None = None  # to a screen reader
         self._room, self._is_narrow = 0, False
         self._paint()
         self._tell()
@@ -116,7 +118,9 @@ class Sidebar(QWidget):
         now = standing(self._services.pool)
         if now == self._standing:
             return
-        self._standing = now
+        if self._told is not None and now.kind is not self._told:
+            announce(self, now.sentence)  # not each new amount of memory
+        self._standing, self._told = now, now.kind
         theme = self._services.theme
         side = theme.px(sizes.SECTION)
         colour = getattr(theme.colours, now.colour)

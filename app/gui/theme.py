@@ -6,8 +6,9 @@ control borders at least 3:1).
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from string import Template
 
@@ -77,6 +78,12 @@ DARK = Colours(
 )  # fmt: skip
 
 
+@lru_cache(maxsize=2)
+def contrasting(colours: Colours) -> Colours:
+    """For a system that asks for high contrast: what only frames is as plain as text."""
+    return replace(colours, border=colours.text, hairline=colours.text, muted=colours.text)
+
+
 class Theme(QObject):
     """The colours and the text size in use; `changed` when either is another."""
 
@@ -87,18 +94,24 @@ class Theme(QObject):
         self._app, self.scheme, self.scale = app, scheme, scale
         self._family = app.font().family()
         app.setStyle("Fusion")
-        QGuiApplication.styleHints().colorSchemeChanged.connect(self._system_changed)
+        self._hints = QGuiApplication.styleHints()
+        self._hints.colorSchemeChanged.connect(self._system_changed)
+        self._needs = self._hints.accessibility()
+        self._needs.contrastPreferenceChanged.connect(self._contrast_changed)
+        self._contrast = self._needs.contrastPreference()
         self._apply()
 
     @property
     def is_dark(self) -> bool:
         if self.scheme is Scheme.SYSTEM:
-            return QGuiApplication.styleHints().colorScheme() is Qt.ColorScheme.Dark
+            return self._hints.colorScheme() is Qt.ColorScheme.Dark
         return self.scheme is Scheme.DARK
 
     @property
     def colours(self) -> Colours:
-        return DARK if self.is_dark else LIGHT
+        usual = DARK if self.is_dark else LIGHT
+        wanted = self._contrast is Qt.ContrastPreference.HighContrast
+        return contrasting(usual) if wanted else usual
 
     def colour(self, token: str) -> QColor:
         """A token by its name in Colours."""
@@ -130,6 +143,11 @@ class Theme(QObject):
         if self.scheme is Scheme.SYSTEM:
             self._apply()
             self.changed.emit()
+
+    def _contrast_changed(self, wanted: Qt.ContrastPreference) -> None:
+        self._contrast = wanted
+        self._apply()
+        self.changed.emit()
 
     def _apply(self) -> None:
         self._app.setFont(self.font())

@@ -48,7 +48,7 @@ class TrayMenu(QMenu):
         self.machines = self.addMenu(self.tr("Machines"))
         self.addAction(self.tr("Settings"), lambda: services.go(pages.SETTINGS))
         self.addSeparator()
-        self.addAction(self.tr("Quit"), quit_app)
+        self.quit = self.addAction("", quit_app)
         self.show_state()
 
     def show_state(self) -> None:
@@ -67,6 +67,9 @@ class TrayMenu(QMenu):
         if used_by:
             self._say(self.users, self.tr("Used by {names}").format(names=users(lending)))
         self._show_machines(pool.machines if pool.is_there else [])
+        goes_on = pool.is_there and not self._services.launcher.started
+        quits = self.tr("Quit; the background service goes on") if goes_on else self.tr("Quit")
+        self._say(self.quit, quits)
 
     def _made_pauses(self) -> QMenu:
         menu = self.addMenu(self.tr("Pause lending"))

@@ -36,7 +36,7 @@ from app.node.placing import Placing
 from app.node.planning import lends
 from app.node.rebuilding import Option, Rebuilding, notice_json
 from app.node.sizes import Sizes
-from app.node.snapshot import forecast_json, plan_json, replicas_json, sentence, stage_json
+from app.node.snapshot import forecast_json, plan_json, replicas_json, stage_json, trouble_json
 from app.node.stoppable import unless
 from backends.contract import Layers
 
@@ -281,7 +281,7 @@ class Running:
             "forecast": known,
             "holders": list(dict.fromkeys(stage.machine for stage in present)),
             "state": state,
-            "reason": sentence(news.reason if news else self._lost),
+            **trouble_json(news.reason if news else self._lost),
             "recovery": notice_json(news) if news else None,
             "ahead": [stage_json(stage) for stage in self._ahead()],
             "progress": dict(self._progress),

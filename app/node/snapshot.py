@@ -54,7 +54,12 @@ def machines_json(household: Household, me: MachineId) -> Json:
     """Every machine by its id."""
     return {
         key: machine_json(
-            replace(one, reason=one.reason and household.today(one.reason)), key == me
+            replace(
+                one,
+                reason=one.reason and household.today(one.reason),
+                lending_reason=one.lending_reason and household.today(one.lending_reason),
+            ),
+            key == me,
         )
         for key, one in household.machines.items()
     }
@@ -71,6 +76,10 @@ def with_names(told: Any, household: Household) -> Any:
         return reason_json(household.today(Reason(now["code"], now["facts"])))
     if "machine" in now and (known := household.machines.get(now.get("id", ""))):
         now["machine"] = known.name
+    if now.get("reason_facts"):
+        now["reason"] = now["reason_facts"]["sentence"]
+    if "reasons" in now and "why" in now:  # of a plan: the same twice
+        now["reasons"] = [one["sentence"] for one in now["why"]]
     return now
 
 
@@ -178,6 +187,12 @@ def first_token_json(plan: Plan, model: Model) -> Json | None:
 def reason_json(reason: Reason) -> Json:
     """A sentence, and the numbers in it as they are."""
     return {"code": reason.code, "facts": dict(reason.facts), "sentence": said(reason)}
+
+
+def trouble_json(reason: Reason | None) -> Json:
+    """What is wrong with what is loaded, so that `with_names` can say it anew."""
+    facts = reason_json(reason) if reason else None
+    return {"reason": facts and facts["sentence"], "reason_facts": facts}
 
 
 def facts_json(plan: Plan, model: Model) -> Json:

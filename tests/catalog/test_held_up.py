@@ -86,6 +86,24 @@ async def test_silence_is_told_before_the_question_ends(
     assert line.held_up == [Reason("hub_mirror_held_up", why)]
 
 
+async def test_a_file_that_stops_in_the_middle_says_so_until_more_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_up, "SILENT_SECONDS", 0.05)
+    async with serving(DATA) as server, asyncio.timeout(20):
+        server.faults.hold = asyncio.Event()
+        line = Line(server, tmp_path)
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(line.run())
+            while line.held_up[-1:] in ([], [None]):  # noqa: ASYNC110  it is told by a plain call
+                await asyncio.sleep(0.01)
+            server.faults.hold.set()
+            path = await task
+    assert path.read_bytes() == DATA
+    stalled = Reason("hub_stalled", {"source": server.hub.host})
+    assert line.held_up[:3] == [None, stalled, None]
+
+
 async def test_what_is_told_ends_with_the_first_answer(tmp_path: Path) -> None:
     async with serving(DATA) as server:
         server.faults.statuses = [503]

@@ -11,6 +11,7 @@ from tests.cli.answers import (
     ANSWER,
     ATTIC,
     DEN,
+    KITCHEN,
     LOADED,
     MACHINES,
     MODELS,
@@ -44,6 +45,16 @@ guide · split over 2 machines · context 2,048 · 8 at once · f16
 den-pc    ████░░░░████  1–4, 9–12  █░░░░░░░░░ 11.0 MiB of 8.0 GiB
 attic-pc  ░░░░████░░░░        5–8  █░░░░░░░░░ 5.0 MiB of 4.0 GiB
 """
+
+
+def test_status_shows_the_links_between_others(poolhouse: Any, answering: Any) -> None:
+    link = {"round_trip_seconds": 0.0004, "measured_round_trip_seconds": 0.0004, "kind": "wifi",
+            "out_bytes_per_s": 117e6, "in_bytes_per_s": 5.9e6}  # fmt: skip
+    between = {KITCHEN: {ATTIC: link, "9" * 64: link}}  # and one to a machine that is not known
+    answering({("GET", "/status"): SNAPSHOT | {"links_between": between}})
+    shown = poolhouse("status").out
+    assert "attic-pc – kitchen[31m-laptop: 47 Mb/s, 0.4 ms, Wi-Fi" in shown
+    assert shown.count(" – ") == 1
 
 
 def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> None:

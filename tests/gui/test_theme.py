@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
@@ -85,3 +86,15 @@ def test_everything_grows_with_the_text_size(qtbot: QtBot, theme: Theme) -> None
     large = button.sizeHint()
     assert large.height() >= 2 * small.height() - 4
     assert large.width() > 1.6 * small.width()
+
+
+def test_high_contrast_makes_frames_as_plain_as_text(qapp: QApplication, theme: Theme) -> None:
+    changed: list[bool] = []
+    theme.changed.connect(lambda: changed.append(True))
+    theme._needs.contrastPreferenceChanged.emit(Qt.ContrastPreference.HighContrast)
+    assert changed == [True]
+    assert theme.colours.border == theme.colours.hairline == LIGHT.text
+    assert qapp.palette().mid().color() == QColor(LIGHT.text)
+    assert LIGHT.border not in qapp.styleSheet()
+    theme._needs.contrastPreferenceChanged.emit(Qt.ContrastPreference.NoPreference)
+    assert theme.colours is LIGHT

@@ -15,7 +15,7 @@ from app.gui.tray import NO_TRAY, Tray
 from app.gui.tray_menu import TrayMenu
 from app.gui.tray_news import News, news
 from app.gui.window import Window
-from tests.gui.desk import Desk
+from tests.gui.desk import Attached, Desk
 
 Json = dict[str, Any]
 
@@ -50,7 +50,7 @@ def test_the_menu_is_complete_and_keeps_its_lines(qtbot: QtBot, tray: Tray, at_l
     menu, pool = tray.menu, at_lone.services.pool
     assert lines(menu) == [
         "Ready. No model is loaded yet.", "Open Poolhouse", "Pause lending", "Stop now",
-        "Machines", "Settings", "Quit",
+        "Machines", "Settings", "Quit; the background service goes on",
     ]  # fmt: skip
     assert [line.text() for line in menu.machines.actions()] == ["den (this machine): ready"]
     before: list[QAction] = list(menu.actions())
@@ -68,6 +68,13 @@ def test_the_menu_is_complete_and_keeps_its_lines(qtbot: QtBot, tray: Tray, at_l
     menu.resume.trigger()
     qtbot.waitUntil(lambda: pool.node["lending"]["state"] == "ready", timeout=5000)
     assert menu.actions() == before
+
+
+def test_quit_says_what_it_ends(tray: Tray, at_lone: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tray.menu.quit.text() == "Quit; the background service goes on"
+    monkeypatch.setattr(Attached, "started", property(lambda _: True))
+    at_lone.services.pool.changed.emit()
+    assert tray.menu.quit.text() == "Quit"
 
 
 def test_lines_lead_to_pages(tray: Tray, at_lone: Desk) -> None:

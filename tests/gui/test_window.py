@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
+from app.gui.pool import Link
 from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
 from tests.gui.desk import Desk
@@ -24,6 +26,23 @@ def test_what_is_said_stays_when_the_node_comes_and_goes(qtbot: QtBot, away: Des
     next(one for one in window._told.findChildren(QPushButton) if one.text() == "OK").click()
     assert not window._told.sentence
     assert not window._bar_box.isVisibleTo(window)
+
+
+def test_a_screen_reader_hears_when_the_pool_stands_otherwise(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr("app.gui.sidebar.announce", lambda _, sentence: heard.append(sentence))
+    window, pool = Window(away.services, lambda: False, lambda: None), away.services.pool
+    qtbot.addWidget(window)
+    assert heard == []
+    pool.link, pool.problem = Link.AWAY, "The node ended."
+    pool.link_changed.emit()
+    pool.problem = "The node ended again."  # a state that is still the same
+    pool.link_changed.emit()
+    away.services.theme.choose(Scheme.DARK, 1.0)
+    assert heard == ["The node ended."]
+    away.services.theme.choose(Scheme.LIGHT, 1.0)
 
 
 def test_pages_are_chosen_by_pictures_alone_where_large_text_leaves_them_no_room(

@@ -11,12 +11,12 @@ from app.cli.shapes import Plan as Shown
 from app.cli.shapes import read
 from app.core.advice import advise
 from app.core.errors import Reason
-from app.core.household import Doubted, Household, Machine, Told, apply
+from app.core.household import Came, Doubted, Household, Machine, Told, apply
 from app.core.ids import MachineId
 from app.core.link import LinkKind
 from app.core.placement import Workload
 from app.core.plan import plan
-from app.node.snapshot import Json, machines_json, plan_json, reason_json, with_names
+from app.node.snapshot import Json, machines_json, plan_json, reason_json, trouble_json, with_names
 from tests.core.households import MIB, link, machine, model, speed
 
 HOST = machine("den", 900, speed(0.004))
@@ -96,6 +96,16 @@ def test_a_reason_of_the_placement_says_the_new_name_too() -> None:
     (why,) = with_names(told, household)["why"]
     assert why["facts"] == {"machine": "loft"}
     assert why["sentence"].startswith("loft left out")
+    (said,) = with_names(told | {"reasons": ["hare left out"]}, household)["reasons"]
+    assert said == why["sentence"]
+    lost = trouble_json(Reason("stage_lost", {"machine": "hare"}))
+    assert lost["reason"].startswith("hare")
+    assert with_names(lost, household)["reason"] == "loft stopped computing its layers."
+    assert with_names(trouble_json(None), household)["reason"] is None
     assert machines_json(
         apply(household, Doubted(hare, Reason("machine_heard_late", {"name": "hare"}))), hare
     )["h"]["reason"].startswith("loft")
+    back = Reason("lend_taken_back", {"machine": "hare", "why": ""})
+    lends = Told(hare, "loft", "", 1, 1, 0, "paused", back)
+    online = apply(apply(household, Came(hare, None)), lends)
+    assert machines_json(online, hare)["h"]["reason"].startswith("loft takes its memory back")
