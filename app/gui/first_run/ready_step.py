@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.gui import pages
 from app.gui import theme as sizes
+from app.gui.first_run.already_here import AlreadyHere
 from app.gui.first_run.recommendation import Recommendation
 from app.gui.first_run.role_step import BOTH, KEY, LEND
 from app.gui.first_run.step import Step
@@ -27,14 +28,17 @@ class ReadyStep(Step):
         )
         guide = card(label(self.tr("The Guide"), "section"), paragraph(about), gap=sizes.S)
         self.content.addWidget(guide)
-        self.recommended = Recommendation(services)
-        self.recommended.wanted.connect(lambda: self.leave.emit(pages.MODELS))
-        self.content.addWidget(self.recommended)
+        self.here, self.recommended = AlreadyHere(services), Recommendation(services)
+        for one in (self.here, self.recommended):
+            one.wanted.connect(lambda: self.leave.emit(pages.MODELS))
+            self.content.addWidget(one)
 
     def entered(self) -> None:
+        self.here.look()
         self.recommended.look()
 
     def cancel(self) -> None:
+        self.here.cancel()
         self.recommended.cancel()
         super().cancel()
 

@@ -363,6 +363,24 @@
     </message>
 </context>
 <context>
+    <name>AlreadyHere</name>
+    <message numerus="yes">
+        <source>%n model(s) of {apps} can be used in place, without a download.</source>
+        <translation>
+            <numerusform>%n Modell von {apps} lässt sich ohne Download benutzen, wo es liegt.</numerusform>
+            <numerusform>%n Modelle von {apps} lassen sich ohne Download benutzen, wo sie liegen.</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Already on this computer</source>
+        <translation>Schon auf diesem Computer</translation>
+    </message>
+    <message>
+        <source>Show them on the page Models</source>
+        <translation>Auf der Seite Modelle zeigen</translation>
+    </message>
+</context>
+<context>
     <name>Answer</name>
     <message numerus="yes">
         <source>%n token(s)</source>
@@ -5867,6 +5885,10 @@
     <message>
         <source>Quit</source>
         <translation>Beenden</translation>
+    </message>
+    <message>
+        <source>Quit; the background service goes on</source>
+        <translation>Beenden; der Hintergrunddienst läuft weiter</translation>
     </message>
     <message>
         <source>Resume lending</source>

@@ -2,6 +2,16 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="en" sourcelanguage="en">
 <context>
+    <name>AlreadyHere</name>
+    <message numerus="yes">
+        <source>%n model(s) of {apps} can be used in place, without a download.</source>
+        <translation>
+            <numerusform>%n model of {apps} can be used in place, without a download.</numerusform>
+            <numerusform>%n models of {apps} can be used in place, without a download.</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>Answer</name>
     <message numerus="yes">
         <source>%n token(s)</source>

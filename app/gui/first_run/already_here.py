@@ -1,0 +1,69 @@
+"""Models that other programs of this computer hold already: offered before anything is downloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from app.gui.node_client import Call, Json
+from app.gui.parts.buttons import button
+from app.gui.parts.layouts import card, column, row
+from app.gui.parts.text import label, paragraph
+from app.gui.services import Services
+
+MOST_NAMES = 3
+
+
+class AlreadyHere(QWidget):
+    """Hidden until some are found. `wanted` when a person asks to see them."""
+
+    wanted = Signal()
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._client = services.client
+        self._call: Call | None = None
+        self._has_looked = False
+        self.about, self.names = paragraph(""), paragraph("", "caption")
+        inner = card(
+            label(self.tr("Already on this computer"), "section"), self.about, self.names,
+            row(button(self.tr("Show them on the page Models"), self.wanted.emit), None),
+        )  # fmt: skip
+        self.setLayout(column(inner))
+        self.hide()
+
+    def look(self) -> None:
+        """Ask once; it takes some seconds, and where nothing is found, nothing is said."""
+        if not self._has_looked and self._call is None:
+            self._call = self._client.get("/found", self._found, self._none)
+
+    def cancel(self) -> None:
+        """Nothing more is heard of it."""
+        call, self._call = self._call, None
+        if call is not None and call.running:
+            call.cancel()
+
+    def _none(self, _: object) -> None:
+        self._call = None
+
+    def _found(self, answer: Json) -> None:
+        self._call, self._has_looked = None, True
+        models = usable(answer["files"])
+        if not models:
+            return
+        apps = ", ".join(dict.fromkeys(str(one["app"]) for one in models))
+        names = [str(one["name"]) for one in models]
+        self.names.setText(", ".join(names[:MOST_NAMES]) + ("…" if len(names) > MOST_NAMES else ""))
+        text = self.tr(
+            "%n model(s) of {apps} can be used in place, without a download.", "", len(models)
+        )
+        self.about.setText(text.format(apps=apps))
+        self.show()
+
+
+def usable(files: Sequence[Json]) -> list[Json]:
+    """Those that can be taken, the largest first; what is on the shelf is offered there."""
+    found = [one for one in files if one["usable"] and not one["on_shelf"]]
+    return sorted(found, key=lambda one: -int(one["size_bytes"]))
