@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from backends import process
+from backends import confine, process
 from backends.frames import HEADER, BadFrame, Frame, Kind, decode, head, read_head
 from backends.waiting import Waiting
 
@@ -33,6 +33,7 @@ def main(arguments: list[str]) -> int:
     process.use_huge_pages()
     frames_in, frames_out = process.take_pipes()
     process.end_with_parent()
+    confine.confine_as_told()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the node, which then ends us
     return serve(frames_in, frames_out)
 

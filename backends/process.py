@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 
 PIPE_BYTES = 1 << 20  # Linux's default of 64 KiB makes two switches of each large frame
 WATCH_SECONDS = 1.0
@@ -119,5 +120,10 @@ def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
 
 def _statm(index: int) -> int:
     """0: address space, 1: resident, 5: private writable memory. Linux only (proc(5))."""
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[index]) * os.sysconf("SC_PAGESIZE")
+    return int(os.pread(_statm_file(), 200, 0).split()[index]) * os.sysconf("SC_PAGESIZE")
+
+
+@lru_cache(maxsize=1)
+def _statm_file() -> int:
+    """Open from the first time on, also once this process may open little (confine.py)."""
+    return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)

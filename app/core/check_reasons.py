@@ -23,6 +23,12 @@ CHECK_SENTENCES: dict[str, str] = {
     "check_home_unwritable": "{folder} cannot be written: {why}.",
     "cure_home_unwritable": "Make it writable for you, or choose another folder with --home.",
     "check_key": "The key is kept {where}.",
+    "check_confined_full": "Whatever is in a model file, what reads it reaches no network and none of your files.",
+    "check_confined_partial": "What reads model files is kept from your other files or from the network, "
+    "not from both.",
+    "check_confined_none": "Nothing keeps what reads model files from your other files or from the network: "
+    "on this system Poolhouse has no means for that.",
+    "cure_confined": "Open only models whose source you trust.",
     # the household
     "check_listening": "Other machines reach this one at {address}.",
     "cure_removed": "Reset this machine's household to pair it again.",

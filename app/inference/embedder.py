@@ -6,9 +6,11 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from pathlib import Path
 
 import msgspec
 
+from app.catalog.gguf_check import part_paths
 from app.core.errors import BadInput, Reason, StageLost
 from app.inference.worker import Worker
 from backends import orders
@@ -37,7 +39,8 @@ class Embedder:
     @classmethod
     async def open(cls, path: str, context: int, threads: int, limit_bytes: int) -> Embedder:
         """Load it. Raises BadInput, DoesNotFit or StageLost."""
-        worker = await Worker.start("embedder", threads=threads)
+        reads = part_paths(Path(path))
+        worker = await Worker.start("embedder", threads=threads, reads=reads)
         order = orders.OpenEmbedder(
             request=0, path=path, context=context, threads=threads, memory_limit_bytes=limit_bytes
         )

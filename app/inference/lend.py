@@ -175,7 +175,9 @@ class Lender:
         lent = self._admit(wanted)
         try:
             name = f"{self.machine}'s layers"
-            lent.worker = await Worker.start(name, threads=threads, low_priority=True)
+            lent.worker = await Worker.start(
+                name, threads=threads, low_priority=True, reads=[wanted.config.path]
+            )
             if lent.why is not None:
                 lent.worker.kill(lent.why)
             opened = await open_run(

@@ -125,7 +125,9 @@ async def measure(
 
 async def _measured(shape: ModelShape, folder: Path, gauge: Gauge, watched: Watched) -> Speed:
     n_layers = how_many_layers(shape, gauge)
-    start = Worker.start(WORKER, threads=gauge.threads, low_priority=gauge.low_priority)
+    start = Worker.start(
+        WORKER, threads=gauge.threads, low_priority=gauge.low_priority, reads=[folder]
+    )
     try:
         async with await start as worker, asyncio.TaskGroup() as group:
             trial = _Trial(shape, folder, gauge, worker, group, watched)

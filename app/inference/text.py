@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from app.catalog.gguf_check import part_paths
 from app.core.errors import BadInput, Reason, StageLost
 from app.inference.detokenizer import Detokenizer
 from app.inference.worker import Worker
@@ -115,7 +117,7 @@ class Text:
         """The worker with its vocabulary loaded; a new one if the last is gone."""
         if self._worker is not None and self._worker.died is None:
             return self._worker
-        self._worker = await Worker.start(self._name)
+        self._worker = await Worker.start(self._name, reads=part_paths(Path(self._path)))
         order = orders.OpenVocabulary(request=0, path=self._path)
         vocabulary, *parts = await self._worker.ask_parts(
             order, (orders.Vocabulary, orders.Pieces), VOCABULARY_S

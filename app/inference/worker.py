@@ -5,28 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import subprocess
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, TypeVar, cast
 
 import msgspec
 import psutil
 
-import backends
 from app.core.errors import Reason, StageLost
 from app.inference.explain import ended, refused, telling
 from app.inference.frame_cutter import FrameCutter
 from app.inference.job_object import Job
 from app.inference.measure import STILL_S
+from app.inference.surroundings import Reads, environment
 from backends import orders
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode
-from backends.process import ALLOCATOR
 
 log = logging.getLogger(__name__)
 A = TypeVar("A", bound=orders.Order)
@@ -38,7 +35,6 @@ LAST_LINES = 40
 GRACE_S = 2.0  # from the end of a pipe to the kill: how it ends by itself says more
 ORDER_S = 10.0  # an order that loads nothing
 DRAIN_S = 0.2  # after its end, time for its last lines to be read
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 LOW_PRIORITY = 10
 STILL = frozenset((psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP))
 STILL_LOOK_S = 0.5  # a step that takes longer is worth a look at the process
@@ -83,14 +79,24 @@ class Worker(asyncio.SubprocessProtocol):
         self._ended = asyncio.Event()  # and its death is explained
 
     @classmethod
-    async def start(cls, name: str, *, threads: int = 1, low_priority: bool = False) -> Worker:
-        """Start a child. `name` stands in sentences about it. Raises StageLost when it cannot be started."""
+    async def start(
+        cls,
+        name: str,
+        *,
+        threads: int = 1,
+        low_priority: bool = False,
+        reads: Reads | None = None,
+    ) -> Worker:
+        """Start a child. `name` stands in sentences about it. Raises StageLost when it cannot be started.
+
+        reads: the files and folders that it may read, and nothing else of its user's (backends/confine.py); None: all.
+        """
         worker = cls(name)
         flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows: our Ctrl-C is not its
         try:
             await asyncio.get_running_loop().subprocess_exec(
                 lambda: worker, sys.executable, "-P", "-m", "backends",
-                env=_environment(threads), creationflags=flags,
+                env=environment(threads, reads), creationflags=flags,
             )  # fmt: skip
         except OSError as error:
             raise StageLost("worker_not_started", worker=name, cause=str(error)) from None
@@ -365,21 +371,6 @@ _STEP_ANSWERS = frozenset((Kind.OUTPUT, Kind.SAMPLED, Kind.STALE, Kind.NEED_FROM
 
 def _text(order: orders.Asked) -> Frame:
     return Frame(Kind.TEXT, NO_PIPELINE, payload=orders.encode(order))
-
-
-def _environment(threads: int) -> dict[str, str]:
-    """Ours, with threads set on purpose, and the place where `backends` is found first."""
-    root = str(Path(backends.__file__ or ".").resolve().parent.parent)
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {
-        **ALLOCATOR,  # known from the start, so that the worker does not start anew for it
-        **os.environ,
-        **dict.fromkeys(THREADS, str(threads)),
-        "PYTHONPATH": os.pathsep.join(paths),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONIOENCODING": "utf-8",
-        "GGML_NO_BACKTRACE": "1",  # else a debugger starts when the engine gives up, and talks over its last words
-    }
 
 
 def _enlarge(transport: asyncio.BaseTransport | None) -> None:

@@ -15,6 +15,7 @@ from app.machine.engines import Engine, accelerators, probe_all
 from app.machine.keystore import open_keystore
 from app.machine.paths import Home
 from app.machine.senses import battery
+from backends.confine import FULL, PARTIAL, means
 from backends.contract import PROVED_ENGINES, is_proved
 
 LOW_DISK_BYTES, LEAST_DISK_BYTES = 10 * GIB, 1 * GIB
@@ -25,6 +26,7 @@ async def machine_checks(home: Home) -> list[Check]:
     """All findings of this computer itself."""
     return [
         *await engines(),
+        confined(means().level),
         await asyncio.to_thread(disk, home),
         free_memory(),
         *await asyncio.to_thread(power),
@@ -68,6 +70,15 @@ def graphics(found: Engine) -> list[Check]:
         ))
         for device in accelerators(found)
     ]  # fmt: skip
+
+
+def confined(level: str) -> Check:
+    """How well this computer is kept from flaws in what reads model files."""
+    codes = {FULL: "check_confined_full", PARTIAL: "check_confined_partial"}
+    cause = in_words(codes.get(level, "check_confined_none"))
+    if level == FULL:
+        return Check("Sandbox", True, cause)
+    return Check("Sandbox", None, cause, in_words("cure_confined"))
 
 
 def power() -> list[Check]:

@@ -6,9 +6,11 @@ import asyncio
 import secrets
 from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 from app.catalog.cut import Cut
+from app.catalog.gguf_check import part_paths
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, StageLost
@@ -202,7 +204,9 @@ class Placing:
 
     async def _own_worker(self) -> Worker:
         if self._worker is None or self._worker.died is not None:
-            self._worker = await Worker.start("this computer", threads=self._sizes.threads)
+            reads = [*part_paths(Path(self._entry.path)), self._stages.folder]
+            threads = self._sizes.threads
+            self._worker = await Worker.start("this computer", threads=threads, reads=reads)
             await self._stack.enter_async_context(self._worker)
         return self._worker
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 import signal
 import sys
 import time
+from contextlib import nullcontext
+from pathlib import Path
 
 import psutil
 import pytest
 
+import app
 from app.core.errors import BadInput, Reason, StageLost
 from app.core.reasons import said
-from app.inference import worker as own_worker
 from app.inference.frame_cutter import FrameCutter
+from app.inference.surroundings import environment
 from app.inference.worker import LAST_LINES, Worker
-from backends import orders
+from backends import confine, orders
 from backends.frames import BadFrame, Frame, Kind, encode
+from tests import tiny
 
 VOCABULARY = orders.OpenVocabulary(request=0, path="fake:")
 TOKENIZE = orders.Tokenize(request=0, text="hello")
@@ -53,12 +58,34 @@ def test_the_allocator_is_told_from_the_start_unless_somebody_chose_another(
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     if chosen:
         monkeypatch.setenv("GLIBC_TUNABLES", chosen)
-    assert own_worker._environment(1)["GLIBC_TUNABLES"] == (chosen or "glibc.malloc.hugetlb=1")
+    assert environment(1)["GLIBC_TUNABLES"] == (chosen or "glibc.malloc.hugetlb=1")
 
 
 async def test_a_lender_s_worker_steps_back() -> None:
     async with await Worker.start("worker", low_priority=True) as worker:
         assert psutil.Process(worker.pid).nice() > psutil.Process().nice()
+
+
+@pytest.mark.skipif(confine.means().landlock == 0, reason="needs Landlock, of Linux 5.13")
+async def test_a_worker_reads_the_files_it_was_started_for_and_no_other(tmp_path: Path) -> None:
+    own, other = (tiny.llama(tmp_path / f"{name}.gguf", layers=1) for name in ("own", "other"))
+    async with await Worker.start("worker", reads=[own]) as worker:
+        for path, is_read in ((own, True), (other, False)):
+            order = orders.OpenVocabulary(request=0, path=str(path))
+            asking = worker.ask_parts(order, (orders.Vocabulary, orders.Pieces))
+            with nullcontext() if is_read else pytest.raises(BadInput, match="model_not_loaded"):
+                await asking
+
+
+def test_every_worker_of_the_app_is_told_what_it_may_read() -> None:
+    calls = [
+        call
+        for file in Path(app.__file__).parent.rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "Worker.start"
+    ]
+    assert len(calls) >= 5
+    assert all("reads" in [keyword.arg for keyword in call.keywords] for call in calls)
 
 
 async def test_a_refused_order_is_explained_and_harms_nobody() -> None:

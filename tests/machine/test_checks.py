@@ -117,3 +117,19 @@ async def test_no_check_of_the_disk_holds_the_loop_up(
     await checks.machine_checks(Home.at(tmp_path))
     assert len(threads) == 2
     assert threading.main_thread() not in threads
+
+
+@pytest.mark.parametrize(
+    ("level", "ok", "words"),
+    [
+        ("full", True, "no network and none of your files"),
+        ("partial", None, "not from both"),
+        ("none", None, "no means for that"),
+    ],
+)
+def test_how_well_what_reads_model_files_is_confined(
+    level: str, ok: bool | None, words: str
+) -> None:
+    found = checks.confined(level)
+    assert (found.name, found.ok, words in found.cause) == ("Sandbox", ok, True)
+    assert bool(found.cure) == (ok is None)

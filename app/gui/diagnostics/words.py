@@ -112,6 +112,7 @@ NAMES = {
     "Lending": QT_TRANSLATE_NOOP("Doctor", "Lending"),
     "Model": QT_TRANSLATE_NOOP("Doctor", "Model"),
     "Engine": QT_TRANSLATE_NOOP("Doctor", "Engine"),
+    "Sandbox": QT_TRANSLATE_NOOP("Doctor", "Model files"),
     "Device": QT_TRANSLATE_NOOP("Doctor", "Graphics"),
     "Disk": QT_TRANSLATE_NOOP("Doctor", "Disk"),
     "Memory": QT_TRANSLATE_NOOP("Doctor", "Memory"),

@@ -162,7 +162,7 @@ class Answering:
                             self._budget.spend(asker.key, piece.prompt_tokens + piece.answer_tokens)
                         yield piece
                 return
-            except (Busy, Unreachable) as error:
+            except (Busy, Unreachable, BadInput) as error:
                 if is_lacking or asker.origin.upstream:
                     raise
                 log.warning("%s waits for the pool after all: %s", asker.request, error.reason)
@@ -175,8 +175,11 @@ class Answering:
         try:
             name = await self._here(wish.model)
         except BadInput as error:
+            if error.reason.code not in LACKING:
+                raise
             chosen = self._upstreams.serving(wish.model.removesuffix(":latest"))
-            if chosen is None or error.reason.code not in LACKING:
+            if chosen is None:
+                self._upstreams.check_spent(wish.model.removesuffix(":latest"))
                 raise
             if not can_go(wish):
                 raise BadInput("upstream_tokens", name=chosen.name) from None

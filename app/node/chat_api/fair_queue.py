@@ -15,7 +15,8 @@ USUAL_S = 10.0  # an answer, before any was seen
 
 
 class FairQueue:
-    """`room` says how many answers may be made now. One who asks much waits behind his own questions only."""
+    """`room` says how many answers may be made now. One who asks much waits behind his own questions only, and
+    keeps nobody out: once too many wait, the last of the longest line makes room for whoever has a shorter one."""
 
     def __init__(self, room: Callable[[], int], max_waiting: int = MAX_WAITING) -> None:
         self._room, self._max_waiting = room, max_waiting
@@ -54,20 +55,31 @@ class FairQueue:
 
     async def _wait(self, who: str) -> None:
         if self.n_waiting >= self._max_waiting:
-            seconds = math.ceil(self._usual_s * (self.n_waiting + 1) / max(1, self._room()))
-            raise Busy("queue_full", waiting=self.n_waiting, seconds=max(1, seconds))
+            self._make_room(who)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._lines.setdefault(who, deque()).append(turn)
         self.look()
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # the turn came in the same moment
-                self.n_running -= 1
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.n_running -= 1  # the turn came in the same moment
                 self.look()
             else:
                 self._forget(who, turn)
             raise
+
+    def _make_room(self, who: str) -> None:
+        """Raises Busy, unless somebody has asked so much more that the last of it is turned away instead."""
+        longest = max(self._lines.values(), key=len, default=deque())
+        seconds = math.ceil(self._usual_s * (self.n_waiting + 1) / max(1, self._room()))
+        full = Busy("queue_full", waiting=self.n_waiting, seconds=max(1, seconds))
+        if len(self._lines.get(who, ())) + 1 >= len(longest):
+            raise full
+        last = longest.pop()
+        if not last.done():  # else its asker has left
+            last.set_exception(full)
+            last.exception()  # seen: its asker may be leaving
 
     def _forget(self, who: str, turn: asyncio.Future[None]) -> None:
         line = self._lines.get(who)

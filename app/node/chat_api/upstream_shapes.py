@@ -11,6 +11,7 @@ from app.node.chat_api.wish import Called, Ended, Json, Likely, Piece, Said, Wis
 
 REASONS = {"stop": "stop", "length": "length", "tool_calls": "calls", "content_filter": "stop"}
 MOST_CALLS = 128
+MOST_TOKENS = 1 << 40
 
 
 def can_go(wish: Wish) -> bool:
@@ -79,6 +80,7 @@ class Heard:
     reused_tokens: int = 0
     answer_tokens: int = 0
     n_chunks: int = 0
+    is_taken: bool = False  # its prompt is being read there, which costs already
     _calls: dict[int, list[str]] = field(default_factory=dict)  # id, name, arguments
 
     def pieces(self, chunk: Json) -> list[Piece]:
@@ -92,14 +94,15 @@ class Heard:
                 self.n_chunks += 1
                 found.append(Said(self.index, text, likely))
             for call in delta.get("tool_calls") or ():
+                self.n_chunks += 1
                 self._call(call)
             if reason := choice.get("finish_reason"):
                 self.reason = REASONS.get(str(reason), "stop")
         if usage := chunk.get("usage"):
-            self.prompt_tokens = int(usage.get("prompt_tokens") or 0)
-            self.answer_tokens = int(usage.get("completion_tokens") or 0)
+            self.prompt_tokens = _count(usage.get("prompt_tokens"))
+            self.answer_tokens = _count(usage.get("completion_tokens"))
             details = usage.get("prompt_tokens_details") or {}
-            self.reused_tokens = int(details.get("cached_tokens") or 0)
+            self.reused_tokens = _count(details.get("cached_tokens"))
         return found
 
     def _call(self, call: Json) -> None:
@@ -127,6 +130,11 @@ class Heard:
     def tokens(self) -> int:
         """Of the answer; a server that tells no usage sends at least a token with each chunk."""
         return self.answer_tokens or self.n_chunks
+
+
+def _count(given: Any) -> int:
+    """Of tokens, as a server says it: none is paid back, and no number is without an end."""
+    return min(max(0, int(given or 0)), MOST_TOKENS)
 
 
 def _likely(token: Json) -> Likely:

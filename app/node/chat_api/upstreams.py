@@ -6,7 +6,9 @@ import asyncio
 import logging
 import ssl
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from app.core.errors import BadInput, Busy, Reason, Unreachable
+from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
 from app.lan.body import TooLong, TooSlow, whole_body
 from app.lan.tls import upstream_context
 from app.machine.api_choice import Upstream
@@ -35,6 +37,7 @@ UNUSABLE = frozenset(
 )  # the request is at fault: asked again later it would be no better
 MOST_WORDS = 200
 CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is sent
+USUAL_MOST = 16_384  # tokens of an answer whose length nobody says, or a quarter of what is left
 ID = "X-Request-Id"
 
 
@@ -61,11 +64,11 @@ class Chosen:
     name: str
     upstream: Upstream
     model: str  # as it is called there
-    left_tokens: int
 
 
 class Upstreams:
-    """Off until each is turned on. What it spent outlives a restart."""
+    """Off until each is turned on. What it spent outlives a restart; what answers under way may spend is promised
+    to them, so that many at once stay within its tokens too."""
 
     def __init__(
         self,
@@ -76,21 +79,22 @@ class Upstreams:
     ) -> None:
         self._choice, self.keys, self._file, self._note = choice, keys, file, note
         self.spent: dict[str, int] = _load(file)
+        self._promised = Counter[str]()
         self._saving = asyncio.Lock()
 
     def serving(self, model: str) -> Chosen | None:
         """The first that is on and has this model and tokens left."""
         for name, one in self._choice().items():
-            left = one.cap_tokens - self.spent.get(name, 0)
-            if one.on and model in one.models and left > 0:
-                return Chosen(name, one, one.models[model], left)
+            if one.on and model in one.models and self._left(name, one) > 0:
+                return Chosen(name, one, one.models[model])
         return None
 
     def check_spent(self, model: str) -> None:
-        """Raises BadInput when only its cap keeps an upstream from answering for this model."""
+        """Raises BadInput when only its cap keeps an upstream from answering for this model, Busy while it is only
+        promised away."""
         for name, one in self._choice().items():
             if one.on and model in one.models:
-                raise BadInput("upstream_spent", name=name, most=one.cap_tokens)
+                raise self._no_more(name, one)
 
     def models(self) -> list[str]:
         """Names that somebody here may ask for and an upstream answers."""
@@ -100,23 +104,13 @@ class Upstreams:
         self, chosen: Chosen, wish: Wish, index: int, request: str
     ) -> AsyncGenerator[Piece, None]:
         """One answer from there. Closing it hangs up. Raises Unreachable, Busy or BadInput."""
-        begun, first_s, heard = time.monotonic(), 0.0, Heard(index)
-        guess = _guessed_tokens(wish)
-        if guess >= chosen.left_tokens:
-            raise BadInput("upstream_spent", name=chosen.name, most=chosen.upstream.cap_tokens)
-        asked = body(wish, chosen.model, index, chosen.left_tokens - guess)
+        guess, heard = _guessed_tokens(wish), Heard(index)
+        most = self._most(chosen, wish, guess)
+        self._promised[chosen.name] += guess + most
         try:
-            async with self._session(chosen) as session, session.post(
-                f"{chosen.upstream.url}/{path_of(wish)}", json=asked, allow_redirects=False,
-                headers={ID: request, **await self._authorized(chosen.name)},
-            ) as answer:  # fmt: skip
-                await _check(chosen.name, answer)
-                async for chunk in _chunks(answer.content):
-                    for piece in heard.pieces(chunk):
-                        first_s = first_s or time.monotonic() - begun
-                        yield piece
-            for piece in heard.end(time.monotonic() - begun, first_s):
-                yield piece
+            async with aclosing(self._asked(chosen, wish, most, heard, request)) as pieces:
+                async for piece in pieces:
+                    yield piece
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable("upstream_failed", name=chosen.name, why=_why(error)) from None
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -124,12 +118,42 @@ class Upstreams:
             why = "it answered what nobody can read"
             raise Unreachable("upstream_failed", name=chosen.name, why=why) from None
         finally:
-            cost = (heard.prompt_tokens or (guess if heard.n_chunks else 0)) + heard.tokens
+            self._promised[chosen.name] -= guess + most
+            self._promised += Counter()  # drops the zeros
+            cost = (heard.prompt_tokens or (guess if heard.is_taken else 0)) + heard.tokens
             await self._spend(chosen, cost, request)
+
+    async def _asked(
+        self, chosen: Chosen, wish: Wish, most: int, heard: Heard, request: str
+    ) -> AsyncGenerator[Piece, None]:
+        begun, first_s = time.monotonic(), 0.0
+        async with self._session(chosen) as session, session.post(
+            f"{chosen.upstream.url}/{path_of(wish)}", json=body(wish, chosen.model, heard.index, most),
+            allow_redirects=False, headers={ID: request, **await self._authorized(chosen.name)},
+        ) as answer:  # fmt: skip
+            await _check(chosen.name, answer)
+            heard.is_taken = True
+            async with aclosing(_chunks(answer.content)) as chunks:
+                async for chunk in chunks:
+                    for piece in heard.pieces(chunk):
+                        first_s = first_s or time.monotonic() - begun
+                        yield piece
+                    if heard.n_chunks > most:  # it does not keep to what it was asked for
+                        heard.reason = "length"
+                        break
+        for piece in heard.end(time.monotonic() - begun, first_s):
+            yield piece
+
+    def _most(self, chosen: Chosen, wish: Wish, guess: int) -> int:
+        """How many tokens the answer may have. Raises Busy or BadInput when none are left."""
+        left = self._left(chosen.name, chosen.upstream) - guess
+        if left <= 0:
+            raise self._no_more(chosen.name, chosen.upstream)
+        return min(left, wish.max_tokens or max(USUAL_MOST, left // 4))
 
     async def models_there(self, name: str, one: Upstream) -> list[str]:
         """What it has, by its own word; no tokens are spent. Raises Unreachable, Busy."""
-        chosen = Chosen(name, one, "", 0)
+        chosen = Chosen(name, one, "")
         try:
             async with (
                 asyncio.timeout(TEST_SECONDS),
@@ -152,6 +176,15 @@ class Upstreams:
         """Its tokens are counted anew."""
         self.spent.pop(name, None)
         await self._save()
+
+    def _left(self, name: str, one: Upstream) -> int:
+        return one.cap_tokens - self.spent.get(name, 0) - self._promised[name]
+
+    def _no_more(self, name: str, one: Upstream) -> AppError:
+        """Why it gets no further request."""
+        if self._promised[name] and self.spent.get(name, 0) < one.cap_tokens:
+            return Busy("upstream_busy", name=name, seconds=USUAL_RETRY_S)
+        return BadInput("upstream_spent", name=name, most=one.cap_tokens)
 
     async def _spend(self, chosen: Chosen, tokens: int, request: str) -> None:
         if not tokens:

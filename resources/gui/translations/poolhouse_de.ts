@@ -1569,6 +1569,10 @@
         <translation>Modell</translation>
     </message>
     <message>
+        <source>Model files</source>
+        <translation>Modelldateien</translation>
+    </message>
+    <message>
         <source>Network</source>
         <translation>Netzwerk</translation>
     </message>

@@ -78,6 +78,40 @@ async def test_too_many_are_told_when_to_come_again() -> None:
         assert int(busy.value.reason.facts["seconds"]) >= 1
 
 
+async def test_who_fills_the_line_keeps_nobody_out() -> None:
+    """The last of the longest line is turned away, and told when to come again."""
+    queue, order, refused = FairQueue(Room(1), max_waiting=4), list[str](), list[str]()
+
+    async def ask(who: str) -> None:
+        try:
+            await take(queue, who[0], order)
+        except Busy as busy:
+            refused.append(f"{who} for {busy.reason.facts['waiting']}")
+
+    async with asyncio.TaskGroup() as group, queue.turn("first"):
+        for who in ("a1", "a2", "a3", "a4", "a5", "b1", "b2", "b3", "c1"):
+            group.create_task(ask(who), name=who)
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert queue.n_waiting == 4
+    assert refused == [f"{who} for 4" for who in ("a5", "a4", "a3", "b3", "a2")]
+    assert "".join(order) == "abcb"
+    assert (queue.n_running, queue.n_waiting) == (0, 0)
+
+
+async def test_who_leaves_in_the_moment_he_is_turned_away_takes_nobodys_turn() -> None:
+    queue, order = FairQueue(Room(1), max_waiting=2), list[str]()
+    async with asyncio.TaskGroup() as group, queue.turn("first"):
+        group.create_task(take(queue, "a", order), name="a")
+        leaving = group.create_task(take(queue, "a", order), name="leaves")
+        await asyncio.sleep(0)
+        group.create_task(take(queue, "b", order), name="b")
+        await asyncio.sleep(0)
+        leaving.cancel()
+    assert order == ["a", "b"]
+    assert (queue.n_running, queue.n_waiting) == (0, 0)
+
+
 @pytest.mark.parametrize("at_its_turn", [False, True])
 async def test_who_leaves_takes_nobodys_turn(at_its_turn: bool) -> None:
     queue, order = FairQueue(Room(1)), list[str]()

@@ -1,0 +1,33 @@
+"""What a worker's process finds around it: threads, its code, and the files that it may read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import backends
+from backends.confine import READS
+from backends.process import ALLOCATOR
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+Reads = Sequence[str | Path]
+
+
+def environment(threads: int, reads: Reads | None = None) -> dict[str, str]:
+    """Ours, with threads set on purpose, and the place where `backends` is found first. reads: see Worker.start."""
+    root = str(Path(backends.__file__ or ".").resolve().parent.parent)
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    told = {} if reads is None else {READS: json.dumps([os.fspath(path) for path in reads])}
+    return {
+        **ALLOCATOR,  # known from the start, so that the worker does not start anew for it
+        **os.environ,
+        **dict.fromkeys(THREADS, str(threads)),
+        **told,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONIOENCODING": "utf-8",
+        "GGML_NO_BACKTRACE": "1",  # else a debugger starts when the engine gives up, and talks over its last words
+    }

@@ -1,0 +1,82 @@
+"""What a worker can still reach once it is confined: each way out is tried in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backends import confine
+
+ROOT = Path(__file__).resolve().parents[2]
+TRY = """
+import json, os, socket, subprocess, sys
+from backends import confine, process
+own, others, home, parent = sys.argv[1:]
+before = process.resident_bytes()
+told = {"level": confine.confine([own])}
+
+def tried(name, deed):
+    try:
+        deed()
+        told[name] = "done"
+    except OSError:
+        told[name] = "refused"
+
+tried("read its own", lambda: open(own, "rb").read())
+tried("write its own", lambda: open(own, "r+b"))
+tried("read another", lambda: open(others, "rb"))
+tried("list a home", lambda: os.listdir(home))
+tried("write beside", lambda: open(own + ".new", "wb"))
+tried("delete", lambda: os.remove(own))
+tried("start a program", lambda: subprocess.run(["/bin/true"]))
+for family in ("AF_INET", "AF_INET6", "AF_NETLINK"):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        tried(f"{family} {kind}", lambda: socket.socket(getattr(socket, family), kind))
+tried("signal its parent", lambda: os.kill(int(parent), 0))
+tried("look into its parent", lambda: open(f"/proc/{parent}/environ", "rb").read())
+import decimal, sqlite3, numpy  # code of Python's own and of libraries comes in as before
+assert process.resident_bytes() > before
+print(json.dumps(told))
+"""
+has_all = pytest.mark.skipif(
+    confine.means().landlock < 6 or not confine.means().seccomp, reason="needs a newer Linux"
+)
+
+
+@has_all
+def test_it_reads_its_own_files_and_does_nothing_else(tmp_path: Path) -> None:
+    own, other = tmp_path / "own.gguf", tmp_path / "other.gguf"
+    for path in (own, other):
+        path.write_bytes(b"GGUF")
+    arguments = [str(own), str(other), str(tmp_path), str(os.getpid())]
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", TRY, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert run.returncode == 0, run.stderr
+    told = json.loads(run.stdout)
+    assert told.pop("level") == confine.FULL
+    assert told.pop("read its own") == "done"
+    assert len(told) == 14
+    assert set(told.values()) == {"refused"}, told
+    assert own.read_bytes() == b"GGUF"
+    assert not (tmp_path / "own.gguf.new").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is nothing to confine with")
+def test_what_a_system_lacks_is_told() -> None:
+    told = [
+        confine.Means(7, seccomp=True),
+        confine.Means(0, seccomp=True),
+        confine.Means(7, seccomp=False),
+    ]
+    assert [one.level for one in told] == [confine.FULL, confine.PARTIAL, confine.PARTIAL]
+    assert confine.Means(0, seccomp=False).level == confine.NONE

@@ -1,0 +1,152 @@
+"""What an upstream may cost: its cap holds for many requests at once, and whatever the server there says or does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.core.errors import BadInput, Busy
+from app.machine.api_choice import Upstream
+from app.machine.paths import Home
+from app.machine.secret_map import SecretMap
+from app.node.chat_api.upstreams import USUAL_MOST, Upstreams
+from app.node.chat_api.wish import Ended, Json, Piece, Wish
+
+WORD: Json = {"choices": [{"delta": {"content": "word "}}]}
+CALL: Json = {"choices": [{"delta": {"tool_calls": [{"function": {"name": "f"}}]}}]}
+WISH = Wish("m", ({"role": "user", "content": "x"},))
+GUESS = 10  # tokens of its prompt, from its length
+
+
+class There:
+    """A server: what it was asked for, and what it says to all. It waits for `go`."""
+
+    def __init__(self) -> None:
+        self.asked: list[Json] = []
+        self.heard = asyncio.Condition()
+        self.says: list[Json] = [WORD]
+        self.go, self.ends = asyncio.Event(), True
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        async with self.heard:
+            self.asked.append(msgspec.json.decode(await reader.readexactly(length)))
+            self.heard.notify_all()
+        writer.write(b"HTTP/1.1 200 X\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        await self.go.wait()
+        for chunk in self.says:
+            writer.write(b"data: %s\n\n" % msgspec.json.encode(chunk))
+        writer.write(b"data: [DONE]\n\n" if self.ends else b"")
+        writer.close()
+
+
+@pytest.fixture
+async def there() -> There:
+    return There()
+
+
+@pytest.fixture
+async def upstreams(there: There, tmp_path: Path) -> AsyncIterator[Upstreams]:
+    server = await asyncio.start_server(there.serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    choice = {"barn": Upstream(url, {"m": "theirs"}, 1000, on=True)}
+    keys = SecretMap(Home.at(tmp_path).create(), "upstream keys")
+    async with server:
+        yield Upstreams(lambda: choice, keys, tmp_path / "spent.json", lambda _: None)
+
+
+async def answered(upstreams: Upstreams, wish: Wish) -> list[Piece]:
+    chosen = upstreams.serving("m")
+    assert chosen is not None
+    return [piece async for piece in upstreams.answer(chosen, wish, 0, "r")]
+
+
+async def until(there: There, count: int) -> None:
+    async with asyncio.timeout(10), there.heard:
+        await there.heard.wait_for(lambda: len(there.asked) >= count)
+
+
+async def test_many_at_once_stay_within_the_cap_together(
+    upstreams: Upstreams, there: There
+) -> None:
+    many = Wish("m", WISH.messages, max_tokens=300)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(answered(upstreams, many), name=f"{n}") for n in range(4)]
+        await until(there, 4)
+        assert [one["max_tokens"] for one in there.asked] == [
+            300,
+            300,
+            300,
+            1000 - 3 * (GUESS + 300) - GUESS,
+        ]
+        assert upstreams.serving("m") is None
+        with pytest.raises(Busy, match="upstream_busy"):  # nothing is spent yet
+            upstreams.check_spent("m")
+        there.go.set()
+    assert all(isinstance(task.result()[-1], Ended) for task in tasks)
+    assert upstreams.spent == {"barn": 4 * (GUESS + 1)}
+    assert upstreams.serving("m") is not None  # what was promised and not spent is there again
+    upstreams.spent["barn"] = 1000
+    with pytest.raises(BadInput, match="upstream_spent"):
+        upstreams.check_spent("m")
+
+
+async def test_an_answer_of_no_said_length_is_not_promised_all_there_is(
+    upstreams: Upstreams, there: There
+) -> None:
+    upstreams.spent["barn"] = 1000 - 40 * USUAL_MOST
+    there.go.set()
+    await answered(upstreams, WISH)
+    assert there.asked[0]["max_tokens"] == (40 * USUAL_MOST - GUESS) // 4
+    upstreams.spent["barn"] = 1000 - 2 * USUAL_MOST
+    await answered(upstreams, WISH)
+    assert there.asked[1]["max_tokens"] == USUAL_MOST
+
+
+@pytest.mark.parametrize(
+    ("says", "cost"),
+    [
+        ([WORD] * 5 + [{"usage": {"prompt_tokens": -500, "completion_tokens": -500}}], GUESS + 5),
+        ([WORD, {"usage": {"prompt_tokens": 7, "completion_tokens": 2}}], 9),
+        ([CALL] * 3, GUESS + 3),  # words of a call are tokens too
+        ([WORD] * 400, GUESS + 51),  # it was asked for 50
+        ([WORD, {"usage": {"prompt_tokens": 1e300}}], (1 << 40) + 1),
+    ],
+)
+async def test_no_server_says_that_it_cost_less_than_it_must_have(
+    upstreams: Upstreams, there: There, says: list[Json], cost: int
+) -> None:
+    there.says = says
+    there.go.set()
+    pieces = await answered(upstreams, Wish("m", WISH.messages, max_tokens=50))
+    assert upstreams.spent == {"barn": cost}
+    end = pieces[-1]
+    assert isinstance(end, Ended)
+    assert (end.reason == "length") == (len(says) == 400)
+
+
+async def test_who_leaves_before_the_first_word_has_had_the_prompt_read(
+    upstreams: Upstreams, there: There
+) -> None:
+    chosen = upstreams.serving("m")
+    assert chosen is not None
+
+    async def leave(pieces: AsyncGenerator[Piece, None]) -> None:
+        async with aclosing(pieces):
+            await anext(pieces)
+
+    async with asyncio.TaskGroup() as group:
+        leaving = group.create_task(leave(upstreams.answer(chosen, WISH, 0, "r")), name="leave")
+        await until(there, 1)
+        await asyncio.sleep(0.05)  # its status is read
+        leaving.cancel()
+    assert upstreams.spent == {"barn": GUESS}
+    there.go.set()
+    await asyncio.sleep(0.01)

@@ -1,0 +1,92 @@
+"""The limits that were promised (SAFETY.md 3 to 8): each number stands here once more, so that none moves unnoticed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from app.inference.measure import Deadlines, StageMeter
+from app.lan.peer import Heartbeat
+
+KIB, MIB = 1 << 10, 1 << 20
+LIMITS: list[tuple[str, dict[str, Any]]] = [
+    ("app.core.pairing", {"MAX_TRIES": 3, "WINDOW_SECONDS": 120.0, "ATTEMPT_SECONDS": 10.0}),
+    ("app.lan.code_exchange", {"MAX_PAIR_BYTES": 8 * KIB, "NONCE_BYTES": 32, "CODE_DIGITS": 6}),
+    ("app.core.operations", {"MAX_OPERATION_BYTES": 4 * KIB, "MAX_DER_BYTES": 2 * KIB}),
+    ("app.core.operations", {"MAX_NAME_CHARACTERS": 64}),
+    ("app.lan.messages", {"MAX_MESSAGE_BYTES": 64 * KIB, "MAX_DEPTH": 8}),
+    ("app.lan.greeting", {"HELLO_SECONDS": 2.0}),
+    ("app.lan.client", {"CONNECT_SECONDS": 3.0, "OPEN_SECONDS": 8.0}),
+    ("app.lan.listener", {"HANDSHAKE_SECONDS": 5.0, "IDLE_SECONDS": 10.0}),
+    ("app.lan.listener", {"STRANGERS": 64, "STRANGERS_OF_ONE_ADDRESS": 8}),
+    ("app.lan.sockets", {"KEEPALIVE_IDLE_SECONDS": 2, "KEEPALIVE_EVERY_SECONDS": 1}),
+    ("app.lan.sockets", {"KEEPALIVE_PROBES": 3, "UNACKED_MILLISECONDS": 5000}),
+    ("app.lan.channel", {"MAX_FRAME_BYTES": 16 * MIB + 4 * KIB}),
+    ("app.lan.body", {"STALL_SECONDS": 10.0, "START_SECONDS": 30.0, "START_BYTES": 64 * KIB}),
+    ("app.lan.body", {"MIN_BYTES_PER_SECOND": 16 * KIB}),
+    ("backends.frames", {"MAX_PAYLOAD": 16 * MIB}),
+    ("backends.contract", {"MAX_BATCH_TOKENS": 512}),
+    ("backends.steps", {"KEPT_OUTPUTS": 2}),
+    ("app.inference.stage_client", {"CREDIT": 2}),
+    ("app.inference.sequences", {"MAX_UNREAD": 256, "UNREAD_S": 30.0}),
+    ("app.inference.lend", {"ORPHAN_COMPUTE_S": 10.0, "KEEP_S": 600.0, "GROWTH": 1.1}),
+    ("app.core.recovery", {"RECONNECT_S": 5.0, "MAX_RECOVERIES": 3, "WAIT_S": 600.0}),
+    ("app.core.degraded", {"SLOWER": 5.0}),
+    ("app.machine.keystore", {"KEYRING_SECONDS": 10.0}),
+    ("app.node.guard", {"MAX_BODY_BYTES": 8 * MIB}),
+    ("app.node.chat_api.gate", {"MAX_OPEN": 32}),
+    ("app.node.chat_api.sending", {"UNREAD_SECONDS": 30.0}),
+    ("app.node.ndjson", {"UNREAD_SECONDS": 30.0}),
+    ("app.node.chat_api.first_words", {"HEADER_SECONDS": 10.0, "IDLE_SECONDS": 60}),
+    ("app.node.chat_api.first_words", {"MAX_HEADERS": 64, "MAX_HEADER_BYTES": 8 * KIB}),
+    ("app.node.chat_api.lan_door", {"HANDSHAKE_SECONDS": 5.0, "STRANGERS": 64}),
+    ("app.node.chat_api.lan_door", {"STRANGERS_OF_ONE_ADDRESS": 8}),
+    ("app.node.chat_api.wish", {"MOST_ANSWERS": 4, "MOST_BIASES": 1024}),
+    ("app.node.chat_api.wish", {"MOST_STOPS": 8, "MOST_STOP_CHARS": 256}),
+    ("app.core.json_grammar", {"MAX_SCHEMA_BYTES": 64 * KIB, "MAX_DEPTH": 32}),
+    ("backends.sampling", {"MAX_GRAMMAR_BYTES": 64 * KIB, "COMPILE_SECONDS": 1}),
+    ("backends.template", {"MAX_SECONDS": 1.0, "MAX_BYTES": 64 * MIB, "MAX_TEXT": MIB}),
+    ("app.catalog.gguf_check", {"MAX_TENSORS": 65_536, "MAX_ENTRIES": 65_536}),
+    ("app.catalog.gguf_check", {"MAX_KEY_BYTES": 64 * KIB, "MAX_STRING_BYTES": 16 * MIB}),
+    ("app.catalog.gguf_check", {"MAX_ITEMS": 16 * MIB, "MAX_HEADER_BYTES": 256 * MIB}),
+    ("app.catalog.gguf_check", {"MAX_DIMENSIONS": 4}),
+    ("app.node.memory", {"OWNERS_SHARE": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("module", "limits"), LIMITS)
+def test_a_limit_is_what_was_promised(module: str, limits: dict[str, Any]) -> None:
+    known = import_module(module)
+    assert {name: getattr(known, name) for name in limits} == limits
+
+
+def test_a_log_has_4096_lines_at_most_and_a_quarter_of_them_may_be_removals() -> None:
+    from app.core.membership import MAX_ADDS, MAX_REMOVES, MAX_RENAMES, MAX_ROLES
+
+    assert MAX_ADDS + MAX_REMOVES + MAX_ROLES + MAX_RENAMES == 4096
+    assert MAX_REMOVES == 1024
+
+
+def test_silence_is_suspected_after_three_seconds_and_told_as_a_death_within_five() -> None:
+    beat = Heartbeat()
+    assert (beat.every_seconds, beat.suspect_after_seconds) == (1.0, 3.0)
+    assert 4 < beat.dead_after_seconds < 5
+
+
+@pytest.mark.parametrize(
+    ("slow_decode_s", "slow_row_s", "n_rows", "prefill", "limit_s"),
+    [
+        (0.1, 0.0, 1, False, 2.0),
+        (0.6, 0.0, 1, False, 2.4),
+        (9.0, 0.0, 1, False, 10.0),
+        (0.0, 0.001, 64, True, 10.0),
+        (0.0, 0.1, 64, True, 25.6),
+    ],
+)
+def test_how_long_a_step_may_take(
+    slow_decode_s: float, slow_row_s: float, n_rows: int, prefill: bool, limit_s: float
+) -> None:
+    meter = StageMeter("x", steps=9, slow_decode_s=slow_decode_s, slow_row_s=slow_row_s)
+    assert Deadlines().of_step(meter, n_rows, prefill) == pytest.approx(limit_s)
