@@ -14,6 +14,7 @@ from app.cli import (
     chats_command,
     demo_command,
     doctor_command,
+    erase_command,
     household_commands,
     lend_command,
     measure_command,
@@ -61,6 +62,7 @@ def build() -> typer.Typer:
         placing_commands,
         bench_command,
         doctor_command,
+        erase_command,
     ):
         module.add_to(program)
     _help_in_lines(program)

@@ -70,7 +70,11 @@ def _open_window(home: Path | None, hidden: bool) -> NoReturn:
     from app.gui.application import start
     from app.machine.paths import Home
 
-    raise typer.Exit(start(NodeLauncher(Home.at(home)), hidden=hidden))
+    launcher = NodeLauncher(Home.at(home))
+    code = start(launcher, hidden=hidden)
+    for sentence in launcher.finish():
+        typer.echo(sentence, err=True)
+    raise typer.Exit(code)
 
 
 def _screen() -> RenderableType:

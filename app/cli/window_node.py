@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.core.errors import AppError
+from app.core.errors import AppError, Refused
+from app.core.reasons import said
 from app.gui.launch import Endpoint
 from app.lan import leaving
-from app.machine import own_python, runtime_file
+from app.machine import erasing, own_python, runtime_file
 from app.machine.paths import Home
 
 LOG = "start.log"  # what it says while it starts; from then on it writes a log of its own
 LAST_WORDS_BYTES = 4096
+PATIENCE_S, LOOK_S = 12.0, 0.1  # for a node to end; after eight seconds it is ended
 
 
 class NodeLauncher:
@@ -25,6 +29,7 @@ class NodeLauncher:
         self._home, self._options = home, options
         self.home = home.root
         self._process: subprocess.Popen[bytes] | None = None
+        self._erases = False
         self._before: list[subprocess.Popen[bytes]] = []  # that may still be ending
 
     def find(self) -> Endpoint | None:
@@ -63,6 +68,25 @@ class NodeLauncher:
             leaving.wish(self._home.create(), running.pid if running else None)
         except OSError as error:
             raise AppError("system_error", detail=str(error)) from None
+
+    def erase_at_end(self) -> None:
+        self._erases = True
+
+    def finish(self) -> list[str]:
+        """What is due once the window has ended; why something of it could not be done."""
+        if not self._erases:
+            return []
+        for _ in range(round(PATIENCE_S / LOOK_S)):
+            if runtime_file.read(self._home.runtime_file) is None and not self.started:
+                break
+            time.sleep(LOOK_S)
+        else:
+            return [said(Refused("erase_while_running", home=str(self.home)))]
+        try:
+            done = asyncio.run(erasing.erase(self._home))
+        except AppError as error:
+            return [said(error)]
+        return [said(reason) for reason in done.left]
 
     def fate(self) -> str | None:
         if self._process is None or self._process.poll() is None:

@@ -27,6 +27,11 @@ COMMAND_SENTENCES: dict[str, str] = {
     "Try again when this computer is less busy.",
     "bench_silent": "{model} gave no token, so nothing could be timed. "
     "See `poolhouse status`, load it again and try once more.",
+    "erase_while_running": "The node of {home} runs. Quit Poolhouse first, in the tray too, then erase.",
+    "erase_no_home": "{path} is no data folder of Poolhouse, so nothing was deleted. Check the path.",
+    "erase_left": "{path} could not be deleted: {why}. Delete it by hand.",
+    "erase_keyring": "The keys of Poolhouse in the system keyring could not be deleted. "
+    "Unlock it and delete them there; they open nothing any more.",
     "chats_none": "There are no chats of the window in {path}. Write one there first, or give another --home.",
     "chats_in_use": "The chats in {path} are in use. Quit the window, in the tray too, then do it again.",
     "demo_too_many": "The built-in model has {layers} layers: "

@@ -34,6 +34,9 @@ class Launcher(Protocol):
     def leave(self) -> None:
         """With its next start the node belongs to no household and is somebody new. Raises AppError."""
 
+    def erase_at_end(self) -> None:
+        """Once this window and its node have ended, all data of the home is deleted."""
+
     def fate(self) -> str | None:
         """The last words of the node that `start` started, once it has ended; None while it runs."""
 

@@ -215,14 +215,16 @@ def test_rename_and_roles(poolhouse: Any, answering: Any) -> None:
     assert poolhouse("roles", "loft").code == 2
 
 
-@pytest.mark.parametrize("command", [("remove", "attic-pc"), ("rm", "guide"), ("reset",)])
+@pytest.mark.parametrize(
+    "command", [("remove", "attic-pc"), ("rm", "guide"), ("reset",), ("erase",)]
+)
 def test_where_nobody_can_be_asked_nothing_is_removed(
     poolhouse: Any, answering: Any, command: tuple[str, ...]
 ) -> None:
     node = answering({})
     said = poolhouse(*command)
     assert (said.code, said.out) == (1, "")
-    if command[0] != "reset":  # which is refused first while the node runs
+    if command[0] not in ("reset", "erase"):  # refused first while the node runs
         assert said.err == ("Nobody can be asked here whether that is meant. Add --yes to do it.\n")
     assert node.asked == []
 

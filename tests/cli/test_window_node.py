@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
+from app.cli import window_node
 from app.cli.window_node import NodeLauncher
 from app.machine import runtime_file
 from app.machine.paths import Home
@@ -26,3 +29,23 @@ def test_a_node_that_starts_can_be_ended(tmp_path: Path) -> None:
     while launcher.fate() is None and time.monotonic() < until:
         time.sleep(0.05)
     assert not launcher.started
+
+
+def test_what_was_asked_to_be_erased_goes_once_all_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POOLHOUSE_KEYSTORE", "file")
+    monkeypatch.setattr(window_node, "PATIENCE_S", 0.2)
+    home = Home.at(tmp_path / "den").create()
+    (home.identity / "identity.pem").write_text("me")
+    launcher = NodeLauncher(home)
+    assert launcher.finish() == []  # nobody asked
+    assert home.root.exists()
+    launcher.erase_at_end()
+    runtime_file.write(home.runtime_file, runtime_file.of_this_process(9, "token", "1"))
+    (sentence,) = launcher.finish()
+    assert "runs" in sentence
+    assert (home.identity / "identity.pem").exists()
+    home.runtime_file.unlink()
+    assert launcher.finish() == []
+    assert not home.root.exists()

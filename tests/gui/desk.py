@@ -27,6 +27,7 @@ class Attached:
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self.erases = False
 
     def find(self) -> Endpoint | None:
         found = runtime_file.read(Home.at(self.home).runtime_file)
@@ -40,6 +41,9 @@ class Attached:
 
     def leave(self) -> None:
         leaving.wish(Home.at(self.home), None)
+
+    def erase_at_end(self) -> None:
+        self.erases = True
 
     def fate(self) -> str | None:
         return None

@@ -6,8 +6,10 @@ from app.core.errors import AppError
 from app.gui.household.facts import machines_of
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
+from app.gui.parts.buttons import button
 from app.gui.parts.text import Value
 from app.gui.services import Services
+from app.gui.settings.erase_sheet import EraseSheet
 from app.gui.settings.group import Group
 from app.gui.settings.household import IN_A_FILE, kept
 from app.gui.settings.setting import Setting
@@ -74,6 +76,17 @@ class Privacy(Group):
             Setting(self.tr("Access token for Hugging Face"), "", self.token, words="keyring"),
             title=self.tr("Where it is kept"),
         )  # fmt: skip
+        remove = button(self.tr("Remove all data…"), self._erase)
+        self.add(
+            Setting(
+                self.tr("Remove all data"),
+                self.tr(
+                    "Deletes everything that Poolhouse keeps on this computer, and quits."
+                ),
+                remove, words="delete uninstall erase",
+            ),
+            title=self.tr("Before you remove Poolhouse"),
+        )  # fmt: skip
 
     def refresh(self) -> None:
         self._tell_machines()
@@ -118,6 +131,9 @@ class Privacy(Group):
         self.encrypted.tell(words)
         none = self.tr("None: your chats are not encrypted")
         self.chat_key.setText(kept(self._where) if lock.is_on else none)
+
+    def _erase(self) -> None:
+        EraseSheet(self.services, self.window()).open()
 
     def _encrypt(self, on: bool) -> None:
         TurningDialog(self.services.lock, self, on=on).begin()

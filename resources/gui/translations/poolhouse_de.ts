@@ -1762,6 +1762,37 @@
     </message>
 </context>
 <context>
+    <name>EraseSheet</name>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Delete everything</source>
+        <translation>Alles löschen</translation>
+    </message>
+    <message>
+        <source>Delete {size}</source>
+        <translation>{size} löschen</translation>
+    </message>
+    <message>
+        <source>Files of other programs stay where they are, also models that were used in place. The other machines show this one as offline until one of them removes it.</source>
+        <translation>Dateien anderer Programme bleiben, wo sie sind, auch Modelle, die an ihrem Ort benutzt wurden. Die anderen Geräte zeigen dieses als nicht erreichbar, bis eines von ihnen es entfernt.</translation>
+    </message>
+    <message>
+        <source>Models, chats, settings, keys and the pairings of this computer are deleted, and Poolhouse quits. Nothing brings them back: export chats that you want to keep first.</source>
+        <translation>Modelle, Chats, Einstellungen, Schlüssel und die Kopplungen dieses Computers werden gelöscht, und Poolhouse wird beendet. Nichts bringt sie zurück: Exportieren Sie vorher Chats, die Sie behalten wollen.</translation>
+    </message>
+    <message>
+        <source>Remove all data</source>
+        <translation>Alle Daten löschen</translation>
+    </message>
+    <message>
+        <source>Yes, delete everything</source>
+        <translation>Ja, alles löschen</translation>
+    </message>
+</context>
+<context>
     <name>ExchangeDesk</name>
     <message numerus="yes">
         <source>%n chat(s) exported to {name}.</source>
@@ -4749,6 +4780,10 @@
         <translation>Gibt ohne einen Namen bekannt, dass hier ein Poolhouse ist, damit andere es finden.</translation>
     </message>
     <message>
+        <source>Before you remove Poolhouse</source>
+        <translation>Bevor Sie Poolhouse entfernen</translation>
+    </message>
+    <message>
         <source>Chats</source>
         <translation>Chats</translation>
     </message>
@@ -4763,6 +4798,10 @@
     <message>
         <source>Default: off</source>
         <translation>Standard: aus</translation>
+    </message>
+    <message>
+        <source>Deletes everything that Poolhouse keeps on this computer, and quits.</source>
+        <translation>Löscht alles, was Poolhouse auf diesem Computer aufhebt, und beendet es.</translation>
     </message>
     <message>
         <source>Encrypt my chats</source>
@@ -4843,6 +4882,14 @@
     <message>
         <source>Privacy</source>
         <translation>Datenschutz</translation>
+    </message>
+    <message>
+        <source>Remove all data</source>
+        <translation>Alle Daten löschen</translation>
+    </message>
+    <message>
+        <source>Remove all data…</source>
+        <translation>Alle Daten löschen…</translation>
     </message>
     <message>
         <source>What is said, titles, folders, drafts and system messages are encrypted on the disk. Their key is kept with the key of this machine; who loses it loses the chats. What you export stays readable.</source>

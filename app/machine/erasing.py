@@ -1,0 +1,104 @@
+"""Takes away all that Poolhouse keeps for one home: its files, its secrets, its start at sign-in. UX.md P6."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.core.errors import AppError, Reason, Refused
+from app.machine import autostart, chat_key
+from app.machine.keystore import KeyringStore, entry_beside, open_keystore
+from app.machine.paths import Home
+
+NAMES = (  # of what we make in a home; whatever else somebody put there stays
+    "identity", "household", "models", "stages", "window", "logs", "measuring", "runtime.json",
+    "settings.json", chat_key.FILE,
+)  # fmt: skip
+ASIDE = (
+    ".old-",
+    ".part",
+)  # behind such a name: put aside by `reset`, left by a write that broke off
+SECRETS = ("hub token", "api keys", "upstream keys", chat_key.WHAT)  # beside the machine's own
+
+
+@dataclass(slots=True)
+class Erased:
+    """What was deleted, and why something was not."""
+
+    n_bytes: int = 0
+    left: list[Reason] = field(default_factory=list)
+
+
+async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
+    """Only ever on the user's word, and while no node of this home runs. What cannot be deleted is told.
+
+    Raises Refused for a folder that is no home of ours: there, `models` may be anybody's.
+    """
+    if not (home.is_default or await asyncio.to_thread((home.identity / "identity.pem").exists)):
+        raise Refused("erase_no_home", path=str(home.root))
+    done = Erased()
+    try:
+        await _forget_secrets(home)
+    except AppError:
+        done.left.append(Reason("erase_keyring"))
+    if home.is_default:  # else the entry may be another home's
+        try:
+            await asyncio.to_thread(autostart.choose, False, home, entry)
+        except Refused as error:
+            done.left.append(error.reason)
+    await asyncio.to_thread(_delete, home.root, done)
+    return done
+
+
+async def _forget_secrets(home: Home) -> None:
+    """Those in files go with the files."""
+    own = await open_keystore(home)
+    if isinstance(own, KeyringStore):
+        for store in (own, *(entry_beside(home, what) for what in SECRETS)):
+            await store.remove()
+
+
+def _delete(root: Path, done: Erased) -> None:
+    for path in sorted(_ours(root)):
+        n_bytes = _size(path)
+        try:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        except OSError as error:
+            done.left.append(_kept(path, error))
+        else:
+            done.n_bytes += n_bytes
+    if root.is_dir() and not any(root.iterdir()):
+        try:
+            root.rmdir()
+        except OSError as error:  # of its parent's owner: an empty folder stays
+            done.left.append(_kept(root, error))
+
+
+def _ours(root: Path) -> Iterator[Path]:
+    for path in root.iterdir() if root.is_dir() else ():
+        aside = any(path.name.startswith(name + end) for name in NAMES for end in ASIDE)
+        broken_off = path.name.endswith(".part") and path.name.startswith(NAMES)
+        if path.name in NAMES or aside or broken_off:
+            yield path
+
+
+def _size(path: Path) -> int:
+    """Of links what they are themselves."""
+    if path.is_symlink() or not path.is_dir():
+        return path.lstat().st_size
+    return sum(
+        (Path(folder) / name).lstat().st_size
+        for folder, _, names in os.walk(path)
+        for name in names
+    )
+
+
+def _kept(path: Path, error: OSError) -> Reason:
+    return Reason("erase_left", {"path": str(path), "why": error.strerror or str(error)})
