@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import Refused
-from app.machine import erasing, paths
+from app.machine import paths
 from app.machine.erasing import SECRETS, erase
 from app.machine.keystore import KeyringStore
 from app.machine.paths import Home
@@ -118,7 +118,7 @@ async def test_what_cannot_be_deleted_is_named(home: Home, monkeypatch: pytest.M
     def refused(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(erasing.shutil, "rmtree", refused)
+    monkeypatch.setattr("app.machine.erasing.shutil.rmtree", refused)
     done = await asyncio.wait_for(erase(home), 10)
     assert {reason.code for reason in done.left} == {"erase_left"}
     assert str(home.models) in {reason.facts["path"] for reason in done.left}

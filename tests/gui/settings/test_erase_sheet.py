@@ -13,16 +13,21 @@ def test_it_wants_a_tick_ends_the_window_and_leaves_the_rest_to_who_started_it(
     qtbot: QtBot, away: Desk
 ) -> None:
     services, ended, parent = away.services, list[bool](), QWidget()
-    assert isinstance(services.launcher, Attached)
+    launcher = services.launcher
+    assert isinstance(launcher, Attached)
+
+    def erases() -> bool:
+        return launcher.erases
+
     qtbot.addWidget(parent)
     sheet = EraseSheet(services, parent, lambda: ended.append(True))
     sheet.open()
     assert not sheet.act.isEnabled()
     sheet.sure.setChecked(True)
     assert sheet.act.isEnabled()
-    assert not services.launcher.erases
+    assert not erases()
     sheet.act.click()
-    assert services.launcher.erases
+    assert erases()
     assert ended == [True]  # no node was there to be waited for
     sheet._over()
     assert ended == [True]
