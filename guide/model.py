@@ -71,7 +71,9 @@ class Attention(nn.Module):
         )
         group = self.shape.n_heads // self.shape.n_kv_heads
         k, v = rotate(k, cos, sin).repeat_interleave(group, 1), v.repeat_interleave(group, 1)
-        mixed = functional.scaled_dot_product_attention(rotate(q, cos, sin), k, v, is_causal=True)
+        q = rotate(q, cos, sin)
+        with torch.autocast("cpu", enabled=False):  # its backward pass is slower in bf16
+            mixed = functional.scaled_dot_product_attention(q, k, v.to(q.dtype), is_causal=True)
         out: Tensor = self.o(mixed.transpose(1, 2).reshape(batch, n_tokens, -1))
         return out
 
