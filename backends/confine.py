@@ -28,9 +28,15 @@ _RIGHTS = ((5, 16), (3, 15), (2, 14), (1, 13))  # by version: how many rights th
 _ALL_TCP, _ALL_SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and signals
 
 # linux/prctl.h, linux/seccomp.h, linux/audit.h
-_NO_NEW_PRIVS, _SET_SECCOMP, _FILTER = 38, 22, 2
+_NO_NEW_PRIVS, _SET_FILTER = 38, 1
+_SPEC_ALLOW = (
+    1 << 2
+)  # else kernels before 5.16 forbid what makes computing fast: it guards pages of strangers' scripts
 _ALLOW, _DENY = 0x7FFF0000, 0x00050000 | 13  # EACCES
-_MACHINES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}  # and the call `socket`
+_MACHINES = {
+    "x86_64": (0xC000003E, 41, 317),
+    "aarch64": (0xC00000B7, 198, 277),
+}  # and `socket`, `seccomp`
 _IO_URING, _AF_UNIX, _X32 = 425, 1, 0x40000000  # the first can make sockets too
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _NUMBER, _ARCH, _FIRST_ARGUMENT = 0, 4, 16  # where they stand in what a filter sees
@@ -152,7 +158,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 
 def _confine_sockets() -> bool:
     """No socket but one between processes of this computer."""
-    arch, socket = _MACHINES[platform.machine()]
+    arch, socket, seccomp = _MACHINES[platform.machine()]
     lines = (
         (_LOAD, 0, 0, _ARCH),
         (_EQUAL, 0, 6, arch),  # another way into the kernel: no
@@ -167,7 +173,7 @@ def _confine_sockets() -> bool:
     )
     made = (_Line * len(lines))(*(_Line(*line) for line in lines))
     program = _Program(len(lines), made)
-    return not _libc().prctl(_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0)
+    return _call(seccomp, _SET_FILTER, _SPEC_ALLOW, ctypes.byref(program)) == 0
 
 
 def _libc() -> ctypes.CDLL:
