@@ -41,13 +41,22 @@ def paragraph(text: str = "", role: str = "", parent: QWidget | None = None) -> 
 class _Paragraph(QLabel):
     """Qt clips text that can be selected at the top of its first line, and the dots above with it."""
 
+    _needs: tuple[tuple[str, int, str], int] = (("", 0, ""), 0)
+
+    def _needed(self) -> int:
+        """The height of its words, asked once for each text, width and font: asking has Qt paint it again."""
+        key = (self.text(), self.width(), self.font().key())
+        if self._needs[0] != key:
+            self._needs = (key, self.heightForWidth(self.width()))
+        return self._needs[1]
+
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
         super().paintEvent(event)
         if self.textFormat() is not Qt.TextFormat.PlainText or not self.text():
             return
         room = self.contentsRect()
         above = self.height() - room.height()
-        spare = room.height() - (self.heightForWidth(self.width()) - above)
+        spare = room.height() - (self._needed() - above)
         if self.alignment() & Qt.AlignmentFlag.AlignVCenter:
             room.setTop(room.top() + max(spare, 0) // 2)
         painter = QPainter(self)

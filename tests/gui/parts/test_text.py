@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
@@ -16,7 +16,21 @@ from app.gui.theme import Scheme
 from tests.gui.desk import Desk
 
 ROOM = 8  # pixels
+SETTLED_MS = 60
 LOST = 0.01  # of the ink: the edge of a line that is smoothed
+
+
+class Painted(QObject):
+    """How often a widget was painted."""
+
+    def __init__(self, watched: QWidget) -> None:
+        super().__init__(watched)
+        self.often = 0
+        watched.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        self.often += event.type() == QEvent.Type.Paint
+        return False
 
 
 def ink(qtbot: QtBot, shown: QLabel, ratio: int, room: int = 0, spare: int = 0) -> int:
@@ -65,6 +79,23 @@ def test_a_value_is_one_line_where_that_has_room(qtbot: QtBot, away: Desk, words
     qtbot.addWidget(shown)
     shown.ensurePolished()
     assert shown.sizeHint().height() < 2 * shown.fontMetrics().height()
+
+
+def test_a_paragraph_that_is_only_looked_at_is_not_painted_again_and_again(qtbot: QtBot) -> None:
+    """What it asks of its layout while it is painted would have it painted once more, for ever."""
+    shown = paragraph("Words that wrap, and can be selected.")
+    qtbot.addWidget(shown)
+    painted = Painted(shown)
+    shown.resize(ROOM * 8, 2 * shown.heightForWidth(ROOM * 8))
+    with qtbot.waitExposed(shown):
+        shown.show()
+    shown.repaint()
+    painted.often = 0
+    qtbot.wait(SETTLED_MS)
+    assert painted.often <= 2
+    shown.setText("Other words, at another place.")
+    qtbot.wait(SETTLED_MS)
+    assert 1 <= painted.often <= 5
 
 
 def test_a_chip_is_as_wide_as_its_name_and_is_shortened_where_there_is_less_room(
