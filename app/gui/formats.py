@@ -14,11 +14,13 @@ def number(value: float, digits: int = 0) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """Bytes as GiB, MiB or KiB, one digit behind the point where that says something."""
+    """Bytes as GiB, MiB, KiB or B, one digit behind the point where that says something."""
     if n_bytes >= GIB:
         return f"{number(n_bytes / GIB, 1)} GiB"
     if n_bytes >= MIB:
         return f"{number(n_bytes / MIB, 0 if n_bytes >= 10 * MIB else 1)} MiB"
+    if 0 < n_bytes < KIB:
+        return f"{number(n_bytes)} B"
     return f"{number(n_bytes / KIB)} KiB"
 
 

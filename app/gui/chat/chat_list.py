@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QInputDialog, QLineEdit, QStackedWidget, QWidget
+from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
 
 from app.core.chat import ChatId, Heading
 from app.gui import theme as sizes
@@ -26,6 +26,7 @@ from app.gui.icons import icon
 from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, row
+from app.gui.parts.name_dialog import NameDialog
 from app.gui.services import Services
 
 SEARCH_MS = 150  # after the last key
@@ -270,12 +271,8 @@ class ChatList(QWidget):
         menu.popup(self._more.mapToGlobal(self._more.rect().bottomLeft()))
 
     def _ask_name(self, then: Callable[[str], None]) -> None:
-        dialog = QInputDialog(self)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(self.tr("New folder"))
-        dialog.setLabelText(self.tr("Name of the folder"))
-        dialog.textValueSelected.connect(then)
-        dialog.open()
+        title, asks = self.tr("New folder"), self.tr("Name of the folder")
+        NameDialog(self._services.theme, title, asks, then, self).open()
 
     def _offer_rescue(self) -> None:
         """Of a damaged history that was kept aside; that it was, the page says."""

@@ -306,6 +306,8 @@ class ChatPage(Page):
         if deed in (Deed.REGENERATE, Deed.CONTINUE, Deed.EDIT):
             self.notice.clear()
         self._deeds.do(self.chat, deed, message, text)
+        if deed is Deed.EDIT:  # its editor is gone
+            self.composer.field.setFocus()
 
     def _queued(self) -> None:
         self._tell_hint()

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QDoubleSpinBox,
     QGridLayout,
-    QInputDialog,
     QPlainTextEdit,
     QSpinBox,
     QWidget,
@@ -25,6 +24,7 @@ from app.gui.chat.answer import MAX_TOKENS
 from app.gui.chat.presets import KNOBS, Knob, Presets, usable
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
+from app.gui.parts.name_dialog import NameDialog
 from app.gui.parts.text import label, paragraph
 from app.gui.theme import Theme
 
@@ -206,12 +206,8 @@ class ChatSettings(QDialog):
         self._ask_name(lambda name: self._presets.keep_sampling(name, values))
 
     def _ask_name(self, then: Callable[[str], None]) -> None:
-        dialog = QInputDialog(self)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(self.tr("Keep as preset"))
-        dialog.setLabelText(self.tr("Name of the preset"))
-        dialog.textValueSelected.connect(then)
-        dialog.open()
+        title, asks = self.tr("Keep as preset"), self.tr("Name of the preset")
+        NameDialog(self._theme, title, asks, then, self).open()
 
     # Saving
 

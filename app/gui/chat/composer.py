@@ -202,6 +202,7 @@ class Composer(QFrame):
     def _pick(self) -> None:
         chosen, _ = QFileDialog.getOpenFileNames(self, self.tr("Attach text files"))
         self.attach([Path(one) for one in chosen])
+        self.field.setFocus()
 
     def _tell_files(self) -> None:
         clear(self._chips)

@@ -98,6 +98,7 @@ class Conversation(QScrollArea):
         self._shown = shown
         wanted = shown[first:]
         ids = {one.message.id for one in wanted}
+        had_focus = self._place_of_focus()
         for view in [view for view in self._views if view.message.id not in ids]:
             self._drop(view)
         for place, one in enumerate(wanted):
@@ -107,6 +108,16 @@ class Conversation(QScrollArea):
                 self._views.insert(place, self._view(one))
                 self._column.insertWidget(place, self._views[place])
         self._order.changed()
+        if had_focus is not None and self._place_of_focus() is None and self._views:
+            self._views[min(had_focus, len(self._views) - 1)].setFocus()
+
+    def _place_of_focus(self) -> int | None:
+        """Which message the keyboard is in: one that takes its place takes the keyboard too."""
+        focus = QApplication.focusWidget()
+        if focus is None:
+            return None
+        inside = (n for n, one in enumerate(self._views) if one is focus or one.isAncestorOf(focus))
+        return next(inside, None)
 
     def view(self, message: str) -> MessageView | None:
         """The widget of a message, if it is made."""

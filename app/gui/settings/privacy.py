@@ -139,6 +139,8 @@ class Privacy(Group):
         TurningDialog(self.services.lock, self, on=on).begin()
 
     def _turned(self, error: AppError | None) -> None:
+        if self.isVisible():
+            self.encrypt.setFocus()  # it had to wait, and the keyboard went elsewhere
         if error is not None:
             self.fail(error)
             return

@@ -100,6 +100,7 @@ class ModelsPage(Page):
 
     def take_in(self, paths: list[str]) -> None:
         """Put these files on the shelf."""
+        self.notice.clear()
         for path in paths:
             self.importing.add(path)
 
@@ -231,6 +232,7 @@ class ModelsPage(Page):
                 file = item.file(setup.file) or {}
                 self._show(f"shelf:{file.get('on_shelf')}")
             case Do.TAKE_IN:
+                self.notice.clear()
                 self.importing.add(str(item.facts["path"]), str(item.facts["name"]))
             case Do.REMOVE | Do.DELETE:
                 self.removal.ask(item)

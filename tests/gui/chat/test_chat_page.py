@@ -10,14 +10,14 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, Role
 from app.gui.chat.branch_view import state_of
 from app.gui.chat.chat_page import OPEN, ChatPage
-from app.gui.chat.composer import MAX_FILE_BYTES
+from app.gui.chat.composer import MAX_FILE_BYTES, file_words
 from app.gui.pool import Link
 from app.gui.theme import Scheme
 from tests.gui.desk import Desk
@@ -95,8 +95,32 @@ def test_regenerate_edit_and_versions(qtbot: QtBot, page: ChatPage) -> None:
     question, _ = tree.path(page.chat)
     assert question.text == "What is a host?"
     assert len(tree.siblings(page.chat, question.id)) == 2
+    assert page.composer.field.hasFocus()  # and not what stands first in the window
     press(page, 0, "Version before")
     assert tree.path(page.chat)[0].text == "Is it free?"
+
+
+def test_the_keyboard_stays_with_a_message_that_another_takes_the_place_of(
+    qtbot: QtBot, page: ChatPage
+) -> None:
+    ask(qtbot, page, "Is it free?")
+    page.conversation.views[1].setFocus()
+    press(page, 1, "Regenerate")
+    rested(qtbot, page)
+    assert page.conversation.views[1].hasFocus()
+
+
+def test_after_files_are_chosen_one_can_type(
+    page: ChatPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = tmp_path / "note.txt"
+    note.write_text("forty bytes, or so")
+    chosen = ([str(note)], "")
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: chosen)
+    page.list.view.setFocus()
+    page.composer.attach_button.click()
+    assert page.composer.field.hasFocus()
+    assert file_words(page.composer.files[0]) == "note.txt, 18 B"
 
 
 def test_a_smaller_model_goes_on_from_where_an_answer_waits(qtbot: QtBot, page: ChatPage) -> None:
