@@ -11,6 +11,7 @@ from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.activity.entries import Answer
 from app.gui.activity.moments import clock, exact
+from app.gui.chat.figures import model_name
 from app.gui.parts.columns import Columns
 from app.gui.theme import Theme
 
@@ -85,7 +86,7 @@ class AnswersModel(QAbstractTableModel):
         if column == AT:
             return clock(one.at)
         if column == MODEL:
-            return one.model
+            return model_name(one.model)
         if column == TOKENS:
             return formats.number(one.tokens)
         value = {

@@ -19,6 +19,7 @@ from app.gui.activity.bench_store import Bench, BenchStore
 from app.gui.activity.bench_table import BenchTable
 from app.gui.activity.moments import clock
 from app.gui.announce import announce
+from app.gui.chat.figures import model_name
 from app.gui.node_client import Call
 from app.gui.page import Page
 from app.gui.parts.beside import Beside
@@ -273,7 +274,7 @@ class BenchView(QWidget):
         self.compare.setVisible(bool(spread))
         self.compare.setEnabled(not runs)
         self._progress.setVisible(runs)
-        name = str((loaded or {}).get("model"))
+        name = model_name(str((loaded or {}).get("model")))
         text = self.tr("Measures {model} as it is loaded now.").format(model=name)
         self._about.setText(text if ready else self.tr("Load a model first, then measure it."))
 

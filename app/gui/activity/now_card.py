@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QProgressBar, QVBoxLayout, QWidget
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.activity.entries import Running
+from app.gui.chat.figures import model_name
 from app.gui.icons import icon
 from app.gui.parts.layouts import card, clear, column, row
 from app.gui.parts.text import Elided, label
@@ -98,9 +99,9 @@ def _answers(pool: Pool, running: list[Running]) -> list[Job]:
         if one.tok_s:
             figures.insert(0, formats.speed(one.tok_s))
         if one.tokens:
-            what = _tr("{model} writes an answer for you").format(model=one.model)
+            what = _tr("{model} writes an answer for you").format(model=model_name(one.model))
         else:
-            what = _tr("{model} reads a question of yours").format(model=one.model)
+            what = _tr("{model} reads a question of yours").format(model=model_name(one.model))
             figures = [formats.seconds(one.seconds)]
         jobs.append(Job("chat", what, ", ".join(figures)))
     waiting = (pool.snapshot.get("answers") or {}).get("waiting", 0)
@@ -114,10 +115,10 @@ def _load(loaded: Json | None) -> list[Job]:
     """A line for each machine that is getting its layers."""
     if loaded is None or loaded.get("state") != "loading":
         return []
-    model, steps = loaded.get("model"), (loaded.get("progress") or {}).values()
+    model, steps = model_name(str(loaded.get("model"))), (loaded.get("progress") or {}).values()
     if not steps:
         return [Job("models", _tr("Loading {model}").format(model=model), "")]
-    return [_step(str(model), step) for step in steps]
+    return [_step(model, step) for step in steps]
 
 
 def _step(model: str, step: Json) -> Job:

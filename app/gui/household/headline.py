@@ -163,14 +163,16 @@ def _outlook(head: Headline, expected: Expected) -> str:
     if not expected.fits:
         return expected.problem
     if expected.never:
-        fits = head.tr("{model} fits.").format(model=expected.model)
+        fits = head.tr("{model} fits.").format(model=model_name(expected.model))
         return f"{fits} {expected.never}"
     if expected.tok_s is None or expected.ttft_s is None:
         text = head.tr("{model} fits. Its speed here is not measured yet.")
-        return text.format(model=expected.model)
+        return text.format(model=model_name(expected.model))
     text = head.tr("{model} would run at {speed}, with the first word after {first}.")
     first = formats.seconds(expected.ttft_s)
-    told = text.format(model=expected.model, speed=formats.speed(expected.tok_s), first=first)
+    told = text.format(
+        model=model_name(expected.model), speed=formats.speed(expected.tok_s), first=first
+    )
     return told + _rough(head, expected.tok_s)
 
 

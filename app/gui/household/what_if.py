@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.announce import announce
+from app.gui.chat.figures import model_name
 from app.gui.household.facts import MachineFacts
 from app.gui.household.outlook import Expected
 from app.gui.parts.beside import Beside
@@ -36,37 +37,39 @@ class WhatIf(QFrame):
         self, machines: Sequence[MachineFacts], now: Expected, then: Expected | None
     ) -> None:
         """`then` is None while the planner thinks."""
-        names = [one.name for one in machines if one.left_out]
-        self.setVisible(bool(names))
-        if not names:
+        out = any(one.left_out for one in machines)
+        self.setVisible(out)
+        if not out:
             return
-        told = self._told(", ".join(names), now, then)
+        told = self._told(machines, now, then)
         if told != self.words.text():
             self.words.setText(told)
             announce(self, told)
         self.load.setEnabled(then is not None and then.fits)
 
-    def _told(self, names: str, now: Expected, then: Expected | None) -> str:
+    def _told(self, machines: Sequence[MachineFacts], now: Expected, then: Expected | None) -> str:
+        names = ", ".join(one.name for one in machines if one.left_out)
         if then is None:
             return self.tr("Without {names}: planning…").format(names=names)
+        name = model_name(then.model)
         if not then.fits:
             text = self.tr("Without {names}, {model} does not fit. {why}")
-            return text.format(names=names, model=then.model, why=then.problem)
+            return text.format(names=names, model=name, why=then.problem)
         where = self.tr("on %n machine(s)", "", len(then.machines))
         if then.tok_s is None:
             text = self.tr(
                 "Without {names}, {model} still fits, {where}. Its speed is not measured yet."
             )
-            return text.format(names=names, model=then.model, where=where)
+            return text.format(names=names, model=name, where=where)
         fast = formats.speed(then.tok_s)
-        if now.tok_s is None:
-            text = self.tr("Without {names}, {model} would run at {then}, {where}.")
-            return text.format(names=names, model=then.model, then=fast, where=where)
-        before = formats.speed(now.tok_s)
-        if before == fast:
-            text = self.tr("Without {names} nothing changes: {model} would run at {then}, {where}.")
-        else:
+        before = "" if now.tok_s is None else formats.speed(now.tok_s)
+        in_use = any(one.left_out and one.layers for one in machines)  # placed by hand
+        if before and before != fast:
             text = self.tr(
                 "Without {names}, {model} would run at {then} instead of {now}, {where}."
             )
-        return text.format(names=names, model=then.model, then=fast, now=before, where=where)
+        elif before and not in_use:
+            text = self.tr("Without {names} nothing changes: {model} would run at {then}, {where}.")
+        else:
+            text = self.tr("Without {names}, {model} would run at {then}, {where}.")
+        return text.format(names=names, model=name, then=fast, now=before, where=where)

@@ -22,7 +22,7 @@ class AutostartSwitch(QWidget):
 
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._client = services.client
+        self._client, self._pool = services.client, services.pool
         self._call: Call | None = None
         self._on: bool | None = None  # as the system last said
         title = self.tr("Start at sign-in")
@@ -42,7 +42,9 @@ class AutostartSwitch(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Ask the system anew: it may have been turned off there."""
+        """Ask the system anew: it may have been turned off there. Without a node, once it is there."""
+        if not self._pool.is_there:
+            return
         self._ask(self._client.get("/autostart", self._tell, self._fail))
 
     def _usual(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 
 from app.gui import formats
+from app.gui.chat.figures import model_name
 from app.gui.sentences import fact_here
 
 Json = dict[str, Any]
@@ -45,7 +46,7 @@ def speed_words(answer: Json, ident: str) -> str | None:
         "Hardware", "{model}: {layer} a layer. Alone about {rate}, prompts about {prefill}."
     )
     return text.format(
-        model=answer.get("model"), layer=formats.seconds(speed["layer_s"]),
+        model=model_name(str(answer.get("model"))), layer=formats.seconds(speed["layer_s"]),
         rate=formats.speed(1 / token_s), prefill=formats.speed(rows / prefill_s),
     )  # fmt: skip
 
@@ -65,11 +66,11 @@ def _amounts(amounts: Json) -> dict[str, str]:
 def _processor(machine: Json) -> str:
     cores, threads = int(machine.get("cores") or 0), int(machine.get("threads") or 0)
     text = QCoreApplication.translate(
-        "Hardware", "{name}, {cores} cores, of which {threads} compute"
+        "Hardware", "{name}, %n core(s), of which {threads} compute", "", cores
     )
     if cores == threads:
-        text = QCoreApplication.translate("Hardware", "{name}, {cores} cores")
-    return text.format(name=machine.get("processor"), cores=cores, threads=threads)
+        text = QCoreApplication.translate("Hardware", "{name}, %n core(s)", "", cores)
+    return text.format(name=machine.get("processor"), threads=threads)
 
 
 def _graphics(machine: Json) -> str:

@@ -38,6 +38,8 @@ class Group(QWidget):
         head = Flow(self.heading, self._reset, right_from=1)
         self.box: QVBoxLayout = column(head, gap=sizes.M)
         self.setLayout(self.box)
+        self._level()
+        services.theme.changed.connect(self._level)
 
     def add(self, *settings: Setting, title: str = "") -> Card:
         """A card with these settings, and with those that are put into it later."""
@@ -46,6 +48,10 @@ class Group(QWidget):
         made.put(*settings)
         made.show(self._words)
         return made
+
+    def _level(self) -> None:
+        """Headings stand at the same height on every page, with a button beside them or without."""
+        self.heading.setMinimumHeight(self.services.theme.px(sizes.CONTROL_HEIGHT))
 
     def search(self, words: list[str]) -> int:
         """Show only settings in which all `words` stand; how many."""
@@ -83,7 +89,9 @@ class Group(QWidget):
     # asking the node
 
     def ask(self, method: str, path: str, done: Done, body: Json | None = None) -> None:
-        """Ask the node; a refusal becomes a sentence of the page."""
+        """Ask the node; a refusal becomes a sentence of the page. One that starts is asked once it is there."""
+        if method == "GET" and not self.services.pool.is_there:
+            return  # nobody asked for anything yet, so nothing failed
         self._calls[:] = [call for call in self._calls if call.running]
         then = done if self._waits is None else self._of_reset(done, self._waits)
         call = self.services.client.call(method, path, body, then, self.fail)

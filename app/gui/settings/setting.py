@@ -30,7 +30,7 @@ class Setting(QWidget):
         self.title.setWordWrap(True)
         self.about = paragraph(about, "caption")
         self.default = paragraph(default, "caption")
-        texts = QWidget()
+        self._texts = texts = QWidget()
         texts.setLayout(column(self.title, self.about, self.default, gap=0))
         if isinstance(control, QWidget):
             if not control.accessibleName():
@@ -49,11 +49,13 @@ class Setting(QWidget):
         self.setLayout(box)
         for part in (self.title, self.about, self.default):
             part.setVisible(bool(part.text()))  # now that it has a parent: else it were a window
+        texts.setVisible(bool(title or about or default))  # its gap is none without words
 
     def tell(self, about: str) -> None:
         """Another line below the title."""
         self.about.setText(about)
         self.about.setVisible(bool(about))
+        self._texts.setVisible(True)
 
     def matches(self, words: list[str]) -> bool:
         """Whether every searched word stands in it."""

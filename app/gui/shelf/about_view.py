@@ -60,7 +60,7 @@ class AboutView(QWidget):
 
     def show_item(self, item: Item) -> None:
         """Another model."""
-        self.name.say(item.name)
+        self.name.say(item.title)
         self._facts.setText(" · ".join(self._parts(item)))
         about = about_of(item.facts)
         problem = here(str(item.facts.get("missing") or ""))

@@ -9,6 +9,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 
 from app.gui import formats
+from app.gui.chat.figures import model_name
 
 Json = dict[str, Any]
 translate = QCoreApplication.translate
@@ -37,6 +38,11 @@ class Item:
     @property
     def files(self) -> list[Json]:
         return list(self.facts.get("files") or [])
+
+    @property
+    def title(self) -> str:
+        """What a person reads: the model that comes with the app has a name in sentences."""
+        return model_name(self.name) if self.is_guide else self.name
 
     @property
     def is_here(self) -> bool:

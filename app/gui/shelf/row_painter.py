@@ -75,7 +75,7 @@ class RowPainter(QStyledItemDelegate):
         extra = self._extra(painter, below, row)
         assert row.item is not None
         gap = px(sizes.S)
-        self._text(painter, top.adjusted(0, 0, -verdict - gap, 0), row.item.name, "text")
+        self._text(painter, top.adjusted(0, 0, -verdict - gap, 0), row.item.title, "text")
         small = below.adjusted(0, 0, -extra - gap, 0)
         self._text(painter, small, small_print(row.item), "muted", sizes.CAPTION)
 

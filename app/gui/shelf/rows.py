@@ -30,7 +30,7 @@ class Row:
         if self.item is None:
             return self.heading
         verdict = short(self.judgement) if self.judgement else ""
-        parts = (self.item.name, small_print(self.item), verdict, self.mark)
+        parts = (self.item.title, small_print(self.item), verdict, self.mark)
         return ", ".join(part for part in parts if part)
 
 
@@ -49,7 +49,7 @@ class Rows(QAbstractListModel):
         if role == ITEM_ROLE:
             return row
         if role == Qt.ItemDataRole.DisplayRole:
-            return row.item.name if row.item else row.heading
+            return row.item.title if row.item else row.heading
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return row.sentence
         return None

@@ -2192,13 +2192,19 @@
         <source>{name} cannot be used: {why}.</source>
         <translation>{name} kann nicht genutzt werden: {why}.</translation>
     </message>
-    <message>
-        <source>{name}, {cores} cores</source>
-        <translation>{name}, {cores} Kerne</translation>
+    <message numerus="yes">
+        <source>{name}, %n core(s)</source>
+        <translation>
+            <numerusform>{name}, %n Kern</numerusform>
+            <numerusform>{name}, %n Kerne</numerusform>
+        </translation>
     </message>
-    <message>
-        <source>{name}, {cores} cores, of which {threads} compute</source>
-        <translation>{name}, {cores} Kerne, davon rechnen {threads}</translation>
+    <message numerus="yes">
+        <source>{name}, %n core(s), of which {threads} compute</source>
+        <translation>
+            <numerusform>{name}, %n Kern, davon rechnen {threads}</numerusform>
+            <numerusform>{name}, %n Kerne, davon rechnen {threads}</numerusform>
+        </translation>
     </message>
 </context>
 <context>
@@ -4303,6 +4309,17 @@
     <message>
         <source>Yesterday {time}</source>
         <translation>Gestern {time}</translation>
+    </message>
+</context>
+<context>
+    <name>NameDialog</name>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Save</source>
+        <translation>Speichern</translation>
     </message>
 </context>
 <context>

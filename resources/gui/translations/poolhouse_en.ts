@@ -134,6 +134,23 @@
     </message>
 </context>
 <context>
+    <name>Hardware</name>
+    <message numerus="yes">
+        <source>{name}, %n core(s)</source>
+        <translation>
+            <numerusform>{name}, %n core</numerusform>
+            <numerusform>{name}, %n cores</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>{name}, %n core(s), of which {threads} compute</source>
+        <translation>
+            <numerusform>{name}, %n core, of which {threads} compute</numerusform>
+            <numerusform>{name}, %n cores, of which {threads} compute</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>Headline</name>
     <message numerus="yes">
         <source>on %n machine(s)</source>

@@ -123,10 +123,10 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
     writes, reads = Running(1, "guide", 2.0, 30, 12.5), Running(2, "guide", 0.5, 0, None)
     jobs = jobs_of(pool, [writes, reads])
     assert [(job.what, job.figures) for job in jobs] == [
-        ("guide writes an answer for you", "12.5 tok/s, 30 tokens"),
-        ("guide reads a question of yours", "0.5 s"),
+        ("Guide writes an answer for you", "12.5 tok/s, 30 tokens"),
+        ("Guide reads a question of yours", "0.5 s"),
         ("3 question(s) waiting", ""),
-        ("Sending layers of guide to attic", "1.0 MiB of 4.0 MiB"),
+        ("Sending layers of Guide to attic", "1.0 MiB of 4.0 MiB"),
         ("Downloading phi", "1.0 GiB of 4.0 GiB, 8.0 Mb/s, 50 s left"),
         ("This machine holds layers for loft", "3.0 MiB"),
     ]

@@ -74,7 +74,7 @@ MACHINE: Json = {
 
 def test_what_the_machine_has() -> None:
     told = dict(lines(MACHINE))
-    assert told["Processor"] == "Xeon, 4 cores, of which 2 compute"
+    assert told["Processor"] == "Xeon, 4 core(s), of which 2 compute"
     assert "Temperature" not in told  # this system does not tell
     assert dict(lines({**MACHINE, "hottest_c": 61.4}))["Temperature"] == "61 °C"
     assert told["Memory"] == "4.0 GiB free of 8.0 GiB"
@@ -89,6 +89,6 @@ def test_speed_is_made_of_measured_layers_only() -> None:
     speed = {"layer_s": 0.004, "step_s": 0.01, "head_s": 0.01, "chunk_s": 0.1}
     answer = {"model": "guide", "n_layers": 20, "batch_rows": 402, "speeds": {"a": speed}}
     found = speed_words(answer, "a")
-    assert found == "guide: 4.0 ms a layer. Alone about 10.0 tok/s, prompts about 200 tok/s."
+    assert found == "Guide: 4.0 ms a layer. Alone about 10.0 tok/s, prompts about 200 tok/s."
     assert speed_words(answer, "b") is None
     assert speed_words({"speeds": {"a": None}}, "a") is None

@@ -56,6 +56,7 @@ def test_the_switch_encrypts_and_says_so(qtbot: QtBot, privacy: Privacy) -> None
     assert told == [("Your chats are encrypted now.", "info")]
     assert privacy.encrypt.isChecked()
     assert privacy.encrypt.isEnabled()
+    assert privacy.focusWidget() is privacy.encrypt  # not lost while it had to wait
     assert privacy.chat_key.text() == "In a file only you can read"
     assert not privacy.findChildren(TurningDialog) or not any(
         one.isVisible() for one in privacy.findChildren(TurningDialog)

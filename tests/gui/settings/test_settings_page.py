@@ -8,10 +8,19 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QApplication,
+    QFrame,
+    QLayoutItem,
+    QPlainTextEdit,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app import __version__
+from app.gui import theme as sizes
+from app.gui.lending.autostart_switch import AutostartSwitch
 from app.gui.parts.scroll_area import ScrollArea
 from app.gui.settings.about import About, TextDialog
 from app.gui.settings.advanced import Advanced, last_lines
@@ -65,6 +74,42 @@ def test_a_page_ends_with_its_last_card(qtbot: QtBot, page: SettingsPage) -> Non
     page.resize(page.width(), page.height() // 2)
     qtbot.wait(50)
     assert 0 < body.height() - end <= MOST_PAST_IT
+
+
+def test_headings_stand_at_one_height_and_rows_at_one_distance(page: SettingsPage) -> None:
+    """With a button beside the heading or without; with words above a control or without."""
+    heights, above = set(), set()
+    for number, group in enumerate(page.groups):
+        page.list.setCurrentRow(number)
+        QApplication.processEvents()
+        heights.add(group.heading.mapTo(group, group.heading.rect().center()).y())
+        bare = [one for one in group.findChildren(Setting) if not one.title.text()]
+        above |= {item.geometry().top() for one in bare if (item := _first(one)) is not None}
+    assert max(heights) - min(heights) <= 1
+    assert above == {sizes.S}
+
+
+def _first(setting: Setting) -> QLayoutItem | None:
+    """What stands first in it, of what is seen."""
+    box = setting.layout()
+    assert box is not None
+    items = [item for n in range(box.count()) if (item := box.itemAt(n)) is not None]
+    return next((item for item in items if not item.isEmpty() and setting.isVisible()), None)
+
+
+def test_before_a_node_is_there_nothing_is_said_to_have_failed(qtbot: QtBot, away: Desk) -> None:
+    page = SettingsPage(away.services)
+    qtbot.addWidget(page)
+    page.show()
+    for number, group in enumerate(page.groups):
+        page.list.setCurrentRow(number)
+        group.refresh()
+        qtbot.wait(1)
+        assert not page.notice.sentence, group.title
+    autostart = page.findChild(AutostartSwitch)
+    assert autostart is not None
+    assert "no window" in autostart.words.text()
+    assert not autostart.switch.isEnabled()
 
 
 def test_a_search_finds_settings_of_all_pages(page: SettingsPage) -> None:

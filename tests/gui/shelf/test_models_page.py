@@ -12,6 +12,7 @@ from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.core.errors import BadInput
 from app.gui import formats, pages
 from app.gui.shelf.actions import Do
 from app.gui.shelf.context_slider import ContextSlider
@@ -43,7 +44,8 @@ def test_the_guide_is_shown_with_its_verdict_and_sum(page: ModelsPage) -> None:
     assert page.details.verdict.title.text() == "Fits"
     assert "free for models now." in page.details.verdict.sum.text()
     assert page.details.about.better.isVisibleTo(page)
-    assert any(line.startswith("guide") and "Fits" in line for line in lines(page))
+    assert page.details.about.name.whole() == "Guide"  # as in every sentence
+    assert any(line.startswith("Guide, ") and "Fits" in line for line in lines(page))
     assert set(page.details.bar.buttons) == {Do.LOAD}
 
 
@@ -100,8 +102,10 @@ def test_a_load_can_be_cancelled(qtbot: QtBot, page: ModelsPage, at_lone: Desk) 
 def test_a_file_is_imported_and_taken_off_with_undo(
     qtbot: QtBot, page: ModelsPage, tiny_model: Path
 ) -> None:
+    page.fail(BadInput("model_unknown", name="photo", there="guide"))
     page.take_in([str(tiny_model)])
     until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
+    assert not page.notice.sentence  # what the file before it was refused for is past
     assert page.details.about.name.whole() == "my-finetune"
     until(qtbot, lambda: Do.REMOVE in page.details.bar.buttons)
     page.details.bar.buttons[Do.REMOVE].click()
