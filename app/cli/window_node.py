@@ -89,9 +89,9 @@ class NodeLauncher:
         return [said(reason) for reason in done.left]
 
     def fate(self) -> str | None:
-        if self._process is None or self._process.poll() is None:
-            return None
-        return _last_line(self._log) or f"exit code {self._process.returncode}"
+        if self._process is None or not self._process.poll():
+            return None  # none was started, it runs, or it ended in order
+        return _last_words(self._log) or said(AppError("node_stopped"))
 
     @property
     def started(self) -> bool:
@@ -110,11 +110,14 @@ def _apart() -> dict[str, Any]:
     return {"start_new_session": True}
 
 
-def _last_line(log: Path) -> str:
+def _last_words(log: Path) -> str:
+    """Why it did not start. One that had said that it is ready, in one line of JSON, said nothing of its end."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - LAST_WORDS_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
+        return ""
+    if any(line.startswith('{"') for line in lines):
         return ""
     return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -7,6 +7,9 @@ WINDOW_SENTENCES: dict[str, str] = {
     "Wait a moment and try again.",
     "node_keeps_ending": "The background service stopped several times in two minutes. "
     "Look at the details, then press Start again.",
+    "node_stopped": "The background service stopped unexpectedly.",
+    "node_restarted": "The background service stopped unexpectedly and was started again. "
+    "An answer under way ended there; its text is kept.",
     "node_slow_start": "The background service was started and does not answer after {seconds} seconds. "
     "Press Start again, or restart the computer.",
     "host_not_left_out": "{machine} asks for the model, so it always holds a part of it. "

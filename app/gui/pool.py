@@ -42,6 +42,7 @@ class Pool(QObject):
 
     changed = Signal()  # the snapshot is another
     link_changed = Signal()  # `link` or `problem` is another
+    restarted = Signal()  # another process serves, and nobody here had asked for that
 
     def __init__(
         self, launcher: Launcher, client: NodeClient, parent: QObject | None = None
@@ -54,6 +55,8 @@ class Pool(QObject):
         self._reply: QNetworkReply | None = None
         self._held = b""
         self._began: list[float] = []
+        self.ends = False  # the node was asked to end: the next one is no surprise
+        self._served_by = 0  # its process
         self._n_silent = 0  # streams that ended without an event, in a row
         self._stale: Endpoint | None = None  # no node is there, though its file is
         self._look = QTimer(self)
@@ -174,7 +177,16 @@ class Pool(QObject):
                 self._began.clear()
                 self._n_silent = 0
                 self._say(Link.THERE, None)
+                self._look_whose()
             self.changed.emit()
+
+    def _look_whose(self) -> None:
+        """Whether it is still the node of before."""
+        endpoint = self.client.endpoint
+        pid, before = endpoint.pid if endpoint is not None else 0, self._served_by
+        self._served_by, asked, self.ends = pid, self.ends, False
+        if before not in (0, pid) and not asked:
+            self.restarted.emit()
 
     def _take(self, event: bytes) -> bool:
         """One server-sent event; false for what is none (a heartbeat) or cannot be read."""

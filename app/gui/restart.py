@@ -9,6 +9,7 @@ def restart(services: Services) -> None:
     """Running answers end; what others compute here is handed back first."""
     client, pool = services.client, services.pool
     followed = client.endpoint
+    pool.ends = True
     client.endpoint = followed or services.launcher.find()  # another version's is not followed
     client.post("/shutdown", None, lambda _: None, lambda _: pool.try_again())
     client.endpoint = followed

@@ -54,6 +54,7 @@ class Window(QMainWindow):
         QShortcut(QKeySequence.StandardKey.Close, self, self.close)
         QShortcut(QKeySequence(Qt.Key.Key_F1), self, self._help)
         services.pool.link_changed.connect(self._tell_link)
+        services.pool.restarted.connect(self._restarted)
         self._tell_link()
         self._place()
 
@@ -119,6 +120,20 @@ class Window(QMainWindow):
         """What was said over every page goes."""
         self._told.clear()
         self._tell_link()
+
+    def _restarted(self) -> None:
+        self.say(said(AppError("node_restarted")), (self.tr("Details"), self._show_log))
+
+    def _show_log(self) -> None:
+        """What the node wrote before it ended."""
+        from app.gui.settings.advanced import Advanced
+        from app.gui.settings.settings_page import SettingsPage
+
+        self.seen()
+        self.go(pages.SETTINGS)
+        page = self.page(pages.SETTINGS)
+        if isinstance(page, SettingsPage):
+            page.open(Advanced)
 
     def _tell_link(self) -> None:
         """The node went away, or is another version's: say so over every page."""

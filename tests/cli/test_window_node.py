@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -29,6 +30,30 @@ def test_a_node_that_starts_can_be_ended(tmp_path: Path) -> None:
     while launcher.fate() is None and time.monotonic() < until:
         time.sleep(0.05)
     assert not launcher.started
+
+
+@pytest.mark.parametrize(
+    ("does", "fate"),
+    [
+        (
+            "print('{\"id\": 1}', flush=True); exit(3)",
+            "The background service stopped unexpectedly.",
+        ),
+        ("exit('Port 5 cannot be used.')", "Port 5 cannot be used."),
+        ("exit(3)", "The background service stopped unexpectedly."),
+        ("exit(0)", None),
+    ],
+)
+def test_its_end_is_said_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, fate: str | None
+) -> None:
+    monkeypatch.setattr(window_node.own_python, "command", lambda *_: [sys.executable, "-c", does])
+    launcher = NodeLauncher(Home.at(tmp_path / "den"))
+    launcher.start()
+    until = time.monotonic() + WITHIN_S
+    while launcher.started and time.monotonic() < until:
+        time.sleep(0.05)
+    assert launcher.fate() == fate
 
 
 def test_what_was_asked_to_be_erased_goes_once_all_has_ended(

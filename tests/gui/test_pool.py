@@ -58,7 +58,8 @@ def test_long_work_comes_in_lines_and_can_be_cancelled(qtbot: QtBot, at_lone: De
 
 def test_a_node_that_ends_and_returns(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
     made = desk(qapp, tmp_path / "den")
-    pool = made.services.pool
+    pool, restarted = made.services.pool, list[bool]()
+    pool.restarted.connect(lambda: restarted.append(True))
     with node(tmp_path / "den", "den"):
         follow(qtbot, made.services)
     qtbot.waitUntil(lambda: pool.link is not Link.THERE, timeout=5000)
@@ -66,7 +67,12 @@ def test_a_node_that_ends_and_returns(qtbot: QtBot, qapp: QApplication, tmp_path
     made.services.client.get("/models", failed.append, failed.append)
     assert isinstance(failed[0], Unreachable)
     with node(tmp_path / "den", "den"):
+        assert not restarted
         qtbot.waitUntil(lambda: pool.link is Link.THERE, timeout=10_000)
+        assert restarted == [True]  # it is another one, and nobody had asked for it
+        pool._lost()
+        qtbot.waitUntil(lambda: pool.link is Link.THERE, timeout=10_000)
+        assert restarted == [True]  # the line broke, and the node is the same
     pool.stop()
 
 

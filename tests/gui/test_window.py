@@ -7,6 +7,8 @@ from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.gui.pool import Link
+from app.gui.settings.advanced import Advanced
+from app.gui.settings.settings_page import SettingsPage
 from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
 from tests.gui.desk import Desk
@@ -26,6 +28,18 @@ def test_what_is_said_stays_when_the_node_comes_and_goes(qtbot: QtBot, away: Des
     next(one for one in window._told.findChildren(QPushButton) if one.text() == "OK").click()
     assert not window._told.sentence
     assert not window._bar_box.isVisibleTo(window)
+
+
+def test_a_node_that_was_started_again_is_told_with_its_log(qtbot: QtBot, away: Desk) -> None:
+    window = Window(away.services, lambda: False, lambda: None)
+    qtbot.addWidget(window)
+    away.services.pool.restarted.emit()
+    assert window._told.sentence.startswith("The background service stopped unexpectedly and was")
+    next(one for one in window._told.findChildren(QPushButton) if one.text() == "Details").click()
+    assert not window._told.sentence
+    page = window.page("settings")
+    assert isinstance(page, SettingsPage)
+    assert isinstance(page.group, Advanced)
 
 
 def test_a_screen_reader_hears_when_the_pool_stands_otherwise(

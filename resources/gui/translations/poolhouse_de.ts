@@ -6336,6 +6336,10 @@
 <context>
     <name>Window</name>
     <message>
+        <source>Details</source>
+        <translation>Einzelheiten</translation>
+    </message>
+    <message>
         <source>OK</source>
         <translation>OK</translation>
     </message>

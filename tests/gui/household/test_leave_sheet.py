@@ -46,7 +46,8 @@ def services(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[Servi
 
 
 def test_it_is_somebody_else_afterwards(qtbot: QtBot, services: Services) -> None:
-    pool, parent, said = services.pool, QWidget(), list[str]()
+    pool, parent, said, surprised = services.pool, QWidget(), list[str](), list[bool]()
+    pool.restarted.connect(lambda: surprised.append(True))
     qtbot.addWidget(parent)
     qtbot.waitUntil(lambda: pool.is_there, timeout=WITHIN_MS)
     before = pool.node["id"]
@@ -55,6 +56,7 @@ def test_it_is_somebody_else_afterwards(qtbot: QtBot, services: Services) -> Non
     QTest.mouseClick(sheet.act, Qt.MouseButton.LeftButton)
     assert said
     qtbot.waitUntil(lambda: pool.is_there and pool.node["id"] != before, timeout=WITHIN_MS)
+    assert not surprised
     assert pool.node["name"] == "den"
     assert len(list(services.launcher.home.glob("identity.old-*"))) == 1
 
