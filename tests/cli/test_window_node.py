@@ -47,7 +47,7 @@ def test_a_node_that_starts_can_be_ended(tmp_path: Path) -> None:
 def test_its_end_is_said_in_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, fate: str | None
 ) -> None:
-    monkeypatch.setattr(window_node.own_python, "command", lambda *_: [sys.executable, "-c", does])
+    monkeypatch.setattr("app.machine.own_python.command", lambda *_: [sys.executable, "-c", does])
     launcher = NodeLauncher(Home.at(tmp_path / "den"))
     launcher.start()
     until = time.monotonic() + WITHIN_S

@@ -6337,7 +6337,7 @@
     <name>Window</name>
     <message>
         <source>Details</source>
-        <translation>Einzelheiten</translation>
+        <translation>Details</translation>
     </message>
     <message>
         <source>OK</source>
