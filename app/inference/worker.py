@@ -59,7 +59,7 @@ class Worker(asyncio.SubprocessProtocol):
         self.name = name
         self.pid = 0
         self.died: StageLost | None = None  # why it is gone, once it is
-        self.under_way = 0  # steps sent and not answered
+        self.under_way = 0  # steps, and what else is carried out in turn: sent and not answered
         self.last_done_at = time.monotonic()  # "last step done"
         self.busy_since: float | None = None  # since when it computes its present step
         self.slowest_s = 0.0  # the longest step so far; 0 before the first answer
@@ -121,9 +121,9 @@ class Worker(asyncio.SubprocessProtocol):
         """Write one whole frame. How many are under way is bounded by the stages' credit."""
         if self.died or self._stdin is None:
             raise self.died or StageLost("worker_died", worker=self.name, how="closed", words="")
-        n_steps = _STEPS.get(data[3], 0)
-        if n_steps:
-            self.under_way += n_steps
+        n_answers = _WORK.get(data[3], 0)
+        if n_answers:
+            self.under_way += n_answers
             if self.busy_since is None:
                 self.busy_since = time.monotonic()
         self._stdin.write(data)
@@ -335,7 +335,7 @@ class Worker(asyncio.SubprocessProtocol):
         receiver = self._receivers.get(data[4:20])
         if receiver is not None:
             receiver.received(data)  # measures from the last one's end: so that is moved afterwards
-        if kind in _STEP_ANSWERS:
+        if kind in _ANSWERS:
             self.last_done_at = time.monotonic()
             self.slowest_s = max(
                 self.slowest_s, self.last_done_at - (self.busy_since or self.last_done_at)
@@ -365,8 +365,13 @@ class Worker(asyncio.SubprocessProtocol):
             psutil.Process(self.pid).nice(low)
 
 
-_STEPS = {int(Kind.STEP): 1, int(Kind.FOLLOW): 2}
-_STEP_ANSWERS = frozenset((Kind.OUTPUT, Kind.SAMPLED, Kind.STALE, Kind.NEED_FROM, Kind.LOST))
+_WORK = {  # frames that it answers, each so many times
+    int(Kind.STEP): 1,
+    int(Kind.FOLLOW): 2,
+    int(Kind.FORGET): 1,
+    int(Kind.BEGIN): 1,
+}
+_ANSWERS = frozenset((Kind.OUTPUT, Kind.SAMPLED, Kind.DONE, Kind.STALE, Kind.NEED_FROM, Kind.LOST))
 
 
 def _text(order: orders.Asked) -> Frame:

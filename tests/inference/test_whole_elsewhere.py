@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import signal
+import sys
 
 import pytest
 
 from app.inference.lend import BEGIN_BYTES, ID_BYTES, _check
+from app.inference.measure import Deadlines
 from app.inference.stage_client import FrameChannel
 from backends import orders
 from backends.contract import GREEDY, Number, Sampling, Segment
@@ -92,3 +95,18 @@ async def test_what_stays_with_the_host_is_refused_by_the_worker(
         with pytest.raises(BadFrame):
             run.begin_from(Frame(Kind.BEGIN, name, 1, 1, segments=frame.segments, payload=payload))
     run.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+async def test_it_is_given_up_in_seconds_when_it_stands_still_before_it_begins() -> None:
+    """Found by the simulation, seed 1200: a beginning did not count as work, and took the minute of a first step."""
+    asked = request("hello", 5)
+    async with pool(8) as built:
+        expected = (await answer(built.pipeline, asked))[0]
+    quick = Deadlines(still_s=0.8)
+    async with pool(8, away=True, peers=True, rebuilds=True, deadlines=quick) as built:
+        os.kill(built.lent_worker().pid, signal.SIGSTOP)
+        async with asyncio.timeout(30):
+            ids, _, finish = await hear(built.pipeline, asked)
+        assert ids == expected
+        assert finish.figures.recoveries[0].why.code == "worker_hung"
