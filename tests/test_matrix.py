@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.faults import __main__ as matrix
-from tests.faults import proofs, report, security, sieges, slowed, soak, wanted
+from tests.faults import proofs, report, security, sieges, slow, slowed, soak, wanted
 from tests.faults.household import Heard, Household, NeverStruck
 from tests.faults.outcome import Book, Outcome
 
@@ -204,3 +204,26 @@ def test_a_soak_is_judged_by_what_is_kept_for_ever(found: Outcome, why: str) -> 
     assert (found.why, found.passed) == (why, not why)
     page = report.written([found], 1, {soak.KIND})
     assert "| F13 | a random fault every 30 s |" in page
+
+
+def test_who_waits_too_long_or_keeps_others_from_an_answer_is_told() -> None:
+    kind = slow.kind_of(*slow.STARTS[0])
+    facts = {"n": 20.0, "worst_s": 10.4, "late_s": 0.0, "tokens": 9.0}
+    assert slow.judged(kind, "", 10.0, facts).passed
+    for changes in ({"worst_s": 12.0}, {"tokens": 0.0}):
+        assert not slow.judged(kind, "", 10.0, facts | changes).passed
+    assert slow.judged(kind, "", 10.0, facts | {"worst_s": 12.0, "late_s": 2.0}).passed
+    assert slow.judged(kind, "one ended", 10.0, facts).why == "one ended"
+
+
+def test_a_row_can_be_run_by_itself_and_slow_ones_wait_at_all_places_at_once(
+    tmp_path: Path,
+) -> None:
+    book = Book(tmp_path / "book.jsonl", goes_on=False)
+    whole, few = (matrix.Matrix(book, 1, math.inf, rows) for rows in ((), ("F3",)))
+    rows = whole.share(wanted.lines())[0]
+    assert {row for row, _, _ in whole._left(rows)} == {"F3", "F4", "F5", "F9"}
+    assert {row for row, _, _ in few._left(rows)} == {"F3"}
+    lanes = sieges.beside(sieges.sieges(1.0))
+    assert set(lanes) == set(security.PORTS)  # a member knocks where strangers do
+    assert sum(map(len, lanes.values())) == len(slow.STARTS)

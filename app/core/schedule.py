@@ -52,6 +52,11 @@ class Row(Protocol):
         ...
 
     @property
+    def until(self) -> int:
+        """Where its next chunk must end at the latest: mostly `known`."""
+        ...
+
+    @property
     def since(self) -> int:
         """Number of the micro-batch it entered last, or was admitted before."""
         ...
@@ -106,15 +111,14 @@ def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int)
     budget = limits.chunk_rows - len(chosen)
     prompts.sort(key=lambda row: row.known - row.entered - AGEING_ROWS * (number - row.since))
     for place, row in enumerate(prompts):
-        pending = row.known - row.entered
-        wanted = chunk_size(pending, limits.chunk_rows)
+        wanted = chunk_size(row.until - row.entered, limits.chunk_rows)
         size = min(wanted, budget)
         if place and limits.prompts_apart and size < wanted:
             size = 0  # a piece of a chunk would cost a whole pass over the weights
         if size > 0:
             chosen.append(Segment(row.slot, size, row.entered))
             budget -= size
-        left += size < pending
+        left += row.entered + size < row.known
     return Batch(tuple(chosen), left > 0) if chosen else None
 
 

@@ -21,6 +21,8 @@ from backends.kept import Kept
 
 MAX_UNREAD = 256  # tokens; then the sequence waits for its reader (SAFETY.md 5)
 UNREAD_S = 30.0  # and ends when the reader has taken nothing for so long
+ALIKE_S = 10.0  # an answer that has taken longer is replayed in chunks
+PAUSE_S = 2.0  # more between two tokens was no computing
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,8 @@ class Sequence:
     begun_at: float = 0.0
     first_at: float = 0.0
     last_at: float = 0.0
+    spoke_s: float = 0.0  # from the first token to the last, without long pauses
+    alike: int = 0  # up to there, what is computed again enters as it did the first time
     stages_before: tuple[StageFigures, ...] = ()
     likely: tuple[tuple[int, float], ...] = ()  # of the token that comes next
     guesses: Guesses = field(default_factory=Guesses)
@@ -148,6 +152,14 @@ class Sequence:
     @property
     def known(self) -> int:
         return len(self.tokens)
+
+    @property
+    def until(self) -> int:
+        """Where its next chunk ends at the latest: while it is replayed alike, where one ended before."""
+        if self.entered >= self.alike:
+            return self.known
+        edges = (self.reused, self.n_prompt, self.entered + 1)
+        return next(edge for edge in edges if edge > self.entered)
 
     @property
     def conversation(self) -> str | None:
@@ -190,8 +202,15 @@ class Sequence:
         history = self.tokens[: self.due_from] if known else ()
         return self.slot, self.due_from, sampling, history, drawn
 
-    def rewind(self) -> None:
-        """No stage holds any of it: all tokens so far are to be computed again, and the next is due then."""
+    def rewind(self, *, alone: bool = False) -> None:
+        """No stage holds any of it: all tokens so far are to be computed again, and the next is due then.
+
+        alone: nobody else is answered. Then a greedy answer enters token by token again, if that took no longer than
+        ALIKE_S: engines compute one row by another way than several, slightly different numbers come of it, and
+        later a near tie may fall the other way. docs/same-words.md has the figures.
+        """
+        greedy = self.request.sampling.temperature <= 0
+        self.alike = self.known if alone and greedy and self.spoke_s <= ALIKE_S else 0
         self.entered = self.under_way = 0
         self.due_from = len(self.tokens)
         self.begun, self.kept = False, self.kept.cut_back(0)
@@ -204,6 +223,7 @@ class Sequence:
         if self.leaving:
             return
         request = self.request
+        self.spoke_s += min(now - self.last_at, PAUSE_S) if self.first_at else 0.0
         self.last_at = now
         if self.interruption.loss is not None and (done := self.interruption.went_on(now)):
             self.put(continued(done))

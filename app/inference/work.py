@@ -123,7 +123,7 @@ class Work:
         self._waiting = [sequence for sequence in self._waiting if not sequence.over]
         self._running = {s.slot: s for s in self._running.values() if not s.leaving}
         for sequence in self._running.values():
-            sequence.rewind()
+            sequence.rewind(alone=len(self._running) == 1)
         free = set(range(self._limits.slots)) - set(self._running)
         self._idle = {slot: Idle(slot, 0) for slot in free}
         self._to_empty.clear()

@@ -31,6 +31,11 @@ class Row:
     entered: int
     known: int
     since: int = 0
+    end: int | None = None  # of its next chunk, if that is not all
+
+    @property
+    def until(self) -> int:
+        return self.known if self.end is None else self.end
 
 
 def limits(**changes: Any) -> Limits:
@@ -54,6 +59,12 @@ def test_chunks_are_what_the_schedule_lets_in(n_tokens: int) -> None:
         sizes.append(batch.segments[0].n_tokens)
         row.entered = batch.segments[0].end
     assert tuple(sizes) == prompt_chunks(n_tokens)
+
+
+def test_a_chunk_ends_where_it_must_and_others_fill_the_micro_batch() -> None:
+    rows = [Row(0, 0, 90, end=10), Row(1, 20, 90, end=21)]
+    found = next_batch(rows, limits(), 0, 1)
+    assert found == Batch((Segment(1, 1, 20), Segment(0, 10, 0)), True)
 
 
 def test_nothing_ready_gives_nothing() -> None:

@@ -9,7 +9,7 @@ import random
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -44,8 +44,9 @@ MISSES = 3  # runs in a row that strike nobody: then the row has failed
 class Matrix:
     """The book, and how much of the matrix is to be done until when."""
 
-    def __init__(self, book: Book, n: int, seconds: float) -> None:
+    def __init__(self, book: Book, n: int, seconds: float, rows: Collection[str] = ()) -> None:
         self._book, self._n, self._ends_at = book, n, monotonic() + seconds
+        self._rows = frozenset(rows)  # none: all
 
     def add(self, found: Outcome) -> None:
         self._book.add(found)
@@ -85,8 +86,7 @@ class Matrix:
 
     async def each(self, rows: Counter[Kind], run: Callable[[Kind], Awaitable[Outcome]]) -> None:
         """All that is missing, in any order, of each kind about as many at any time."""
-        left = self._book.missing(rows)
-        while left.total() and monotonic() < self._ends_at:
+        while (left := self._left(rows)) and monotonic() < self._ends_at:
             most = max(count / rows[kind] for kind, count in left.items())
             ripe = [kind for kind, count in left.items() if count / rows[kind] >= most - 1e-9]
             kind = random.choice(ripe)
@@ -96,7 +96,14 @@ class Matrix:
                 gives_up = self._book.missed_in_a_row(kind) + 1 >= MISSES
                 why = f"nobody was struck, {MISSES} times in a row" if gives_up else ""
                 self.add(Outcome(*kind, not gives_up, why, in_time=not gives_up, struck=False))
-            left = self._book.missing(rows)
+
+    def _left(self, rows: Counter[Kind]) -> Counter[Kind]:
+        """What is still to be run of these; where that is nothing, no household is made for it."""
+        missing = self._book.missing(rows)
+        return Counter({kind: n for kind, n in missing.items() if self._wants(kind)})
+
+    def _wants(self, kind: Kind) -> bool:
+        return not self._rows or kind[0] in self._rows
 
     def share(
         self, parts: Sequence[wanted.Part[wanted.K]]
@@ -114,6 +121,8 @@ class Matrix:
             rows += slow_rows
         if "host" in chosen:
             rows[host.KIND] = max(1, self._n // 6)
+        if not self._left(rows):
+            return
         with together(folder) as home:
 
             async def run(kind: Kind) -> Outcome:
@@ -128,6 +137,8 @@ class Matrix:
     async def clocks(self, folder: Path) -> None:
         rows, known = self.share([wanted.times()])
         rows = Counter({kind: n for kind, n in rows.items() if clocks.can_be(known[kind])})
+        if not self._left(rows):
+            return
         with together(folder, clocks.Clocked) as home:
             assert isinstance(home, clocks.Clocked)
             await self.each(rows, lambda kind: clocks.run(home, known[kind]))
@@ -143,20 +154,31 @@ class Matrix:
 
         await self.each(Counter({wiretap.KIND: max(1, self._n // 30)}), tapped)
         rows, known = self.share(wanted.lines())
+        if not self._left(rows):
+            return
         with together(folder, cables.Cabled) as home:
             assert isinstance(home, cables.Cabled)
             await self.each(rows, lambda kind: network.run(home, known[kind]))
 
     async def security(self, folder: Path) -> None:
-        every = sieges.sieges(self._n / FULL)
+        every = [one for one in sieges.sieges(self._n / FULL) if self._wants(one.kind)]
         left = [one for one in every if not self._book.holds_siege(one.kind, one.n)]
         if not left:
             return
+        lanes = sieges.beside(left)
         with security.stronghold(folder) as hold:
             await security.ready(hold)
-            for one in left:
-                if monotonic() < self._ends_at:
-                    self.add(await one.run(hold))
+            if lanes:
+                async with hold.answering(), asyncio.TaskGroup() as group:
+                    for place, some in lanes.items():
+                        group.create_task(self.in_turn(hold, some), name=place)
+            beside = [one for some in lanes.values() for one in some]
+            await self.in_turn(hold, [one for one in left if one not in beside])
+
+    async def in_turn(self, hold: security.Stronghold, some: Iterable[sieges.Siege]) -> None:
+        for one in some:
+            if monotonic() < self._ends_at:
+                self.add(await one.run(hold))
 
 
 async def soaked(matrix: Matrix, minutes: float) -> None:
@@ -171,6 +193,7 @@ def main() -> None:
         "--n", type=int, default=FULL, help="runs of F1; the other rows in proportion"
     )
     words.add_argument("--only", choices=PARTS, action="append", help="this part; can be repeated")
+    words.add_argument("--row", action="append", help="this row, as F3; can be repeated")
     words.add_argument(
         "--minutes", type=float, default=math.inf, help="begin nothing after so many"
     )
@@ -187,7 +210,7 @@ def main() -> None:
     random.seed(given.seed)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # namespaces and nodes end with us
     book = Book(BOOK, goes_on=given.resume or given.page)
-    matrix = Matrix(book, given.n, 60 * given.minutes)
+    matrix = Matrix(book, given.n, 60 * given.minutes, given.row or ())
     if given.page:
         return matrix.write()
     chosen = set(given.only or PARTS)

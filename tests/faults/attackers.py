@@ -29,6 +29,7 @@ AT_ONCE = 16
 LISTENED_SECONDS = 0.05  # a stranger with nothing more to say waits so long
 SLOW_SECONDS = 45.0  # most that a slow connection is watched
 BYTE_SECONDS = 1.0
+LOOK_S = 0.1
 
 
 async def garbage(order: Json) -> Json:
@@ -90,8 +91,8 @@ async def slow(order: Json) -> Json:
     async def one(_: int) -> None:
         found.append(await _held(order["port"], order["start"].encode(), order.get("drip", False)))
 
-    await _many(order["n"], one, order["n"])
-    return {"seconds": found}
+    late_s = await _with_lateness(_many(order["n"], one, order["n"]))
+    return {"seconds": found, "late_s": late_s}
 
 
 async def slow_member(order: Json) -> Json:
@@ -106,8 +107,24 @@ async def slow_member(order: Json) -> Json:
             start = order["start"].encode()
             found.append(await _held(port, start, order.get("drip", False), context))
 
-        await _many(order["n"], one, order["n"])
-        return {"seconds": found, "still_linked": victim in network.links}
+        late_s = await _with_lateness(_many(order["n"], one, order["n"]))
+        return {
+            "seconds": found,
+            "late_s": late_s,
+            "still_linked": victim in network.links,
+        }
+
+
+async def _with_lateness(work: Coroutine[Any, Any, None]) -> float:
+    """Do it; by how many seconds this process itself came late meanwhile, at most."""
+    late_s = 0.0
+    async with asyncio.TaskGroup() as tasks:
+        working = tasks.create_task(work, name="attack")
+        while not working.done():
+            began = time.monotonic()
+            await asyncio.wait({working}, timeout=LOOK_S)
+            late_s = max(late_s, time.monotonic() - began - LOOK_S)
+    return late_s
 
 
 async def _held(

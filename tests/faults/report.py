@@ -82,6 +82,9 @@ both nodes before, after a tenth, and at the end.
 SLOW = """
 ## Slow connections
 
+All places are visited at once, while a host and a lender answer without a pause. At each place one kind comes after the
+other.
+
 | Row | What they do, where | Connections | Passed | Open at most |
 |---|---|---|---|---|
 """

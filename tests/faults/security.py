@@ -48,6 +48,7 @@ class Stronghold:
     nodes: dict[str, TestNode]
     gaps: list[float] = field(default_factory=list)
     expected: list[int] = field(default_factory=list)
+    n_heard: int = 0  # tokens
     wrong: str = ""
 
     def host(self) -> NodeClient:
@@ -75,6 +76,7 @@ class Stronghold:
                 async for line in lines:
                     if "delta" in line:
                         times.append(monotonic())
+                        self.n_heard += len(line["delta"]["token_ids"])
                         self.gaps += [b - a for a, b in pairwise(times[-2:])]
                         ids += line["delta"]["token_ids"]
         except AppError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from tests.faults import security, slow
@@ -44,6 +44,15 @@ def sieges(share: float) -> list[Siege]:
     for start, where in slow.STARTS:
         n = min(_many("slow", share), slow.most(where))
         found.append(Siege(slow.kind_of(start, where), n, _slow(start, where)))
+    return found
+
+
+def beside(every: Sequence[Siege]) -> dict[str, list[Siege]]:
+    """Those that only wait, by the place where they do: what waits at one leaves the others alone."""
+    found = dict[str, list[Siege]]()
+    for one in every:
+        if one.kind[2] == slow.PHASE:
+            found.setdefault(slow.door(one.kind), []).append(one)
     return found
 
 

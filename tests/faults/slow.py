@@ -38,6 +38,7 @@ def of_http(begun: str) -> tuple[Start, ...]:
 
 PROGRAMS = {"host's control port": "/ask", "host's Chat API": "/v1/chat/completions"}
 OF_MEMBER = "a member"
+PHASE = "slow"
 
 
 def _starts(where: str) -> tuple[Start, ...]:
@@ -50,7 +51,13 @@ STARTS = tuple((start, where) for where in (*PORTS, OF_MEMBER) for start in _sta
 
 
 def kind_of(start: Start, where: str) -> Kind:
-    return "S4", f"{start.name}, {where}", "slow"
+    return "S4", f"{start.name}, {where}", PHASE
+
+
+def door(kind: Kind) -> str:
+    """Where those of a kind wait: a member comes in where strangers knock."""
+    where = kind[1].rpartition(", ")[2]
+    return PORTS[0] if where == OF_MEMBER else where
 
 
 def most(where: str) -> int:
@@ -59,7 +66,8 @@ def most(where: str) -> int:
 
 
 async def run(hold: Stronghold, start: Start, where: str, n: int) -> Outcome:
-    """So many such connections at once."""
+    """So many such connections at once, while it answers."""
+    heard = hold.n_heard
     if where == OF_MEMBER:
         got = await hold.attack(
             "slow_member", folder=hold.new_folder(), host=str(hold.nodes[HOST].root),
@@ -72,7 +80,15 @@ async def run(hold: Stronghold, start: Start, where: str, n: int) -> Outcome:
             facts = {"path": PROGRAMS[where], "port": port, "key": await _key(hold, where)}
             said = Template(said).substitute(facts)
         got = await hold.attack("slow", port=port, n=n, start=said, drip=start.drip)
-    return _ended(hold, kind_of(start, where)[1], got["seconds"], start.drip)
+    facts = {
+        "n": float(len(got["seconds"])),
+        "worst_s": max(got["seconds"], default=0.0),
+        "late_s": got["late_s"],
+        "tokens": float(hold.n_heard - heard),
+    }
+    return judged(
+        kind_of(start, where), hold.alive(), DRIP_BAR_S if start.drip else SLOW_BAR_S, facts
+    )
 
 
 async def _key(hold: Stronghold, where: str) -> str:
@@ -83,12 +99,13 @@ async def _key(hold: Stronghold, where: str) -> str:
         return str((await host.post("/api/keys", {"name": "slow"}))["key"])
 
 
-def _ended(hold: Stronghold, name: str, seconds: list[float], drip: bool) -> Outcome:
-    bar_s, worst_s = DRIP_BAR_S if drip else SLOW_BAR_S, max(seconds, default=0.0)
-    why = hold.alive()
-    if not why and worst_s > bar_s + SLACK_S:
+def judged(kind: Kind, why: str, bar_s: float, facts: dict[str, float]) -> Outcome:
+    """Nobody came to harm, all were closed in time, and who asked was answered meanwhile. On a busy computer those
+    who wait see the end late, and know by how much."""
+    worst_s = facts["worst_s"]
+    in_time = worst_s <= bar_s + SLACK_S + facts["late_s"]
+    if not why and not in_time:
         why = f"open for {worst_s:.1f} s"
-    facts = {"n": float(len(seconds)), "worst_s": worst_s}
-    return Outcome(
-        "S4", name, "slow", not why, why, in_time=worst_s <= bar_s + SLACK_S, facts=facts
-    )
+    if not why and not facts["tokens"]:
+        why = "nothing was answered meanwhile"
+    return Outcome(*kind, not why, why, in_time=in_time, facts=facts)
