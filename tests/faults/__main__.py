@@ -30,6 +30,7 @@ from tests.faults import (
 from tests.faults.household import N_TOKENS, NeverStruck, together
 from tests.faults.outcome import PAGE, Book, Kind, Outcome, spread
 from tests.faults.report import written
+from tests.faults.security import Stronghold
 from tests.simulation import page
 from tests.simulation import soak as simulation
 
@@ -175,7 +176,7 @@ class Matrix:
             beside = [one for some in lanes.values() for one in some]
             await self.in_turn(hold, [one for one in left if one not in beside])
 
-    async def in_turn(self, hold: security.Stronghold, some: Iterable[sieges.Siege]) -> None:
+    async def in_turn(self, hold: Stronghold, some: Iterable[sieges.Siege]) -> None:
         for one in some:
             if monotonic() < self._ends_at:
                 self.add(await one.run(hold))

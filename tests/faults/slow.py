@@ -77,13 +77,13 @@ async def run(hold: Stronghold, start: Start, where: str, n: int) -> Outcome:
         port = (await ports(hold))[where]
         said = start.said
         if where in PROGRAMS:
-            facts = {"path": PROGRAMS[where], "port": port, "key": await _key(hold, where)}
-            said = Template(said).substitute(facts)
+            words = {"path": PROGRAMS[where], "port": port, "key": await _key(hold, where)}
+            said = Template(said).substitute(words)
         got = await hold.attack("slow", port=port, n=n, start=said, drip=start.drip)
-    facts = {
+    facts: dict[str, float] = {
         "n": float(len(got["seconds"])),
         "worst_s": max(got["seconds"], default=0.0),
-        "late_s": got["late_s"],
+        "late_s": float(got["late_s"]),
         "tokens": float(hold.n_heard - heard),
     }
     return judged(

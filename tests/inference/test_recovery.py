@@ -16,13 +16,10 @@ import pytest
 from app.core.errors import Reason, StageLost, Unreachable
 from app.core.reasons import said
 from app.core.recovery import MAX_RECOVERIES, Loss, Notice, Recovered
-from app.core.schedule import Batch
-from app.inference.carried import Carried
 from app.inference.measure import Deadlines
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Finish, Request, Token
 from app.inference.stage_client import CREDIT, FrameChannel
-from app.inference.work import Work
 from backends.contract import GREEDY, Sampling
 from backends.frames import Kind, read_head
 from tests.inference.pool import Pool, answer, pool, request, shape
@@ -86,36 +83,6 @@ async def test_a_killed_worker_changes_no_token(whose: str, sampling: Sampling) 
         assert 0 < once.recovered_after_s < 10
         assert built.pipeline.news is None
         assert (await answer(built.pipeline, what))[0] == expected
-
-
-@posix
-@pytest.mark.parametrize(("sampling", "n_others"), [(GREEDY, 0), (GREEDY, 1), (CREATIVE, 0)])
-async def test_a_lone_greedy_answer_is_replayed_in_the_chunks_in_which_it_came(
-    monkeypatch: pytest.MonkeyPatch, sampling: Sampling, n_others: int
-) -> None:
-    """Else near ties could fall the other way: engines compute one row by another way than several."""
-    entered = list[tuple[int, int]]()
-    carried = Work._carry
-
-    def carry(work: Work, batch: Batch) -> Carried:
-        entered.extend((one.pos, one.n_tokens) for one in batch.segments if one.slot == 0)
-        return carried(work, batch)
-
-    monkeypatch.setattr(Work, "_carry", carry)
-    what = request("x" * 99, 40, sampling=sampling)
-    async with pool(1, 6, 1, paths=[SLOW], rebuilds=True) as built:
-        others = [hear(built.pipeline, request("y", 90)) for _ in range(n_others)]
-        deeds = {25: kill(built, "lender")}
-        heard = await asyncio.gather(hear(built.pipeline, what, deeds), *others)
-        assert len(heard[0][2].figures.recoveries) == 1
-    [again] = [place for place, one in enumerate(entered) if one[0] == 0 and place]
-    first, second = entered[:again], entered[again:]
-    chunks = [one for one in second if one[1] > 1]
-    if n_others or sampling.temperature:
-        assert sum(n for _, n in chunks) > 99 + 20
-    else:
-        assert chunks == [one for one in first if one[1] > 1] == [(0, 50), (50, 49)]
-        assert second[2:26] == [(pos, 1) for pos in range(99, 123)]
 
 
 @posix
