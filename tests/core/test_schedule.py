@@ -175,6 +175,9 @@ def test_a_prefix_is_reused_within_its_conversation_only_and_never_the_whole_pro
     assert admit([Request((1, 2, 9), 10, "mine")], idle, 0, limits()) == Admission(0, 0, 2)
     assert admit([Request((1, 2, 3), 10, "mine")], idle, 0, limits()) == Admission(0, 0, 2)
     assert admit([Request((1, 2, 3), 10, None)], idle, 0, limits()) == Admission(0, 0, 0)
+    # what another conversation holds is longer, and told to nobody by how soon an answer comes
+    assert admit([Request((1, 2, 3, 4, 5, 6), 10, "mine")], idle, 0, limits()) == Admission(0, 0, 4)
+    assert admit([Request((1, 2, 3, 4, 5, 6), 10, "new")], idle, 0, limits()) == Admission(0, 0, 0)
 
 
 def test_who_shares_most_goes_first_a_few_times() -> None:

@@ -26,6 +26,7 @@ from tests.inference.pool import Pool, answer, pool, request, shape
 
 SLOW = "fake:seconds_per_layer=0.001"
 CREATIVE = Sampling(temperature=0.9, seed=11, repeat_penalty=1.2)
+WILD = Sampling(temperature=40.0, top_k=0, top_p=1.0, min_p=0.0, seed=11)  # chance says every token
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
 
@@ -67,7 +68,7 @@ def kill(built: Pool, whose: str) -> Callable[[], None]:
 
 @posix
 @pytest.mark.parametrize("whose", ["host", "lender"])
-@pytest.mark.parametrize("sampling", [GREEDY, CREATIVE])
+@pytest.mark.parametrize("sampling", [GREEDY, CREATIVE, WILD])
 async def test_a_killed_worker_changes_no_token(whose: str, sampling: Sampling) -> None:
     what = request("tell me", 60, sampling=sampling)
     [expected] = await undisturbed(what)
@@ -178,8 +179,17 @@ async def test_an_answer_that_is_mended_can_be_cancelled() -> None:
 
 
 async def test_a_machine_that_leaves_on_purpose_is_left_between_two_tokens() -> None:
+    """Nothing was under way then that would be computed in vain."""
     [expected] = await undisturbed(request("x", 60))
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
+        work, under_way = built.pipeline._work, list[int]()
+        interrupt = work.interrupt
+
+        def noted(loss: Loss) -> None:
+            under_way.append(work._under_way)
+            interrupt(loss)
+
+        work.interrupt = noted  # type: ignore[method-assign]
         hearing = asyncio.gather(hear(built.pipeline, request("x", 60)))
         await asyncio.sleep(0.1)
         why = Reason("lend_taken_back", {"machine": "lender-1", "why": ""})
@@ -188,6 +198,16 @@ async def test_a_machine_that_leaves_on_purpose_is_left_between_two_tokens() -> 
         assert ids == expected
         assert [once.why for once in finish.figures.recoveries] == [why]
         assert built.rebuild.planned == [frozenset({"id-1"})]
+        assert under_way == [0]
+
+
+async def test_an_answer_whose_reader_leaves_gives_its_slot_back_at_once() -> None:
+    async with pool(2, 4, 2, paths=[SLOW]) as built:
+        async with aclosing(built.pipeline.generate(request("x", 400))) as stream:
+            await anext(stream)
+        async with asyncio.timeout(1):  # else it goes on for many seconds
+            while built.pipeline.n_running:  # noqa: ASYNC110  seen from outside
+                await asyncio.sleep(0.01)
 
 
 @posix

@@ -103,6 +103,20 @@ async def test_a_removed_machine_stays_out_also_after_another_is_paired(nodes: N
         await client.close()
 
 
+async def test_a_removed_machine_that_does_not_leave_is_cut_off(nodes: Nodes) -> None:
+    """It keeps its connections open, whatever it was told."""
+    den, attic = await nodes.paired("den", "attic")
+    member = den.network.members[den.network.id]
+    client = PeerClient(member, at(den), attic.network.dialling_context(member))
+    channel = await client.open_data(PIPELINE)
+    await den.network.remove(attic.network.id)
+    async with asyncio.timeout(2):
+        with pytest.raises(Unreachable):
+            await channel.receive()
+    await channel.close()
+    await client.close()
+
+
 async def no_stages_for(machine: Node, at_: Node) -> None:
     link = machine.network.link(at_.network.id)
     with pytest.raises(Refused) as refused:

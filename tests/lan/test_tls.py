@@ -113,6 +113,11 @@ def test_a_member_that_could_issue_certificates_is_caught_by_each_check(tmp_path
     assert outcome.up  # the pitfall: an issued certificate passes
     assert outcome.server_saw == child_der
     assert fingerprint(child_der) != fingerprint(pin)  # the fingerprint catches it
+    ours = peer_context(ACCEPT, tmp_path / "den.pem", PASSPHRASE, [pin])
+    assert ours.verify_flags & ssl.VERIFY_X509_STRICT
+    assert handshake(
+        ours, dial
+    ).up  # a real authority passes that too: profile and fingerprint are what counts
     with pytest.raises(BadCertificate):  # the profile never pins such a one
         check_profile(pin)
 

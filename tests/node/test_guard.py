@@ -64,6 +64,7 @@ BODY = {"address": "10.0.0.2:1", "code": "123456"}
         (GOOD | {"Origin": "null"}, 403),
         (GOOD | {"Content-Type": "application/x-www-form-urlencoded"}, 415),
         (GOOD | {"Content-Type": "text/plain"}, 415),
+        (GOOD | {"Content-Encoding": "gzip"}, 415),
     ],
 )
 async def test_who_may_pass(base: str, headers: dict[str, str], status: int) -> None:

@@ -142,6 +142,17 @@ async def test_who_answers_depends_on_room_and_on_the_model() -> None:
         await pool.answering.model("only")
 
 
+def test_the_owner_s_own_answers_have_their_slots_and_programs_have_one_at_least() -> None:
+    pool = Pool()
+    for slots, own, room in ((4, 0, 4), (4, 1, 3), (4, 3, 1), (4, 4, 1), (4, 9, 1), (1, 0, 1)):
+        pool.running.slots, pool.n_asks = slots, own
+        assert pool.answering._room() == room
+        pool.answering.queue.n_running = 2  # of programs: they are among those who ask
+        pool.n_asks += 2
+        assert pool.answering._room() == room
+        pool.answering.queue.n_running = 0
+
+
 async def test_half_a_name_replaces_nothing_and_is_no_model_to_a_client() -> None:
     """As to OpenAI, Anthropic and Ollama: 404. A server that has a model of just that name answers."""
     pool = Pool()
