@@ -24,6 +24,11 @@ from app.lan.body import TooLong, TooSlow
 log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 8 << 20
+MAX_OPEN = 32  # requests at once of whoever holds the token, or of one key (SAFETY.md 7)
+ALWAYS = frozenset(
+    {"/lending", "/lending/pause", "/unload", "/shutdown"}
+)  # an owner gets his memory back
+USUAL_RETRY_S = 2
 STATUS: dict[type[AppError], int] = {
     BadInput: 400,
     Refused: 403,
@@ -98,17 +103,21 @@ def guard(
     heard: is told of each request as soon as its headers are there.
     """
 
+    n_open = 0
+
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+        nonlocal n_open
         heard(request)
         if answer := objection(request, token, port()):
             return answer
+        if n_open >= MAX_OPEN and request.path not in ALWAYS:
+            return _told(Busy("control_full", most=MAX_OPEN))
+        n_open += 1
         try:
             return await handler(request)
         except AppError as error:
-            retry = {"Retry-After": "2"} if isinstance(error, Busy) else {}
-            body = {"error": explained(error)}
-            return web.json_response(body, status=STATUS.get(type(error), 500), headers=retry)
+            return _told(error)
         except TooLong:
             return refuse(413, "body_too_large", "The body is larger than 8 MiB.")
         except TooSlow:
@@ -118,8 +127,22 @@ def guard(
         except Exception:  # the outer wall of a request
             log.exception("%s %s failed", request.method, request.path)
             return web.json_response({"error": explained(_bug())}, status=500)
+        finally:
+            n_open -= 1
 
     return checked
+
+
+def retry_s(error: AppError) -> int:
+    """When to ask again, for the header Retry-After."""
+    seconds = error.reason.facts.get("seconds", USUAL_RETRY_S)
+    return max(1, round(float(seconds))) if not isinstance(seconds, str) else USUAL_RETRY_S
+
+
+def _told(error: AppError) -> web.Response:
+    retry = {"Retry-After": str(retry_s(error))} if isinstance(error, Busy) else {}
+    body = {"error": explained(error)}
+    return web.json_response(body, status=STATUS.get(type(error), 500), headers=retry)
 
 
 def _bug() -> AppError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -226,6 +227,15 @@ async def test_cancel_at_every_token(undisturbed: dict[str, list[int]]) -> None:
         for text, whole in undisturbed.items():
             assert (await answer(built.pipeline, request(text, 40)))[0] == whole
         await until_idle(built.pipeline)
+
+
+async def test_an_answer_whose_reader_leaves_gives_its_slot_back_at_once() -> None:
+    async with pool(2, 4, 2, paths=["fake:seconds_per_layer=0.001"]) as built:
+        async with aclosing(built.pipeline.generate(request("x", 400))) as stream:
+            await anext(stream)
+        began = time.monotonic()
+        await until_idle(built.pipeline)
+        assert time.monotonic() - began < 1.5  # of 400 tokens
 
 
 async def read_on(stream: AsyncGenerator[Token | Notice | Finish, None]) -> None:

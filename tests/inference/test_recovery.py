@@ -201,15 +201,6 @@ async def test_a_machine_that_leaves_on_purpose_is_left_between_two_tokens() -> 
         assert under_way == [0]
 
 
-async def test_an_answer_whose_reader_leaves_gives_its_slot_back_at_once() -> None:
-    async with pool(2, 4, 2, paths=[SLOW]) as built:
-        async with aclosing(built.pipeline.generate(request("x", 400))) as stream:
-            await anext(stream)
-        async with asyncio.timeout(1):  # else it goes on for many seconds
-            while built.pipeline.n_running:  # noqa: ASYNC110  seen from outside
-                await asyncio.sleep(0.01)
-
-
 @posix
 async def test_a_machine_that_leaves_and_is_lost_meanwhile_is_left_once() -> None:
     """What it says while it is replaced already must not hold up the answers that go on."""

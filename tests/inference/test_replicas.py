@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import Reason, StageLost
-from app.core.recovery import Loss, Notice
+from app.core.recovery import MAX_RECOVERIES, Loss, Notice
 from app.core.routing import Pace
 from app.inference.replicas import Replica, Replicas
 from app.inference.sequences import Finish, Request, Token
@@ -153,6 +153,40 @@ async def test_a_chat_goes_where_it_is_read_anew_when_the_wait_would_cost_more()
             assert (await hear(replicas, more))[2].figures.place == 1 - place
             for other in others:
                 other.cancel()
+
+
+async def test_a_replica_that_is_given_back_gets_nothing_new() -> None:
+    """Neither while it ends what it computes, nor where the other one has far more to do."""
+    async with several((8,), (8,), paths=SLOW) as (replicas, pools):
+        one, other = replicas.held
+        one.draining = True
+        async with asyncio.TaskGroup() as group:
+            asking = [group.create_task(hear(replicas, request("x" * 50, 20))) for _ in range(6)]
+            await until(lambda: other.pipeline.n_running + other.pipeline.n_waiting == 6)
+            assert replicas._choose(request("y", 2)) is pools[1].pipeline
+            assert (one.pipeline.n_running, replicas.n_serving) == (0, 1)
+            one.draining = False
+            assert replicas._choose(request("y", 2)) is pools[0].pipeline
+        assert {task.result()[2].figures.place for task in asking} == {1}
+
+
+async def test_an_answer_moves_three_times_and_no_fourth_time() -> None:
+    what = request("tell me", 90)
+    [expected] = await undisturbed(what)
+    async with several(*[(8,)] * (MAX_RECOVERIES + 2), paths=SLOW) as (replicas, _):
+        ids: list[int] = []
+        losses = 0
+        async with aclosing(replicas.generate(what)) as stream:
+            with pytest.raises(StageLost):
+                async for item in stream:
+                    ids += [item.id] if isinstance(item, Token) else []
+                    if len(ids) == 10 * (losses + 1):
+                        losses += 1
+                        [busy] = [one for one in replicas.held if one.pipeline.n_running]
+                        busy.pipeline.break_off(lost(replicas.held.index(busy)))
+        assert losses == MAX_RECOVERIES + 1
+        assert ids == expected[: len(ids)]
+        assert replicas.n_serving == 1  # it could have
 
 
 async def test_the_last_replica_recovers_in_place_and_then_all_is_over() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import aiohttp
 import pytest
@@ -11,7 +13,7 @@ from aiohttp import web
 
 from app.core.errors import Busy, DoesNotFit
 from app.node import requests as asked
-from app.node.guard import MAX_BODY_BYTES, guard
+from app.node.guard import MAX_BODY_BYTES, MAX_OPEN, guard, retry_s
 
 TOKEN = "a-token-of-the-test"
 
@@ -33,13 +35,25 @@ async def _bug(_: web.Request) -> web.Response:
     raise ZeroDivisionError
 
 
+async def _done(_: web.Request) -> web.Response:
+    return web.json_response({})
+
+
+async def _long(request: web.Request) -> web.StreamResponse:
+    answer = web.StreamResponse()
+    await answer.prepare(request)
+    await asyncio.sleep(60)
+    return answer
+
+
 @pytest.fixture
 async def base() -> AsyncIterator[str]:
     port = [0]
     app = web.Application(middlewares=[guard(TOKEN, lambda: port[0])])
     app.add_routes([web.post("/echo", _echo), web.get("/short", _short)])
-    app.add_routes([web.get("/busy", _busy), web.get("/bug", _bug)])
-    runner = web.AppRunner(app)
+    app.add_routes([web.get("/busy", _busy), web.get("/bug", _bug), web.post("/unload", _done)])
+    app.add_routes([web.get("/long", _long)])
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     port[0] = runner.addresses[0][1]
@@ -119,3 +133,27 @@ async def test_errors_are_sentences_with_a_status(
         assert (answer.status, error["kind"]) == (status, kind)
         assert "Traceback" not in error["message"]
         assert ("Retry-After" in answer.headers) == (status == 429)
+
+
+async def test_so_many_at_once_and_no_more_but_an_owner_gets_his_memory_back(base: str) -> None:
+    async with AsyncExitStack() as stack:
+        many = aiohttp.TCPConnector(limit=0)
+        session = await stack.enter_async_context(aiohttp.ClientSession(connector=many))
+        for _ in range(MAX_OPEN):
+            await stack.enter_async_context(session.get(f"{base}/long", headers=GOOD))
+        async with session.get(f"{base}/short", headers=GOOD) as refused:
+            assert (refused.status, refused.headers["Retry-After"]) == (429, "2")
+            assert "at once already" in (await refused.json())["error"]["message"]
+        async with session.post(f"{base}/unload", json={}, headers=GOOD) as answer:
+            assert answer.status == 200
+    async with aiohttp.ClientSession() as session:
+        async with asyncio.timeout(5):
+            while True:  # until the node has seen that they left
+                async with session.get(f"{base}/short", headers=GOOD) as answer:
+                    if answer.status == 409:
+                        return
+
+
+def test_who_is_told_to_come_again_is_told_when() -> None:
+    assert retry_s(Busy("queue_full", waiting=3, seconds=7)) == 7
+    assert retry_s(Busy("stage_busy")) == 2

@@ -39,10 +39,11 @@ LEAST_ROOM = 1024  # tokens of an answer when nobody says how many, or a quarter
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks: the name of its key, and of this request; and when it came."""
+    """Who asks: the name of its key, and of this request; and when it came. program: one of several behind the key."""
 
     key: str
     request: str
+    program: str = ""
     at: float = field(default_factory=time.monotonic)
     origin: Origin = field(default_factory=Origin)
 
@@ -241,7 +242,7 @@ class Answering:
             sampling=sampling,
             max_tokens=min(max_tokens, most),
             stop=wish.stop,
-            conversation=_conversation(wish, asker.key),
+            conversation=_conversation(wish, asker),
             request=asker.request,
         )
 
@@ -353,10 +354,10 @@ def _grammar(wish: Wish, answerer: Answerer | None) -> str:
     return "" if wish.schema is None else json_grammar(wish.schema)
 
 
-def _conversation(wish: Wish, key: str) -> str:
+def _conversation(wish: Wish, asker: Asker) -> str:
     """Chats that begin alike are one, if the same program (and its same user) asks: only there may an
     answer be quicker because of an earlier one."""
-    begun: list[object] = [key, wish.user]
+    begun: list[object] = [asker.key, asker.program, wish.user]
     for message in wish.messages or ():
         begun.append(message)
         if message["role"] == "user":

@@ -18,17 +18,17 @@ from app.lan.body import TooLong, TooSlow, whole_body
 from app.machine.api_keys import ApiKeys
 from app.node.chat_api.answering import Asker
 from app.node.chat_api.figures import Figures
-from app.node.chat_api.refusals import Api, api_of, explained, retry_s, shaped, status_of
-from app.node.guard import MAX_BODY_BYTES, encoded, misplaced
+from app.node.chat_api.refusals import Api, api_of, explained, shaped, status_of
+from app.node.guard import MAX_BODY_BYTES, MAX_OPEN, encoded, misplaced, retry_s
 
 log = logging.getLogger(__name__)
 
-MAX_OPEN = 32  # requests of one key at once
 NO_KEY = "(no key)"  # who asks where Ollama's part is open
 ID = "X-Request-Id"
 FORM = "application/x-www-form-urlencoded"
 NO_JSON = "Send the body as JSON, and say so: with the header `Content-Type: application/json`."
 UPSTREAM = "X-Poolhouse-Upstream"  # who answered, if not the pool
+PROGRAM = "X-Poolhouse-Program"  # which of a guest's programs asks, as its node tells them apart
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -152,7 +152,9 @@ class Gate:
             )
             answer.force_close()  # a stranger's connection is not kept
             return answer
-        request[ASKER] = replace(request[ASKER], key=key)
+        given = request.headers.get(PROGRAM, "")
+        program = given if _GIVEN_ID.fullmatch(given) else ""
+        request[ASKER] = replace(request[ASKER], key=key, program=program)
         if request.method == "POST" and not (_is_json(request) or self._door.may_be_curl(request)):
             return refusal(request, 415, NO_JSON)
         if (request.content_length or 0) > MAX_BODY_BYTES:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
+import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
@@ -14,7 +16,7 @@ from app.core.errors import Unreachable
 from app.lan.body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.lan.client import problem
 from app.lan.guest_client import GuestClient
-from app.node.chat_api.gate import ASKER, BODY, ID, UPSTREAM, Handler
+from app.node.chat_api.gate import ASKER, BODY, ID, PROGRAM, UPSTREAM, Handler
 from app.node.chat_api.refusals import api_of, in_stream
 from app.node.chat_api.sending import EVENTS, NDJSON, UNREAD_SECONDS
 from app.node.guesting import HEADERS, Guesting
@@ -31,6 +33,7 @@ class _Named(msgspec.Struct):
 
 def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
     """The middleware that asks a host in this machine's place."""
+    secret = secrets.token_bytes(16)
 
     @web.middleware
     async def passed(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -40,7 +43,8 @@ def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
         if not guesting.passes(model):
             return await handler(request)
         host = await guesting.host_for(model)
-        headers = HEADERS | {ID: request[ASKER].request}
+        who = request[ASKER]
+        headers = HEADERS | {ID: who.request, PROGRAM: _nameless(secret, who.key)}
         # as the route is written: a path with `..` in it would lead to another door of the host
         path = _route(request)
         async with host.asked("POST", path, request[BODY], headers) as answer:
@@ -52,6 +56,11 @@ def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
             return web.Response(body=body, status=answer.status, headers=_headers(answer))
 
     return passed
+
+
+def _nameless(secret: bytes, key: str) -> str:
+    """Tells programs apart, so that none hears by how soon its answer comes what another one asked; no name is told."""
+    return hmac.new(secret, key.encode(), "sha256").hexdigest()[:32]
 
 
 def _route(request: web.Request) -> str:

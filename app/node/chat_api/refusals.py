@@ -36,7 +36,6 @@ _ANTHROPIC = {
 _OPENAI_CODE = {
     401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded", 503: "unavailable",
 }  # fmt: skip
-USUAL_RETRY_S = 2
 
 
 class Api(Enum):
@@ -58,12 +57,6 @@ def status_of(error: AppError) -> int:
     if error.reason.code in NOT_FOUND:
         return 404
     return STATUS.get(type(error), 500)
-
-
-def retry_s(error: AppError) -> int:
-    """When to ask again, for the header Retry-After."""
-    seconds = error.reason.facts.get("seconds", USUAL_RETRY_S)
-    return max(1, round(float(seconds))) if not isinstance(seconds, str) else USUAL_RETRY_S
 
 
 def explained(api: Api, error: AppError, request: str) -> Json:

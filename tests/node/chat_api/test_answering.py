@@ -72,15 +72,17 @@ async def test_text_stays_text() -> None:
 def test_a_conversation_is_what_begins_alike_for_one_program() -> None:
     system, user = {"role": "system", "content": "s"}, {"role": "user", "content": "u"}
     later = (system, user, {"role": "assistant", "content": "a"}, user)
-    first = _conversation(Wish("m", (system, user)), "key")
-    assert _conversation(Wish("m", later), "key") == first
+    key, another = Asker("key", "r"), Asker("another", "r")
+    first = _conversation(Wish("m", (system, user)), key)
+    assert _conversation(Wish("m", later), Asker("key", "r2")) == first
     others = [
-        _conversation(Wish("m", (system, user)), "another"),
-        _conversation(Wish("m", (system, user), user="anna"), "key"),
-        _conversation(Wish("m", (user,)), "key"),
-        _conversation(Wish("m", prompt="u"), "key"),
+        _conversation(Wish("m", (system, user)), another),
+        _conversation(Wish("m", (system, user)), replace(key, program="of a guest")),
+        _conversation(Wish("m", (system, user), user="anna"), key),
+        _conversation(Wish("m", (user,)), key),
+        _conversation(Wish("m", prompt="u"), key),
     ]
-    assert len({first, *others}) == 5
+    assert len({first, *others}) == 6
 
 
 class Pool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from app.node.chat_api.gate import MAX_OPEN
+from app.node.guard import MAX_OPEN
 from tests.node.chat_api.conftest import Open
 from tests.node.chat_api.gate_calls import ASK, CHAT, control, rests, status_of
 from tests.node.pool import Json

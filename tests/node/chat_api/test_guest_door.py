@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +17,8 @@ from yarl import URL
 from app.core.ids import machine_id
 from app.lan.listener import MEMBER
 from app.node.chat_api import guest_door
-from app.node.chat_api.gate import ASKER, BODY, Handler
+from app.node.chat_api.answering import Asker
+from app.node.chat_api.gate import ASKER, BODY, PROGRAM, Handler
 from app.node.chat_api.guest_door import MemberDoor, while_may
 from app.node.chat_api.guest_passing import passing
 from tests.node.test_guesting import Content
@@ -64,10 +66,14 @@ class Host:
     def __init__(self) -> None:
         self.host = SimpleNamespace(name="den")
         self.paths: list[str] = []
+        self.programs: list[str] = []
 
     @asynccontextmanager
-    async def asked(self, method: str, path: str, *_: object) -> AsyncIterator[Any]:
+    async def asked(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> AsyncIterator[Any]:
         self.paths.append(path)
+        self.programs.append(headers[PROGRAM])
         yield SimpleNamespace(
             status=200,
             content_type="application/json",
@@ -87,7 +93,8 @@ async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
 
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
-        request[BODY], request[ASKER] = b"{}", cast("Any", SimpleNamespace(request="r1"))
+        request[BODY] = b"{}"
+        request[ASKER] = Asker(request.query.get("key", "default"), "r1")
         return await handler(request)
 
     async def never(_: web.Request) -> web.StreamResponse:
@@ -100,4 +107,9 @@ async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
         for path in ("/v1/%2e%2e/%2e%2e/stage/ab/pieces", "/v1/completions/%2e%2e/ask", "/v1/x"):
             url = URL(str(client.make_url("/")).rstrip("/") + path, encoded=True)
             assert (await client.session.post(url)).status == 404
-    assert host.paths == ["/v1/completions"]
+        assert host.paths == ["/v1/completions"]
+        for key in ("default", "editor", "editor"):
+            await client.post(f"/v1/completions?key={key}")
+    first, again, other, same = host.programs
+    assert first == again != other == same
+    assert all(re.fullmatch(r"[0-9a-f]{32}", one) for one in host.programs)  # no name is told
