@@ -173,18 +173,22 @@ async def test_a_replica_that_is_given_back_gets_nothing_new() -> None:
 async def test_an_answer_moves_three_times_and_no_fourth_time() -> None:
     what = request("tell me", 90)
     [expected] = await undisturbed(what)
-    async with several(*[(8,)] * (MAX_RECOVERIES + 2), paths=SLOW) as (replicas, _):
-        ids: list[int] = []
-        losses = 0
+    ids: list[int] = []
+    places: list[int] = []
+
+    async def break_again(replicas: Replicas) -> None:
         async with aclosing(replicas.generate(what)) as stream:
-            with pytest.raises(StageLost):
-                async for item in stream:
-                    ids += [item.id] if isinstance(item, Token) else []
-                    if len(ids) == 10 * (losses + 1):
-                        losses += 1
-                        [busy] = [one for one in replicas.held if one.pipeline.n_running]
-                        busy.pipeline.break_off(lost(replicas.held.index(busy)))
-        assert losses == MAX_RECOVERIES + 1
+            async for item in stream:
+                ids.extend([item.id] if isinstance(item, Token) else [])
+                if len(ids) == 10 * (len(places) + 1):
+                    busy = [one.pipeline.n_running > 0 for one in replicas.held].index(True)
+                    places.append(busy)
+                    replicas.held[busy].pipeline.break_off(lost(busy))
+
+    async with several(*[(8,)] * (MAX_RECOVERIES + 2), paths=SLOW) as (replicas, _):
+        with pytest.raises(StageLost):
+            await break_again(replicas)
+        assert len(places) == len(set(places)) == MAX_RECOVERIES + 1
         assert ids == expected[: len(ids)]
         assert replicas.n_serving == 1  # it could have
 
