@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.core.errors import AppError
 from app.gui.household.facts import machines_of
+from app.gui.household.words import moment
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
 from app.gui.parts.buttons import button
@@ -24,7 +25,7 @@ class Privacy(Group):
     def __init__(self, services: Services) -> None:
         super().__init__(services, self.tr("Privacy"), "key")
         self.machines, self.nearby = Value(), Value()
-        self.hub = Value()
+        self.hub, self.upstreams = Value(), Value()
         self.key, self.token = Value(), Value()
         self.chat_key = Value()
         name = self.tr("Encrypt my chats")
@@ -49,6 +50,14 @@ class Privacy(Group):
                 self.tr("huggingface.co"),
                 self.tr("Only when you search for a model there or download one."),
                 self.hub, words="hub download",
+            ),
+            Setting(
+                self.tr("Other servers that you named"),
+                self.tr(
+                    "What programs ask, here or on a guest of yours, may go to a server that is turned on in "
+                    "Settings, Local API. What you write in this window does not."
+                ),
+                self.upstreams, words="upstream api",
             ),
             title=self.tr("Connections this app makes"),
         )  # fmt: skip
@@ -93,19 +102,28 @@ class Privacy(Group):
         self._tell_lock()
         self.ask("GET", "/settings", self._tell)
         self.ask("GET", "/token", self._tell_token)
+        self.ask("GET", "/api", self._tell_upstreams)
 
     def _tell_machines(self) -> None:
         others = [one for one in machines_of(self.services.pool.snapshot) if not one.this]
         here = sum(one.online for one in others)
         words = self.tr("%n connected now", "", here) if others else self.tr("None yet")
-        self.machines.setText(words)
+        seen = max((one.seen_at or 0 for one in others), default=0)
+        self.machines.setText(self._last(seen) if others and not here and seen else words)
         nearby = (self.services.pool.snapshot.get("discovery") or {}).get("on")
         self.nearby.setText(self.tr("On") if nearby else self.tr("Off"))
         downloads = (self.services.pool.snapshot.get("downloads") or {}).values()
         running = sum(one.get("state") in ("running", "starting") for one in downloads)
-        self.hub.setText(
-            self.tr("%n download(s) now", "", running) if running else self.tr("Not connected now")
-        )
+        last = (self.services.pool.snapshot.get("hub") or {}).get("last_contact")
+        at_rest = self._last(last) if last else self.tr("Not since the background service started")
+        self.hub.setText(self.tr("%n download(s) now", "", running) if running else at_rest)
+
+    def _last(self, at: float) -> str:
+        return self.tr("Last at {time}").format(time=moment(at))
+
+    def _tell_upstreams(self, told: Json) -> None:
+        names = [str(one["name"]) for one in told["upstreams"] if one["on"]]
+        self.upstreams.setText(", ".join(names) or self.tr("None is turned on"))
 
     def _tell(self, told: Json) -> None:
         self._where = str(told["keys"])

@@ -4841,6 +4841,10 @@
         <translation>Schlüssel Ihrer Chats</translation>
     </message>
     <message>
+        <source>Last at {time}</source>
+        <translation>Zuletzt {time}</translation>
+    </message>
+    <message>
         <source>Machines of your household</source>
         <translation>Geräte Ihres Haushalts</translation>
     </message>
@@ -4861,6 +4865,10 @@
         <translation>Niemand erfährt, was Sie tun, wie oft, oder dass Sie diese App benutzen.</translation>
     </message>
     <message>
+        <source>None is turned on</source>
+        <translation>Keiner ist eingeschaltet</translation>
+    </message>
+    <message>
         <source>None saved</source>
         <translation>Keines gespeichert</translation>
     </message>
@@ -4873,8 +4881,8 @@
         <translation>Keiner: Ihre Chats sind nicht verschlüsselt</translation>
     </message>
     <message>
-        <source>Not connected now</source>
-        <translation>Jetzt nicht verbunden</translation>
+        <source>Not since the background service started</source>
+        <translation>Nicht seit dem Start des Hintergrunddienstes</translation>
     </message>
     <message>
         <source>Off</source>
@@ -4891,6 +4899,10 @@
     <message>
         <source>Only when you search for a model there or download one.</source>
         <translation>Nur, wenn Sie dort ein Modell suchen oder herunterladen.</translation>
+    </message>
+    <message>
+        <source>Other servers that you named</source>
+        <translation>Andere Server, die Sie angegeben haben</translation>
     </message>
     <message>
         <source>Poolhouse never asks for newer versions.</source>
@@ -4911,6 +4923,10 @@
     <message>
         <source>What is said, titles, folders, drafts and system messages are encrypted on the disk. Their key is kept with the key of this machine; who loses it loses the chats. What you export stays readable.</source>
         <translation>Was gesagt wird, Titel, Ordner, Entwürfe und Systemnachrichten stehen verschlüsselt auf der Festplatte. Ihr Schlüssel liegt beim Schlüssel dieses Geräts; wer ihn verliert, verliert die Chats. Was Sie exportieren, bleibt lesbar.</translation>
+    </message>
+    <message>
+        <source>What programs ask, here or on a guest of yours, may go to a server that is turned on in Settings, Local API. What you write in this window does not.</source>
+        <translation>Was Programme fragen, hier oder auf einem Ihrer Gäste, kann an einen Server gehen, der unter Einstellungen, Lokale API eingeschaltet ist. Was Sie in diesem Fenster schreiben, nicht.</translation>
     </message>
     <message>
         <source>Where it is kept</source>

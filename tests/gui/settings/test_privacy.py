@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.chat import history_recoding
 from app.gui.chat.history_file import FILE
+from app.gui.household.words import moment
 from app.gui.settings import turning_dialog
 from app.gui.settings.privacy import Privacy
 from app.gui.settings.turning_dialog import TurningDialog
@@ -42,6 +43,27 @@ def privacy(qtbot: QtBot, at_lone: Desk) -> Iterator[Privacy]:
 
 def press(privacy: Privacy) -> None:
     QTest.mouseClick(privacy.encrypt, Qt.MouseButton.LeftButton)
+
+
+def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) -> None:
+    pool = privacy.services.pool
+    qtbot.waitUntil(lambda: privacy.upstreams.text() == "None is turned on", timeout=WITHIN_MS)
+    before = pool.snapshot
+    assert privacy.hub.text() == "Not since the background service started"
+    assert privacy.machines.text() == "None yet"
+    other = {"id": "x", "name": "attic", "online": False, "seen_at": 1_700_000_000.0}
+    pool.snapshot = before | {
+        "hub": {"last_contact": 1_700_000_000.0},
+        "machines": before["machines"] | {"x": other},
+    }
+    pool.changed.emit()
+    assert privacy.hub.text() == privacy.machines.text() == f"Last at {moment(1_700_000_000.0)}"
+    privacy._tell_upstreams(
+        {"upstreams": [{"name": "big", "on": True}, {"name": "b", "on": False}]}
+    )
+    assert privacy.upstreams.text() == "big"
+    pool.snapshot = before
+    pool.changed.emit()
 
 
 def test_the_switch_encrypts_and_says_so(qtbot: QtBot, privacy: Privacy) -> None:
