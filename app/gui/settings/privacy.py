@@ -34,6 +34,13 @@ class Privacy(Group):
             name, "", self.encrypt, default=self.tr("Default: off"), words="encryption key history"
         )
         self._where = ""  # the node's words for the place of keys
+        self._add_connections()
+        self._add_places()
+        services.pool.changed.connect(self._tell_machines)
+        services.lock.changed.connect(self._tell_lock)
+        services.lock.turned.connect(self._turned)
+
+    def _add_connections(self) -> None:
         self._machines = Setting(
             self.tr("Machines of your household"),
             self.tr("Encrypted, and only with those that were paired by a code."),
@@ -69,10 +76,6 @@ class Privacy(Group):
             Setting(self.tr("No check for updates"), self.tr("Poolhouse never asks for newer versions.")),
             title=self.tr("Connections it does not make"),
         )  # fmt: skip
-        self._add_places()
-        services.pool.changed.connect(self._tell_machines)
-        services.lock.changed.connect(self._tell_lock)
-        services.lock.turned.connect(self._turned)
 
     def _add_places(self) -> None:
         self.add(self.encrypted, title=self.tr("Your chats"))
