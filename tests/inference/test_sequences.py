@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from app.core.errors import Reason
+from app.core.recovery import Loss
 from app.core.schedule import Batch
 from app.inference.carried import Carried
-from app.inference.sequences import ALIKE_S, PAUSE_S, Sequence
+from app.inference.links import open_run, own_stage
+from app.inference.pipeline import Pipeline
+from app.inference.sequences import ALIKE_S, PAUSE_S, Sequence, Token
+from app.inference.shape import Shape
+from app.inference.stage_client import StageClient
+from app.inference.step import Run
 from app.inference.work import Work
-from backends.contract import GREEDY, Sampling
-from tests.inference.pool import pool, request
+from app.inference.worker import Worker
+from backends.contract import GREEDY, Layers, Role, Sampling
+from tests import tiny
+from tests.backends.cutting import config
+from tests.inference.pool import Rebuild, pool, request
 from tests.inference.test_recovery import CREATIVE, SLOW, hear, kill, posix
 
 
@@ -59,3 +73,46 @@ def test_what_took_long_is_replayed_in_large_chunks_and_pauses_do_not_count() ->
         one.rewind(alone=True)
         assert (one.spoke_s <= ALIKE_S) == is_alike
         assert one.until == (one.n_prompt if is_alike else one.known)
+
+
+class Anew(Rebuild):
+    """The same run of a real engine, opened once more in the same worker."""
+
+    def __init__(self, worker: Worker, model: Path, form: Shape, sizes: tiny.Shape) -> None:
+        self.worker, self.model, self.form, self.sizes = worker, model, form, sizes
+        self.planned, self.planning = [], None
+        self.asked = self.stays = False
+        self.misfits = self.failing = 0
+
+    async def build(self) -> list[StageClient]:
+        run, sizes = Run(os.urandom(16), Role.WHOLE, self.sizes.width), self.sizes
+        stage = config(
+            self.model, Layers(0, sizes.layers), Role.WHOLE, sizes.width, slots=self.form.slots,
+            kv_cells=self.form.kv_cells, batch_rows=self.form.chunk_rows,
+        )  # fmt: skip
+        await open_run(self.worker, run, self.form.context, stage)
+        return [own_stage(self.worker, run, "whole", "host")]
+
+
+async def test_a_real_engine_goes_on_with_the_same_numbers_bit_for_bit(tmp_path: Path) -> None:
+    """Of chunks of 64 rows and more its attention makes other ones than of single rows."""
+    sizes = tiny.Shape(layers=2)
+    form = Shape(slots=1, kv_cells=512, context=512, n_vocab=sizes.vocab, chunk_rows=128)
+    model = tiny.llama(tmp_path / "tiny.gguf", sizes)
+    what = request("x" * 90, 40, sampling=replace(GREEDY, likely=3))
+    heard = list[list[Token]]()
+    async with await Worker.start("host") as worker:
+        anew = Anew(worker, model, form, sizes)
+        for lost_at in (0, 5, 20):
+            async with Pipeline(await anew.build(), form, anew) as pipeline:
+                heard.append([])
+                async with aclosing(pipeline.generate(what)) as stream:
+                    async for item in stream:
+                        if isinstance(item, Token):
+                            heard[-1].append(item)
+                        if isinstance(item, Token) and len(heard[-1]) == lost_at:
+                            pipeline.break_off(Loss("", "", Reason("stage_lost"), 0.0))
+    assert [len(one) for one in heard] == [40, 40, 40]
+    assert heard[1] == heard[0]
+    assert heard[2] == heard[0]
+    assert len(anew.planned) == 2
