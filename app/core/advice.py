@@ -23,7 +23,8 @@ def advise(
 ) -> tuple[Reason, ...]:
     """Changes that would make requests at least a tenth shorter, the best first, with what each would bring.
 
-    now: the plan of the same machines. None is given for one that was not measured or was forced.
+    now: the plan of the same machines; a shape that a person named for it stays. None is given for one that was
+    not measured or was forced.
     """
     known = now.forecast
     if known is None or not now.alternatives:
@@ -33,7 +34,7 @@ def advise(
     found: list[tuple[float, Reason]] = []
     for machine, changed, is_link in _changes(host, measured):
         after = [changed if one is machine else one for one in (host, *measured)]
-        then = Household(after[0], after[1:], model, workload).below(limit_s)
+        then = Household(after[0], after[1:], model, workload).below(limit_s, now.allowed)
         if then is not None:
             gain = _Gain(known, then, workload.users)
             reason = _of_link(machine, host, gain) if is_link else _of_memory(machine, gain)

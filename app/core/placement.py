@@ -159,6 +159,7 @@ class Plan:
     forecast: Forecast | None = None  # None: not all of it was measured
     alternatives: tuple[Alternative, ...] = ()  # the chosen one among them
     machines: tuple[Candidate, ...] = ()  # the host and all lenders that were considered
+    allowed: frozenset[Shape] = SHAPES  # of these it was chosen: a person may have named one
 
     @property
     def host(self) -> MachineId:

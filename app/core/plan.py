@@ -112,22 +112,22 @@ def _best(
     if not allowed:
         return None
     best = min(allowed, key=lambda option: option.forecast.request_s)
-    known = replace(best.forecast, bottleneck=_bottleneck(best, household))
+    known = replace(best.forecast, bottleneck=_bottleneck(best, household, shapes))
     best = replace(best, forecast=known)
     reasons = reasons_for(best, found, household, lenders)
     others = tuple(Alternative(one.shape, one.names, one.forecast) for one in found)
-    return Plan(best.stages, workload, reasons, known, others)
+    return Plan(best.stages, workload, reasons, known, others, allowed=shapes)
 
 
-def _bottleneck(best: Option, household: Household) -> Bottleneck:
-    """What sets the pace: memory, when with plenty of it requests would be much shorter."""
+def _bottleneck(best: Option, household: Household, shapes: frozenset[Shape]) -> Bottleneck:
+    """What sets the pace: memory, when with plenty of it requests would be much shorter in these shapes."""
     known = best.forecast
     if best.shape is Shape.REPLICAS:
         return known.bottleneck
     machines = (household.host, *household.lenders)
     freer = [replace(machine, lends_bytes=PLENTY_BYTES) for machine in machines]
     roomy = Household(freer[0], freer[1:], household.model, household.workload)
-    better = roomy.below(MATTERS * known.request_s)
+    better = roomy.below(MATTERS * known.request_s, shapes)
     if better is None:
         return known.bottleneck
     most = max(machines, key=lambda m: better.layers(m.id) - best.layers(m.id))

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from app.core.forecast import forecast, spread, whole_forecast
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.placement import Candidate, Forecast, PlannedStage, Shape, Workload, pipelines
+from app.core.placement import (
+    ONE_PIPELINE,
+    Candidate,
+    Forecast,
+    PlannedStage,
+    Shape,
+    Workload,
+    pipelines,
+)
 from app.core.replicas import Stages, mixtures, whole, whole_on
 from app.core.search import INFINITE, Search
 
@@ -53,9 +61,14 @@ class Household:
         found = (self._alone(), self._split(INFINITE), self._replicas())
         return [option for option in found if option is not None]
 
-    def below(self, request_s: float) -> Option | None:
-        """The best shape of one pipeline, if its request_s is below this."""
-        found = (self._alone(), self._split(request_s))
+    def below(
+        self, request_s: float, shapes: frozenset[Shape] = ONE_PIPELINE
+    ) -> Option | None:
+        """The best of these shapes that is one pipeline, if its request_s is below this."""
+        found = (
+            self._alone() if Shape.ONE_MACHINE in shapes else None,
+            self._split(request_s) if Shape.SPLIT in shapes else None,
+        )
         options = [o for o in found if o is not None and o.forecast.request_s < request_s]
         return min(options, key=lambda option: option.forecast.request_s, default=None)
 

@@ -9,7 +9,7 @@ import pytest
 from app.core.advice import advise, by_cable
 from app.core.errors import Reason
 from app.core.link import LinkKind
-from app.core.placement import Candidate, Workload
+from app.core.placement import Candidate, Part, Shape, Workload
 from app.core.plan import plan
 from app.core.reasons import said
 from tests.core.households import MIB, link, machine, model, speed
@@ -82,6 +82,28 @@ def test_no_advice_where_nothing_helps_or_nothing_is_known() -> None:
     host, attic = machine("host", 1500, speed(0.002)), machine("attic", 1500, speed(0.002), link())
     forced = plan(host, [attic], MODEL, WORK, [1, 8, 7])
     assert advise(host, [attic], MODEL, WORK, forced) == ()
+
+
+def test_a_split_that_was_asked_for_is_not_advised_away() -> None:
+    """The host holds all of it sooner: no memory and no cable is what keeps that from it."""
+    slow = link(0.02, 2e6)
+    host, attic = machine("host", 5000, speed(0.002)), machine("attic", 5000, speed(0.02), slow)
+    only_split = frozenset({Shape.SPLIT})
+    placed = plan(host, [attic], MODEL, WORK, shapes=only_split)
+    assert placed.shape is Shape.SPLIT
+    alone = plan(host, [attic], MODEL, WORK)
+    assert alone.shape is Shape.ONE_MACHINE
+    assert placed.forecast is not None
+    assert alone.forecast is not None
+    assert alone.forecast.request_s < 0.9 * placed.forecast.request_s
+    assert placed.forecast.bottleneck.part is not Part.MEMORY
+    (cable,) = advise(host, [attic], MODEL, WORK, placed)
+    assert cable.code.startswith("advice_link")
+    wired = replace(attic, link=by_cable(slow))
+    then = plan(host, [wired], MODEL, WORK, shapes=only_split).forecast
+    assert then is not None
+    told = cable.facts.get("with_tok_s", cable.facts.get("with_s"))
+    assert told in (then.decode_tok_s, then.request_s)
 
 
 def test_a_good_link_stays_as_it_is() -> None:
