@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -13,10 +12,9 @@ from app.core.errors import BadInput
 from app.core.policy import LINK_MOST_MBIT
 from app.lan.body import whole_body
 from app.node.guard import MAX_BODY_BYTES
+from app.node.plain_words import plainly
 from backends.contract import KvType, Sampling
 
-_BOUND = re.compile(r"Expected `(\w+)`( of length)? (<=|>=) (\d+) - at `\$\.([^`]+)`")
-_FIELD = re.compile(r"at `\$\.([^`]+)`")
 R = TypeVar("R", bound="Request")
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
 Count = Annotated[int, Meta(ge=1, le=1 << 24)]
@@ -258,22 +256,3 @@ async def body(request: web.Request, kind: type[R]) -> R:
         return msgspec.json.decode(raw or b"{}", type=kind)
     except ValueError as error:
         raise BadInput("bad_request", why=plainly(str(error))) from None
-
-
-def wrong_field(words: str) -> str:
-    """Which field msgspec's words are about; empty: none."""
-    found = _FIELD.search(words)
-    return found.group(1) if found else ""
-
-
-def plainly(words: str) -> str:
-    """What msgspec says of a field, as a person would; other words as they are."""
-    found = _BOUND.search(words)
-    if found is None:
-        return words
-    kind, length, sign, limit, field = found.groups()
-    unit = " characters long" if kind == "str" else " entries long"
-    if kind == "str" and sign == ">=" and limit == "1":
-        return f"{field} must not be empty"
-    most = "at most" if sign == "<=" else "at least"
-    return f"{field} must be {most} {limit}{unit if length else ''}"

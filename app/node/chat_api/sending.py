@@ -14,7 +14,7 @@ from aiohttp import web
 from app.core.errors import AppError, BadInput
 from app.node.chat_api.gate import ASKER, BODY, ID, from_elsewhere
 from app.node.chat_api.refusals import api_of, in_stream
-from app.node.requests import plainly, wrong_field
+from app.node.plain_words import plainly, wrong_field
 
 log = logging.getLogger(__name__)
 

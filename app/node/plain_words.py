@@ -1,0 +1,66 @@
+"""What the decoder says of a request that is wrong, as a person would say it: the field, and what it must be."""
+
+from __future__ import annotations
+
+import re
+
+_WHERE = re.compile(r" - at (?:`key` in )?`\$\.?([^`]*)`$")
+_BOUND = re.compile(r"Expected `(\w+)`( of length)? (<=|>=|<|>) (-?[\d.]+)")
+_TYPES = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
+_MISSING = re.compile(r"Object missing required field `([^`]*)`")
+_UNKNOWN = re.compile(r"Object contains unknown field `([^`]*)`")
+_CHOICE = re.compile(r"Invalid enum value (.+?)(?: - at |$)")
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "nothing",
+}
+_SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
+
+
+def wrong_field(words: str) -> str:
+    """Which field the decoder's words are about; empty: none."""
+    found = _WHERE.search(words)
+    return found.group(1) if found else ""
+
+
+def plainly(words: str) -> str:
+    """What the decoder says, as a person would; words that nobody knows, as they are."""
+    field = wrong_field(words)
+    named = field or "the body"
+    if found := _BOUND.search(words):
+        return f"{named} must {_bound(*found.groups())}"
+    if found := _TYPES.search(words):
+        return f"{named} must be {_kinds(found.group(1))}, not {_kinds(found.group(2))}"
+    if found := _MISSING.search(words):
+        return f"{_below(field, found.group(1))} is missing"
+    if found := _UNKNOWN.search(words):
+        return f"nothing here is called {_below(field, found.group(1))}"
+    if found := _CHOICE.search(words):
+        return f"{named} cannot be {found.group(1)}"
+    if " matching regex " in words:
+        return f"{named} has characters that it must not have, or begins with one, or is too long"
+    if words.startswith(("JSON is malformed", "Input data was truncated")):
+        where = re.search(r"\(byte \d+\)", words)
+        return f"it is not whole and valid JSON{f' {where.group()}' if where else ''}"
+    return words
+
+
+def _bound(kind: str, length: str | None, sign: str, limit: str) -> str:
+    if length is None:
+        return f"be {_SIGNS[sign]} {limit.removesuffix('.0')}"
+    if sign == ">=" and limit == "1":
+        return "not be empty"
+    return f"be {_SIGNS[sign]} {limit} {'characters' if kind == 'str' else 'entries'} long"
+
+
+def _kinds(names: str) -> str:
+    return " or ".join(_KINDS.get(name, name) for name in names.split(" | "))
+
+
+def _below(field: str, name: str) -> str:
+    return f"{field}.{name}" if field else name
