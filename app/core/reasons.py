@@ -8,6 +8,7 @@ from app.core.command_reasons import COMMAND_SENTENCES
 from app.core.download_reasons import DOWNLOAD_SENTENCES
 from app.core.errors import AppError, Fact, Reason
 from app.core.forecast_reasons import FORECAST_SENTENCES
+from app.core.identity_reasons import IDENTITY_SENTENCES
 from app.core.journal_reasons import JOURNAL_SENTENCES
 from app.core.link_reasons import LINK_SENTENCES
 from app.core.recovery_reasons import RECOVERY_SENTENCES
@@ -25,6 +26,7 @@ ELSEWHERE = (
     | COMMAND_SENTENCES
     | CHECK_SENTENCES
     | SHAPE_SENTENCES
+    | IDENTITY_SENTENCES
 )
 SENTENCES: dict[str, str] = ELSEWHERE | {
     # model files
@@ -218,16 +220,6 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "on a machine that may change the household.",
     "machine_unknown": "There is no machine {name} in this household. "
     "`poolhouse machines` lists them.",
-    "identity_locked": "The keyring is locked. Unlock it to reach your household.",
-    "identity_damaged": "The identity of this machine in {path} is damaged. "
-    "Put a copy back, or reset the identity and pair again.",
-    "identity_unreadable": "The identity of this machine in {path} cannot be read. "
-    "Check the permissions of the file.",
-    "identity_unwritten": "The identity of this machine could not be written to {path}. "
-    "Check the disk and the permissions of the folder.",
-    "identity_copied": "Two machines run with the identity of {name}, as after copying a disk. "
-    "Reset the identity of one of them.",
-    "keystore_unknown": "POOLHOUSE_KEYSTORE is {value}. Set it to keyring or file, or not at all.",
     "address_wrong": "{address} is no address, and nobody nearby is called so. Write an address like 10.0.0.2:4242.",
     "address_not_ours": "This computer has no address {address}. Give one of its own, or leave it out.",
     "port_taken": "Port {port} cannot be used: {why}. Choose another, or stop what uses it.",

@@ -64,7 +64,7 @@ class Identity:
 async def load_or_create(home: Place, keystore: Keystore) -> Identity:
     """The identity in `home`; a new one only where there is none.
 
-    Raises Refused("identity_locked") when it is there and its passphrase cannot be had, and Damaged
+    Raises Refused when it is there and its passphrase cannot be had, or is not the right one, and Damaged
     when the file is broken: a new identity would lose every pairing, so only the user makes one.
     """
     pem = home.identity / PEM_NAME
@@ -76,8 +76,8 @@ async def load_or_create(home: Place, keystore: Keystore) -> Identity:
         raise Refused("identity_unreadable", path=str(pem)) from error
     passphrase = await keystore.read()
     if not passphrase:
-        raise Refused("identity_locked")
-    return await asyncio.to_thread(_load, pem, content, passphrase)
+        raise keystore.lost()
+    return await asyncio.to_thread(_load, pem, content, passphrase, keystore)
 
 
 async def reset(home: Place) -> None:
@@ -173,7 +173,7 @@ async def _create(pem: Path, write: Write, keystore: Keystore) -> Identity:
     return Identity(fingerprint(der), der, pem, passphrase, key)
 
 
-def _load(pem: Path, content: bytes, passphrase: str) -> Identity:
+def _load(pem: Path, content: bytes, passphrase: str, keystore: Keystore) -> Identity:
     try:
         certificate = x509.load_pem_x509_certificate(content)
         der = certificate.public_bytes(serialization.Encoding.DER)
@@ -183,7 +183,7 @@ def _load(pem: Path, content: bytes, passphrase: str) -> Identity:
     try:
         key = serialization.load_pem_private_key(content, passphrase.encode("utf-8"))
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise Refused("identity_locked") from error  # the wrong passphrase, as far as can be told
+        raise keystore.lost() from error  # the wrong passphrase, as far as can be told
     if not isinstance(key, Ed25519PrivateKey) or key.public_key() != public:
         raise Damaged("identity_damaged", path=str(pem))
     return Identity(fingerprint(der), der, pem, passphrase, key)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from app.core.errors import Refused
+
 Write = Callable[[Path, bytes], None]
 """Replace a file: whole or not at all, private, on the disk when it returns. Raises OSError."""
 
@@ -30,3 +32,6 @@ class Keystore(Protocol):
 
     async def write(self, secret: str) -> None:
         """Keep `secret` in place of what was there. Raises Refused."""
+
+    def lost(self) -> Refused:
+        """What a person is told when the secret is gone, or is not the right one."""

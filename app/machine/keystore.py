@@ -35,10 +35,13 @@ class Keystore(Protocol):
     @property
     def where(self) -> str: ...
     async def read(self) -> str | None:
-        """The secret, or None where there is none. Raises Refused("identity_locked")."""
+        """The secret, or None where there is none. Raises Refused."""
 
     async def write(self, secret: str) -> None:
-        """Keep `secret` in place of what was there. Raises Refused("identity_locked")."""
+        """Keep `secret` in place of what was there. Raises Refused."""
+
+    def lost(self) -> Refused:
+        """What a person is told when the secret is gone, or is not the right one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +57,27 @@ class FileStore:
             return dpapi.unprotect(content).decode("ascii")
         except FileNotFoundError:
             return None
-        except (OSError, UnicodeDecodeError) as error:
-            raise Refused("identity_locked") from error
+        except UnicodeDecodeError as error:
+            raise Refused("secret_unread", path=str(self.path), why="it is damaged") from error
+        except OSError as error:
+            raise Refused("secret_unread", path=str(self.path), why=_why(error)) from error
+
+    def lost(self) -> Refused:
+        return Refused("passphrase_lost", path=str(self.path))
 
     async def write(self, secret: str) -> None:
         content = dpapi.protect(secret.encode("ascii"))
         try:
             await asyncio.to_thread(write_atomically, self.path, content)
         except OSError as error:
-            raise Refused("identity_unwritten", path=str(self.path)) from error
+            raise Refused("secret_unwritten", path=str(self.path), why=_why(error)) from error
 
     async def remove(self) -> None:
-        """Forget the secret. Raises Refused("identity_unwritten")."""
+        """Forget the secret. Raises Refused("secret_unwritten")."""
         try:
             await asyncio.to_thread(self.path.unlink, missing_ok=True)
         except OSError as error:
-            raise Refused("identity_unwritten", path=str(self.path)) from error
+            raise Refused("secret_unwritten", path=str(self.path), why=_why(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,9 @@ class KeyringStore:
         import keyring
 
         return await self._ask(lambda: keyring.get_password(SERVICE, self.entry))
+
+    def lost(self) -> Refused:
+        return Refused("identity_locked")
 
     async def write(self, secret: str) -> None:
         import keyring
@@ -177,6 +188,10 @@ async def open_beside(home: Home, what: str) -> FileStore | KeyringStore:
 def entry_beside(home: Home, what: str) -> KeyringStore:
     """The same, and certainly in the keyring."""
     return KeyringStore(f"{_entry(home)} {what}")
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)
 
 
 def _entry(home: Home) -> str:

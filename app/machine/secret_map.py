@@ -64,5 +64,7 @@ def _locked() -> Iterator[None]:
     """The keystore's words are about the identity; these are about the keys."""
     try:
         yield
-    except Refused:
+    except Refused as error:
+        if error.reason.code != "identity_locked":
+            raise  # a file: that sentence names it
         raise Refused("api_keys_locked") from None

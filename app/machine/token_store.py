@@ -67,5 +67,7 @@ def _locked() -> Iterator[None]:
     """The keystore's words are about the identity; these are about the token."""
     try:
         yield
-    except Refused:
+    except Refused as error:
+        if error.reason.code != "identity_locked":
+            raise  # a file: that sentence names it
         raise Refused("token_locked") from None

@@ -99,10 +99,10 @@ async def test_made_once_then_read(home: Home) -> None:
 @pytest.mark.parametrize(
     ("damage", "error", "code"),
     [
-        (lambda pem, secret: secret.unlink(), Refused, "identity_locked"),
-        (lambda pem, secret: secret.write_text(""), Refused, "identity_locked"),
-        (lambda pem, secret: secret.write_text("wrong"), Refused, "identity_locked"),
-        (lambda pem, secret: secret.write_bytes(b"\xff"), Refused, "identity_locked"),
+        (lambda pem, secret: secret.unlink(), Refused, "passphrase_lost"),
+        (lambda pem, secret: secret.write_text(""), Refused, "passphrase_lost"),
+        (lambda pem, secret: secret.write_text("wrong"), Refused, "passphrase_lost"),
+        (lambda pem, secret: secret.write_bytes(b"\xff"), Refused, "secret_unread"),
         (lambda pem, secret: pem.write_bytes(b""), Damaged, "identity_damaged"),
         (lambda pem, secret: pem.write_bytes(b"\xff" * 99), Damaged, "identity_damaged"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 import sys
 from pathlib import Path
@@ -78,8 +79,20 @@ async def test_a_damaged_store_opens_to_nobody_and_a_new_key_is_made(home: Home)
     assert (await again.all())[FIRST] != old
 
 
-async def test_an_unreadable_store_is_locked(home: Home) -> None:
+async def test_a_store_that_cannot_be_read_is_named(home: Home) -> None:
+    """No keyring is blamed for a file."""
     (home.identity / "api-keys").mkdir()
-    with pytest.raises(Refused) as locked:
+    with pytest.raises(Refused) as refused:
         await ApiKeys(home).all()
-    assert locked.value.reason.code == "api_keys_locked"
+    assert refused.value.reason.code == "secret_unread"
+
+
+async def test_a_full_disk_is_said(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("app.machine.keystore.write_atomically", full)
+    with pytest.raises(Refused) as refused:
+        await ApiKeys(home).all()
+    assert refused.value.reason.code == "secret_unwritten"
+    assert refused.value.reason.facts["why"] == "No space left on device"

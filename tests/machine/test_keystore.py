@@ -65,10 +65,16 @@ async def test_a_file_that_cannot_be_read_or_written_is_said(tmp_path: Path) -> 
     (tmp_path / "directory").mkdir()
     with pytest.raises(Refused) as refused:
         await FileStore(tmp_path / "directory").read()
-    assert refused.value.reason.code == "identity_locked"
+    assert refused.value.reason.code == "secret_unread"
+    assert refused.value.reason.facts["path"] == str(tmp_path / "directory")
+    (tmp_path / "damaged").write_bytes(b"\xff")
+    with pytest.raises(Refused) as refused:
+        await FileStore(tmp_path / "damaged").read()
+    assert refused.value.reason.facts["why"] == "it is damaged"
     with pytest.raises(Refused) as refused:
         await FileStore(tmp_path / "nowhere" / "file").write("x")
-    assert refused.value.reason.code == "identity_unwritten"
+    assert refused.value.reason.code == "secret_unwritten"
+    assert refused.value.reason.facts["why"] == "No such file or directory"
 
 
 async def test_the_keyring_keeps_homes_apart(ring: Ring, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import BadInput, Refused
+from app.machine.keystore import FileStore
 from app.machine.paths import Home
 from app.machine.token_store import TokenStore
 
@@ -46,8 +47,18 @@ async def test_what_is_no_token_is_refused(home: Home, token: str) -> None:
     assert await TokenStore(home).get() is None
 
 
-async def test_a_locked_place_is_said(home: Home) -> None:
+async def test_a_file_that_cannot_be_read_is_named(home: Home) -> None:
     (home.identity / "hub-token").mkdir()
+    with pytest.raises(Refused) as caught:
+        await TokenStore(home).get()
+    assert caught.value.reason.code == "secret_unread"
+
+
+async def test_a_locked_keyring_is_said(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def locked(self: FileStore) -> str | None:
+        raise Refused("identity_locked")
+
+    monkeypatch.setattr(FileStore, "read", locked)
     with pytest.raises(Refused) as caught:
         await TokenStore(home).get()
     assert caught.value.reason.code == "token_locked"

@@ -88,7 +88,7 @@ class LanDoor:
     async def _context(self, keys: Keystore, addresses: Sequence[str]) -> ssl.SSLContext:
         passphrase = await keys.read()
         if not passphrase:
-            raise Refused("identity_locked")
+            raise keys.lost()
         file = self._home.identity / FILE
         now = dt.datetime.now(dt.UTC)
         try:
