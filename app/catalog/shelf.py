@@ -65,6 +65,7 @@ class Shelf:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._guide, self._stages = folder, guide, stages
         self._lock = threading.RLock()
+        self._unkept: Entry | None = None  # the Guide's, where the disk did not take it
         self.changes = 0  # grows whenever a model comes or goes
 
     def entries(self) -> tuple[Entry, ...]:
@@ -196,11 +197,16 @@ class Shelf:
             entry = _read(self._entry_path(GUIDE))
             found = self._guide.stat()
             seen = (str(self._guide.absolute()), found.st_size, found.st_mtime_ns)
-            if entry and (entry.path, entry.model.file_bytes, entry.mtime_ns) == seen:
-                return entry
+            for known in (entry, self._unkept):
+                if known and (known.path, known.model.file_bytes, known.mtime_ns) == seen:
+                    return known
             path = self._guide.absolute()
             entry = replace(_hashed(read_header(path), path, GUIDE, silent), builtin=True)
-            self._write(entry)
+            try:
+                self._write(entry)
+            except AppError as error:  # a full disk: the Guide answers all the same
+                log.warning("what is known of the built-in model is not kept: %s", said(error))
+                self._unkept = entry
             return entry
 
     def _same(self, new: Entry) -> Entry | None:

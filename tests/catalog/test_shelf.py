@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.shelf import Shelf
-from app.core.errors import AppError, BadInput, Damaged
+from app.core.errors import AppError, BadInput, Damaged, DoesNotFit
 from app.core.reasons import said
 from backends.contract import Layers, Role
 from tests import tiny
@@ -226,6 +226,25 @@ def test_the_guide_is_always_there(home: Home) -> None:
     tiny.llama(guide, layers=3)  # an update of the app brings another one
     assert shelf.get("guide").model.n_layers == 3
     assert len(shelf.entries()) == 2
+
+
+def test_the_guide_answers_where_the_disk_is_full(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise DoesNotFit("disk_full", folder=str(path.parent), needed_bytes=len(data), free_bytes=0)
+
+    guide = tiny.llama(home.folder / "guide.gguf", layers=2)
+    shelf = Shelf(home.folder / "models", guide, home.stages)
+    with monkeypatch.context() as disk:
+        disk.setattr("app.catalog.shelf.write_whole", full)
+        first = shelf.get("guide")
+        assert first.builtin
+        assert shelf.get("guide") is first  # not hashed again for each question
+    assert not list((home.folder / "models").glob("guide*.json"))
+    tiny.llama(guide, layers=3)
+    assert shelf.get("guide").model.n_layers == 3
+    assert (home.folder / "models" / "guide.json").exists()
 
 
 def test_a_broken_guide_hides_no_other(home: Home) -> None:
