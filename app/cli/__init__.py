@@ -1,5 +1,18 @@
 """The command line of Poolhouse."""
 
-from app.cli.main import main
+from __future__ import annotations
+
+from collections.abc import Sequence
 
 __all__ = ["main"]
+
+STOPPED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. What it needs is read only here, so that Ctrl-C is quiet from the first moment."""
+    try:
+        from app.cli.one_command import main as run
+    except KeyboardInterrupt:
+        return STOPPED
+    return run(arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 MAX_SEED = (1 << 32) - 2  # the last value means "by chance" in llama.cpp
+
+
+def _number(value: float) -> float:
+    """`nan` is within all bounds."""
+    if math.isnan(value):
+        raise typer.BadParameter("'nan' is no number. Choose one from 0 to 10.")
+    return value
+
+
+TemperatureOption = Annotated[
+    float,
+    typer.Option(
+        "--temperature", "-t", min=0, max=10, help="0: the likeliest token.", callback=_number
+    ),
+]
 NoGuessesOption = Annotated[
     bool,
     typer.Option("--no-guesses", help="Idle machines compute nothing ahead, to compare its speed."),
@@ -50,9 +66,7 @@ def ask(  # noqa: PLR0913  one for each option
     raw: Annotated[
         bool, typer.Option("--raw", help="The prompt as it is, without the chat template.")
     ] = False,
-    temperature: Annotated[
-        float, typer.Option("--temperature", "-t", min=0, max=10, help="0: the likeliest token.")
-    ] = 0.8,
+    temperature: TemperatureOption = 0.8,
     max_tokens: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option("--max-tokens", "-n", min=1, help="End after so many.", show_default=False),

@@ -15,7 +15,8 @@ def forecasts_view(last: Outcome | None, known: Forecasts) -> list[Text]:
         lines.append(
             Text(
                 f"At the median of {known.answers} answers the forecast was off by "
-                f"{known.ttft_error:.0%} for the first word and {known.decode_error:.0%} after it.",
+                f"{100 * known.ttft_error:.0f} % for the first word and "
+                f"{100 * known.decode_error:.0f} % after it.",
                 style="dim",
             )
         )
@@ -23,8 +24,9 @@ def forecasts_view(last: Outcome | None, known: Forecasts) -> list[Text]:
 
 
 def _last(one: Outcome) -> str:
+    tokens = "token" if one.prompt_tokens == 1 else "tokens"
     return (
-        f"Last answer, {one.prompt_tokens} tokens in and {one.output_tokens} out: "
+        f"Last answer, {one.prompt_tokens} {tokens} in and {one.output_tokens} out: "
         f"first word after {seconds(one.ttft_s)} (its forecast: {seconds(one.forecast_ttft_s)}), "
         f"then {rate(one.tok_s)} ({rate(one.forecast_tok_s)})."
     )

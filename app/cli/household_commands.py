@@ -20,7 +20,7 @@ from app.core.errors import BadInput
 PANEL = "Household"
 HEAR_SECONDS, LOOK_SECONDS = 4.0, 0.2  # for an announcement; twice what discovery takes
 MachineArgument = Annotated[
-    str, typer.Argument(metavar="MACHINE", help="Its name, or the beginning of its id.")
+    str, typer.Argument(metavar="MACHINE", help="Its name, or at least six letters of its id.")
 ]
 EXAMPLES = {
     "rename": "For example: poolhouse rename attic-pc loft",

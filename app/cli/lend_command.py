@@ -157,7 +157,7 @@ def lend(  # noqa: PLR0913  one for each option
         "link_mbit": UNCHANGED if link is None else _megabits(link),
     }
     rules = {name: value for name, value in given.items() if value is not UNCHANGED}
-    step = _step(pause, resume, stop, read_duration(time) if time else None)
+    step = _step(pause, resume, stop, time)
     answer = _carried_out(home, rules, (not_with or [], with_again or []), step)
 
     from app.cli.lend_view import lend_view
@@ -188,7 +188,12 @@ def _megabits(typed: str) -> int:
     return int(number)
 
 
-def _step(pause: bool, resume: bool, stop: bool, seconds: float | None) -> tuple[str, Json] | None:
+def _step(pause: bool, resume: bool, stop: bool, time: str | None) -> tuple[str, Json] | None:
+    seconds = read_duration(time) if time else None
+    if seconds == 0:
+        raise typer.BadParameter(
+            "A pause needs a time, as 30m. Without one it lasts until --resume."
+        )
     if stop:
         return "/lending/pause", {"at_once": True}
     if pause:

@@ -62,6 +62,8 @@ def pull(
     """Download a model; Ctrl-C pauses it, the same command goes on."""
     face = Face(as_json)
     if model is None:
+        if cancel or name is not None:
+            raise typer.BadParameter("Name the model too: poolhouse pull MODEL.")
         _list(face)
         return
     if cancel:

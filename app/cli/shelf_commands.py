@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -55,8 +56,10 @@ def import_file(
     from app.cli.progress import shown
 
     path = file.expanduser().absolute()  # the node has another working directory
+    if path.is_dir():
+        raise BadInput("file_is_folder", path=str(path))
     if not path.is_file():
-        raise BadInput("file_is_folder" if path.is_dir() else "file_missing", path=str(path))
+        raise BadInput("file_odd" if path.exists() else "file_missing", path=str(path))
     face, body = Face(as_json), {"path": str(path), "name": name}
     with shown(face) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/models", body, show))
@@ -64,7 +67,25 @@ def import_file(
     from app.cli.models_view import models_view
     from app.cli.shapes import Model, read
 
-    face.result(answer, lambda: models_view([read(answer["model"], Model)]))
+    model = read(answer["model"], Model)
+    if name is None and _is_elsewhere(answer["model"].get("path"), path):
+        there = safe_text.name(model.name)
+        face.note(
+            f"The same bytes are on the shelf already, as {there}. --name puts them there twice."
+        )
+    face.result(answer, lambda: models_view([model]))
+
+
+def _is_elsewhere(known: str | None, path: Path) -> bool:
+    """Whether the shelf knows these bytes by another file. Any part of a model stands for all of it."""
+    if not known:
+        return False
+    there = Path(known)
+    return (there.parent, _whole(there)) != (path.parent, _whole(path))
+
+
+def _whole(path: Path) -> str:
+    return re.sub(r"-[0-9]{5}-of-[0-9]{5}$", "", path.stem)
 
 
 def rm(
@@ -83,5 +104,6 @@ def rm(
     freed = int(answer.get("freed_bytes") or 0)
     name = safe_text.name(str(answer.get("removed", model)))
     file = "its file is deleted" if answer.get("file_deleted") else "its file stays where it is"
-    cut = f" {size(freed)} are freed." if freed else ""
+    whose = "" if answer.get("file_deleted") else " of cut layers"
+    cut = f" {size(freed)}{whose} are freed." if freed else ""
     face.result(answer, lambda: f"{name} is off the shelf; {file}.{cut}")

@@ -63,7 +63,8 @@ def _head(snapshot: Snapshot) -> RenderableType:
     parts = [safe_text.name(node.name), f"Poolhouse {safe_text.line(node.version)}"]
     if node.peer_address:
         parts.append(safe_text.line(node.peer_address))
-    sentence = hints.text(pool_sentence(snapshot.loaded, snapshot.hosts), "bold")
+    used_by = node.lending.used_by
+    sentence = hints.text(pool_sentence(snapshot.loaded, snapshot.hosts, used_by), "bold")
     if node.reason:
         sentence = hints.text(safe_text.line(node.reason), "bold red")
     answers = snapshot.answers
@@ -74,11 +75,15 @@ def _head(snapshot: Snapshot) -> RenderableType:
     return Group(sentence, Text(" · ".join(parts), style="dim"))
 
 
-def pool_sentence(loaded: Plan | None, hosts: Sequence[str] | None = None) -> str:
-    """What the pool can do now, in one sentence (UX.md 4). hosts: of a guest."""
+def pool_sentence(
+    loaded: Plan | None, hosts: Sequence[str] | None = None, used_by: Sequence[str] = ()
+) -> str:
+    """What the pool can do now, in one sentence (UX.md 4). hosts: of a guest; used_by: whose layers lie here."""
     if hosts is not None:
         names = ", ".join(map(safe_text.name, hosts))
         return f"Ready. Answers come from {names}." if hosts else "No host is here to answer."
+    if loaded is None and used_by:
+        return f"Lending: this machine holds layers for {', '.join(map(safe_text.name, used_by))}."
     if loaded is None:
         return "No model is loaded. Load one with `poolhouse load NAME`."
     name = safe_text.name(loaded.model)

@@ -35,6 +35,8 @@ API_SENTENCES: dict[str, str] = {
     "upstream_certificate": "The certificate for {name} cannot be read. Give a file with it in PEM form.",
     "upstream_failed": "{name} should have answered in place of the pool, and did not: {why}. Ask again later, "
     "or look at `poolhouse upstream list`.",
+    "upstream_test_failed": "{name} does not answer as it should: {why}. Check its address and its key "
+    "(`poolhouse upstream add` changes both).",
     "upstream_refused": "{name} answers in place of the pool, and cannot use this request: {why}. Change the request, "
     "or ask for another model.",
     "upstream_busy": "{name} has too much to do. Ask again in {seconds} s.",

@@ -31,6 +31,7 @@ ELSEWHERE = (
 SENTENCES: dict[str, str] = ELSEWHERE | {
     # model files
     "file_is_folder": "{path} is a folder. Give the path of one GGUF file in it.",
+    "file_odd": "{path} is no ordinary file. Give the path of a GGUF file.",
     "file_missing": "There is no file {path}. Check the path and try again.",
     "file_unreadable": "{path} cannot be read: {why}. Check the disk and the file's permissions.",
     "gguf_not": "{path} does not hold a GGUF model. Download it again, or choose another file.",
@@ -186,7 +187,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "pairing_broken": "The connection ended before pairing was done. Try again with the same code.",
     "pairing_busy": "Another machine is being paired there at this moment. "
     "Wait ten seconds and try again.",
-    "pairing_open": "A pairing code is shown already. Use it, or wait until its two minutes are over.",
+    "pairing_open": "A pairing code is shown already. Use it, wait until its two minutes "
+    "are over, or call it off: `poolhouse pair --close`.",
     "pairing_not_proved": "The other machine did not prove that it knows the code. "
     "Check the address, then pair again with a new code.",
     "pairing_odd_certificate": "What answers at {address} is no Poolhouse pairing. "
@@ -321,7 +323,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "link_limit_low": "With less than {least} Mbit/s, machines cannot be told from lost ones. Choose {least} or more, "
     "or no limit.",
     "lend_off": "Its owner has turned lending off.",
-    "lend_no_role": "The household does not let it lend. `poolhouse roles` changes that.",
+    "lend_no_role": "The household does not let it lend. `poolhouse roles` changes that, "
+    "on a machine that may change the household.",
     "pause_owner": "Paused by its owner.",
     "pause_stopped": "Stopped by its owner.",
     "pause_hours": "Paused: it lends at other hours.",

@@ -61,9 +61,7 @@ class Household:
         found = (self._alone(), self._split(INFINITE), self._replicas())
         return [option for option in found if option is not None]
 
-    def below(
-        self, request_s: float, shapes: frozenset[Shape] = ONE_PIPELINE
-    ) -> Option | None:
+    def below(self, request_s: float, shapes: frozenset[Shape] = ONE_PIPELINE) -> Option | None:
         """The best of these shapes that is one pipeline, if its request_s is below this."""
         found = (
             self._alone() if Shape.ONE_MACHINE in shapes else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import shutil
 import tempfile
 from pathlib import Path
@@ -19,6 +20,7 @@ from backends.confine import FULL, PARTIAL, means
 from backends.contract import PROVED_ENGINES, is_proved
 
 LOW_DISK_BYTES, LEAST_DISK_BYTES = 10 * GIB, 1 * GIB
+SOME_BYTES = 4096
 LOW_MEMORY_BYTES, LEAST_MEMORY_BYTES = 2 * GIB, GIB // 2
 
 
@@ -113,10 +115,11 @@ def writable(home: Home) -> Check:
     """Whether the node can write where it keeps everything. Leaves nothing behind."""
     folder = _existing(home.root)
     try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(SOME_BYTES))  # an empty file has room on a full disk
     except OSError as error:
-        cure = in_words("cure_home_unwritable")
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        cure = in_words("cure_disk" if full else "cure_home_unwritable")
         why = error.strerror or str(error)
         cause = in_words("check_home_unwritable", folder=str(folder), why=why)
         return Check("Home", False, cause, cure, "home_unwritable")

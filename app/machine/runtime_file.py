@@ -18,10 +18,17 @@ class Runtime(msgspec.Struct, frozen=True):
     port: int
     token: str
     version: str
+    home: str = ""  # whose file this is: a copied home has a copy of it
+    folder: int = 0  # the same, by the file system's number: a home may be renamed
 
 
-def of_this_process(port: int, token: str, version: str) -> Runtime:
-    return Runtime(os.getpid(), port, token, version)
+def of_this_process(path: Path, port: int, token: str, version: str) -> Runtime:
+    return Runtime(os.getpid(), port, token, version, *_place(path))
+
+
+def claim(path: Path, port: int, token: str, version: str) -> None:
+    """This process is the node of this home now. Raises OSError."""
+    write(path, of_this_process(path, port, token, version))
 
 
 def write(path: Path, runtime: Runtime) -> None:
@@ -30,9 +37,18 @@ def write(path: Path, runtime: Runtime) -> None:
 
 
 def read(path: Path) -> Runtime | None:
-    """The node that runs now, or None: no file, a damaged one, or a process that is gone."""
+    """The node that runs now, or None: no file, a damaged one, that of a home that was copied, or a process
+    that is gone."""
     try:
         runtime = msgspec.json.decode(path.read_bytes(), type=Runtime)
+        home, folder = _place(path)
     except (OSError, ValueError):
         return None
+    if runtime.home and runtime.home != home and runtime.folder != folder:
+        return None
     return runtime if psutil.pid_exists(runtime.pid) else None
+
+
+def _place(path: Path) -> tuple[str, int]:
+    """The home of this file. Raises OSError."""
+    return str(path.parent.resolve()), path.parent.stat().st_ino

@@ -80,7 +80,7 @@ def _reached(machine: Machine, failed: Reason | None) -> Check:
         cause, cure = in_words("check_address_unknown"), in_words("cure_address_unknown")
         return Check(machine.name, None, cause, cure, "peer_address_unknown", machine.name)
     cause = sentence(reason) or in_words("check_not_reached")
-    cure = in_words("cure_not_reached")
+    cure = "" if reason else in_words("cure_not_reached")  # a reason brings its own
     code = reason.code if reason else "peer_offline"
     at = str(reason.facts.get("address", at)) if reason else at
     return Check(machine.name, False, cause, cure, code, machine.name, at)

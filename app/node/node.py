@@ -147,8 +147,8 @@ class Node:
         ]
         await self.doors.start(group)
         control = self.doors.control
-        runtime = runtime_file.of_this_process(control.port, control.token, __version__)
-        await asyncio.to_thread(runtime_file.write, self.home.runtime_file, runtime)
+        place = self.home.runtime_file
+        await asyncio.to_thread(runtime_file.claim, place, control.port, control.token, __version__)
         try:
             self.changed()
             who = {"id": self.network.id, "name": self.settings.name}

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from app.cli.forecasts_view import forecasts_view
+from app.cli.shapes import Forecasts, Outcome, read
 from tests.cli.answers import (
     ANSWER,
     ATTIC,
@@ -62,6 +64,10 @@ def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> 
         "prompt_tokens": 9, "output_tokens": 30,
         "forecast_ttft_s": 0.5, "ttft_s": 0.4, "forecast_tok_s": 12.0, "tok_s": 15.0,
     }  # fmt: skip
+    assert "Last answer, 1 token in and 30 out" in " ".join(
+        str(line)
+        for line in forecasts_view(read(last | {"prompt_tokens": 1}, Outcome), Forecasts())
+    )
     known = {"answers": 7, "ttft_error": 0.2, "decode_error": 0.125}
     loaded = SNAPSHOT["loaded"] | {"last_answer": last}
     answering({("GET", "/status"): SNAPSHOT | {"forecasts": known, "loaded": loaded}})
@@ -71,7 +77,7 @@ def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> 
         "then 15.0 tok/s (12.0 tok/s)." in shown
     )
     assert (
-        "At the median of 7 answers the forecast was off by 20% for the first word and 12% after it."
+        "At the median of 7 answers the forecast was off by 20 % for the first word and 12 % after it."
         in shown
     )
 
@@ -112,6 +118,16 @@ def test_status_says_what_the_pool_can_do(
     answers = {"running": 0, "waiting": 0}
     answering({("GET", "/status"): {**SNAPSHOT, "loaded": loaded, "answers": answers}})
     assert poolhouse("status").out.splitlines()[0] == sentence
+
+
+def test_a_lender_s_status_says_for_whom_it_holds_layers(poolhouse: Any, answering: Any) -> None:
+    node = SNAPSHOT["node"]
+    lending = node["lending"] | {"used_by": ["attic-pc", "kitchen"]}
+    answering({("GET", "/status"): SNAPSHOT | {
+        "loaded": None, "answers": {"running": 0, "waiting": 0}, "node": node | {"lending": lending},
+    }})  # fmt: skip
+    first = poolhouse("status").out.splitlines()[0]
+    assert first == "Lending: this machine holds layers for attic-pc, kitchen."
 
 
 def test_machines(poolhouse: Any, answering: Any) -> None:
@@ -190,10 +206,30 @@ def test_import_gives_the_whole_path_and_says_each_step_once(
     assert node.asked[0][2] == {"path": str(tmp_path / "odd.gguf"), "name": "guide"}
 
 
+@pytest.mark.parametrize(("file", "said_of_it"), [("my-copy.gguf", True), ("guide.gguf", False)])
+def test_import_of_bytes_that_are_there_says_under_which_name(
+    poolhouse: Any, answering: Any, tmp_path: Path, file: str, said_of_it: bool
+) -> None:
+    (tmp_path / file).write_bytes(b"GGUF")
+    known = MODELS[0] | {"path": str(tmp_path / "guide.gguf")}
+    answering({("POST", "/models"): Lines([{"done": {"model": known}}])})
+    told = "The same bytes are on the shelf already, as guide. --name puts them there twice.\n"
+    assert poolhouse("import", str(tmp_path / file)).err == (told if said_of_it else "")
+
+
+def test_a_part_of_a_model_is_not_told_as_another_file(
+    poolhouse: Any, answering: Any, tmp_path: Path
+) -> None:
+    second, first = (tmp_path / f"m-0000{n}-of-00002.gguf" for n in (2, 1))
+    second.write_bytes(b"GGUF")
+    answering({("POST", "/models"): Lines([{"done": {"model": MODELS[0] | {"path": str(first)}}}])})
+    assert poolhouse("import", str(second)).err == ""
+
+
 def test_rm_says_what_is_free_again(poolhouse: Any, answering: Any) -> None:
     answering({("DELETE", "/models/guide"): {"removed": "guide", "freed_bytes": 3 << 20}})
     assert poolhouse("rm", "guide", "--yes").out == (
-        "guide is off the shelf; its file stays where it is. 3.0 MiB are freed.\n"
+        "guide is off the shelf; its file stays where it is. 3.0 MiB of cut layers are\nfreed.\n"
     )
 
 

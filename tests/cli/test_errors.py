@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,40 @@ def test_a_home_of_somebody_else_is_told_with_the_cause(
     )
 
 
+@pytest.mark.parametrize(
+    ("number", "why", "sentence"),
+    [
+        (
+            28,
+            "No space left on device",
+            "The disk is full (No space left on device). Free some space",
+        ),
+        (
+            30,
+            "Read-only file system",
+            "This computer does not allow a step (Read-only file system). ",
+        ),
+        (5, "Input/output error", "This computer refused a step: Input/output error."),
+    ],
+)
+def test_what_the_system_refuses_is_told_with_a_cure(
+    poolhouse: Any,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    why: str,
+    sentence: str,
+) -> None:
+    async def refused(*_: object) -> None:
+        raise OSError(number, why)
+
+    home.mkdir()
+    monkeypatch.setattr("app.lan.identity.reset", refused)
+    said = poolhouse("reset", "--yes")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith(sentence)
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff\xfe"])
 def test_a_damaged_runtime_file_is_no_node(poolhouse: Any, home: Path, content: bytes) -> None:
     home.mkdir()
@@ -112,6 +148,22 @@ def test_a_crashed_node_left_its_file_behind(poolhouse: Any, home: Path) -> None
     gone = {"pid": 2**22 + 1, "port": 1, "token": "x", "version": "0.1.0"}
     (home / "runtime.json").write_text(json.dumps(gone))
     assert "No Poolhouse node runs" in poolhouse("status").err
+
+
+def test_a_copied_home_has_no_node_of_its_own(poolhouse: Any, answering: Any, home: Path) -> None:
+    """A renamed one still has."""
+    answering({("GET", "/machines"): {"machines": []}})
+    here = home.parent
+    running = json.loads((home / "runtime.json").read_text())
+    ours = {"home": str(home.resolve()), "folder": home.stat().st_ino}
+    (home / "runtime.json").write_text(json.dumps(running | ours))
+    shutil.copytree(home, here / "copy")
+    assert poolhouse("machines").code == 0
+    said = poolhouse("machines", "--home", str(here / "copy"), at_home=False)
+    assert said.err.startswith(f"No Poolhouse node runs for {here / 'copy'}.")
+    home.rename(here / "renamed")
+    assert poolhouse("machines", "--home", str(here / "renamed"), at_home=False).code == 0
+    (here / "renamed").rename(home)
 
 
 def test_another_version_is_named(poolhouse: Any, answering: Any) -> None:
@@ -225,7 +277,17 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("pair", "10.0.0.1:1"), "Give the code with --code 123456."),
         (("ask", "x", "--raw", "--system", "y"), "--system needs a chat template"),
         (("node", "--lend", "much"), "'much' is not a size. Write it like 2GiB or 512MiB."),
-        (("nothing",), "No such command 'nothing'."),
+        (("nothing",), "No such command 'nothing'. `poolhouse --help` lists all of them."),
+        (("chta",), "No such command 'chta'. Did you mean 'chats'?"),
+        (
+            ("ask", "Why", "is", "the", "sky", "blue?"),
+            "is the sky blue? is more than this command takes. Put words that belong together in quotes.",
+        ),
+        (("rename", "attic-pc", "the", "loft"), "loft is more than this command takes."),
+        (("ask", "x", "-t", "nan"), "'nan' is no number. Choose one from 0 to 10."),
+        (("pull", "--cancel"), "Name the model too: poolhouse pull MODEL."),
+        (("pull", "--name", "x"), "Name the model too: poolhouse pull MODEL."),
+        (("lend", "--pause", "0"), "A pause needs a time, as 30m."),
         (("status", "--colour"), "No such option"),
     ],
 )
@@ -247,6 +309,7 @@ def test_wrong_usage(
     ("command", "sentence"),
     [
         (("import", "/no/such.gguf"), "There is no file /no/such.gguf. "),
+        (("import", os.devnull), f"{os.devnull} is no ordinary file. "),
         (("ask", "  "), "There is nothing to ask. "),
     ],
 )

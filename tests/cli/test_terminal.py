@@ -217,6 +217,21 @@ def test_no_color_is_heard(answering: Any, home: Path) -> None:
     assert "\x1b[32m" not in plain
 
 
+def test_ctrl_c_is_quiet_while_the_command_is_still_being_read() -> None:
+    code = (
+        "import sys; from app.cli import main\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'app.cli.one_command': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "sys.exit(main(['status']))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment()
+    )
+    assert (shown.returncode, shown.stdout, shown.stderr) == (130, "", "")
+
+
 def test_help_loads_no_network_and_no_engine() -> None:
     code = (
         "import sys; from app.cli import main; main(['--help']);"

@@ -21,7 +21,9 @@ def test_a_node_that_starts_can_be_ended(tmp_path: Path) -> None:
     launcher = NodeLauncher(home, ["--port", "0", "--bind", "127.0.0.1", "--no-discovery"])
     launcher.end()  # none was started
     launcher.start()
-    runtime_file.write(home.runtime_file, runtime_file.of_this_process(9, "token", "1"))
+    runtime_file.write(
+        home.runtime_file, runtime_file.of_this_process(home.runtime_file, 9, "token", "1")
+    )
     launcher.end()
     assert launcher.fate() is None  # it can be found: it ends in order, when it is asked
     home.runtime_file.unlink()

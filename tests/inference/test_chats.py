@@ -169,6 +169,11 @@ async def test_text_too_long_is_refused() -> None:
         with pytest.raises(BadInput) as told:
             await text.prompt((*HELLO, cut))
         assert told.value.reason.code == "text_too_long"
+        own = {"role": "user", "content": "x" * ((1 << 20) + 1)}  # no fault of the template
+        for call in (text.prompt, text.render):
+            with pytest.raises(BadInput) as told:
+                await call((own,))
+            assert told.value.reason.code == "text_too_long"
         assert len(await text.prompt(HELLO)) > 1  # what came after the refusal went astray
 
 

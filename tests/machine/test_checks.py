@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import threading
 from pathlib import Path
 from typing import Any
@@ -101,6 +103,22 @@ def test_what_the_window_has_words_for_has_a_code(
 
     monkeypatch.setattr("tempfile.TemporaryFile", refused)
     assert checks.writable(home).code == "home_unwritable"
+
+
+def test_a_full_disk_is_no_home_that_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty file is made on it all the same."""
+
+    class Full(io.BytesIO):
+        def write(self, data: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Full())
+    found = checks.writable(Home.at(tmp_path))
+    assert not found.ok
+    assert found.cause.endswith("cannot be written: No space left on device.")
+    assert found.cure.startswith("Free some space")
 
 
 async def test_no_check_of_the_disk_holds_the_loop_up(

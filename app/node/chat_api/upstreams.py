@@ -165,12 +165,15 @@ class Upstreams:
                 await _check(name, answer)
                 body = await whole_body(answer.content, answer.content_length, MOST_LINE_BYTES)
                 return [model.id for model in msgspec.json.decode(body, type=_Models).data]
+        except Unreachable as error:  # by what it answered
+            why = str(error.reason.facts["why"])
+            raise Unreachable("upstream_test_failed", name=name, why=why) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable("upstream_failed", name=name, why=_why(error)) from None
+            raise Unreachable("upstream_test_failed", name=name, why=_why(error)) from None
         except (msgspec.MsgspecError, ValueError, TooLong, TooSlow) as error:
             log.warning("%s lists its models as nobody can read: %s", name, error)
             why = "it answered what nobody can read"
-            raise Unreachable("upstream_failed", name=name, why=why) from None
+            raise Unreachable("upstream_test_failed", name=name, why=why) from None
 
     async def forget(self, name: str) -> None:
         """Its tokens are counted anew."""

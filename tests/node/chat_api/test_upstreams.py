@@ -87,6 +87,7 @@ async def test_a_test_says_which_models_are_missing_and_spends_nothing(
     with pytest.raises(Unreachable) as refused:
         await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd/test", {})
     assert refused.value.reason.facts["why"] == "it answered 401"
+    assert refused.value.reason.code == "upstream_test_failed"  # nobody's answer was due
     those = (await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd"))["upstreams"]
     assert [one["name"] for one in those] == ["barn"]
 

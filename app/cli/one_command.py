@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
@@ -15,6 +16,10 @@ from app.core.errors import AppError, BadInput
 if TYPE_CHECKING:
     from typer import TyperException
 
+_NO_COMMAND = "No such command"
+_TOO_MUCH = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)$", re.DOTALL)
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 EARLY = ("--home", "--json")
 FAILED, WRONG_USAGE, STOPPED = 1, 2, 130  # 130: what shells report after Ctrl-C
 
@@ -78,7 +83,7 @@ def _run(given: list[str], face: Face) -> int:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise
-        face.fail(AppError("system_error", detail=_told(error)))
+        face.fail(_refused(error))
         return FAILED
     if code == STOPPED:  # typer turns Ctrl-C into this code
         face.fail(AppError("stopped"))
@@ -89,11 +94,28 @@ def _what_to_type(error: TyperException) -> str:
     """What was wrong; where something is missing, also how the command is written."""
     sentence = str(getattr(error, "format_message", error.__str__)())
     context = getattr(error, "ctx", None)
-    if context is None or not sentence.startswith("Missing "):
+    if context is None:
+        return sentence
+    if sentence.startswith(_NO_COMMAND):
+        more = "" if "Did you mean" in sentence else " `poolhouse --help` lists all of them."
+        return sentence + more
+    if found := _TOO_MUCH.match(sentence):
+        sentence = (
+            f"{found[1]} is more than this command takes. Put words that belong together in quotes."
+        )
+    elif not sentence.startswith("Missing "):
         return sentence
     usage = " ".join(context.get_usage().translate({ord(sign): "" for sign in "{}"}).split())
     example = context.command.epilog
     return f"{sentence} {usage}." + (f" {example}" if example else "")
+
+
+def _refused(error: OSError) -> AppError:
+    if error.errno in _NO_ROOM:
+        return AppError("no_room_left", detail=_told(error))
+    if error.errno in _NOT_ALLOWED:
+        return AppError("not_allowed", detail=_told(error))
+    return AppError("system_error", detail=_told(error))
 
 
 def _told(error: OSError) -> str:
