@@ -69,7 +69,9 @@ def test_what_was_asked_to_be_erased_goes_once_all_has_ended(
     assert launcher.finish() == []  # nobody asked
     assert home.root.exists()
     launcher.erase_at_end()
-    runtime_file.write(home.runtime_file, runtime_file.of_this_process(9, "token", "1"))
+    runtime_file.write(
+        home.runtime_file, runtime_file.of_this_process(home.runtime_file, 9, "token", "1")
+    )
     (sentence,) = launcher.finish()
     assert "runs" in sentence
     assert (home.identity / "identity.pem").exists()

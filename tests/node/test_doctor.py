@@ -11,8 +11,8 @@ ATTIC = Machine(MachineId("a" * 64), "attic-pc", address="10.0.0.2:4242")
 
 
 def test_a_cause_with_a_cure_of_its_own_is_told_once() -> None:
-    facts = {"name": "attic-pc", "address": "10.0.0.2:4242"}
-    refused = _reached(ATTIC, Reason("peer_unreachable", facts))
+    reason = Reason("peer_unreachable", {"name": "attic-pc", "address": "10.0.0.2:4242"})
+    refused = _reached(ATTIC, reason)
     assert "attic-pc" in refused.cause
     assert refused.cure == ""
     assert not refused.ok
