@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
+from app.gui import theme as sizes
 from app.gui.node_client import Call, Json
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, column, row
@@ -30,6 +31,7 @@ class AlreadyHere(QWidget):
         inner = card(
             label(self.tr("Already on this computer"), "section"), self.about, self.names,
             row(button(self.tr("Show them on the page Models"), self.wanted.emit), None),
+            gap=sizes.S,
         )  # fmt: skip
         self.setLayout(column(inner))
         self.hide()

@@ -59,4 +59,4 @@ class EraseSheet(Sheet):
 
     def _tell_size(self, told: Json) -> None:
         n_bytes = sum(int(folder["bytes"]) for folder in told["folders"])
-        self.act.setText(self.tr("Delete {size}").format(size=formats.size(n_bytes)))
+        self.act.setText(self.tr("Delete everything, {size}").format(size=formats.size(n_bytes)))

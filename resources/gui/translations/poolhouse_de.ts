@@ -377,7 +377,7 @@
     </message>
     <message>
         <source>Show them on the page Models</source>
-        <translation>Auf der Seite Modelle zeigen</translation>
+        <translation>Auf der Seite „Modelle“ zeigen</translation>
     </message>
 </context>
 <context>
@@ -1772,8 +1772,8 @@
         <translation>Alles löschen</translation>
     </message>
     <message>
-        <source>Delete {size}</source>
-        <translation>{size} löschen</translation>
+        <source>Delete everything, {size}</source>
+        <translation>Alles löschen, {size}</translation>
     </message>
     <message>
         <source>Files of other programs stay where they are, also models that were used in place. The other machines show this one as offline until one of them removes it.</source>
