@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
+import pytest
+
 from app.core.merge_patch import patched
+from app.node import control
 from app.node.events import MAX_WAITING, Events, Json
 
 
@@ -38,3 +41,14 @@ async def test_a_listener_far_behind_gets_a_snapshot_again() -> None:
             seen = dict(data) if name == "snapshot" else patched(seen, data)
             names.append(name)
         assert "snapshot" in names
+
+
+async def test_where_nothing_happens_a_line_says_that_the_node_lives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert control.HEARTBEAT_SECONDS == 10  # UX.md T8; the window waits for three of them
+    monkeypatch.setattr(control, "HEARTBEAT_SECONDS", 0.01)
+    events = Events(lambda: {"a": 1})
+    async with aclosing(control._with_heartbeat(events.listen())) as stream:
+        assert (await anext(stream)).startswith(b"event: snapshot\nid: ")
+        assert [await anext(stream) for _ in range(2)] == [b": alive\n\n"] * 2
