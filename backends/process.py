@@ -118,6 +118,21 @@ def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
             resource.setrlimit(which, (before, hard))
 
 
+def keep_below(n_bytes: int) -> None:
+    """From now on private memory is at most so much: allocations beyond it fail. Linux only; can be told anew."""
+    if sys.platform == "linux":
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        most = n_bytes if hard == resource.RLIM_INFINITY else min(n_bytes, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def private_bytes() -> int:
+    """Private memory that this process may write to, used or not. Linux only; elsewhere 0."""
+    return _statm(5) if sys.platform == "linux" else 0
+
+
 def _statm(index: int) -> int:
     """0: address space, 1: resident, 5: private writable memory. Linux only (proc(5))."""
     return int(os.pread(_statm_file(), 200, 0).split()[index]) * os.sysconf("SC_PAGESIZE")

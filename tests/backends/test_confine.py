@@ -8,9 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
-from backends import confine
+from backends import confine, orders
+from backends.contract import Layers, Role
+from tests import tiny
+from tests.backends import cutting
+from tests.backends.worker_pipe import opened, worker
 
 ROOT = Path(__file__).resolve().parents[2]
 TRY = """
@@ -80,3 +85,17 @@ def test_what_a_system_lacks_is_told() -> None:
     ]
     assert [one.level for one in told] == [confine.FULL, confine.PARTIAL, confine.PARTIAL]
     assert confine.Means(0, seccomp=False).level == confine.NONE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux has such a limit")
+def test_the_system_itself_says_no_far_beyond_a_limit(tmp_path: Path) -> None:
+    """The node looks four times a second; memory can be gone sooner."""
+    path = tiny.llama(tmp_path / "whole.gguf", layers=2)
+    config = cutting.config(path, Layers(0, 2), Role.WHOLE, 64)
+    with worker() as pipe:
+        held = psutil.Process(pipe.process.pid)
+        assert held.rlimit(psutil.RLIMIT_DATA)[0] == psutil.RLIM_INFINITY
+        assert isinstance(pipe.tell(opened(config, limit=64 << 20)), orders.Opened)
+        most = held.rlimit(psutil.RLIMIT_DATA)[0]
+        asked = int(64 * 1.1) + 512 + config.threads * 16
+        assert asked << 20 < most < (asked + 512) << 20
