@@ -73,6 +73,7 @@ class Hosting:
         self._closed = False
         self.n_asks = 0  # answers that are made or wanted
         self.rested: Callable[[], None] = lambda: None  # an answer is over
+        self.ended: Callable[[Json], None] = lambda _: None  # it was made: the last line of it
         self._company = Company()
         self._n_measuring = 0  # plans and loads that measure speeds and links now
         self.running: Running | None = None
@@ -204,6 +205,7 @@ class Hosting:
                     else:
                         ended = self._outcomes.ended(part, running, guest.alone)
                         noted.done(ended, guest.alone)
+                        self.ended(ended)
                         yield {"done": ended}
 
     def _at_hand(self, wanted: str | None, use: ExitStack) -> Running | None:

@@ -217,7 +217,6 @@ class Answering:
                         for piece in talk.heard(delta):
                             yield piece
                     elif done := line.get("done"):
-                        self._count(done)
                         if first:
                             ours = first - asker.at - queued_s - done["ttft_s"]
                             self._figures.before.add(max(0.0, ours))
@@ -257,17 +256,6 @@ class Answering:
         hosting = self._hosting()
         own = hosting.n_asks - self.queue.n_running
         return max(1, (hosting.running.slots if hosting.running else 1) - max(0, own))
-
-    def _count(self, done: Json) -> None:
-        figures = self._figures
-        figures.tokens.add(done["prompt_tokens"] - done["reused_tokens"], kind="prompt")
-        figures.tokens.add(done["reused_tokens"], kind="reused")
-        figures.tokens.add(len(done["token_ids"]), kind="answer")
-        figures.guesses.add(done["guessed_right"], outcome="right")
-        figures.guesses.add(done["guessed"] - done["guessed_right"], outcome="wrong")
-        figures.recoveries.add(done["recoveries"])
-        if done["decode_tok_s"]:
-            figures.rate.add(done["decode_tok_s"])
 
 
 class _Talk:

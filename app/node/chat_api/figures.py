@@ -1,9 +1,10 @@
-"""What the Chat API counts, as Prometheus reads it (text format 0.0.4). No I/O."""
+"""What Prometheus reads: requests of programs, and all answers, the owner's own too (text format 0.0.4). No I/O."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 BEFORE_S = (0.0005, 0.001, 0.0015, 0.002, 0.0025, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.025, 0.1, 1)
 FIRST_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
@@ -62,6 +63,17 @@ class Figures:
         self.first = Histogram(FIRST_S)
         self.between = Histogram(BETWEEN_S)
         self.rate = Histogram(TOK_S)
+
+    def count(self, done: Mapping[str, Any]) -> None:
+        """An answer was made, whoever asked: its last line."""
+        self.tokens.add(done["prompt_tokens"] - done["reused_tokens"], kind="prompt")
+        self.tokens.add(done["reused_tokens"], kind="reused")
+        self.tokens.add(len(done["token_ids"]), kind="answer")
+        self.guesses.add(done["guessed_right"], outcome="right")
+        self.guesses.add(done["guessed"] - done["guessed_right"], outcome="wrong")
+        self.recoveries.add(done["recoveries"])
+        if done["decode_tok_s"]:
+            self.rate.add(done["decode_tok_s"])
 
     def text(self, gauges: Mapping[str, tuple[str, str, Lines]]) -> str:
         """The page. `gauges`: what is measured at this moment, by name: type, about, lines."""

@@ -105,6 +105,7 @@ class ChatApi:
         self._group = group
         self._watching = group.create_task(self._watch_addresses(), name="addresses of the API")
         self._node.hosting.rested = self.answering.queue.look
+        self._node.hosting.ended = self.figures.count
         if self.choice.on:
             try:
                 await self._open()

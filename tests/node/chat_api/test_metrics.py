@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 
 import aiohttp
 
 from app.node.chat_api.figures import Figures, Histogram, series
+from tests.node.chat_api.conftest import Open
 
 LINE = re.compile(r'[a-z_]+(\{[a-z]+="[^"\n]*"(,[a-z]+="[^"\n]*")*\})? [0-9.e+-]+')
 
@@ -40,6 +43,37 @@ async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> Non
         name.startswith("poolhouse_link_bytes_total") and 'direction="out"' in name
         for name in values
     )
+
+
+async def test_the_owner_s_own_answers_are_counted_too(
+    api: Open, http: aiohttp.ClientSession
+) -> None:
+    async def counted() -> float:
+        async with http.get("/metrics") as page:
+            found = re.search(r'tokens_total\{kind="answer"\} (\S+)', await page.text())
+            return float(found[1]) if found else 0.0
+
+    before = await counted()
+    ask = ("ask", "Hello", "--max-tokens", "3", "--json")
+    told = json.loads((await asyncio.to_thread(api.node.run, *ask)).stdout)
+    assert await counted() == before + len(told["token_ids"])
+
+
+def test_what_an_answer_went_through_is_counted() -> None:
+    figures = Figures()
+    figures.count(
+        {"prompt_tokens": 9, "reused_tokens": 4, "token_ids": [1, 2], "guessed": 3, "guessed_right": 2,
+         "recoveries": 2, "decode_tok_s": 30.0}
+    )  # fmt: skip
+    page = figures.text({})
+    for line in (
+        'poolhouse_tokens_total{kind="prompt"} 5',
+        'poolhouse_tokens_total{kind="reused"} 4',
+        'poolhouse_guessed_tokens_total{outcome="wrong"} 1',
+        "poolhouse_recoveries_total 2",
+        "poolhouse_decode_tokens_per_second_count 1",
+    ):
+        assert f"\n{line}\n" in page
 
 
 def test_buckets_add_up() -> None:
