@@ -39,7 +39,7 @@ tried("list a home", lambda: os.listdir(home))
 tried("write beside", lambda: open(own + ".new", "wb"))
 tried("delete", lambda: os.remove(own))
 tried("start a program", lambda: subprocess.run(["/bin/true"]))
-for family in ("AF_INET", "AF_INET6", "AF_NETLINK"):
+for family in ("AF_INET", "AF_INET6", "AF_NETLINK", "AF_UNIX"):
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
         tried(f"{family} {kind}", lambda: socket.socket(getattr(socket, family), kind))
 tried("signal its parent", lambda: os.kill(int(parent), 0))
@@ -70,7 +70,7 @@ def test_it_reads_its_own_files_and_does_nothing_else(tmp_path: Path) -> None:
     told = json.loads(run.stdout)
     assert told.pop("level") == confine.FULL
     assert told.pop("read its own") == "done"
-    assert len(told) == 14
+    assert len(told) == 16
     assert set(told.values()) == {"refused"}, told
     assert own.read_bytes() == b"GGUF"
     assert not (tmp_path / "own.gguf.new").exists()
