@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from PySide6.QtCore import QPoint, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
@@ -134,14 +135,28 @@ class MapView(QGraphicsView):
         return [one for one in known if self._selected in one.ends]
 
     def _fitted(self, drawn: Sequence[Between]) -> Fitted:
-        edge = 2 * self._theme.px(EDGE)
-        room = Size(self.viewport().width() - edge, self.viewport().height() - edge)
+        whole, edge = self.maximumViewportSize(), 2 * self._theme.px(EDGE)
+        room = Size(whole.width() - edge, whole.height() - edge)
         full, small = self._sizes(compact=False), self._sizes(compact=True)
         many = len(self._machines) - 1
         place = {one.id: number for number, one in enumerate(self._machines[1:])}
         pairs = tuple((place[one.ends[0]], place[one.ends[1]]) for one in drawn)
         others = Others(pairs, few=not self._between or _pairs(many) <= MOST_BETWEEN)
-        return fitted(many, full, small, room, ZOOMS, others)
+        found = fitted(many, full, small, room, ZOOMS, others)
+        if not found.fits(room):
+            beside = self.verticalScrollBar().sizeHint().width()
+            found = fitted(many, full, small, replace(room, w=room.w - beside), ZOOMS, others)
+        self._show_bars(found, room)
+        return found
+
+    def _show_bars(self, found: Fitted, room: Size) -> None:
+        """As the drawing needs them: each would else take the room that the other is there for."""
+        bounds, on = found.places.bounds, Qt.ScrollBarPolicy.ScrollBarAsNeeded
+        off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        high = bounds.h * found.zoom > room.h
+        beside = self.verticalScrollBar().sizeHint().width() if high else 0
+        self.setVerticalScrollBarPolicy(on if high else off)
+        self.setHorizontalScrollBarPolicy(on if bounds.w * found.zoom > room.w - beside else off)
 
     def _sizes(self, *, compact: bool) -> Sizes:
         links = [one.link for one in self._machines if one.link]

@@ -209,6 +209,25 @@ def test_the_lines_of_a_chosen_machine_stand_out(view: MapView) -> None:
     assert sorted(line.pen().color() == accent for line in lines_of(view)) == [False, True, True]
 
 
+@pytest.mark.parametrize(
+    ("n_machines", "width", "height"), [(2, 850, 200), (2, 600, 120), (3, 600, 160)]
+)
+def test_scroll_bars_take_no_room_that_they_are_not_needed_for(
+    view: MapView, n_machines: int, width: int, height: int
+) -> None:
+    """Each of the two takes the room that the other one is there for, and both stayed once they had come."""
+    view.show_machines(machines_of(household(n_machines)))
+    seen = []
+    for before in ((width, 900), (180, 120)):
+        view.resize(*before)
+        QApplication.processEvents()
+        view.resize(width, height)
+        QApplication.processEvents()
+        seen.append((view.places, view.transform().m11(), view.verticalScrollBar().isVisible()))
+        assert not view.horizontalScrollBar().isVisible()
+    assert seen[0] == seen[1]
+
+
 def test_machines_that_are_gone_leave_nothing(view: MapView) -> None:
     view.show_machines(machines_of(household(5)))
     view.show_machines(machines_of(household(2)))
