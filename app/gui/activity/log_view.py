@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QSize, Qt
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QSize,
+    Qt,
+    QTimer,
+)
 from PySide6.QtGui import QIcon, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -203,9 +210,12 @@ class LogView(QWidget):
         self._fit()
 
     def _resized(self, column: int) -> None:
-        """When first shown the column of the sentences is narrow: what was fitted into it is too high."""
+        """When first shown the column of the sentences is narrow: what was fitted into it is too high.
+
+        It still has its old width while this is told.
+        """
         if column == 1:
-            self._fit()
+            QTimer.singleShot(0, self, self._fit)
 
     def _fit(self) -> None:
         side = self._theme.px(sizes.SECTION)

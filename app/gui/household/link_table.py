@@ -35,7 +35,8 @@ class _Table(FactTable):
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
         rows = min(MOST_ROWS, self._model.rowCount()) * self.verticalHeader().defaultSectionSize()
-        frame = 2 * self.frameWidth()
+        bar = self.horizontalScrollBar()
+        frame = 2 * self.frameWidth() + (bar.sizeHint().height() if bar.maximum() else 0)
         return QSize(0, rows + self.horizontalHeader().sizeHint().height() + frame)
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt
-from PySide6.QtWidgets import QScrollArea, QStyle, QWidget
+from PySide6.QtCore import QEvent, QObject, QSize
+from PySide6.QtWidgets import QStyle, QWidget
 
+from app.gui.parts.scroll_area import ScrollArea
 from app.gui.theme import set_role
 
 
-class Inside(QScrollArea):
+class Inside(ScrollArea):
     """Scrolls up and down. `want` says how high it would like to be."""
 
     def __init__(self, content: QWidget) -> None:
-        super().__init__()
+        super().__init__(content)
         self._wanted = 0
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setWidget(content)
         for widget in (self, content):
             set_role(widget, "inside")
         for widget in (self.viewport(), content):

@@ -69,6 +69,21 @@ def test_a_line_of_the_log_is_no_higher_than_its_words(
     table = page.log.table
     high = [table.rowHeight(at) for at in range(len(page.log.sentences()))]
     assert set(high) == {at_lone.services.theme.px(sizes.CONTROL_HEIGHT)}
+    at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
+    page.resize(960, 600)
+    qtbot.wait(50)
+    page.tabs.setCurrentIndex(0)
+    page.tabs.setCurrentIndex(1)
+    qtbot.wait(50)
+    high = [table.rowHeight(at) for at in range(len(page.log.sentences()))]
+    words = table.fontMetrics()
+    lines = [
+        words.horizontalAdvance(one) // (table.columnWidth(1) - 60) + 1
+        for one in page.log.sentences()
+    ]
+    at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
+    least = 2 * sizes.CONTROL_HEIGHT
+    assert [one for one, many in zip(high, lines, strict=True) if many == 1 and one > least] == []
 
 
 def test_a_chosen_answer_stays_chosen_when_others_come(

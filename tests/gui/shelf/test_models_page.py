@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import BadInput
 from app.gui import formats, pages
+from app.gui import theme as sizes
 from app.gui.shelf.actions import Do
 from app.gui.shelf.context_slider import ContextSlider
 from app.gui.shelf.item import offer_item
@@ -47,6 +48,17 @@ def test_the_guide_is_shown_with_its_verdict_and_sum(page: ModelsPage) -> None:
     assert page.details.about.name.whole() == "Guide"  # as in every sentence
     assert any(line.startswith("Guide, ") and "Fits" in line for line in lines(page))
     assert set(page.details.bar.buttons) == {Do.LOAD}
+
+
+def test_the_details_end_with_their_last_line(page: ModelsPage) -> None:
+    """A paragraph counts as in a narrow column where only its least height is asked."""
+    area = page.details._area
+    inner = area.widget()
+    assert inner is not None
+    box = inner.layout()
+    assert box is not None
+    needed = box.heightForWidth(inner.width())
+    assert inner.height() <= max(needed, area.viewport().height()) + sizes.L
 
 
 def test_context_and_people_change_the_sum_at_once(qtbot: QtBot, page: ModelsPage) -> None:
