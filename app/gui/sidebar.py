@@ -44,7 +44,7 @@ class Sidebar(QWidget):
         box.addWidget(line())
         self._picture = label()
         self._words = paragraph("", "caption")
-        foot = row(self._picture, self._words, gap=sizes.S)
+        foot = self._foot = row(self._picture, self._words, gap=sizes.S)
         foot.setContentsMargins(sizes.S, sizes.S, 0, 0)
         foot.setAlignment(self._picture, Qt.AlignmentFlag.AlignTop)
         foot.setStretch(1, 1)
@@ -69,6 +69,10 @@ class Sidebar(QWidget):
 
     def show_chosen(self, name: str) -> None:
         self._buttons[name].setChecked(True)
+
+    def focus(self, name: str) -> None:
+        """The keyboard begins at the page that is shown."""
+        self._buttons[name].setFocus()
 
     def _button(
         self, entry: pages.Entry, number: int, chosen: Callable[[str], None]
@@ -103,8 +107,11 @@ class Sidebar(QWidget):
         widest = max(button.sizeHint().width() for button in self._buttons.values())
         if self._is_narrow:
             self.setFixedWidth(widest + 2 * sizes.S)
+            left = (widest - theme.px(sizes.SECTION)) // 2  # under the pictures of the pages
         else:  # no wider than needed
             self.setFixedWidth(max(sizes.SIDEBAR_WIDTH, widest + self._bolder() + 2 * sizes.S))
+            left = sizes.S
+        self._foot.setContentsMargins(left, sizes.S, 0, 0)
         self._standing = None
         self._tell()
 

@@ -70,6 +70,8 @@ class Window(QMainWindow):
         self._sidebar.show_chosen(name)
         self._services.preferences.keep("window/page", name)
         page.shown()
+        if self.focusWidget() is None:  # just opened: not on what stands first in the window
+            self._sidebar.focus(name)
 
     def say(self, sentence: str, *actions: Action) -> None:
         """Over every page, until a person has seen it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError
@@ -89,6 +89,31 @@ def test_a_chat_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: floa
     qtbot.wait(SETTLE_MS)
     found = walk.untidy(window)
     page.close_history()
+    assert not found, "\n".join(found)
+
+
+def test_a_message_is_edited_in_a_narrow_column(
+    qtbot: QtBot, qapp: QApplication, at_lone: Desk
+) -> None:
+    at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
+    found = []
+    with speaking(qapp, "de"):
+        window = window_over(qtbot, at_lone.services, pages.CHAT, size=SMALLEST)
+        page = chat_of(window)
+        chat = page.history.begin()
+        page.session.send(chat, "What is a pool?", ())
+        qtbot.waitUntil(lambda: not page.session.running, timeout=WITHIN_MS)
+        page.open_chat(chat.id)
+        for view in page.conversation.views:
+            view.edit()
+            qtbot.wait(SETTLE_MS)
+            found += walk.untidy(window)
+        field = view.findChild(QPlainTextEdit)
+        assert field is not None
+        least = 3 * field.fontMetrics().lineSpacing()  # one paragraph, but more than one line
+        found += [] if field.viewport().height() >= least else ["most of the answer is not seen"]
+        page.close_history()
+    at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
     assert not found, "\n".join(found)
 
 

@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
+from app.gui import pages
 from app.gui.pool import Link
 from app.gui.settings.advanced import Advanced
 from app.gui.settings.settings_page import SettingsPage
@@ -85,3 +86,14 @@ def test_pages_are_chosen_by_pictures_alone_where_large_text_leaves_them_no_room
     assert [shown for _, shown in told.values()] == [True, True, False]
     wide, narrow = told[2.0, USUAL.width()][0], told[2.0, SMALLEST.width()][0]
     assert 3 * narrow < wide
+
+
+def test_the_keyboard_begins_at_the_page_that_is_shown(qtbot: QtBot, away: Desk) -> None:
+    window = Window(away.services, lambda: False, lambda: None)
+    qtbot.addWidget(window)
+    window.go(pages.SETTINGS)  # as at the start, before it is seen
+    with qtbot.waitExposed(window):
+        window.show()
+    focus = window.focusWidget()
+    assert focus is not None
+    assert focus.accessibleName() == "Settings"

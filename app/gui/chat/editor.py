@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from app.gui import theme as sizes
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import column, row
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import column, held
 from app.gui.theme import Theme
 
-LINES = 12
+LINES, ENDLESS = 12, 1 << 20
 
 
 class Editor(QWidget):
@@ -32,12 +33,24 @@ class Editor(QWidget):
         self.field = QPlainTextEdit(text)
         self.field.setAccessibleName(self.tr("Text of the message"))
         self.field.setTabChangesFocus(True)
-        line = self.field.fontMetrics().lineSpacing()
-        n_lines = min(LINES, max(2, text.count("\n") + 2))
-        self.field.setFixedHeight(n_lines * line + 2 * theme.px(sizes.M))
+        self._edge = 2 * theme.px(sizes.M)
         self.accept = button(accept, self._accept)
         cancel = button(self.tr("Cancel"), gone)
-        self.setLayout(column(self.field, row(None, cancel, self.accept), gap=sizes.S))
+        self._flow = Flow(cancel, self.accept, right_from=0)
+        self._below = held(self._flow)
+        self.setLayout(column(self.field, self._below, gap=sizes.S))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        """As high as what was written needs, up to a few lines; in a narrow column the buttons stand one
+        under the other.
+        """
+        super().resizeEvent(event)
+        measure, wide = self.field.fontMetrics(), event.size().width() - self._edge
+        wraps = Qt.TextFlag.TextWordWrap.value
+        written = measure.boundingRect(QRect(0, 0, wide, ENDLESS), wraps, self._before).height()
+        n_lines = min(LINES, max(2, written // measure.lineSpacing() + 1))
+        self.field.setFixedHeight(n_lines * measure.lineSpacing() + self._edge)
+        self._below.setFixedHeight(self._flow.heightForWidth(event.size().width()))
 
     def begin(self) -> None:
         self.field.setFocus()

@@ -20,6 +20,7 @@ GUIDE_QUESTIONS = (
     "How do I add a computer?",
     "Does anything leave my home?",
 )
+MOST_CHARACTERS = 64  # of a line
 
 
 class Suggestions(QWidget):
@@ -35,7 +36,10 @@ class Suggestions(QWidget):
         self.buttons = [button("", partial(self._press, n)) for n in range(3)]
         self._questions: tuple[str, ...] = ()
         self._middle = QWidget()
-        inner = column(None, self.title, self.words, gap=sizes.M)
+        across = row(None, self.words, None)
+        across.setStretch(1, 100)  # up to its greatest width
+        inner = column(None, self.title, gap=sizes.M)
+        inner.addLayout(across)
         inner.addSpacing(sizes.M)
         inner.addLayout(row(None, column(*self.buttons, gap=sizes.S), None))
         inner.addStretch(1)
@@ -75,6 +79,7 @@ class Suggestions(QWidget):
 
     def _wrap(self) -> None:
         """A question too long for its button goes on in the next line."""
+        self.words.setMaximumWidth(MOST_CHARACTERS * self.words.fontMetrics().averageCharWidth())
         room = self.width() - 2 * sizes.XXL - 2 * sizes.L
         for one, question in zip(self.buttons, self._questions, strict=True):
             one.setText("\n".join(lines(question, one.fontMetrics(), room)))

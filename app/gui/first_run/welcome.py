@@ -135,6 +135,8 @@ class Welcome(QWidget):
         leave = button(self.tr("Skip the introduction"), self.end, "link")
         head = row(mark, label("Poolhouse", "section"), None, leave, gap=sizes.S)
         feet = row(self._back, None, self._where, None, self._skip, self._next, gap=sizes.S)
+        for one in (head, feet):  # as far to the right as the steps, which keep room for a bar
+            one.setContentsMargins(0, 0, sizes.M, 0)
         middle = QWidget()
         middle.setMaximumSize(theme.px(WIDTH), theme.px(HEIGHT))
         inside = column(head, self.notice, scrolled(self._stack), gap=sizes.L)

@@ -58,6 +58,7 @@ class RolesSheet(MachineSheet):
         super().__init__(services, machine, done, parent, title)
         self.choice = RoleChoice(machine.roles)
         self.add(*self.choice.buttons)
+        self.choice.focus()
         self.act = button(_tr("Save"), self.save, "primary")
         self.act.setEnabled(bool(self.choice.chosen))
         self.choice.changed.connect(lambda *_: self.act.setEnabled(True))
@@ -105,6 +106,10 @@ class RoleChoice:
         """ "" where none is what it may now, as the command line can have it."""
         at = self._group.checkedId()
         return self._names[at] if at >= 0 else ""
+
+    def focus(self) -> None:
+        """On what is chosen: the space bar would else choose what stands first."""
+        self.buttons[max(0, self._group.checkedId())].setFocus()
 
     def choose(self, role: str) -> None:
         self.buttons[self._names.index(role)].setChecked(True)

@@ -103,8 +103,12 @@ class Swatch(QWidget):
     def __init__(self, theme: Theme, look: tuple[str, Qt.BrushStyle]) -> None:
         super().__init__()
         self._theme, self._look = theme, look
-        self.setFixedSize(theme.px(sizes.M), theme.px(sizes.M))
-        theme.changed.connect(self.update)
+        self._fit()
+        theme.changed.connect(self._fit)
+
+    def _fit(self) -> None:
+        self.setFixedSize(self._theme.px(sizes.M), self._theme.px(sizes.M))
+        self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
         painter = QPainter(self)

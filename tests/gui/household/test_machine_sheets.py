@@ -54,6 +54,15 @@ def test_rights_that_no_choice_stands_for_are_not_taken_away_by_looking(
     assert RoleChoice(frozenset({"host"})).chosen == ""
 
 
+def test_the_keyboard_begins_at_the_role_it_has(away: Desk, window: QWidget) -> None:
+    """The space bar would else choose the first."""
+    sheet = RolesSheet(away.services, attic(roles=["host", "lender"]), print, window)
+    sheet.open()
+    assert sheet.focusWidget() in sheet.choice.buttons
+    assert next(one for one in sheet.choice.buttons if one.isChecked()) is sheet.focusWidget()
+    sheet.close()
+
+
 def test_an_interface_that_was_preferred_and_is_gone_stays_chosen(
     away: Desk, window: QWidget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
