@@ -32,6 +32,13 @@ def rate(bytes_per_s: float) -> str:
     return f"{number(mbit, 0 if mbit >= 10 else 1)} Mb/s"
 
 
+def energy(watt_hours: float) -> str:
+    """As an electricity bill counts it, or in Wh where that is little."""
+    if watt_hours >= 1000:
+        return f"{number(watt_hours / 1000, 1)} kWh"
+    return f"{number(watt_hours, 1 if watt_hours < 10 else 0)} Wh"
+
+
 def speed(tok_s: float) -> str:
     """Tokens a second."""
     return f"{number(tok_s, 1 if tok_s < 100 else 0)} tok/s"

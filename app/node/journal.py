@@ -31,6 +31,7 @@ MOST_KEPT = 200  # answers, and as many events
 MOST_FILE_BYTES = 4 << 20
 LOOK_SECONDS = 0.25  # between two looks at what changed
 SAVE_SECONDS = 10.0  # between two writings of the file
+HOUR_SECONDS = 3600
 CLOCK_SECONDS = 60.0  # a longer gap between two looks was sleep, and nothing was lent in it
 
 Amount = Annotated[float, Meta(ge=0)]
@@ -87,6 +88,7 @@ class Lent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows: int = 0  # token positions computed for them
     bytes_in: int = 0
     bytes_out: int = 0
+    watt_hours: Amount = 0.0  # that this machine drew in those seconds, where its system tells
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -248,7 +250,13 @@ class Journal:
             rows=self._lent.rows + now.rows - before.rows,
             bytes_in=self._lent.bytes_in + now.bytes_in - before.bytes_in,
             bytes_out=self._lent.bytes_out + now.bytes_out - before.bytes_out,
+            watt_hours=self._lent.watt_hours + lent_s * self._watts() / HOUR_SECONDS,
         )
+
+    def _watts(self) -> float:
+        """What this machine draws; 0 where its system does not tell."""
+        me = (self._seen.get("machines") or {}).get(self._seen["node"].get("id")) or {}
+        return float(me.get("watts") or 0.0)
 
     def _answered(self, one: UnderWay, end: str) -> Answered:
         seconds = time.monotonic() - one.began

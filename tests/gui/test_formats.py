@@ -20,3 +20,11 @@ from app.gui import formats
 )
 def test_a_time_that_is_known_to_a_second_has_no_tenths(value: float, told: str) -> None:
     assert formats.whole_seconds(value) == told
+
+
+@pytest.mark.parametrize(
+    ("watt_hours", "told"),
+    [(0.14, "0.1 Wh"), (9.0, "9.0 Wh"), (250.4, "250 Wh"), (1240, "1.2 kWh")],
+)
+def test_energy_is_told_as_on_a_bill(watt_hours: float, told: str) -> None:
+    assert formats.energy(watt_hours) == told

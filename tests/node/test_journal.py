@@ -105,11 +105,26 @@ async def test_it_outlives_the_node_and_counts_on(tmp_path: Path) -> None:
     told = first.json()
     assert told["lent"] | {"seconds": 0.0} == {
         "since": 1000.0, "seconds": 0.0, "rows": 7, "bytes_in": 100, "bytes_out": 200,
+        "watt_hours": 0.0,
     }  # fmt: skip
     again = journal(tmp_path).json()
     assert (again["answers"], again["events"]) == (told["answers"], told["events"])
     assert again["lent"] == told["lent"]
     assert again["last"] == told["last"]
+
+
+async def test_what_the_machine_drew_for_others_is_added_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.node.journal.HOUR_SECONDS", 1)  # so watt-seconds are watt-hours
+    used = {"node": {"id": "d", "version": "1", "lending": {"used_by": ["den"]}},
+            "machines": {"d": {"name": "attic", "watts": 40, "this": True}}, "loaded": None}  # fmt: skip
+    kept = Journal(tmp_path / "journal.json", lambda: used, now=lambda: 1000.0)
+    kept.changed()
+    await run_for(kept, Passed, 0.4)
+    lent = kept.json()["lent"]
+    assert lent["seconds"] > 0
+    assert lent["watt_hours"] == pytest.approx(40 * lent["seconds"])
 
 
 async def test_the_last_writing_is_the_last_one(

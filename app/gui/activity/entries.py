@@ -122,6 +122,7 @@ class Lent:
     rows: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
+    watt_hours: float = 0.0
 
 
 def answer_of(told: Json) -> Answer:

@@ -21,6 +21,8 @@ from app.gui.parts.layouts import card, column
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
 
+LEAST_WATT_HOURS = 0.1  # less is shown as nothing
+
 
 class Overview(QWidget):
     """Cards from top to bottom; the page scrolls them."""
@@ -129,9 +131,13 @@ class Overview(QWidget):
             "Since {day} others had layers here for {time}. {tokens} token positions were computed for"
             " them; {size} went in and out."
         )
-        return text.format(
+        told = text.format(
             day=day(lent.since),
             time=formats.seconds(lent.seconds),
             tokens=formats.number(lent.rows),
             size=formats.size(lent.bytes_in + lent.bytes_out),
         )
+        if lent.watt_hours >= LEAST_WATT_HOURS:
+            drew = self.tr("In that time the whole machine drew {energy}.")
+            told += " " + drew.format(energy=formats.energy(lent.watt_hours))
+        return told

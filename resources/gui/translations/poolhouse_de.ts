@@ -4560,6 +4560,10 @@
         <translation>Prognose und Wirklichkeit</translation>
     </message>
     <message>
+        <source>In that time the whole machine drew {energy}.</source>
+        <translation>In dieser Zeit hat das ganze Gerät {energy} verbraucht.</translation>
+    </message>
+    <message>
         <source>Lent to others</source>
         <translation>An andere verliehen</translation>
     </message>

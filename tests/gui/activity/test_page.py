@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui import theme as sizes
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.entries import Running, answer_of
+from app.gui.activity.entries import Lent, Running, answer_of
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.theme import Scheme
 from tests.gui.activity.made import told
@@ -151,3 +152,15 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
     shown.show_jobs(jobs)
     shown.show_jobs([])
     assert shown.jobs == []
+
+
+def test_what_was_lent_names_its_energy_where_that_is_known(qtbot: QtBot, away: Desk) -> None:
+    page = ActivityPage(away.services)
+    qtbot.addWidget(page)
+    page.feed.lent = Lent(since=1_700_000_000.0, seconds=3600.0, rows=7, bytes_in=1, bytes_out=1)
+    page.feed.running_changed.emit()
+    assert "had layers here for 1 h" in page.overview.lent.text()
+    assert "Wh" not in page.overview.lent.text()
+    page.feed.lent = replace(page.feed.lent, watt_hours=42.0)
+    page.feed.running_changed.emit()
+    assert page.overview.lent.text().endswith("In that time the whole machine drew 42 Wh.")
