@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 
 import msgspec
 
 from app import __version__
+from app.cli.kept_checks import kept
 from app.client import NodeClient
 from app.core.check import Check
 from app.core.errors import AppError
@@ -19,8 +21,8 @@ async def all_checks(home: Home) -> list[Check]:
     """All findings of this machine, then those of its node if one runs."""
     return [
         Check("Poolhouse", True, f"Version {__version__}, Python {_python()}."),
-        *await machine_checks(home),
-        *await node(home),
+        *(here := await machine_checks(home)),
+        *await node(home, {check.cause for check in here}),
     ]
 
 
@@ -29,8 +31,11 @@ def to_json(check: Check) -> dict[str, object]:
     return {"name": check.name, "ok": check.ok, "cause": check.cause, "cure": check.cure}
 
 
-async def node(home: Home) -> list[Check]:
-    """The running node: its version, and what it found itself."""
+async def node(home: Home, told: Collection[str] = ()) -> list[Check]:
+    """The running node: its version, and what it found itself; without one, what keeps it from starting.
+
+    told: causes that another check names already.
+    """
     try:
         async with NodeClient(home, any_version=True) as client:
             runs = client.runtime.version
@@ -40,7 +45,9 @@ async def node(home: Home) -> list[Check]:
             found = (await client.get("/doctor")).get("checks", [])
     except AppError as error:
         ok = None if error.reason.code in ("node_not_running", "home_missing") else False
-        return [Check("Node", ok, said(error))]
+        stopped = Check("Node", ok, said(error))
+        damaged = [] if ok is False else await kept(home)
+        return [*(check for check in damaged if check.cause not in told), stopped]
     return [Check("Node", True, f"Running, version {runs}."), *msgspec.convert(found, list[Check])]
 
 

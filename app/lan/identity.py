@@ -62,7 +62,13 @@ class Identity:
 
 
 async def load_or_create(home: Place, keystore: Keystore) -> Identity:
-    """The identity in `home`; a new one only where there is none.
+    """The identity in `home`; a new one only where there is none. Raises as `load` does."""
+    there = await load(home, keystore)
+    return there or await _create(home.identity / PEM_NAME, home.write, keystore)
+
+
+async def load(home: Place, keystore: Keystore) -> Identity | None:
+    """The identity in `home`, or None where there is none. Writes nothing.
 
     Raises Refused when it is there and its passphrase cannot be had, or is not the right one, and Damaged
     when the file is broken: a new identity would lose every pairing, so only the user makes one.
@@ -71,7 +77,7 @@ async def load_or_create(home: Place, keystore: Keystore) -> Identity:
     try:
         content = await asyncio.to_thread(pem.read_bytes)
     except FileNotFoundError:
-        return await _create(pem, home.write, keystore)
+        return None
     except OSError as error:
         raise Refused("identity_unreadable", path=str(pem)) from error
     passphrase = await keystore.read()

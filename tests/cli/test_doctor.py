@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.core.check import Check
+from app.lan import identity
 from app.machine import checks
+from app.machine.keystore import FileStore
+from app.machine.paths import Home
 
 FINE = Check("Engine", True, "llama.cpp.")
 
@@ -34,6 +38,40 @@ def test_it_works_when_no_node_runs(poolhouse: Any, home: Path) -> None:
     assert [check["name"] for check in known["checks"]] == [
         "Poolhouse", "Engine", "Disk", "Memory", "Home", "Key", "Node"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "sentence"),
+    [
+        ("settings.json", "Settings", "Delete the file to start with new ones."),
+        ("identity/identity.pem", "Identity", "is damaged. Put a copy back, "),
+        ("identity/passphrase", "Identity", "is missing or wrong. Put a copy back, "),
+        ("household/household.json", "Household", "is damaged. Put a copy back, "),
+    ],
+)
+def test_what_keeps_a_node_from_starting_is_found_without_one(
+    poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch, file: str, name: str, sentence: str
+) -> None:
+    monkeypatch.setenv("POOLHOUSE_KEYSTORE", "file")
+    there = Home.at(home).create()
+    asyncio.run(identity.load_or_create(there, FileStore(there.identity / "passphrase")))
+    assert poolhouse("doctor", "--json").json["ok"]
+    (home / file).write_text("{")
+    said = poolhouse("doctor", "--json")
+    (found,) = [check for check in said.json["checks"] if check["ok"] is False]
+    assert said.code == 1
+    assert found["name"] == name
+    assert str(home / file) in found["cause"]
+    assert sentence in found["cause"]
+    assert (home / file).read_text() == "{"
+
+
+def test_a_secret_that_cannot_be_read_is_told_once(poolhouse: Any, home: Path) -> None:
+    there = Home.at(home).create()
+    asyncio.run(identity.load_or_create(there, FileStore(there.identity / "passphrase")))
+    (there.identity / "passphrase").write_bytes(b"\xff")
+    known = poolhouse("doctor", "--json").json["checks"]
+    assert [check["name"] for check in known if check["ok"] is False] == ["Key"]
 
 
 def test_a_running_node_adds_its_own_checks(poolhouse: Any, answering: Any) -> None:
