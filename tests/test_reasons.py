@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from app.core.errors import KINDS, Reason
-from app.core.reasons import SENTENCES, said
+from app.core.reasons import SENTENCES, said, size
 
 PROJECT = Path(__file__).resolve().parent.parent
 NAMES = {*KINDS, "AppError", "Reason", "in_words"}
@@ -136,3 +136,18 @@ def test_every_sentence_is_one_that_can_be_said() -> None:
 )
 def test_reasons_are_found(source: str, expected: list[Given]) -> None:
     assert list(reasons_in(ast.parse(source), "f")) == expected
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "shown"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (1023, "1023 bytes"),
+        (1 << 10, "1.0 KiB"),
+        (3 << 29, "1.5 GiB"),
+        (99 << 40, "99.0 TiB"),
+    ],
+)
+def test_sizes_are_told_in_the_unit_that_fits(n_bytes: int, shown: str) -> None:
+    assert size(n_bytes) == shown

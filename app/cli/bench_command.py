@@ -83,6 +83,10 @@ def bench(  # noqa: PLR0913  one for each option
     ask_node(home, lambda node: _measured(node, face, task))
 
 
+def _answers(count: int) -> str:
+    return "1 answer" if count == 1 else f"{count} answers"
+
+
 async def _measured(node: NodeClient, face: Face, task: Task) -> None:
     """Says the figures as soon as they are there: what comes after them may fail, or be ended."""
     from app.cli.bench_runs import Bench
@@ -93,7 +97,7 @@ async def _measured(node: NodeClient, face: Face, task: Task) -> None:
         try:
             with shown(face) as show:
                 placed = await benchmark.loaded(show)
-            face.note(f"Measuring: {task.steps} answers of {task.output} tokens.")
+            face.note(f"Measuring: {_answers(task.steps)} of {task.output} tokens.")
             results = await benchmark.measured()
         except asyncio.CancelledError:  # whoever ends it does not want to wait for a load
             if benchmark.has_loaded:

@@ -49,7 +49,7 @@ async def _demo(face: Face, machines: int, question: str) -> None:
     from app.cli.demo_nodes import DemoNodes
 
     _end_with_us()
-    face.note(f"Starting {_nodes(machines)} on this computer, each with a home of its own…")
+    face.note(f"Starting {_nodes(machines)} on this computer, {_homes(machines)}…")
     began = time.perf_counter()
     async with DemoNodes(machines) as nodes:
         face.note(f"Ready after {time.perf_counter() - began:.1f} s: {_listed(nodes.all)}.")
@@ -177,6 +177,10 @@ def _figures(answer: Json) -> str:
 
 def _nodes(machines: int) -> str:
     return "one node" if machines == 1 else f"{machines} nodes"
+
+
+def _homes(machines: int) -> str:
+    return "with a home of its own" if machines == 1 else "each with a home of its own"
 
 
 def _machines(machines: int) -> str:

@@ -33,6 +33,16 @@ class _Command(TyperCommand):
 
     def __init__(self, *given: Any, **chosen: Any) -> None:
         super().__init__(*given, **(chosen | {"rich_markup_mode": None}))
+        for one in self.params:
+            if one.metavar is None:
+                one.metavar = _stands_for(one.name or "", one.type.name)
+
+
+def _stands_for(name: str, kind: str) -> str | None:
+    """What stands behind an option's name in the help: `N`, `NAME`; typer would write `<int range>`."""
+    if kind.startswith(("int", "float")):
+        return "N"
+    return name.upper() if kind == "str" else None
 
 
 def build() -> typer.Typer:

@@ -15,7 +15,7 @@ from app.core.recovery_reasons import RECOVERY_SENTENCES
 from app.core.shape_reasons import SHAPE_SENTENCES
 from app.core.window_reasons import WINDOW_SENTENCES
 
-GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
+TIB, GIB, MIB, KIB = 1 << 40, 1 << 30, 1 << 20, 1 << 10
 
 ELSEWHERE = (
     (WINDOW_SENTENCES | LINK_SENTENCES | JOURNAL_SENTENCES)
@@ -158,7 +158,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "machine_heard_late": "{name} has not been heard for some seconds. If it does not return, its link is closed.",
     "name_taken": "Another machine of this household is called {name} already. Choose another name.",
     "device_unknown": "This machine has no device called {device}. It has: {devices}.",
-    "machine_ambiguous": "{count} machines are called {name}. Use the beginning of the id instead.",
+    "machine_ambiguous": "{count} machines are called {name}. Use the beginning of the id instead: "
+    "`poolhouse machines` shows it.",
     "remove_itself": "This machine cannot remove itself. Remove it from another machine of the household.",
     "measure_no_links": "There is no link to measure: no other machine of the household is reached now.",
     "probe_busy_here": "Links are measured only while this machine rests: no answer, no loading, no other "
@@ -371,8 +372,8 @@ def _shown(name: str, fact: Fact) -> Fact:
 
 
 def size(n_bytes: int) -> str:
-    """A number of bytes as people read it: `1.5 GiB`, `12.0 MiB`, `3.2 KiB`, `7 bytes`."""
-    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+    """A number of bytes as people read it: `1.5 TiB`, `12.0 MiB`, `3.2 KiB`, `7 bytes`."""
+    for unit, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if n_bytes >= unit:
             return f"{n_bytes / unit:.1f} {name}"
-    return f"{n_bytes} bytes"
+    return "1 byte" if n_bytes == 1 else f"{n_bytes} bytes"

@@ -363,6 +363,14 @@ def test_ask_says_what_happened_while_the_answer_was_mended(poolhouse: Any, answ
     assert said.err.splitlines()[-1] == "Rebuilding.[2J"
 
 
+def test_help_says_what_stands_behind_an_option_as_a_person_would(poolhouse: Any) -> None:
+    shown = poolhouse("ask", "--help", at_home=False).out
+    assert "-m, --model MODEL" in shown
+    assert "-n, --max-tokens N" in shown
+    assert "<" not in poolhouse("pull", "--help", at_home=False).out
+    assert "[ADDRESS]" in poolhouse("pair", "--help", at_home=False).out
+
+
 @pytest.mark.parametrize(
     ("command", "names"),
     [

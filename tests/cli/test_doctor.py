@@ -36,7 +36,7 @@ def test_it_works_when_no_node_runs(poolhouse: Any, home: Path) -> None:
     known = poolhouse("doctor", "--json").json
     assert known["ok"]
     assert [check["name"] for check in known["checks"]] == [
-        "Poolhouse", "Engine", "Disk", "Memory", "Home", "Key", "Node"
+        "Poolhouse", "Engine", "Sandbox", "Disk", "Memory", "Home", "Key", "Node"
     ]  # fmt: skip
 
 

@@ -180,7 +180,8 @@ def refusal(
     request: web.Request, status: int, words: str, retry_after_s: int | None = None
 ) -> web.Response:
     """A refusal in the shape of the API that was asked."""
-    body = shaped(api_of(request.path), status, words, request[ASKER].request)
+    code = "unknown_url" if status == web.HTTPNotFound.status_code else None  # it is no model's
+    body = shaped(api_of(request.path), status, words, request[ASKER].request, code)
     headers = {"Retry-After": str(retry_after_s)} if retry_after_s else {}
     return web.json_response(body, status=status, headers=headers)
 

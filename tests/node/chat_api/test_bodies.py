@@ -189,3 +189,12 @@ async def test_tools_and_calls_that_are_very_deep_are_refused(http: aiohttp.Clie
         async with http.post(CHAT, json=ASK | change) as answer:
             assert answer.status == 400
             assert "deeper than 32" in (await answer.json())["error"]["message"]
+
+
+async def test_an_address_that_is_none_is_not_taken_for_a_model(
+    http: aiohttp.ClientSession,
+) -> None:
+    async with http.get("/v1/modelz") as answer:
+        error = (await answer.json())["error"]
+        assert (answer.status, error["code"]) == (404, "unknown_url")
+        assert error["message"] == "There is nothing at GET /v1/modelz."
