@@ -17,6 +17,7 @@ LIKELIEST = (
     "protocol_differs",
     "peer_is_another",
     "peer_refused_us",
+    "peer_held_back",
     "peer_silent",
     "discovery_no_multicast",
     "discovery_failed",

@@ -240,6 +240,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "or pair it by address.",
     "peer_unreachable": "{name} does not answer at {address}. "
     "Check that it is on and that Poolhouse runs there.",
+    "peer_held_back": "{name} at {address} is not reached: macOS is blocking access to your local network. "
+    "Allow Poolhouse in Privacy & Security, Local Network, then test again.",
     "peer_silent": "{name} at {address} can be found but does not answer. "
     "Its firewall probably blocks Poolhouse.",
     "peer_hung_up": "{name} at {address} ended the connection. Try again.",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
+import ipaddress
 import json
 import socket
 import ssl
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -267,6 +270,8 @@ def explained(member: Member, address: Address, error: Exception) -> AppError:
             return Refused("peer_is_another", **facts)
         case TimeoutError():
             return Unreachable("peer_silent", **facts)
+        case aiohttp.ClientConnectorError(os_error=cause) if is_held_back(cause, address):
+            return Unreachable("peer_held_back", **facts)
         case aiohttp.ClientConnectorError(os_error=cause):
             refused = int(isinstance(cause, ConnectionRefusedError))  # nothing listens there
             return Unreachable("peer_unreachable", **facts, refused=refused)
@@ -274,6 +279,20 @@ def explained(member: Member, address: Address, error: Exception) -> AppError:
             return Refused("peer_refused")
         case _:
             return Unreachable("peer_hung_up", **facts)
+
+
+def is_held_back(cause: OSError, address: Address, platform: str = sys.platform) -> bool:
+    """Whether macOS keeps this program from its own network: there is a way to everybody but the neighbours.
+
+    A machine that is off is EHOSTDOWN there, and not without a route. UX.md T15, unverified.
+    """
+    if platform != "darwin" or cause.errno != errno.EHOSTUNREACH:
+        return False
+    try:
+        host = ipaddress.ip_address(address.host.partition("%")[0])
+    except ValueError:
+        return address.host.endswith(".local")
+    return host.is_private and not host.is_loopback
 
 
 def _waits(total_bytes: int) -> ClientTimeout:

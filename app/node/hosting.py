@@ -46,7 +46,7 @@ Json = dict[str, Any]
 
 # what loading again, on the machines that are there, may mend
 GONE_LOADING = frozenset({"worker_died", "worker_hung", "stage_unreachable", "stage_silent", "stage_lost",
-    "stage_missing", "peer_offline", "peer_hung_up", "peer_unreachable", "peer_silent", "link_lost",
+    "stage_missing", "peer_offline", "peer_hung_up", "peer_unreachable", "peer_held_back", "peer_silent", "link_lost",
     "channel_closed", "shutting_down"})  # fmt: skip
 
 

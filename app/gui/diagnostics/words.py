@@ -38,6 +38,7 @@ CURES = {
     "identity_copied": Cure.LEAVE,
     "peer_refused_us": Cure.LEAVE,
     "discovery_no_network": Cure.SYSTEM,
+    "peer_held_back": Cure.SYSTEM,
     "vpn_up": Cure.SYSTEM,
 }
 
@@ -57,6 +58,7 @@ _HEADLINES = {
     "peer_refused_us": QT_TRANSLATE_NOOP(
         "Doctor", "{machine} does not know this computer any more"
     ),
+    "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "macOS blocks your local network"),
     "peer_silent": QT_TRANSLATE_NOOP("Doctor", "A firewall on {machine}"),
     "discovery_no_multicast": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer"),
     "port_closed": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer"),
@@ -82,6 +84,9 @@ _ADVICE = {
     ),
     "port_closed": QT_TRANSLATE_NOOP(
         "Doctor", "Copy the command and run it here. Poolhouse itself changes no firewall."
+    ),
+    "peer_held_back": QT_TRANSLATE_NOOP(
+        "Doctor", "Poolhouse itself changes nothing there."
     ),
     "peer_unreachable": QT_TRANSLATE_NOOP(
         "Doctor", "Start Poolhouse there. If it runs and has another address now, say which."

@@ -1601,6 +1601,10 @@
         <translation>Poolhouse läuft auf {machine} nicht</translation>
     </message>
     <message>
+        <source>Poolhouse itself changes nothing there.</source>
+        <translation>Poolhouse selbst ändert dort nichts.</translation>
+    </message>
+    <message>
         <source>Power supply</source>
         <translation>Stromversorgung</translation>
     </message>
@@ -1643,6 +1647,10 @@
     <message>
         <source>Version</source>
         <translation>Version</translation>
+    </message>
+    <message>
+        <source>macOS blocks your local network</source>
+        <translation>macOS sperrt Ihr lokales Netzwerk</translation>
     </message>
     <message>
         <source>the other computer</source>

@@ -1,0 +1,32 @@
+"""Why a machine was not reached: what the system says of it, told apart where the cure differs."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from app.lan.client import is_held_back
+from app.lan.sockets import Address
+
+
+@pytest.mark.parametrize(
+    ("number", "host", "platform", "held_back"),
+    [
+        (errno.EHOSTUNREACH, "192.168.1.20", "darwin", True),
+        (errno.EHOSTUNREACH, "fe80::1%en0", "darwin", True),
+        (errno.EHOSTUNREACH, "den-pc.local", "darwin", True),
+        (errno.EHOSTUNREACH, "8.8.8.8", "darwin", False),  # nobody's own network
+        (errno.EHOSTUNREACH, "den-pc.example", "darwin", False),
+        (getattr(errno, "EHOSTDOWN", 64), "192.168.1.20", "darwin", False),  # it is off
+        (errno.ECONNREFUSED, "192.168.1.20", "darwin", False),
+        (errno.EHOSTUNREACH, "127.0.0.1", "darwin", False),
+        (errno.EHOSTUNREACH, "192.168.1.20", "linux", False),  # there it is off
+    ],
+)
+def test_macos_may_keep_us_from_our_own_network(
+    number: int, host: str, platform: str, held_back: bool
+) -> None:
+    cause = OSError(number, os.strerror(number))
+    assert is_held_back(cause, Address(host, 4242), platform) is held_back
