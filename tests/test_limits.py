@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.core.policy import Rules
 from app.inference.measure import Deadlines, StageMeter
 from app.lan.peer import Heartbeat
 
@@ -72,6 +73,10 @@ def test_silence_is_suspected_after_three_seconds_and_told_as_a_death_within_fiv
     beat = Heartbeat()
     assert (beat.every_seconds, beat.suspect_after_seconds) == (1.0, 3.0)
     assert 4 < beat.dead_after_seconds < 5
+
+
+def test_a_pause_ends_within_thirty_seconds_unless_its_owner_says_otherwise() -> None:
+    assert Rules().drain_s == 30.0
 
 
 @pytest.mark.parametrize(

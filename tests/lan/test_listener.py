@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from app.core.errors import AppError, Refused, Unreachable
+from app.core.errors import AppError, Reason, Refused, Unreachable
 from app.core.ids import PipelineId
 from app.core.operations import Role
 from app.lan import body, listener
@@ -101,6 +101,26 @@ async def test_a_removed_machine_stays_out_also_after_another_is_paired(nodes: N
         with pytest.raises(AppError):
             await client.offer_stage(PIPELINE, b"{}")
         await client.close()
+
+
+async def test_who_passes_the_handshake_and_is_no_member_now_gets_no_connection(
+    nodes: Nodes,
+) -> None:
+    """The pins of a context may be older than the log; and a member may have issued a certificate."""
+    den, attic = await nodes.paired("den", "attic")
+    port, member = den.network._listener, den.network.members[den.network.id]
+    await attic.network.calls.abandon(den.network.id, Reason("shutting_down"))
+    await until(lambda: not den.network.links)
+    pinned, members = port._context, port._members
+    assert pinned is not None
+    port.use(pinned, {machine: one for machine, one in members.items() if one is member})
+    port.cut_strangers()
+    await until(lambda: not port._connections)
+    client = PeerClient(member, at(den), attic.network.dialling_context(member))
+    with pytest.raises(AppError):
+        await client.offer_stage(PIPELINE, b"{}")
+    assert not port._connections  # it was cut before it could ask
+    await client.close()
 
 
 async def test_a_removed_machine_that_does_not_leave_is_cut_off(nodes: Nodes) -> None:
