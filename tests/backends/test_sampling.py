@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,7 +16,7 @@ from backends.contract import GREEDY, Layers, Logits, Role, Sampling, Segment, S
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
 from backends.numbers import Rows
-from backends.sampling import GrammarRefused, Greedy, Sampler, sampler_for
+from backends.sampling import GrammarRefused, Greedy, Sampler, _try_in_a_child, sampler_for
 from tests import tiny
 from tests.backends import cutting
 
@@ -170,6 +171,21 @@ def test_a_bad_grammar_is_refused_within_a_second_or_so(stage: LlamaStage, gramm
     with pytest.raises(GrammarRefused):
         sampler_for(replace(GREEDY, grammar=grammar), N_VOCAB, stage.vocab)
     assert time.monotonic() - started < 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there it is the node's deadline that ends it")
+def test_a_grammar_that_compiles_for_long_is_given_up_after_a_second() -> None:
+    class Slow:
+        """A native compiler that does not come back."""
+
+        @staticmethod
+        def llama_sampler_init_grammar(*_: object) -> None:
+            time.sleep(10)
+
+    started = time.monotonic()
+    with pytest.raises(GrammarRefused, match="longer than 1 s"):
+        _try_in_a_child(Slow, None, b"root ::= x")
+    assert time.monotonic() - started < 5
 
 
 def test_impossible_requests_are_refused(stage: LlamaStage) -> None:
