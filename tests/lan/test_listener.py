@@ -13,14 +13,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from app.core.errors import AppError, Reason, Refused, Unreachable
+from app.core.errors import AppError, Refused, Unreachable
 from app.core.ids import PipelineId
 from app.core.operations import Role
 from app.lan import body, listener
 from app.lan.channel import MAX_FRAME_BYTES
 from app.lan.client import PeerClient
 from app.lan.guest_client import GuestClient
-from app.lan.tls import peer_context
+from app.lan.tls import fingerprint, peer_context
 from tests.lan.certificates import PASSPHRASE, Recipe
 from tests.lan.nodes import Node, Nodes, an_identity, at, pair, until
 
@@ -104,22 +104,21 @@ async def test_a_removed_machine_stays_out_also_after_another_is_paired(nodes: N
 
 
 async def test_who_passes_the_handshake_and_is_no_member_now_gets_no_connection(
-    nodes: Nodes,
+    nodes: Nodes, tmp_path: Path
 ) -> None:
     """The pins of a context may be older than the log; and a member may have issued a certificate."""
     den, attic = await nodes.paired("den", "attic")
-    port, member = den.network._listener, den.network.members[den.network.id]
-    await attic.network.calls.abandon(den.network.id, Reason("shutting_down"))
-    await until(lambda: not den.network.links)
-    pinned, members = port._context, port._members
-    assert pinned is not None
-    port.use(pinned, {machine: one for machine, one in members.items() if one is member})
-    port.cut_strangers()
-    await until(lambda: not port._connections)
-    client = PeerClient(member, at(den), attic.network.dialling_context(member))
+    network, member = den.network, den.network.members[den.network.id]
+    stranger = Recipe().save(tmp_path / "stranger.pem")
+    pins, own = [network.members[attic.network.id].der, stranger], network._identity
+    pinned = peer_context(ssl.Purpose.CLIENT_AUTH, own.pem, own.passphrase, pins)
+    network._listener.use(pinned, network._listener._members)
+    dial = peer_context(DIAL, tmp_path / "stranger.pem", PASSPHRASE, [member.der])
+    client = PeerClient(member, at(den), dial)
     with pytest.raises(AppError):
         await client.offer_stage(PIPELINE, b"{}")
-    assert not port._connections  # it was cut before it could ask
+    known = {connection.machine for connection in network._listener._connections.values()}
+    assert fingerprint(stranger) not in known  # it was cut before it could ask
     await client.close()
 
 
