@@ -9,7 +9,10 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.core.chat import Chat, ChatId
 from app.core.errors import AppError
+from app.gui.chat.chat_settings import LEAST_ROOM, ChatSettings
+from app.gui.chat.presets import Presets
 from app.gui.household.add_sheet import AddSheet
 from app.gui.household.facts import MachineFacts, machines_of
 from app.gui.household.interface_sheet import InterfaceSheet
@@ -90,6 +93,21 @@ def test_a_dialog_is_no_wider_than_its_window_and_cuts_no_word(
     found = walk.untidy(sheet)
     sheet.close()
     assert not found, f"{name} in {spoken}: " + "\n".join(found)
+
+
+def test_the_settings_of_a_chat_have_room_and_leave_their_buttons_in_sight(
+    qtbot: QtBot, away: Desk, narrow: QWidget, spoken: str
+) -> None:
+    services = away.services
+    presets, chat = Presets(services.preferences), Chat(ChatId("a"))
+    dialog = ChatSettings(services.theme, presets, chat, chat, ["guide"], nothing, narrow)
+    dialog.show()
+    qtbot.wait(20)
+    assert dialog.width() <= NARROW
+    assert dialog.height() <= LEAST_ROOM
+    found = walk.untidy(dialog)
+    dialog.close()
+    assert not found, f"in {spoken}: " + "\n".join(found)
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])

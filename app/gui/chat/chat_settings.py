@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
@@ -22,7 +23,8 @@ from app.gui import theme as sizes
 from app.gui.chat.answer import MAX_TOKENS
 from app.gui.chat.presets import KNOBS, Knob, Presets, usable
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import column, row
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import column, held, row, scrolled
 from app.gui.parts.name_dialog import NameDialog
 from app.gui.parts.text import label, paragraph
 from app.gui.theme import Theme
@@ -31,7 +33,8 @@ CONTEXTS = (2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
 BY_CHANCE = -1  # of the seed
 MOST_TOKENS = 1 << 17
 WIDTH = 520
-SYSTEM_LINES = 5
+LEAST_ROOM = 600  # of a window at its smallest there is room for this height
+SYSTEM_LINES, LEAST_CHARACTERS = 5, 8
 
 
 class ChatSettings(QDialog):
@@ -51,6 +54,8 @@ class ChatSettings(QDialog):
         self._theme, self._presets, self._chat, self._changed = theme, presets, chat, changed
         self._defaults = defaults  # what a new chat would begin with
         self.setWindowTitle(self.tr("Settings of this chat"))
+        room = max(parent.window().width() - 2 * sizes.L, WIDTH)
+        self._room, self._is_tight = room, theme.px(WIDTH) > room
         self.model = self._models(models)
         self.context = self._contexts()
         self.system = QPlainTextEdit()
@@ -81,31 +86,60 @@ class ChatSettings(QDialog):
             (self.tr("Context"), self.context),
             (self.tr("Longest answer"), self.longest),
         )
+        for box in (
+            self.model,
+            self.context,
+            self.system_presets,
+            self.sampling_presets,
+        ):  # with large text shortened before it is cut
+            box.setMinimumContentsLength(LEAST_CHARACTERS)
+            box.setSizeAdjustPolicy(
+                QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+            )
         names = _names(self)
         fields = [(names[name], field) for name, field in self.knobs.items()]
-        lower = self._form(*fields, beside=2)
-        buttons = row(
+        lower = self._form(*fields, beside=1 if self._is_tight else 2)
+        buttons = self._buttons = Flow(
             button(self.tr("Reset to defaults"), lambda: self._fill(self._defaults)),
-            None,
             button(self.tr("Cancel"), self.reject),
             button(self.tr("Save"), self._save, "primary"),
+            right_from=1,
         )
         hint = paragraph(
             self.tr("A larger context than the model is loaded with loads it again first."),
             "caption",
         )
-        box = column(
-            upper, hint,
-            row(label(self.tr("System message"), "section"), None, self.system_presets, self._keep_system),
-            self.system,
-            row(label(self.tr("Sampling"), "section"), None, self.sampling_presets, self._keep_sampling),
-            lower, buttons, gap=sizes.M,
+        system, sampling = self.tr("System message"), self.tr("Sampling")
+        presets = held(row(self.system_presets, self._keep_system))
+        samplings = held(row(self.sampling_presets, self._keep_sampling))
+        self._inner = column(
+            upper, hint, Flow(label(system, "section"), presets, right_from=1), self.system,
+            Flow(label(sampling, "section"), samplings, right_from=1), lower, gap=sizes.M,
         )  # fmt: skip
-        box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
-        self.setLayout(box)
-        self.setMinimumWidth(self._theme.px(WIDTH))
+        self._view = scrolled(held(self._inner))
+        around = column(self._view, buttons, gap=sizes.L)
+        around.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
+        self.setLayout(around)
+        needed = self._inner.minimumSize().width() + 2 * sizes.XL + sizes.M + sizes.XS  # with a bar
+        self._wide = min(max(self._theme.px(WIDTH), needed), self._room)
+        self.setFixedWidth(self._wide)
         self.system_presets.activated.connect(self._use_system)
         self.sampling_presets.activated.connect(self._use_sampling)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        """As high as what is in it, and no higher than there is room: then all but its buttons scrolls."""
+        super().showEvent(event)
+        window = self.parentWidget().window().height()
+        room = min(max(window, LEAST_ROOM), self.screen().availableGeometry().height())
+        wide = self._wide - 2 * sizes.XL
+        around = self._buttons.heightForWidth(wide) + 2 * sizes.XL + sizes.L
+        most = room - 2 * sizes.L - around
+        high = self._inner.totalHeightForWidth(wide)
+        if high > most:  # beside a scroll bar
+            self._inner.setContentsMargins(0, 0, sizes.M, 0)
+            high = self._inner.totalHeightForWidth(wide)
+        self._view.setFixedHeight(min(high, most))
+        self.setFixedHeight(min(high, most) + around)
 
     def _form(self, *lines: tuple[str, QWidget], beside: int = 1) -> QGridLayout:
         """A field beside its name, `beside` of these in a row."""
@@ -116,7 +150,9 @@ class ChatSettings(QDialog):
             place = 2 * (number % beside)
             if isinstance(field, QAbstractSpinBox):
                 field.lineEdit().setTextMargins(self._theme.px(sizes.S), 0, 0, 0)
-            made.addWidget(label(name), number // beside, place)
+            said = label(name)
+            said.setWordWrap(self._is_tight)
+            made.addWidget(said, number // beside, place)
             made.addWidget(field, number // beside, place + 1)
             made.setColumnStretch(place + 1, 1)
             field.setAccessibleName(name)
