@@ -42,7 +42,7 @@ def sieges(share: float) -> list[Siege]:
     kind = "S6", security.UNPAIRED, phase
     found.append(Siege(kind, _many("unpaired", share), security.unpaired))
     for start, where in slow.STARTS:
-        n = min(_many("slow", share), slow.most(where))
+        n = min(_many("slow", share), slow.most(start, where))
         found.append(Siege(slow.kind_of(start, where), n, _slow(start, where)))
     return found
 
