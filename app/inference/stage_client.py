@@ -382,7 +382,7 @@ class StageClient:
                 self.give_up(StageLost("stage_out_of_step", machine=self.machine))
             case _ if head.epoch < self.run.epoch or head.seq < sent.seq:
                 pass  # late or repeated
-            case Kind.OUTPUT | Kind.DONE if head.seq <= self._repeated:
+            case Kind.OUTPUT | Kind.SAMPLED | Kind.DONE if head.seq <= self._repeated:
                 pass  # to the first sending, whose earlier answers went astray: all come again in order
             case _:
                 raise BadFrame(

@@ -67,14 +67,14 @@ def test_the_later_of_two_places_counts_and_the_longer_run_before_the_shorter() 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=3), st.integers(8, 30))
 def test_a_loop_is_guessed_for_ever(loop: list[int], n: int) -> None:
-    text = array("i", (loop * 40)[: n + 12])
+    text = array("i", (loop * 50)[: n + 12])
     lookup = Lookup()
     lookup.read(text)
     pending: list[int] = []
     for ahead in range(8):
         found = lookup.find(text, pending)
         assert found is not None
-        assert found.token == (loop * 40)[len(text) + ahead]
+        assert found.token == (loop * 50)[len(text) + ahead]
         pending.append(found.token)
 
 

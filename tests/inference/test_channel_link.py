@@ -6,10 +6,12 @@ import asyncio
 import time
 from collections.abc import Callable
 
+import pytest
+
 from app.inference.channel_link import ChannelLink
 from app.inference.stage_client import StageClient
 from app.inference.step import Run, Step
-from backends.contract import Number, Role
+from backends.contract import Number, Role, Segment
 from backends.frames import SEGMENT, Frame, Kind, decode, encode
 
 WIDTH, WAITS_S, COMPUTES_S = 4, 0.2, 0.02
@@ -52,3 +54,33 @@ async def test_a_step_behind_something_else_is_not_charged_with_its_time() -> No
         assert figures.steps == 1
         assert COMPUTES_S * 0.9 <= figures.busy_s < WAITS_S
         listening.cancel()
+
+
+class Holding(Lender):
+    """Takes what is sent, and says nothing by itself."""
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("role", [Role.MIDDLE, Role.WHOLE])
+async def test_an_answer_whose_forerunner_went_astray_waits_for_its_turn(role: Role) -> None:
+    """Found by the simulation, seed 8096: a whole model elsewhere was given up after a break of its connection."""
+    run = Run(bytes(16), role, WIDTH, Number.F32, 1)
+    stage = StageClient(run, ChannelLink(Holding()), "attic")
+    table = SEGMENT.pack(0, 1, 7)
+    rows = b"\x05\0\0\0" if run.samples else bytes(run.number.row_bytes(WIDTH))
+    step = Step(table, table if run.samples else b"", 1, 1, False, rows)
+    kind, number = (Kind.SAMPLED, Number.IDS) if run.samples else (Kind.OUTPUT, run.number)
+
+    def answer(seq: int) -> bytes:
+        segments = (Segment(0, 1, 7),)
+        return encode(Frame(kind, bytes(16), 1, seq, number, segments, rows))
+
+    async with asyncio.TaskGroup() as group:
+        steps = [group.create_task(stage.forward(step)) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        assert [decode(frame).seq for frame in stage.unanswered()] == [1, 2]
+        assert [stage.received(answer(seq)) for seq in (2, 1, 2)] == [False, True, True]
+        assert [bytes((await one).rows) for one in steps] == [rows, rows]
+    assert stage.lost is None

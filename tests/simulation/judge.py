@@ -18,14 +18,17 @@ LATE_LEAST = 0.85  # of those who ask when all others have ended; the trouble ma
 # at most: a step's own deadline does, and what is placed anew waits for that connection as well.
 DETECTED_S, RECOVERED_S = 20.0, 120.0
 STOOD_S = 30.0  # who sleeps detects nothing
-VANISHED_S = 65.0  # two frames that vanish in a connection which lives, as TCP never has it: the longest deadline
+# Two frames that vanish in a connection which lives, as TCP never has it: the longest deadline. Nor can a lender tell
+# earlier that its worker stands still for ever, when nothing gets through.
+VANISHED_S = 65.0
 
 
 def check(story: Story) -> None:
     """The invariants of SAFETY.md 9 that a stream shows: I1 and I4. And a broken connection is mended, not replaced."""
     deeds = {deed.split()[0] for deed in story.deeds}
     gentle = bool(deeds) and deeds <= GENTLE
-    detected_s = VANISHED_S if "disturb" in deeds else DETECTED_S
+    vanishes = "disturb" in deeds or {"partition", "freeze_long"} <= deeds
+    detected_s = VANISHED_S if vanishes else DETECTED_S
     detected_s += STOOD_S * sum(deed.startswith("stand_still") for deed in story.deeds)
     for one in story.heard:
         right = undisturbed(one.asked, shape())
