@@ -54,7 +54,7 @@ class ChatSettings(QDialog):
         self._theme, self._presets, self._chat, self._changed = theme, presets, chat, changed
         self._defaults = defaults  # what a new chat would begin with
         self.setWindowTitle(self.tr("Settings of this chat"))
-        room = max(parent.window().width() - 2 * sizes.L, WIDTH)
+        self._parent, room = parent, max(parent.window().width() - 2 * sizes.L, WIDTH)
         self._room, self._is_tight = room, theme.px(WIDTH) > room
         self.model = self._models(models)
         self.context = self._contexts()
@@ -71,40 +71,15 @@ class ChatSettings(QDialog):
     # Showing
 
     def _lay_out(self) -> None:
-        self.system.setAccessibleName(self.tr("System message"))
-        self.system.setPlaceholderText(self.tr("Who the model is to be, and how it answers"))
-        self.system.setTabChangesFocus(True)
-        line = self.system.fontMetrics().lineSpacing()
-        self.system.setFixedHeight(SYSTEM_LINES * line + self._theme.px(sizes.XL))
-        self.longest.setRange(1, MOST_TOKENS)
-        self.longest.setGroupSeparatorShown(True)
-        self.longest.setSuffix(self.tr(" tokens"))
-        self._keep_system = button(self.tr("Keep as preset…"), self._ask_system)
-        self._keep_sampling = button(self.tr("Keep as preset…"), self._ask_sampling)
+        self._prepare()
         upper = self._form(
             (self.tr("Model"), self.model),
             (self.tr("Context"), self.context),
             (self.tr("Longest answer"), self.longest),
         )
-        for box in (
-            self.model,
-            self.context,
-            self.system_presets,
-            self.sampling_presets,
-        ):  # with large text shortened before it is cut
-            box.setMinimumContentsLength(LEAST_CHARACTERS)
-            box.setSizeAdjustPolicy(
-                QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-            )
         names = _names(self)
         fields = [(names[name], field) for name, field in self.knobs.items()]
         lower = self._form(*fields, beside=1 if self._is_tight else 2)
-        buttons = self._buttons = Flow(
-            button(self.tr("Reset to defaults"), lambda: self._fill(self._defaults)),
-            button(self.tr("Cancel"), self.reject),
-            button(self.tr("Save"), self._save, "primary"),
-            right_from=1,
-        )
         hint = paragraph(
             self.tr("A larger context than the model is loaded with loads it again first."),
             "caption",
@@ -116,21 +91,44 @@ class ChatSettings(QDialog):
             upper, hint, Flow(label(system, "section"), presets, right_from=1), self.system,
             Flow(label(sampling, "section"), samplings, right_from=1), lower, gap=sizes.M,
         )  # fmt: skip
+        self._buttons = Flow(
+            button(self.tr("Reset to defaults"), lambda: self._fill(self._defaults)),
+            button(self.tr("Cancel"), self.reject),
+            button(self.tr("Save"), self._save, "primary"),
+            right_from=1,
+        )
         self._view = scrolled(held(self._inner))
-        around = column(self._view, buttons, gap=sizes.L)
+        around = column(self._view, self._buttons, gap=sizes.L)
         around.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
         self.setLayout(around)
         needed = self._inner.minimumSize().width() + 2 * sizes.XL + sizes.M + sizes.XS  # with a bar
         self._wide = min(max(self._theme.px(WIDTH), needed), self._room)
         self.setFixedWidth(self._wide)
+
+    def _prepare(self) -> None:
+        """The fields, before they have their places."""
+        self.system.setAccessibleName(self.tr("System message"))
+        self.system.setPlaceholderText(self.tr("Who the model is to be, and how it answers"))
+        self.system.setTabChangesFocus(True)
+        line = self.system.fontMetrics().lineSpacing()
+        self.system.setFixedHeight(SYSTEM_LINES * line + self._theme.px(sizes.XL))
+        self.longest.setRange(1, MOST_TOKENS)
+        self.longest.setGroupSeparatorShown(True)
+        self.longest.setSuffix(self.tr(" tokens"))
+        self._keep_system = button(self.tr("Keep as preset…"), self._ask_system)
+        self._keep_sampling = button(self.tr("Keep as preset…"), self._ask_sampling)
+        shortened = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        for box in (self.model, self.context, self.system_presets, self.sampling_presets):
+            box.setMinimumContentsLength(LEAST_CHARACTERS)
+            box.setSizeAdjustPolicy(shortened)
         self.system_presets.activated.connect(self._use_system)
         self.sampling_presets.activated.connect(self._use_sampling)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         """As high as what is in it, and no higher than there is room: then all but its buttons scrolls."""
         super().showEvent(event)
-        window = self.parentWidget().window().height()
-        room = min(max(window, LEAST_ROOM), self.screen().availableGeometry().height())
+        screen = self.screen().availableGeometry().height()
+        room = min(max(self._parent.window().height(), LEAST_ROOM), screen)
         wide = self._wide - 2 * sizes.XL
         around = self._buttons.heightForWidth(wide) + 2 * sizes.XL + sizes.L
         most = room - 2 * sizes.L - around
