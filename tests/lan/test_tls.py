@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import ssl
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from app.lan import tls
 from app.lan.tls import (
     fingerprint,
     pairing_client_context,
@@ -206,3 +208,12 @@ def test_the_key_is_read_only_with_its_passphrase(pair: Pair) -> None:
         peer_context(ACCEPT, pair.files["den"], "wrong", [])
     assert b"ENCRYPTED PRIVATE KEY" in pair.files["den"].read_bytes()
     assert isinstance(pair.recipes["den"].key, Ed25519PrivateKey)
+
+
+def test_no_other_file_builds_a_connection_that_checks_nobody() -> None:
+    """In aiohttp `ssl=False`, like a fingerprint of a single request, drops our own certificate without a word."""
+    ours = Path(tls.__file__).resolve()
+    for file in ours.parents[1].rglob("*.py"):
+        text = file.read_text("utf-8")
+        assert not re.search(r"\bssl=False|\bverify=False|CERT_OPTIONAL", text), file
+        assert file == ours or "CERT_NONE" not in text, file
