@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui import pages
@@ -12,7 +13,10 @@ from app.gui.settings.advanced import Advanced
 from app.gui.settings.settings_page import SettingsPage
 from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
-from tests.gui.desk import Desk
+from tests.gui.desk import Desk, window_over
+
+SETTLED_MS, WATCHED_MS = 250, 150
+MOST_PAINTED = 8  # in that time; one that never rests comes to thirty and more
 
 
 def test_what_is_said_stays_when_the_node_comes_and_goes(qtbot: QtBot, away: Desk) -> None:
@@ -97,3 +101,30 @@ def test_the_keyboard_begins_at_the_page_that_is_shown(qtbot: QtBot, away: Desk)
     focus = window.focusWidget()
     assert focus is not None
     assert focus.accessibleName() == "Settings"
+
+
+class Painted(QObject):
+    """How often the window drew something anew."""
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self.often = 0
+        window.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        self.often += event.type() == QEvent.Type.UpdateRequest
+        return False
+
+
+def test_a_window_that_nobody_touches_rests_on_every_page(qtbot: QtBot, at_lone: Desk) -> None:
+    """A caret may blink, and news of the memory may come; a page that paints for ever comes to dozens."""
+    window = window_over(qtbot, at_lone.services)
+    seen = {}
+    for entry in pages.ENTRIES:
+        window.go(entry.name)
+        qtbot.wait(SETTLED_MS)
+        painted = Painted(window)
+        qtbot.wait(WATCHED_MS)
+        seen[entry.name] = painted.often
+        window.removeEventFilter(painted)
+    assert max(seen.values()) <= MOST_PAINTED, seen
