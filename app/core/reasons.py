@@ -160,7 +160,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "device_unknown": "This machine has no device called {device}. It has: {devices}.",
     "machine_ambiguous": "{count} machines are called {name}. Use the beginning of the id instead: "
     "`poolhouse machines` shows it.",
-    "remove_itself": "This machine cannot remove itself. Remove it from another machine of the household.",
+    "remove_itself": "This machine cannot remove itself. Remove it from another machine of the household, "
+    "or stop its node and run `poolhouse reset` here.",
     "measure_no_links": "There is no link to measure: no other machine of the household is reached now.",
     "probe_busy_here": "Links are measured only while this machine rests: no answer, no loading, no other "
     "measurement. Try again in a moment.",

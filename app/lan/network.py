@@ -234,7 +234,8 @@ class Network:
         return self.members[machine]
 
     def added_by(self, machine: MachineId) -> Sequence[Operation]:
-        """The `add`s that `machine` signed, for the question which of them are kept."""
+        """The `add`s that `machine` signed: which of them are kept is asked of who may remove. Raises Refused."""
+        self._log.require_admin()
         return added_by(self._log.log, machine) if self._log.log else ()
 
     # Admission: what the pairing window asks

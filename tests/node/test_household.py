@@ -179,15 +179,20 @@ async def test_machines_that_a_removed_admin_added_are_asked_about(tmp_path: Pat
         await lan.until(lambda: Role.ADMIN in attic.network.members[attic.network.id].roles)
         loft = await home.open("loft")
         await lan.pair(attic, loft)
-        await lan.until(lambda: len(network.members) == 3)
+        barn = await home.open("barn")
+        await lan.pair(attic, barn)
+        await lan.until(lambda: len(network.members) == len(barn.network.members) == 4)
         machines = {key: Machine(key, one.name) for key, one in network.members.items()}
         leaving = machines[attic.network.id]
         with pytest.raises(Refused) as asked:
             await naming.remove(network, leaving, None, machines)
-        assert said(asked.value).startswith("attic added loft to this household.")
+        assert said(asked.value).startswith("attic added barn, loft to this household.")
+        with pytest.raises(Refused) as told:  # what cannot be done is not asked about
+            await naming.remove(barn.network, leaving, None, machines)
+        assert told.value.reason.code == "not_admin"
         with pytest.raises(BadInput):
             await naming.remove(network, machines[network.id], None, machines)
         done = await naming.remove(network, leaving, "remove", machines)
-        assert done["also_removed"] == ["loft"]
+        assert done["also_removed"] == ["barn", "loft"]
         assert set(network.members) == {network.id}
         await lan.until(lambda: loft.network.id not in network.links)
