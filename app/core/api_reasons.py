@@ -10,7 +10,7 @@ API_SENTENCES: dict[str, str] = {
     "knows tools.",
     "api_tool_missing": "There is no tool called {name} in this request. Choose one of its tools.",
     "api_content_unsupported": "A message holds {kind}, and only text can be read. Send text.",
-    "api_unsupported": "{what} is not supported. Ask without it.",
+    "api_unsupported": "Poolhouse does not support {what}. Ask without it.",
     "api_key_name": "{name} cannot be the name of a key. Use letters, digits, dots, dashes and underscores, "
     "at most 32.",
     "api_keys_many": "There are {most} keys already. Remove one that is not used any more.",

@@ -23,7 +23,12 @@ _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
 
 
 def wrong_field(words: str) -> str:
-    """Which field the decoder's words are about; empty: none."""
+    """Which field the decoder's words are about, also one that is missing or unknown; empty: none."""
+    found = _MISSING.search(words) or _UNKNOWN.search(words)
+    return _below(_where(words), found.group(1)) if found else _where(words)
+
+
+def _where(words: str) -> str:
     found = _WHERE.search(words)
     return found.group(1) if found else ""
 
@@ -36,10 +41,10 @@ def plainly(words: str) -> str:
         return f"{named} must {_bound(*found.groups())}"
     if found := _TYPES.search(words):
         return f"{named} must be {_kinds(found.group(1))}, not {_kinds(found.group(2))}"
-    if found := _MISSING.search(words):
-        return f"{_below(field, found.group(1))} is missing"
-    if found := _UNKNOWN.search(words):
-        return f"nothing here is called {_below(field, found.group(1))}"
+    if _MISSING.search(words):
+        return f"{field} is missing"
+    if _UNKNOWN.search(words):
+        return f"nothing here is called {field}"
     if found := _CHOICE.search(words):
         return f"{named} cannot be {found.group(1)}"
     if " matching regex " in words:
