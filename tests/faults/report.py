@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 
 import psutil
 
-from tests.faults import proofs, slowed
+from tests.faults import proofs, slowed, soak
 from tests.faults.outcome import Kind, Outcome, quantile
 
 HEAD = """# Faults and attacks
@@ -253,10 +253,12 @@ def _slow(ones: list[Outcome]) -> str:
 
 def _soak(ones: list[Outcome]) -> str:
     last = ones[-1].facts
+    is_long = last.get("hours", 0) >= soak.LEAST_HOURS
+    slope = f"{last.get('bytes_per_hour', 0) / 1e6:.2f}" if is_long else "–"
     return (
-        f"| {_named(ones)} | {last.get('hours', 0):.1f} | {last.get('n', 0):.0f} "
+        f"| {_named(ones)} | {last.get('hours', 0):.2f} | {last.get('n', 0):.0f} "
         f"| {'yes' if all(one.passed for one in ones) else 'no'} "
-        f"| {last.get('bytes_per_hour', 0) / 1e6:.2f} | {last.get('more_handles', 0):.0f} |\n"
+        f"| {slope} | {last.get('more_handles', 0):.0f} |\n"
     )
 
 

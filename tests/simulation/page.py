@@ -56,6 +56,10 @@ FOUND = (
         1200, "a whole model elsewhere that stands still before it begins was given up after 60 s instead of 5",
         "3c8fc90", "tests/inference/test_whole_elsewhere.py", "3c8fc90: its story takes 70 s instead of 16",
     ),
+    Found(
+        8096, "a whole model elsewhere was given up when a token overtook one that a broken connection had swallowed",
+        "d9f6cc9", "tests/inference/test_channel_link.py", "d9f6cc9: it is replaced, and not only its connection",
+    ),
 )  # fmt: skip
 
 
