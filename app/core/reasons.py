@@ -170,6 +170,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "name_empty": "A machine needs a name that can be seen.",
     "no_pairing_window": "No pairing window is open. Open one first.",
     # the node
+    "node_starts_already": "Another process holds {home} and answers nothing: a node that starts, ends or hangs. "
+    "End it, or use another --home.",
     "node_runs_already": "A node runs already for {home} (process {pid}). Stop it first, or use another --home.",
     "bug": "Poolhouse made a mistake. The log in the home folder has the details.",
     "bad_request": "The request cannot be used: {why}.",

@@ -15,7 +15,7 @@ from app.machine.keystore import KeyringStore, entry_beside, open_keystore
 from app.machine.paths import Home
 
 NAMES = (  # of what we make in a home; whatever else somebody put there stays
-    "identity", "household", "models", "stages", "window", "logs", "measuring", "runtime.json",
+    "identity", "household", "models", "stages", "window", "logs", "measuring", "node.lock", "runtime.json",
     "settings.json", chat_key.FILE,
 )  # fmt: skip
 ASIDE = (

@@ -58,6 +58,11 @@ class Home:
         return self.root / "runtime.json"
 
     @property
+    def lock_file(self) -> Path:
+        """Held by the node that runs."""
+        return self.root / "node.lock"
+
+    @property
     def logs(self) -> Path:
         """Log files."""
         return self.root / "logs"

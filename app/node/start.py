@@ -25,6 +25,7 @@ from app.core.reasons import in_words
 from app.lan import leaving
 from app.machine import runtime_file, settings
 from app.machine.going import listen
+from app.machine.home_lock import HomeLock
 from app.machine.interfaces import interfaces
 from app.machine.paths import Home
 from app.node.going import follow
@@ -37,6 +38,7 @@ log = logging.getLogger(__name__)
 
 LOG_BYTES, LOG_FILES = 2 << 20, 3
 ALIVE_SECONDS = 2.0
+LOOK_SECONDS = 0.1
 END_SECONDS = 8.0  # from the wish to stop to the end; a system that shuts down waits ten
 
 
@@ -52,21 +54,24 @@ def run(options: NodeOptions, ready: Callable[[dict[str, Any]], None] = say_read
     _log_to(home)
     late = threading.Timer(END_SECONDS, _end_now)
     late.daemon = True
+    lock = HomeLock(home.lock_file)
     try:
-        asyncio.run(_main(options, home, late.start, ready))
+        asyncio.run(_main(options, home, lock, late.start, ready))
     except* AppError as errors:
         raise _first(errors) from None
     finally:
         late.cancel()
+        lock.release()
 
 
 async def _main(
     options: NodeOptions,
     home: Home,
+    lock: HomeLock,
     stopping: Callable[[], None],
     ready: Callable[[dict[str, Any]], None],
 ) -> None:
-    await _refuse_second(home)
+    await _be_the_only_one(home, lock)
     await leaving.carry_out(home)
     _check(options)
     await asyncio.to_thread(say_awaited, options)
@@ -128,6 +133,18 @@ def say_awaited(options: NodeOptions) -> None:
             log.warning("%s", sentence)
             sys.stderr.write(sentence + "\n")
             sys.stderr.flush()
+
+
+async def _be_the_only_one(home: Home, lock: HomeLock) -> None:
+    """One that runs is refused at once; one that starts or ends at this moment is waited for. Raises Refused."""
+    waited_until = asyncio.get_running_loop().time() + END_SECONDS + ALIVE_SECONDS
+    while True:
+        await _refuse_second(home)
+        if lock.take():
+            return
+        if asyncio.get_running_loop().time() > waited_until:
+            raise Refused("node_starts_already", home=str(home.root))
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _refuse_second(home: Home) -> None:

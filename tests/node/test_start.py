@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Refused
 from app.core.link import LinkKind
 from app.machine import settings
+from app.machine.home_lock import HomeLock
 from app.machine.interfaces import Interface
 from app.machine.paths import Home
 from app.node import start
 from app.node.options import NodeOptions
-from app.node.start import _check, _settings, in_one_line, say_awaited
+from app.node.start import _be_the_only_one, _check, _settings, in_one_line, say_awaited
 
 
 def started(home: Home, name: str | None) -> str:
@@ -80,3 +82,19 @@ def test_a_network_that_is_away_is_one_line_of_the_log(
     )
     assert in_one_line(record)
     assert (record.getMessage(), record.exc_info is not None) == (told, keeps)
+
+
+async def test_two_that_start_at_once_are_one_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither has said yet that it runs."""
+    monkeypatch.setattr(start, "END_SECONDS", 0.0)
+    monkeypatch.setattr(start, "ALIVE_SECONDS", 0.2)
+    home = Home.at(tmp_path).create()
+    first, second = HomeLock(home.lock_file), HomeLock(home.lock_file)
+    await _be_the_only_one(home, first)
+    with pytest.raises(Refused, match="node_starts_already"):
+        await _be_the_only_one(home, second)
+    asyncio.get_running_loop().call_later(0.1, first.release)  # it ends: a restart waits for that
+    await _be_the_only_one(home, second)
+    second.release()

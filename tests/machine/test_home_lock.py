@@ -1,0 +1,53 @@
+"""One holder for each home, and none once it has ended."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.machine.home_lock import HomeLock
+
+
+def test_one_holds_it_at_a_time(tmp_path: Path) -> None:
+    first, second = HomeLock(tmp_path / "node.lock"), HomeLock(tmp_path / "node.lock")
+    assert first.take()
+    assert first.take()  # its own already
+    assert not second.take()
+    first.release()
+    first.release()
+    assert second.take()
+    second.release()
+
+
+def test_a_process_that_is_killed_leaves_no_lock(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from app.machine.home_lock import HomeLock\n"
+        f"lock = HomeLock(Path({str(tmp_path / 'node.lock')!r}))\n"
+        "print(lock.take(), flush=True)\n"
+        "sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "True\n"
+        assert not HomeLock(tmp_path / "node.lock").take()
+        holder.kill()
+    own = HomeLock(tmp_path / "node.lock")
+    assert own.take()
+    own.release()
+
+
+def test_a_file_system_without_locks_keeps_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(file: int) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("app.machine.home_lock._lock", none)
+    own = HomeLock(tmp_path / "node.lock")
+    assert own.take()
+    own.release()
