@@ -99,6 +99,7 @@ class Conversation(QScrollArea):
         wanted = shown[first:]
         ids = {one.message.id for one in wanted}
         had_focus = self._place_of_focus()
+        held = None if had_focus is None else self._views[had_focus]
         for view in [view for view in self._views if view.message.id not in ids]:
             self._drop(view)
         for place, one in enumerate(wanted):
@@ -108,12 +109,12 @@ class Conversation(QScrollArea):
                 self._views.insert(place, self._view(one))
                 self._column.insertWidget(place, self._views[place])
         self._order.changed()
-        if had_focus is not None and self._place_of_focus() is None and self._views:
+        if had_focus is not None and held not in self._views and self._views:
             self._views[min(had_focus, len(self._views) - 1)].setFocus()
 
     def _place_of_focus(self) -> int | None:
         """Which message the keyboard is in: one that takes its place takes the keyboard too."""
-        focus = QApplication.focusWidget()
+        focus = self.window().focusWidget()  # also while another window is in front
         if focus is None:
             return None
         inside = (n for n, one in enumerate(self._views) if one is focus or one.isAncestorOf(focus))

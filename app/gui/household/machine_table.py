@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent
 
 from app.gui import formats
@@ -36,6 +36,9 @@ class MachineModel(FactModel):
         return super().data(index, role)
 
 
+LEAST_ROWS = 3
+
+
 class MachineTable(FactTable):
     """Chosen, opened and left out as on the map."""
 
@@ -59,6 +62,14 @@ class MachineTable(FactTable):
         if self.selected != was:
             self.select(was)
         self.fit_columns()
+        self.updateGeometry()
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        """A few rows are seen where the page is low: then all of it scrolls."""
+        rows = min(LEAST_ROWS, self._model.rowCount()) * self.verticalHeader().defaultSectionSize()
+        bar = self.horizontalScrollBar().sizeHint().height()
+        around = self.horizontalHeader().sizeHint().height() + 2 * self.frameWidth()
+        return QSize(super().minimumSizeHint().width(), rows + bar + around)
 
     @property
     def selected(self) -> str:
