@@ -114,9 +114,7 @@ class Conversation(QScrollArea):
 
     def _place_of_focus(self) -> int | None:
         """Which message the keyboard is in: one that takes its place takes the keyboard too."""
-        focus = self.window().focusWidget()  # also while another window is in front
-        if focus is None:
-            return None
+        focus = self.window().focusWidget() or self  # also while another window is in front
         inside = (n for n, one in enumerate(self._views) if one is focus or one.isAncestorOf(focus))
         return next(inside, None)
 
