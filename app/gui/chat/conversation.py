@@ -114,8 +114,10 @@ class Conversation(QScrollArea):
 
     def _place_of_focus(self) -> int | None:
         """Which message the keyboard is in: one that takes its place takes the keyboard too."""
-        focus = self.window().focusWidget() or self  # also while another window is in front
-        inside = (n for n, one in enumerate(self._views) if one is focus or one.isAncestorOf(focus))
+        focus: QObject | None = self.window().focusWidget()  # also while another window is in front
+        while focus is not None and not isinstance(focus, MessageView):
+            focus = focus.parent()
+        inside = (n for n, one in enumerate(self._views) if one is focus)
         return next(inside, None)
 
     def view(self, message: str) -> MessageView | None:
