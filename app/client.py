@@ -23,6 +23,10 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5.0
+KNOWN_SECONDS = (
+    30.0  # for what the node only has to tell: one that hangs is not waited for in silence
+)
+KNOWN = frozenset({"/status", "/machines", "/models", "/lending", "/api"})
 ANSWER_SECONDS = 120.0  # unloading waits for running answers to end
 MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
 
@@ -115,12 +119,13 @@ class NodeClient:
         raise Unreachable("node_went_away")
 
     async def _call(self, method: str, path: str, body: Json | None) -> Json:
+        seconds = KNOWN_SECONDS if method == "GET" and path in KNOWN else ANSWER_SECONDS
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(seconds):
                 async with self._open(method, path, body) as response:
                     return _object(await response.read())
         except TimeoutError:
-            raise Unreachable("node_silent", seconds=int(ANSWER_SECONDS)) from None
+            raise Unreachable("node_silent", seconds=int(seconds)) from None
 
     @asynccontextmanager
     async def _open(

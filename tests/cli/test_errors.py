@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app import __version__
 from app.core.errors import KINDS
 from tests.cli.answers import streamed
 from tests.cli.fake_node import Failed, Lines, error
@@ -164,6 +166,21 @@ def test_a_copied_home_has_no_node_of_its_own(poolhouse: Any, answering: Any, ho
     home.rename(here / "renamed")
     assert poolhouse("machines", "--home", str(here / "renamed"), at_home=False).code == 0
     (here / "renamed").rename(home)
+
+
+def test_a_node_that_hangs_is_not_waited_for_in_silence(
+    poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the connection, and answers nothing."""
+    monkeypatch.setattr("app.client.KNOWN_SECONDS", 1.0)
+    home.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        port = deaf.getsockname()[1]
+        runs = {"pid": os.getpid(), "port": port, "token": "x", "version": __version__}
+        (home / "runtime.json").write_text(json.dumps(runs))
+        said = poolhouse("status")
+    assert said.code == 1
+    assert said.err.startswith("The node has not answered for 1 seconds. Stop it")
 
 
 def test_another_version_is_named(poolhouse: Any, answering: Any) -> None:
