@@ -31,7 +31,7 @@ CHECK_SENTENCES: dict[str, str] = {
     "cure_confined": "Open only models whose source you trust.",
     # the household
     "check_listening": "Other machines reach this one at {address}.",
-    "cure_removed": "Reset this machine's household to pair it again.",
+    "cure_removed": "Stop its node and run `poolhouse reset` here, then pair it again.",
     "check_alone": "Only this machine so far.",
     "cure_alone": "Run `poolhouse pair --open` here, and `poolhouse pair ADDRESS` on the other machine.",
     "check_household": "{machines} machines are paired.",
