@@ -42,7 +42,7 @@ def serve(frames_in: int, frames_out: int) -> int:
     """Answer each frame before the next is read: one thread, and nothing beside the engine in it."""
     from backends.service import Service  # heavy: after the new start
 
-    service = Service()
+    service = Service(alone=True)
     waiting = Waiting(frames_in, service.rehearse)
     try:
         with io.FileIO(frames_in) as pipe:

@@ -23,16 +23,18 @@ from backends.vectors import Vectors
 SIGNS_OF_NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words
 REHEARSED_BYTES = 64 << 10  # steps of a few answers; a prompt's chunk takes long anyway
 ROOM_TO_LOAD = 1.1  # a node kills at the limit + 10 % (SAFETY.md 8)
-SPARE_BYTES, THREAD_BYTES = (
-    512 << 20,
-    16 << 20,
-)  # beside what was asked for, before the system itself says no
+# Beside what was asked for, before the system itself says no.
+SPARE_BYTES, THREAD_BYTES = 512 << 20, 16 << 20
 
 
 class Service:
-    """All runs of layers and the vocabulary of one worker process."""
+    """All runs of layers and the vocabulary of one worker process.
 
-    def __init__(self) -> None:
+    alone: it has the process to itself, so that the system may hold the process below a run's memory.
+    """
+
+    def __init__(self, *, alone: bool = False) -> None:
+        self._alone = alone
         self._runs: dict[bytes, Run] = {}
         self._text: Text | None = None
         self._vectors = Vectors()
@@ -168,7 +170,7 @@ class Service:
         else:
             if present is not None:
                 self._runs.pop(pipeline).close()
-            self._runs[pipeline] = _load(order)
+            self._runs[pipeline] = _load(order, self._alone)
         seconds = time.monotonic() - started
         held = process.resident_bytes()
         return orders.Opened(request=order.request, memory_bytes=held, seconds=seconds)
@@ -213,13 +215,14 @@ class MemoryShort(StageError):
     """The run is larger than it may be."""
 
 
-def _load(order: orders.OpenStage) -> Run:
+def _load(order: orders.OpenStage, alone: bool) -> Run:
     """Load a run within its limit. Raises StageError."""
     if not order.memory_limit_bytes:
         return _run(order)
     before, most = process.resident_bytes(), int(order.memory_limit_bytes * ROOM_TO_LOAD)
-    spare = SPARE_BYTES + order.config.threads * THREAD_BYTES
-    process.keep_below(process.private_bytes() + most + spare)  # also between two looks of the node
+    if alone:  # also between two looks of the node
+        spare = SPARE_BYTES + order.config.threads * THREAD_BYTES
+        process.keep_below(process.private_bytes() + most + spare)
     with process.may_grow_by(most, mapped=False):
         run = _run(order)
     grown = process.resident_bytes() - before
