@@ -23,9 +23,7 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5.0
-KNOWN_SECONDS = (
-    30.0  # for what the node only has to tell: one that hangs is not waited for in silence
-)
+KNOWN_SECONDS = 30.0  # for what the node only has to tell: one that hangs is soon told
 KNOWN = frozenset({"/status", "/machines", "/models", "/lending", "/api"})
 ANSWER_SECONDS = 120.0  # unloading waits for running answers to end
 MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line

@@ -29,14 +29,10 @@ _ALL_TCP, _ALL_SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and sig
 
 # linux/prctl.h, linux/seccomp.h, linux/audit.h
 _NO_NEW_PRIVS, _SET_FILTER = 38, 1
-_SPEC_ALLOW = (
-    1 << 2
-)  # else kernels before 5.16 forbid what makes computing fast: it guards pages of strangers' scripts
+_SPEC_ALLOW = 1 << 2  # else kernels before 5.16 turn off what makes computing fast
 _ALLOW, _DENY = 0x7FFF0000, 0x00050000 | 13  # EACCES
-_MACHINES = {
-    "x86_64": (0xC000003E, 41, 317),
-    "aarch64": (0xC00000B7, 198, 277),
-}  # and `socket`, `seccomp`
+# Each with its numbers of the calls `socket` and `seccomp`.
+_MACHINES = {"x86_64": (0xC000003E, 41, 317), "aarch64": (0xC00000B7, 198, 277)}
 _IO_URING, _X32 = 425, 0x40000000  # the first can make sockets too
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _NUMBER, _ARCH = 0, 4  # where they stand in what a filter sees

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 __all__ = ["main"]
 
-STOPPED = 130
+STOPPED = 130  # what shells report after Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from app.cli import hints
+from app.cli import STOPPED, hints
 from app.cli.face import Face
 from app.core.errors import AppError, BadInput
 
@@ -21,7 +21,7 @@ _TOO_MUCH = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)$", r
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 EARLY = ("--home", "--json")
-FAILED, WRONG_USAGE, STOPPED = 1, 2, 130  # 130: what shells report after Ctrl-C
+FAILED, WRONG_USAGE = 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

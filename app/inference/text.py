@@ -90,7 +90,6 @@ class Text:
         self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = ()
     ) -> str:
         """Apply the model's chat template, up to where the answer begins. Raises BadInput."""
-        _check_length(sum(len(one["content"]) for one in messages))
         async with self._one_order:
             return (await self._render(_order(messages, tools)))[0]
 
@@ -101,7 +100,6 @@ class Text:
 
         Ends it with words of the assistant, the answer goes on behind them.
         """
-        _check_length(sum(len(one["content"]) for one in messages))
         begun = messages[-1]["content"] if _is_begun(messages) else ""
         before = messages[:-1] if begun else messages
         async with self._one_order:  # one order for both: each wakes the worker
@@ -185,6 +183,7 @@ def _order(
     ids: bool = False,
     behind: str = "",
 ) -> orders.Render:
+    _check_length(sum(len(one["content"]) for one in messages) + len(behind))
     given = tuple(dict(message) for message in messages)
     return orders.Render(request=0, messages=given, tools=tuple(tools), ids=ids, behind=behind)
 

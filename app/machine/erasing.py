@@ -18,10 +18,7 @@ NAMES = (  # of what we make in a home; whatever else somebody put there stays
     "identity", "household", "models", "stages", "window", "logs", "measuring", "node.lock", "runtime.json",
     "settings.json", chat_key.FILE,
 )  # fmt: skip
-ASIDE = (
-    ".old-",
-    ".part",
-)  # behind such a name: put aside by `reset`, left by a write that broke off
+ASIDE = (".old-", ".part")  # behind them: put aside by `reset`, left by a write that broke off
 SECRETS = ("hub token", "api keys", "upstream keys", chat_key.WHAT)  # beside the machine's own
 
 

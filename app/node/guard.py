@@ -25,9 +25,8 @@ log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 8 << 20
 MAX_OPEN = 32  # requests at once of whoever holds the token, or of one key (SAFETY.md 7)
-ALWAYS = frozenset(
-    {"/lending", "/lending/pause", "/unload", "/shutdown"}
-)  # an owner gets his memory back
+# Heard beside all others: an owner gets his memory back.
+ALWAYS = frozenset({"/lending", "/lending/pause", "/unload", "/shutdown"})
 USUAL_RETRY_S = 2
 STATUS: dict[type[AppError], int] = {
     BadInput: 400,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QWidget
-
 from app.gui import theme as sizes
-from app.gui.node_client import Call, Json
+from app.gui.first_run.offer import Offer
+from app.gui.node_client import Json
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, column, row
 from app.gui.parts.text import label, paragraph
@@ -17,15 +15,9 @@ from app.gui.services import Services
 MOST_NAMES = 3
 
 
-class AlreadyHere(QWidget):
-    """Hidden until some are found. `wanted` when a person asks to see them."""
-
-    wanted = Signal()
-
+class AlreadyHere(Offer):
     def __init__(self, services: Services) -> None:
-        super().__init__()
-        self._client = services.client
-        self._call: Call | None = None
+        super().__init__(services)
         self._has_looked = False
         self.about, self.names = paragraph(""), paragraph("", "caption")
         inner = card(
@@ -34,21 +26,11 @@ class AlreadyHere(QWidget):
             gap=sizes.S,
         )  # fmt: skip
         self.setLayout(column(inner))
-        self.hide()
 
     def look(self) -> None:
-        """Ask once; it takes some seconds, and where nothing is found, nothing is said."""
+        """Ask once; it takes some seconds."""
         if not self._has_looked and self._call is None:
             self._call = self._client.get("/found", self._found, self._none)
-
-    def cancel(self) -> None:
-        """Nothing more is heard of it."""
-        call, self._call = self._call, None
-        if call is not None and call.running:
-            call.cancel()
-
-    def _none(self, _: object) -> None:
-        self._call = None
 
     def _found(self, answer: Json) -> None:
         self._call, self._has_looked = None, True

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QWidget
-
 from app.gui import formats
 from app.gui import theme as sizes
-from app.gui.node_client import Call, Json
+from app.gui.first_run.offer import Offer
+from app.gui.node_client import Json
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, column, row
 from app.gui.parts.text import label, paragraph
@@ -20,36 +18,20 @@ from app.gui.shelf.judging import HANDY_BYTES, MOST_SKETCHES
 from app.gui.shelf.sketches import sketch
 
 
-class Recommendation(QWidget):
-    """Hidden until there is one. `wanted` when a person asks to see it."""
-
-    wanted = Signal()
-
+class Recommendation(Offer):
     def __init__(self, services: Services) -> None:
-        super().__init__()
-        self._client = services.client
+        super().__init__(services)
         self._items: list[Item] = []
-        self._call: Call | None = None
         self.title, self.about = label("", "section"), paragraph("")
         self.fetch = paragraph("", "caption")
         show = button(self.tr("Show it on the page Models"), self.wanted.emit)
         inner = card(self.title, self.about, self.fetch, row(show, None), gap=sizes.S)
         self.setLayout(column(inner))
-        self.hide()
 
     def look(self) -> None:
-        """Ask once; where nothing answers, nothing is said."""
+        """Ask once."""
         if not self._items and self._call is None:
             self._call = self._client.get("/catalogue", self._listed, self._none)
-
-    def cancel(self) -> None:
-        """Nothing more is heard of it."""
-        call, self._call = self._call, None
-        if call is not None and call.running:
-            call.cancel()
-
-    def _none(self, _: object) -> None:
-        self._call = None
 
     def _listed(self, answer: Json) -> None:
         self._items = [offer_item(offer) for offer in answer["models"]]

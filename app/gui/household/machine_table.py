@@ -18,6 +18,7 @@ from app.gui.theme import Theme
 
 Role = Qt.ItemDataRole
 SHARE = 8  # the column
+LEAST_ROWS = 3
 
 
 class MachineModel(FactModel):
@@ -34,9 +35,6 @@ class MachineModel(FactModel):
         if role == Role.AccessibleDescriptionRole:
             return words.why(self.facts[index.row()])
         return super().data(index, role)
-
-
-LEAST_ROWS = 3
 
 
 class MachineTable(FactTable):
