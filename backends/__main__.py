@@ -1,4 +1,4 @@
-"""The worker process: frames from standard input, answers to standard output. `probe`: what can run here."""
+"""The worker process: frames from standard input, answers to standard output. `probe`, `walls`: what can run here."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from backends import confine, process
 from backends.frames import HEADER, BadFrame, Frame, Kind, decode, head, read_head
 from backends.waiting import Waiting
 
+USAGE = "usage: python -m backends [probe [ENGINE ...] | walls]"
 STEPS = (Kind.STEP, Kind.FOLLOW)
 GARBLED = 3  # exit code: what came in was no frame, so nothing after it can be trusted
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until standard input ends, or answer `probe`, of all engines or of those named after it."""
+    """Serve until standard input ends, or answer `probe`, of all engines or of those named after it.
+
+    `walls`: what keeps a worker from files and from the network on this system, tried.
+    """
     if arguments[:1] == ["probe"]:
         from backends.probe import probe
 
@@ -27,8 +32,11 @@ def main(arguments: list[str]) -> int:
         with os.fdopen(out, "w", encoding="utf-8") as answer:
             answer.write(json.dumps(probe(arguments[1:])) + "\n")
         return 0
+    if arguments == ["walls"]:
+        sys.stdout.write(json.dumps(asdict(confine.confine([]))) + "\n")
+        return 0
     if arguments:
-        sys.stderr.write("usage: python -m backends [probe [ENGINE ...]]\n")
+        sys.stderr.write(f"{USAGE}\n")
         return 2
     process.use_huge_pages()
     frames_in, frames_out = process.take_pipes()

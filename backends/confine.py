@@ -7,6 +7,7 @@ nothing. Linux alone, by Landlock (files, TCP, signals) and seccomp (sockets); e
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import platform
@@ -26,6 +27,8 @@ _WRITE_FILE, _READ_FILE, _READ_DIR, _IOCTL = 1 << 1, 1 << 2, 1 << 3, 1 << 15
 _OF_FILES = 1 << 0 | _WRITE_FILE | _READ_FILE | 1 << 14 | _IOCTL  # what a rule for a file may name
 _RIGHTS = ((5, 16), (3, 15), (2, 14), (1, 13))  # by version: how many rights there are
 _ALL_TCP, _ALL_SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and signals
+
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 
 # linux/prctl.h, linux/seccomp.h, linux/audit.h
 _NO_NEW_PRIVS, _SET_FILTER = 38, 1
@@ -68,6 +71,20 @@ class _Program(ctypes.Structure):
 
 
 @dataclass(frozen=True, slots=True)
+class Walls:
+    """What a process is kept from."""
+
+    files: bool = False  # but for those it was told
+    network: bool = False
+
+    @property
+    def level(self) -> str:
+        if self.files and self.network:
+            return FULL
+        return PARTIAL if self.files or self.network else NONE
+
+
+@dataclass(frozen=True, slots=True)
 class Means:
     """What this system has to confine a process with."""
 
@@ -75,10 +92,9 @@ class Means:
     seccomp: bool
 
     @property
-    def level(self) -> str:
-        if self.landlock and self.seccomp:
-            return FULL
-        return PARTIAL if self.landlock or self.seccomp else NONE
+    def walls(self) -> Walls:
+        """What they would do, as far as is known without doing it."""
+        return Walls(bool(self.landlock), self.seccomp)
 
 
 def means() -> Means:
@@ -93,22 +109,24 @@ def means() -> Means:
 def confine_as_told() -> None:
     """As `confine`, with what whoever started this process wrote into its environment; nothing there: free."""
     if READS in os.environ:
-        confine([str(path) for path in json.loads(os.environ[READS])])
+        walls = confine([str(path) for path in json.loads(os.environ[READS])])
+        if walls != means().walls:
+            sys.stderr.write(f"this worker is not confined as this system could: {walls}\n")
 
 
-def confine(reads: Sequence[str]) -> str:
+def confine(reads: Sequence[str]) -> Walls:
     """From now on, for good, and for all that this process starts: before it has a second thread. How far it went.
 
     reads: files and folders beside those of the system and of Python, whose code is still loaded.
     """
     if sys.platform != "linux":
-        return NONE
+        return Walls()
     process.resident_bytes()  # opens what is read later too: the folder of a process may become another one
     had = means()
     if _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
-        return NONE
+        return Walls()
     files = bool(had.landlock) and _confine_files(had.landlock, [*SYSTEM, *_own_code(), *reads])
-    return Means(int(files), had.seccomp and _confine_sockets()).level
+    return Walls(files, had.seccomp and _confine_sockets())
 
 
 def _own_code() -> list[str]:
@@ -140,16 +158,25 @@ def _confine_files(version: int, reads: Iterable[str]) -> bool:
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
+    """What is not on this system needs no rule. One that cannot be added is told: its files cannot be read then."""
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:  # not on this system
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            _tell(path, error.errno)
         return
     try:
         rights &= rights if os.path.isdir(path) else _OF_FILES
         beneath = _Beneath(rights, folder)
-        _call(_ADD, ruleset, _BENEATH, ctypes.byref(beneath), 0)
+        if _call(_ADD, ruleset, _BENEATH, ctypes.byref(beneath), 0):
+            _tell(path, ctypes.get_errno())
     finally:
         os.close(folder)
+
+
+def _tell(path: str, why: int | None) -> None:
+    """Its node keeps a worker's last words."""
+    sys.stderr.write(f"this worker cannot be allowed to read {path}: {os.strerror(why or 0)}\n")
 
 
 def _confine_sockets() -> bool:

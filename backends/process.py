@@ -15,6 +15,9 @@ from functools import lru_cache
 PIPE_BYTES = 1 << 20  # Linux's default of 64 KiB makes two switches of each large frame
 WATCH_SECONDS = 1.0
 PR_SET_PDEATHSIG = 1
+ROOM_TO_LOAD = 1.1  # a node kills at the limit + 10 % (SAFETY.md 8)
+# Beside what was asked for, before the system itself says no.
+SPARE_BYTES, THREAD_BYTES = 512 << 20, 16 << 20
 TUNABLES = "GLIBC_TUNABLES"
 ALLOCATOR = {TUNABLES: "glibc.malloc.hugetlb=1"}  # elsewhere than in glibc it means nothing
 
@@ -116,6 +119,11 @@ def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
             yield
         finally:
             resource.setrlimit(which, (before, hard))
+
+
+def bound(limit_bytes: int, threads: int) -> int:
+    """What a worker with this limit may hold beside what it holds before it loads, all told."""
+    return int(limit_bytes * ROOM_TO_LOAD) + SPARE_BYTES + threads * THREAD_BYTES
 
 
 def keep_below(n_bytes: int) -> None:

@@ -22,9 +22,6 @@ from backends.vectors import Vectors
 
 SIGNS_OF_NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words
 REHEARSED_BYTES = 64 << 10  # steps of a few answers; a prompt's chunk takes long anyway
-ROOM_TO_LOAD = 1.1  # a node kills at the limit + 10 % (SAFETY.md 8)
-# Beside what was asked for, before the system itself says no.
-SPARE_BYTES, THREAD_BYTES = 512 << 20, 16 << 20
 
 
 class Service:
@@ -219,11 +216,10 @@ def _load(order: orders.OpenStage, alone: bool) -> Run:
     """Load a run within its limit. Raises StageError."""
     if not order.memory_limit_bytes:
         return _run(order)
-    before, most = process.resident_bytes(), int(order.memory_limit_bytes * ROOM_TO_LOAD)
+    before, most = process.resident_bytes(), order.memory_limit_bytes
     if alone:  # also between two looks of the node
-        spare = SPARE_BYTES + order.config.threads * THREAD_BYTES
-        process.keep_below(process.private_bytes() + most + spare)
-    with process.may_grow_by(most, mapped=False):
+        process.keep_below(process.private_bytes() + process.bound(most, order.config.threads))
+    with process.may_grow_by(int(most * process.ROOM_TO_LOAD), mapped=False):
         run = _run(order)
     grown = process.resident_bytes() - before
     if grown > order.memory_limit_bytes:

@@ -6,8 +6,6 @@ from backends import orders, process
 from backends.contract import StageError
 from backends.llamacpp.embedder import LlamaEmbedder
 
-ROOM_TO_LOAD = 1.1  # a node kills at the limit + 10 % (SAFETY.md 8)
-
 
 class Vectors:
     """At most one model at a time."""
@@ -21,7 +19,7 @@ class Vectors:
         self.close()
         most = order.memory_limit_bytes
         if most:
-            with process.may_grow_by(int(most * ROOM_TO_LOAD), mapped=False):
+            with process.may_grow_by(int(most * process.ROOM_TO_LOAD), mapped=False):
                 self._model = LlamaEmbedder(order.path, order.context, order.threads)
         else:
             self._model = LlamaEmbedder(order.path, order.context, order.threads)

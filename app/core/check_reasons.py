@@ -24,8 +24,14 @@ CHECK_SENTENCES: dict[str, str] = {
     "cure_home_unwritable": "Make it writable for you, or choose another folder with --home.",
     "check_key": "The key is kept {where}.",
     "check_confined_full": "Whatever is in a model file, what reads it reaches no network and none of your files.",
-    "check_confined_partial": "What reads model files is kept from your other files or from the network, "
-    "not from both.",
+    "check_confined_files": "What reads model files is kept from your other files, but not from the network: "
+    "this Linux kernel filters no calls (seccomp) on this processor.",
+    "check_confined_network": "What reads model files is kept from the network, but not from your other files: "
+    "this Linux kernel has no Landlock, which came with version 5.13, or it is turned off.",
+    "check_confined_neither": "Nothing keeps what reads model files from your other files or from the network: "
+    "this Linux kernel has neither Landlock nor seccomp, or both are turned off.",
+    "check_confined_unknown": "Whether what reads model files is kept from your other files and from the network "
+    "could not be found out.",
     "check_confined_none": "Nothing keeps what reads model files from your other files or from the network: "
     "on this system Poolhouse has no means for that.",
     "cure_confined": "Open only models whose source you trust.",

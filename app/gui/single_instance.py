@@ -41,10 +41,8 @@ class SingleInstance(QObject):
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
         self._server.newConnection.connect(self._came)
-        name = name_of(home)
-        if not self._server.listen(name):
-            QLocalServer.removeServer(name)  # left by a window that was killed: nobody answered
-            self._server.listen(name)
+        # With an access option it takes the place of what a killed window left: nobody answered there.
+        self._server.listen(name_of(home))
 
     def _came(self) -> None:
         while (socket := self._server.nextPendingConnection()) is not None:

@@ -11,6 +11,7 @@ from app.inference.step import Run
 from app.inference.worker import ORDER_S, Worker
 from backends import orders
 from backends.contract import StageConfig
+from backends.process import bound
 
 OPEN_S = 300.0  # loading reads the file once: 10 GB from a slow disk
 
@@ -75,6 +76,8 @@ async def open_run(
         memory_limit_bytes=memory_limit_bytes,
         config=config,
     )
+    if memory_limit_bytes:
+        worker.may_grow_by(bound(memory_limit_bytes, config.threads))
     return await worker.ask(order, orders.Opened, OPEN_S)
 
 

@@ -222,6 +222,14 @@ class Worker(asyncio.SubprocessProtocol):
         self._still_since = self._still_since or now
         return now - self._still_since + STILL_LOOK_S
 
+    def may_grow_by(self, n_bytes: int) -> None:
+        """From now on, where the node can have the system see to it; on Linux the worker does so itself."""
+        try:
+            if self._job is not None:
+                self._job.may_grow_by(n_bytes)
+        except OSError as error:  # its node still looks at it
+            log.warning("the system does not hold worker %s below a limit: %s", self.name, error)
+
     def unwritten_bytes(self) -> int:
         """What waits for it to read on."""
         return self._stdin.get_write_buffer_size() if self._stdin is not None else 0

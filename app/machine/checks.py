@@ -11,12 +11,13 @@ from pathlib import Path
 from app.core.check import Check
 from app.core.errors import AppError
 from app.core.reasons import GIB, in_words, said
+from app.machine import walls
 from app.machine.devices import memory, processor_name
 from app.machine.engines import Engine, accelerators, probe_all
 from app.machine.keystore import open_keystore
 from app.machine.paths import Home
 from app.machine.senses import battery
-from backends.confine import FULL, PARTIAL, means
+from backends.confine import FULL, Walls
 from backends.contract import PROVED_ENGINES, is_proved
 
 LOW_DISK_BYTES, LEAST_DISK_BYTES = 10 * GIB, 1 * GIB
@@ -28,7 +29,7 @@ async def machine_checks(home: Home) -> list[Check]:
     """All findings of this computer itself."""
     return [
         *await engines(),
-        confined(means().level),
+        confined(await walls.tried()),
         await asyncio.to_thread(disk, home),
         free_memory(),
         *await asyncio.to_thread(power),
@@ -74,11 +75,10 @@ def graphics(found: Engine) -> list[Check]:
     ]  # fmt: skip
 
 
-def confined(level: str) -> Check:
+def confined(kept_from: Walls | None) -> Check:
     """How well this computer is kept from flaws in what reads model files."""
-    codes = {FULL: "check_confined_full", PARTIAL: "check_confined_partial"}
-    cause = in_words(codes.get(level, "check_confined_none"))
-    if level == FULL:
+    cause = in_words(walls.code_of(kept_from))
+    if kept_from is not None and kept_from.level == FULL:
         return Check("Sandbox", True, cause)
     return Check("Sandbox", None, cause, in_words("cure_confined"))
 

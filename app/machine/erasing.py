@@ -11,12 +11,13 @@ from pathlib import Path
 
 from app.core.errors import AppError, Reason, Refused
 from app.machine import autostart, chat_key
+from app.machine.home_lock import HomeLock
 from app.machine.keystore import KeyringStore, entry_beside, open_keystore
 from app.machine.paths import Home
 
 NAMES = (  # of what we make in a home; whatever else somebody put there stays
-    "identity", "household", "models", "stages", "window", "logs", "measuring", "node.lock", "runtime.json",
-    "settings.json", chat_key.FILE,
+    "identity", "household", "models", "stages", "window", "logs", "measuring", "runtime.json", "settings.json",
+    chat_key.FILE,
 )  # fmt: skip
 ASIDE = (".old-", ".part")  # behind them: put aside by `reset`, left by a write that broke off
 SECRETS = ("hub token", "api keys", "upstream keys", chat_key.WHAT)  # beside the machine's own
@@ -33,10 +34,21 @@ class Erased:
 async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
     """Only ever on the user's word, and while no node of this home runs. What cannot be deleted is told.
 
-    Raises Refused for a folder that is no home of ours: there, `models` may be anybody's.
+    Raises Refused for a folder that is no home of ours: there, `models` may be anybody's; and while a node of it
+    starts, runs or ends.
     """
     if not (home.is_default or await asyncio.to_thread((home.identity / "identity.pem").exists)):
         raise Refused("erase_no_home", path=str(home.root))
+    lock = HomeLock(home.lock_file)
+    if await asyncio.to_thread(home.root.is_dir) and not lock.take():
+        raise Refused("erase_while_running", home=str(home.root))
+    try:
+        return await _erase(home, lock, entry)
+    finally:
+        lock.release()
+
+
+async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> Erased:
     done = Erased()
     try:
         await _forget_secrets(home)
@@ -47,7 +59,7 @@ async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
             await asyncio.to_thread(autostart.choose, False, home, entry)
         except Refused as error:
             done.left.append(error.reason)
-    await asyncio.to_thread(_delete, home.root, done)
+    await asyncio.to_thread(_delete, home.root, lock, done)
     return done
 
 
@@ -59,7 +71,8 @@ async def _forget_secrets(home: Home) -> None:
             await store.remove()
 
 
-def _delete(root: Path, done: Erased) -> None:
+def _delete(root: Path, lock: HomeLock, done: Erased) -> None:
+    """The lock last: until then nobody begins anew here."""
     for path in sorted(_ours(root)):
         n_bytes = _size(path)
         try:
@@ -71,11 +84,12 @@ def _delete(root: Path, done: Erased) -> None:
             done.left.append(_kept(path, error))
         else:
             done.n_bytes += n_bytes
-    if root.is_dir() and not any(root.iterdir()):
-        try:
+    try:
+        lock.remove()
+        if root.is_dir() and not any(root.iterdir()):
             root.rmdir()
-        except OSError as error:  # of its parent's owner: an empty folder stays
-            done.left.append(_kept(root, error))
+    except OSError as error:  # of its parent's owner: an empty folder stays
+        done.left.append(_kept(root, error))
 
 
 def _ours(root: Path) -> Iterator[Path]:

@@ -21,7 +21,10 @@ class HomeLock:
         self._file: int | None = None
 
     def take(self) -> bool:
-        """Whether no other process holds it. Where the file system knows no locks, nobody does."""
+        """Whether no other process holds it. Where the file system knows no locks, nobody does.
+
+        Raises FileNotFoundError where the home itself is gone.
+        """
         if self._file is not None:
             return True
         file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -32,6 +35,9 @@ class HomeLock:
                 os.close(file)
                 return False
             log.info("this home cannot be locked: %s", error)
+        if not self._is(file):  # who held it before took the file away
+            os.close(file)
+            return False
         self._file = file
         return True
 
@@ -40,6 +46,20 @@ class HomeLock:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+    def remove(self) -> None:
+        """The file goes, and with it the lock. Raises OSError."""
+        if sys.platform == "win32":  # deletes no open file, and whoever opens it next keeps it
+            self.release()
+        self._path.unlink(missing_ok=True)
+        self.release()
+
+    def _is(self, file: int) -> bool:
+        """Whether this is the file that whoever comes next would find."""
+        try:
+            return os.path.samestat(os.fstat(file), os.stat(self._path))
+        except FileNotFoundError:
+            return False
 
 
 if sys.platform == "win32":

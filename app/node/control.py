@@ -95,6 +95,7 @@ class Control:
             web.post("/settings", self._change_settings),
             web.post("/machines/{ref}/address", self._reach),
             web.post("/machines/{ref}/interface", self._prefer),
+            web.get("/walls", self._walls),
             web.get("/doctor", self._doctor),
             web.get("/journal", self._journal),
             web.post("/shutdown", self._shutdown),
@@ -245,6 +246,9 @@ class Control:
     async def _change_settings(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.ChangeSettings)
         return web.json_response(await own_settings.change(self._node, order))
+
+    async def _walls(self, request: web.Request) -> web.Response:
+        return web.json_response(await own_settings.walls_told())
 
     async def _reach(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.Reach)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from app.core.errors import BadInput
+from app.machine import walls
+from app.machine.checks import confined
 from app.machine.interfaces import UNASKED, Interface, interfaces
 from app.machine.keystore import open_keystore
 from app.machine.paths import Home
@@ -60,6 +62,14 @@ async def change(node: Node, order: asked.ChangeSettings) -> Json:
     if given:
         await node.choices.change(lambda now: msgspec.structs.replace(now, **given))
     return await told(node)
+
+
+async def walls_told() -> Json:
+    """What is kept from whatever reads model files here, why it is no more, and what to do about it."""
+    found = await walls.tried()
+    check = confined(found)
+    level = found.level if found is not None else "unknown"
+    return {"level": level, "cause": check.cause, "cure": check.cure}
 
 
 def _interface_json(one: Interface, saved: Settings) -> Json:

@@ -51,7 +51,6 @@ def say_ready(facts: dict[str, Any]) -> None:
 def run(options: NodeOptions, ready: Callable[[dict[str, Any]], None] = say_ready) -> None:
     """Serve until SIGINT or SIGTERM. Raises AppError when the node cannot start."""
     home = Home.at(options.home).create()
-    _log_to(home)
     late = threading.Timer(END_SECONDS, _end_now)
     late.daemon = True
     lock = HomeLock(home.lock_file)
@@ -72,6 +71,7 @@ async def _main(
     ready: Callable[[dict[str, Any]], None],
 ) -> None:
     await _be_the_only_one(home, lock)
+    _log_to(home)
     await leaving.carry_out(home)
     _check(options)
     await asyncio.to_thread(say_awaited, options)
@@ -140,8 +140,12 @@ async def _be_the_only_one(home: Home, lock: HomeLock) -> None:
     waited_until = asyncio.get_running_loop().time() + END_SECONDS + ALIVE_SECONDS
     while True:
         await _refuse_second(home)
-        if lock.take():
-            return
+        try:
+            if lock.take():
+                home.create()  # all of it may just have been erased
+                return
+        except FileNotFoundError:
+            home.create()
         if asyncio.get_running_loop().time() > waited_until:
             raise Refused("node_starts_already", home=str(home.root))
         await asyncio.sleep(LOOK_SECONDS)

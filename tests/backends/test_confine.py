@@ -23,7 +23,7 @@ import json, os, socket, subprocess, sys
 from backends import confine, process
 own, others, home, parent = sys.argv[1:]
 before = process.resident_bytes()
-told = {"level": confine.confine([own])}
+told = {"level": confine.confine([own]).level}
 
 def tried(name, deed):
     try:
@@ -49,7 +49,8 @@ assert process.resident_bytes() > before
 print(json.dumps(told))
 """
 has_all = pytest.mark.skipif(
-    confine.means().level != confine.FULL, reason="needs Landlock and seccomp, as Linux has them"
+    confine.means().walls.level != confine.FULL,
+    reason="needs Landlock and seccomp, as Linux has them",
 )
 
 
@@ -78,15 +79,44 @@ def test_it_reads_its_own_files_and_does_nothing_else(tmp_path: Path) -> None:
     assert not (tmp_path / "own.gguf.new").exists()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is nothing to confine with")
 def test_what_a_system_lacks_is_told() -> None:
     told = [
         confine.Means(7, seccomp=True),
         confine.Means(0, seccomp=True),
         confine.Means(7, seccomp=False),
     ]
-    assert [one.level for one in told] == [confine.FULL, confine.PARTIAL, confine.PARTIAL]
-    assert confine.Means(0, seccomp=False).level == confine.NONE
+    assert [one.walls.level for one in told] == [confine.FULL, confine.PARTIAL, confine.PARTIAL]
+    assert confine.Means(0, seccomp=False).walls.level == confine.NONE
+
+
+@has_all
+def test_a_rule_that_cannot_be_added_is_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What it was for cannot be read then, and nobody would know why."""
+    link = tmp_path / "link"
+    link.symlink_to(link)
+    confine._allow(-1, str(tmp_path), 4)
+    confine._allow(-1, str(link), 4)
+    confine._allow(-1, str(tmp_path / "missing"), 4)  # needs none
+    told = capfd.readouterr().err.splitlines()
+    assert told == [
+        f"this worker cannot be allowed to read {tmp_path}: Bad file descriptor",
+        f"this worker cannot be allowed to read {link}: Too many levels of symbolic links",
+    ]
+
+
+@has_all
+def test_a_worker_that_is_less_confined_than_it_could_be_says_so(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(confine.READS, "[]")
+    monkeypatch.setattr(confine, "confine", lambda _: confine.Walls(network=True))
+    confine.confine_as_told()
+    assert "files=False, network=True" in capfd.readouterr().err
+    monkeypatch.setattr(confine, "confine", lambda _: confine.means().walls)
+    confine.confine_as_told()
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux has such a limit")

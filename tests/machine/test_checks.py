@@ -14,6 +14,7 @@ from app.core.policy import Battery
 from app.machine import checks
 from app.machine.engines import Device, Engine
 from app.machine.paths import Home
+from backends.confine import Walls
 from backends.contract import PROVED_ENGINES
 
 PROVED = PROVED_ENGINES[0]
@@ -138,16 +139,18 @@ async def test_no_check_of_the_disk_holds_the_loop_up(
 
 
 @pytest.mark.parametrize(
-    ("level", "ok", "words"),
+    ("kept_from", "ok", "words"),
     [
-        ("full", True, "no network and none of your files"),
-        ("partial", None, "not from both"),
-        ("none", None, "no means for that"),
+        (Walls(files=True, network=True), True, "no network and none of your files"),
+        (Walls(files=True), None, "but not from the network: "),
+        (Walls(network=True), None, "but not from your other files: "),
+        (Walls(), None, "Nothing keeps what reads model files"),
+        (None, None, "could not be found out"),
     ],
 )
 def test_how_well_what_reads_model_files_is_confined(
-    level: str, ok: bool | None, words: str
+    kept_from: Walls | None, ok: bool | None, words: str
 ) -> None:
-    found = checks.confined(level)
+    found = checks.confined(kept_from)
     assert (found.name, found.ok, words in found.cause) == ("Sandbox", ok, True)
     assert bool(found.cure) == (ok is None)

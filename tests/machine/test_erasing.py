@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.core.errors import Refused
-from app.machine import paths
+from app.machine import erasing, paths
 from app.machine.erasing import SECRETS, erase
+from app.machine.home_lock import HomeLock
 from app.machine.keystore import KeyringStore
 from app.machine.paths import Home
+from app.node import start
 
 
 @pytest.fixture
@@ -75,6 +78,40 @@ async def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
         await erase(Home.at(tmp_path))
     assert caught.value.reason.code == "erase_no_home"
     assert (tmp_path / "models" / "mine.gguf").exists()
+
+
+async def test_beside_a_node_that_starts_nothing_goes(home: Home) -> None:
+    """It has the lock, and has not said yet that it runs."""
+    lock = HomeLock(home.lock_file)
+    assert lock.take()
+    with pytest.raises(Refused, match="erase_while_running"):
+        await erase(home)
+    assert (home.models / "one.gguf").exists()
+    lock.release()
+    await erase(home)
+    assert not home.root.exists()
+
+
+async def test_a_node_that_starts_while_all_goes_waits_and_begins_anew(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds the lock held; once it has it, nothing that it makes is deleted."""
+    own = HomeLock(home.lock_file)
+    takes: list[bool] = []
+    delete = erasing._delete
+
+    def meanwhile(*arguments: Any) -> None:
+        takes.append(own.take())
+        delete(*arguments)
+
+    monkeypatch.setattr(erasing, "_delete", meanwhile)
+    await erase(home)
+    assert takes == [False]
+    monkeypatch.setattr(start, "LOOK_SECONDS", 0.01)
+    assert not home.root.exists()
+    await start._be_the_only_one(home, own)
+    assert home.models.is_dir()
+    own.release()
 
 
 async def test_keys_in_the_keyring_and_the_start_at_sign_in_go_too(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from app.machine import home_lock
 from app.machine.home_lock import HomeLock
 
 
@@ -39,6 +40,27 @@ def test_a_process_that_is_killed_leaves_no_lock(tmp_path: Path) -> None:
     own = HomeLock(tmp_path / "node.lock")
     assert own.take()
     own.release()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there no open file can be deleted")
+def test_a_lock_whose_file_is_gone_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else two hold one each: the file that was there, and the one that is."""
+    path = tmp_path / "node.lock"
+    first, second, third = (HomeLock(path) for _ in range(3))
+    assert first.take()
+    plain = home_lock._lock
+
+    def late(file: int) -> None:  # it opened the file before that was taken away
+        monkeypatch.setattr(home_lock, "_lock", plain)
+        first.remove()
+        plain(file)
+
+    monkeypatch.setattr(home_lock, "_lock", late)
+    assert not second.take()
+    assert third.take()
+    assert not second.take()
+    third.remove()
+    assert not path.exists()
 
 
 def test_a_file_system_without_locks_keeps_nobody_out(

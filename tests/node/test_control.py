@@ -28,7 +28,7 @@ ROUTES = [
     ("GET", "/lending"), ("POST", "/lending"), ("POST", "/lending/pause"),
     ("POST", "/lending/resume"), ("POST", "/verdicts"), ("GET", "/settings"), ("POST", "/settings"),
     ("POST", "/machines/x/address"), ("GET", "/api"), ("POST", "/api"), ("GET", "/api/keys"),
-    ("POST", "/api/keys"), ("DELETE", "/api/keys/x"),
+    ("POST", "/api/keys"), ("DELETE", "/api/keys/x"), ("GET", "/walls"),
 ]  # fmt: skip
 
 

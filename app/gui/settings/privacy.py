@@ -9,6 +9,7 @@ from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
 from app.gui.parts.buttons import button
 from app.gui.parts.text import Value
+from app.gui.sentences import here
 from app.gui.services import Services
 from app.gui.settings.erase_sheet import EraseSheet
 from app.gui.settings.group import Group
@@ -27,7 +28,7 @@ class Privacy(Group):
         self.machines, self.nearby = Value(), Value()
         self.hub, self.upstreams = Value(), Value()
         self.key, self.token = Value(), Value()
-        self.chat_key = Value()
+        self.chat_key, self.walls = Value(), Value()
         name = self.tr("Encrypt my chats")
         self.encrypt = Switch(services.theme, name, self._encrypt)
         self.encrypted = Setting(
@@ -35,6 +36,10 @@ class Privacy(Group):
         )
         self._where = ""  # the node's words for the place of keys
         self._add_connections()
+        self._walled = Setting(
+            self.tr("What reads model files"), "", self.walls, words="sandbox landlock worker"
+        )
+        self.add(self._walled, title=self.tr("Protection from model files"))
         self._add_places()
         services.pool.changed.connect(self._tell_machines)
         services.lock.changed.connect(self._tell_lock)
@@ -106,6 +111,7 @@ class Privacy(Group):
         self.ask("GET", "/settings", self._tell)
         self.ask("GET", "/token", self._tell_token)
         self.ask("GET", "/api", self._tell_upstreams)
+        self.ask("GET", "/walls", self._tell_walls)
 
     def _tell_machines(self) -> None:
         others = [one for one in machines_of(self.services.pool.snapshot) if not one.this]
@@ -127,6 +133,17 @@ class Privacy(Group):
     def _tell_upstreams(self, told: Json) -> None:
         names = [str(one["name"]) for one in told["upstreams"] if one["on"]]
         self.upstreams.setText(", ".join(names) or self.tr("None is turned on"))
+
+    def _tell_walls(self, told: Json) -> None:
+        words = {
+            "full": self.tr("Fully shut in"),
+            "partial": self.tr("Partly shut in"),
+            "none": self.tr("Not shut in"),
+        }
+        self.walls.setText(words.get(str(told["level"]), self.tr("Not known")))
+        self._walled.tell(
+            " ".join(here(str(told[part])) for part in ("cause", "cure") if told[part])
+        )
 
     def _tell(self, told: Json) -> None:
         self._where = str(told["keys"])

@@ -4845,6 +4845,10 @@
         <translation>Früher beiseitegelegte Dateien sind weiterhin lesbar: {names}. Löschen Sie sie in {folder}, wenn Sie sie nicht brauchen.</translation>
     </message>
     <message>
+        <source>Fully shut in</source>
+        <translation>Ganz eingeschlossen</translation>
+    </message>
+    <message>
         <source>Key of this machine</source>
         <translation>Schlüssel dieses Geräts</translation>
     </message>
@@ -4893,6 +4897,14 @@
         <translation>Keiner: Ihre Chats sind nicht verschlüsselt</translation>
     </message>
     <message>
+        <source>Not known</source>
+        <translation>Nicht bekannt</translation>
+    </message>
+    <message>
+        <source>Not shut in</source>
+        <translation>Nicht eingeschlossen</translation>
+    </message>
+    <message>
         <source>Not since the background service started</source>
         <translation>Nicht seit dem Start des Hintergrunddienstes</translation>
     </message>
@@ -4917,12 +4929,20 @@
         <translation>Andere Server, die Sie angegeben haben</translation>
     </message>
     <message>
+        <source>Partly shut in</source>
+        <translation>Teilweise eingeschlossen</translation>
+    </message>
+    <message>
         <source>Poolhouse never asks for newer versions.</source>
         <translation>Poolhouse fragt nie nach neueren Versionen.</translation>
     </message>
     <message>
         <source>Privacy</source>
         <translation>Datenschutz</translation>
+    </message>
+    <message>
+        <source>Protection from model files</source>
+        <translation>Schutz vor Modelldateien</translation>
     </message>
     <message>
         <source>Remove all data</source>
@@ -4939,6 +4959,10 @@
     <message>
         <source>What programs ask, here or on a guest of yours, may go to a server that is turned on in Settings, Local API. What you write in this window does not.</source>
         <translation>Was Programme fragen, hier oder auf einem Ihrer Gäste, kann an einen Server gehen, der unter Einstellungen, Lokale API eingeschaltet ist. Was Sie in diesem Fenster schreiben, nicht.</translation>
+    </message>
+    <message>
+        <source>What reads model files</source>
+        <translation>Was Modelldateien liest</translation>
     </message>
     <message>
         <source>Where it is kept</source>

@@ -18,6 +18,7 @@ from app.gui.household.words import moment
 from app.gui.settings import turning_dialog
 from app.gui.settings.privacy import Privacy
 from app.gui.settings.turning_dialog import TurningDialog
+from backends.confine import means
 from tests.gui.chat.talk import talked
 from tests.gui.desk import Desk
 
@@ -131,6 +132,17 @@ def test_what_takes_long_shows_how_far_it_is(
             go_on.set()
     qtbot.waitUntil(lambda: not dialogs(privacy))
     assert privacy.encrypt.isEnabled()
+
+
+def test_how_far_what_reads_model_files_is_shut_in(qtbot: QtBot, privacy: Privacy) -> None:
+    qtbot.waitUntil(lambda: privacy.walls.text() != "", timeout=WITHIN_MS)
+    level = means().walls.level
+    words = {"full": "Fully shut in", "partial": "Partly shut in", "none": "Not shut in"}
+    assert privacy.walls.text() == words[level]
+    for other, said in (words | {"unknown": "Not known"}).items():
+        privacy._tell_walls({"level": other, "cause": "It is so.", "cure": "Do this."})
+        assert privacy.walls.text() == said
+        assert privacy._walled.about.text() == "It is so. Do this."
 
 
 def test_where_nothing_can_be_asked_the_switch_goes_back(qtbot: QtBot, away: Desk) -> None:

@@ -1,0 +1,36 @@
+"""A pause by hand takes no longer than the owner's rules say. Rules without a node."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import Reason
+from app.core.lending import Draining, Working
+from app.core.policy import Rules
+from app.node import lend_rules
+from tests.node.test_lend_rules import HOST, Bench, until
+
+
+async def test_who_computes_is_waited_for_as_long_as_the_rules_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SENSE_SECONDS", "LOOK_SECONDS", "DRAIN_LOOK_SECONDS"):
+        monkeypatch.setattr(lend_rules, name, 0.02)
+    one = Bench(tmp_path / "settings.json", Rules(memory_bytes=1 << 30, drain_s=0.3))
+    await one.rules.begin(one.layers)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(one.rules.run(), name="rules")
+        one.layers.hosts = {HOST}
+        await until(lambda: isinstance(one.rules.state, Working))
+        before = time.monotonic()
+        await one.rules.pause(None, at_once=False)
+        state = one.rules.state
+        assert isinstance(state, Draining)
+        assert before + 0.3 <= state.deadline_s <= time.monotonic() + 0.3
+        await until(lambda: one.layers.told == [Reason("pause_owner")])
+        assert time.monotonic() >= before + 0.3
+        running.cancel()
