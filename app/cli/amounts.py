@@ -24,7 +24,7 @@ def memory_bar(used: int, whole: int, colour: str = "blue") -> Text:
 
 
 def _of(used: int, whole: int) -> str:
-    first, second = size(used), size(whole)
+    first, second = size(used) if used else "0", size(whole)
     if first.split()[-1] == second.split()[-1]:
         first = first.split()[0]
     return f"{first} of {second}"

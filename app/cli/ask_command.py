@@ -79,7 +79,7 @@ def ask(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask the loaded model one question."""
+    """Ask the loaded model one question. It stays in the household: other servers answer programs only."""
     if raw and system is not None:
         raise typer.BadParameter("--system needs a chat template, and --raw leaves it out.")
     face = Face(as_json)
@@ -164,7 +164,7 @@ def _say_figures(face: Face, answer: Json) -> None:
             "The answer was cut off: --max-tokens, or the context that is loaded, has no room for more."
         )
     face.dim(
-        f"{safe_text.name(known.model)} · {n_tokens} tokens · first after {seconds(known.ttft_s)} · "
+        f"{safe_text.name(known.model)} · {n_tokens:,} tokens · first after {seconds(known.ttft_s)} · "
         f"{rate(known.decode_tok_s)}{where}"
     )
     if known.guessed:

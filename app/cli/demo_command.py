@@ -170,7 +170,7 @@ def _figures(answer: Json) -> str:
 
     known = read(answer, Answer)
     return (
-        f"{len(known.token_ids)} tokens · first after {seconds(known.ttft_s)} · "
+        f"{len(known.token_ids):,} tokens · first after {seconds(known.ttft_s)} · "
         f"{rate(known.decode_tok_s)}"
     )
 

@@ -26,7 +26,7 @@ def forecasts_view(last: Outcome | None, known: Forecasts) -> list[Text]:
 def _last(one: Outcome) -> str:
     tokens = "token" if one.prompt_tokens == 1 else "tokens"
     return (
-        f"Last answer, {one.prompt_tokens} {tokens} in and {one.output_tokens} out: "
+        f"Last answer, {one.prompt_tokens:,} {tokens} in and {one.output_tokens:,} out: "
         f"first word after {seconds(one.ttft_s)} (its forecast: {seconds(one.forecast_ttft_s)}), "
         f"then {rate(one.tok_s)} ({rate(one.forecast_tok_s)})."
     )

@@ -13,14 +13,22 @@ from app.cli import hints
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
          "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # fmt: skip
 
+LEAST_BYTES = 1 << 20  # fewer without a unit were meant as something else
+
 
 def read_size(typed: str) -> int:
-    """Bytes of a size as people type it: `2GiB`, `512 MiB`, `1.5g`, `0`."""
+    """Bytes of a size as people type it: `2GiB`, `512 MiB`, `1.5g`, `0`. A few bytes are a unit forgotten."""
     found = re.fullmatch(r"\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{0,3})\s*", typed)
     unit = UNITS.get(found[2].upper()) if found else None
     if found is None or unit is None:
         raise typer.BadParameter(f"'{typed}' is not a size. Write it like 2GiB or 512MiB.")
-    return int(float(found[1]) * unit)
+    n_bytes = int(float(found[1]) * unit)
+    if 0 < n_bytes < LEAST_BYTES and not found[2]:
+        number = found[1]
+        raise typer.BadParameter(
+            f"'{number}' of what? Write {number}GiB or {number}MiB; without a unit it is bytes."
+        )
+    return n_bytes
 
 
 def read_duration(typed: str) -> float:

@@ -65,6 +65,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "whole_small": "This model has too few layers of each kind to be cut, so it runs whole on one machine.",
     "whole_one_layer": "This model has one layer, so it runs whole on one machine.",
     "model_unknown": "There is no model called {name}. There are: {there}.",
+    "model_elsewhere": "There is no model called {name} here. {upstream} has one, and answers programs only: what is "
+    "asked here goes to no other server.",
     "model_ambiguous": "{name} could be any of: {there}. Type more of the name.",
     "model_inexact": "{name} is only the beginning of {there}, and a model is loaded, which stays. "
     "Type the whole name to replace it.",
@@ -109,6 +111,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "without it {without_s:.1f} s.",
     "left_out_same": "{machine} left out: it would make no difference.",
     "left_out_room": "{machine} left out: it lends {lent_bytes}, and no split gives it a part that fits.",
+    "plan_unmeasurable": "{machine} could not be measured, so memory alone decided. {why}",
     "left_out_unmeasured": "{machine} left out: it has not been measured yet.",
     "advice_wifi_rate": "{machine} is on Wi-Fi ({megabits:.0f} Mb/s, {milliseconds:.1f} ms). By cable this model "
     "would run at {with_tok_s:.1f} instead of {now_tok_s:.1f} tok/s.",
@@ -357,6 +360,9 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
 }
 
 
+_COUNTED = frozenset(("asked", "characters", "context", "least", "most", "tokens"))
+
+
 def said(what: Reason | AppError) -> str:
     """The sentence for a reason. Facts named `…_bytes` are written in GiB, MiB or KiB.
 
@@ -373,7 +379,11 @@ def in_words(code: str, **facts: Fact) -> str:
 
 
 def _shown(name: str, fact: Fact) -> Fact:
-    return size(int(fact)) if name.endswith("_bytes") and not isinstance(fact, str) else fact
+    if isinstance(fact, str):
+        return fact
+    if name.endswith("_bytes"):
+        return size(int(fact))
+    return f"{fact:,}" if name in _COUNTED and isinstance(fact, int) else fact
 
 
 def size(n_bytes: int) -> str:

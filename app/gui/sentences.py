@@ -26,6 +26,7 @@ _TOLD = frozenset(
 _OF_OTHERS = (_TOLD - {"where", "worker"}) | {"error", "words"}  # may be an engine's, or a system's
 _MEASURED = re.compile(r"seconds|milliseconds|megabits|ms|\w+_m?s|\w+_bytes")  # names of such facts
 _DECIMAL = re.compile(r"([0-9]+)\.([0-9]+(?: \w+)?)")
+_GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
 _BETWEEN = re.compile(r"(?<=[.?!…]) ")  # of two sentences
 Known = tuple[tuple[re.Pattern[str], str], ...]
 
@@ -92,6 +93,8 @@ def _fact(name: str, fact: str, language: str) -> str:
         return _quoted(name, fact) if own == fact else own
     if _MEASURED.fullmatch(name) and (number := _DECIMAL.fullmatch(fact)):
         return f"{number[1]}{QLocale(language).decimalPoint()}{number[2]}"
+    if _GROUPED.fullmatch(fact):
+        return fact.replace(",", QLocale(language).groupSeparator())
     if name in _TOLD or " " in fact:  # a machine may well have one of our words for its name
         for pattern, own in _words(language):
             if found := pattern.fullmatch(fact):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from app.core.errors import BadInput
 from app.core.placement import Forecast
@@ -12,6 +14,9 @@ from app.core.reasons import said
 from app.inference.chats import DEFAULT_MAX_TOKENS, Delta, Question, Summary
 from app.node import requests as asked
 from app.node.snapshot import Json, stage_json
+
+if TYPE_CHECKING:
+    from app.node.chat_api.upstreams import Chosen
 
 
 def question_of(order: asked.Ask) -> Question:
@@ -44,6 +49,24 @@ def always(question: Question) -> Callable[[object], Awaitable[Question]]:
         return question
 
     return known
+
+
+async def kept_here(
+    work: AsyncGenerator[Json, None], model: str, serving: Callable[[str], Chosen | None]
+) -> AsyncGenerator[Json, None]:
+    """The answer. A model that an upstream alone has is told so: what a person writes here goes to none of them.
+
+    Raises as the answer does.
+    """
+    try:
+        async with aclosing(work) as lines:
+            async for line in lines:
+                yield line
+    except BadInput as error:
+        there = serving(model) if error.reason.code == "model_unknown" else None
+        if there is None:
+            raise
+        raise BadInput("model_elsewhere", name=model, upstream=there.name) from None
 
 
 def delta_json(delta: Delta) -> Json:

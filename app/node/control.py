@@ -18,6 +18,7 @@ from app.machine.chat_key import ChatKey
 from app.node import autostart, own_settings, this_machine
 from app.node import requests as asked
 from app.node.api_routes import routes as api_routes
+from app.node.asking import kept_here
 from app.node.chat_api.first_words import FirstWords, runner_of
 from app.node.finding import reach
 from app.node.guard import MAX_BODY_BYTES, guard
@@ -225,7 +226,9 @@ class Control:
         order = await asked.body(request, asked.Ask)
         node = self._node
         passes = node.guesting.passes(order.model or "")
-        return await stream(request, (node.guesting if passes else node.hosting).ask(order))
+        work = (node.guesting if passes else node.hosting).ask(order)
+        upstreams = node.doors.api.upstreams
+        return await stream(request, kept_here(work, order.model or "", upstreams.serving))
 
     async def _this_machine(self, request: web.Request) -> web.Response:
         return web.json_response(await this_machine.told(self._node.hardware, self._node.home))

@@ -22,6 +22,7 @@ from app.node.ndjson import Progress
 from app.node.offers import without_paths
 from app.node.own_speed import OwnSpeed
 from app.node.requests import MeasureModel
+from app.node.snapshot import sentence
 from app.node.speed_basis import Basis, basis_of
 
 log = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class Measuring:
         self._doubted: set[tuple[MachineId, ModelShape, int]] = set()
         self._answering: set[MachineId] = set()
         self._unforecast: dict[str, Reason] = {}  # by a model's id
+        self._failed: dict[str, Reason] = {}  # by a machine's name, the last time it was tried
 
     async def speeds(
         self,
@@ -104,6 +106,10 @@ class Measuring:
         """Why nothing can be said ahead of a model's speed; None: nobody asked, or it can."""
         return self._unforecast.get(model_id)
 
+    def unmeasured(self, name: str) -> Reason | None:
+        """Why a machine could not be measured when it was last tried."""
+        return self._failed.get(name)
+
     async def like(
         self,
         basis: Basis,
@@ -129,7 +135,7 @@ class Measuring:
             async with one_at_a_time:
                 here = machine == me[0]
                 work = self._here(name, question) if here else self._of(machine, name, question)
-                return await _or_none(work, within_s)
+                return await self._or_none(name, work, within_s)
 
         async with asyncio.TaskGroup() as group:
             tasks = {
@@ -165,6 +171,11 @@ class Measuring:
             "n_layers": n_layers,
             "batch_rows": batch_rows,
             "speeds": numbers,
+            "reasons": {
+                key: sentence(self._failed.get(name))
+                for key, name in {me: own, **names}.items()
+                if speeds[key] is None and name in self._failed
+            },
         }
 
     async def doubt(self, entry: Entry, batch_rows: int) -> None:
@@ -209,6 +220,20 @@ class Measuring:
         self._theirs = {key: speed for key, speed in self._theirs.items() if key[0] != machine}
 
     # inside
+
+    async def _or_none(
+        self, name: str, work: Coroutine[Any, Any, Speed], within_s: float
+    ) -> Speed | None:
+        self._failed.pop(name, None)
+        try:
+            async with asyncio.timeout(within_s):
+                return await work
+        except TimeoutError:
+            log.info("%s was not measured within %.0f s", name, within_s)
+        except AppError as error:
+            log.info("%s was not measured: %s", name, error.reason)
+            self._failed[name] = error.reason
+        return None
 
     def _basis(self, entry: Entry) -> Basis:
         return basis_of(self._shelf.header(entry), entry.model)
@@ -303,14 +328,3 @@ def _speed(answer: messages.SpeedMeasured) -> Speed:
 async def _send(send: Send, answer: Answer) -> None:
     with suppress(AppError):  # the host is gone
         await send(answer)
-
-
-async def _or_none(work: Coroutine[Any, Any, Speed], within_s: float) -> Speed | None:
-    try:
-        async with asyncio.timeout(within_s):
-            return await work
-    except TimeoutError:
-        log.info("a machine was not measured within %.0f s", within_s)
-    except AppError as error:
-        log.info("a machine was not measured: %s", error.reason)
-    return None

@@ -34,6 +34,7 @@ class Measures(Protocol):
         batch_rows: int, report: Progress, *, one_by_one: bool = False, known_only: bool = False,
     ) -> dict[MachineId, Speed | None]: ...  # fmt: skip
     def unforecast(self, model_id: str) -> Reason | None: ...
+    def unmeasured(self, name: str) -> Reason | None: ...
     async def doubt(self, entry: Entry, batch_rows: int) -> None: ...
 
 
@@ -78,6 +79,10 @@ class Outlook:
     def unforecast(self, model: Model) -> Reason | None:
         """Why nothing can be said ahead of its speed."""
         return self.measures().unforecast(model.id)
+
+    def unmeasured(self, name: str) -> Reason | None:
+        """Why a machine could not be measured."""
+        return self.measures().unmeasured(name)
 
     async def _everybody(
         self, *, known_only: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from app.core.errors import AppError, BadInput, Reason
@@ -12,6 +12,7 @@ from app.core.model import Model
 from app.core.placement import LEAST_SLOTS, SHAPES, Shape
 from app.core.plan import Plan, Workload, plan
 from app.core.proved import with_proved
+from app.core.reasons import said
 from app.machine import devices
 from app.node import requests as asked
 from app.node.outlook import Outlook, Speeds
@@ -80,6 +81,7 @@ class Planner:
             raise known.told(error) from error
         found = replace(found, reasons=(*found.reasons, *known.reasons))
         found = said_why(found, self._outlook.unforecast(model) if speeds else None)
+        found = why_unmeasured(found, self._outlook.unmeasured)
         return await self._states.told(found, model)
 
     def sizes(self, chosen: Plan, order: asked.LoadModel, model: Model) -> Sizes:
@@ -106,6 +108,16 @@ def said_why(found: Plan, unforecast: Reason | None) -> Plan:
         return found
     others = (one for one in found.reasons if one.code != "plan_unmeasured")
     return replace(found, reasons=(*others, unforecast))
+
+
+def why_unmeasured(found: Plan, why: Callable[[str], Reason | None]) -> Plan:
+    """With the cause, where a machine was to be measured and could not be."""
+    reasons = []
+    for one in found.reasons:
+        cause = why(str(one.facts["machine"])) if one.code == "plan_unmeasured" else None
+        facts = {"machine": one.facts["machine"], "why": said(cause)} if cause else {}
+        reasons.append(Reason("plan_unmeasurable", facts) if cause else one)
+    return replace(found, reasons=tuple(reasons))
 
 
 def lends(chosen: Plan) -> dict[MachineId, int]:

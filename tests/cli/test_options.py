@@ -19,13 +19,14 @@ from app.core.errors import BadInput
         ("64k", 64 << 10),
         ("0", 0),
         ("7B", 7),
+        ("4294967296", 4 << 30),
     ],
 )
 def test_sizes(typed: str, n_bytes: int) -> None:
     assert read_size(typed) == n_bytes
 
 
-@pytest.mark.parametrize("typed", ["", "GiB", "-1", "2GB", "1e9", "2 XiB", "２GiB "])
+@pytest.mark.parametrize("typed", ["", "GiB", "-1", "2GB", "1e9", "2 XiB", "２GiB ", "1", "1000"])
 def test_what_is_no_size(typed: str) -> None:
     with pytest.raises(typer.BadParameter):
         read_size(typed)

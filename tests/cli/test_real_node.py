@@ -148,7 +148,7 @@ def test_ctrl_c_frees_the_pool(pool: Run, homes: tuple[Path, Path]) -> None:
     ("command", "named"),
     [
         (("load", "guide", "--split", "3,2,4"), "add up to 8"),
-        (("load", "guide", "--context", "999999"), "999999"),
+        (("load", "guide", "--context", "999999"), "999,999"),
         (("plan", "nothing-like-it"), "nothing-like-it"),
         (("rm", "guide", "--yes"), "belongs to the app"),
         (("remove", "den-pc", "--yes"), ""),

@@ -66,7 +66,7 @@ def test_a_shorter_context_is_named_with_its_number() -> None:
     host = machine("host", 900, speed(0.01))
     with pytest.raises(DoesNotFit) as caught:
         plan(host, [], made, Workload(8192))
-    assert "A context of 1280 tokens fits." in str(caught.value.reason.facts["what_helps"])
+    assert "A context of 1,280 tokens fits." in str(caught.value.reason.facts["what_helps"])
 
 
 def test_what_cannot_be_helped_asks_for_another_model() -> None:

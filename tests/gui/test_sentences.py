@@ -251,6 +251,10 @@ def test_the_file_names_nothing_twice(language: str) -> None:
             "9 Token Kontext sind mehr als die 8 dieses Modells. Wählen Sie 8 oder weniger.",
         ),
         (
+            Reason("context_too_long", {"asked": 131_072, "most": 4096}),
+            "131.072 Token Kontext sind mehr als die 4.096 dieses Modells. Wählen Sie 4.096 oder weniger.",
+        ),
+        (
             Reason("log_model_failed", {"model": "m", "why": "attic stopped responding."}),
             "m wurde nicht geladen. attic antwortet nicht mehr.",
         ),

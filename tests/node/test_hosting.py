@@ -81,8 +81,9 @@ class NoSpeeds:
     async def like(self, basis: Any, me: Any, lenders: Any, *_: Any, **__: Any) -> Any:
         return dict.fromkeys((me[0], *lenders))
 
-    def unforecast(self, model_id: str) -> None:
-        return None
+    def unforecast(self, _: str) -> None: ...
+
+    unmeasured = unforecast
 
     async def doubt(self, *_: Any) -> None: ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -291,6 +292,30 @@ async def test_lenders_that_do_not_answer_are_none(tmp_path: Path) -> None:
         host.machine.answering = True
         assert await measured(host) == {ME: None, LENDER: None}
         assert not host.measuring._waiting
+
+
+async def test_why_a_machine_could_not_be_measured_is_kept_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: Any, **__: Any) -> Speed:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def leave(order: MeasureSpeed) -> None:
+        host.measuring.gone(LENDER, "attic")
+
+    works = speedometer._measured
+    monkeypatch.setattr(speedometer, "_measured", full)
+    async with side(tmp_path / "host", lambda _: Link(leave)) as host:
+        assert await measured(host, within_s=1.0) == {ME: None, LENDER: None}
+        own, other = host.measuring.unmeasured("den"), host.measuring.unmeasured("attic")
+        assert own is not None
+        assert (own.code, "No space left" in str(own.facts["why"])) == ("disk_failed", True)
+        assert other is not None
+        assert other.code == "stage_unreachable"
+        assert host.measuring.unmeasured("kitchen") is None
+        monkeypatch.setattr(speedometer, "_measured", works)
+        assert (await measured(host, within_s=20.0))[ME] is not None
+        assert host.measuring.unmeasured("den") is None
 
 
 async def test_a_model_that_cannot_be_measured_has_no_speeds(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from app.catalog.gguf import model_of
 from app.catalog.gguf_check import read_header
 from app.core.errors import BadInput, Reason
 from app.core.placement import Plan, Workload
+from app.core.reasons import said
 from app.core.speed import Speed
-from app.node.planning import said_why
+from app.node.planning import said_why, why_unmeasured
 from app.node.speed_basis import Basis, basis_of
 
 FAMILIES = Path(__file__).parents[1] / "families"
@@ -62,3 +63,14 @@ def test_the_layer_in_their_place_is_itself_when_it_is_measured() -> None:
     found = Basis(shape, stand_in_effort(shape)).speed(SPEED, 64)
     assert found is not None
     assert found.layer_s == pytest.approx(SPEED.layer_s)
+
+
+def test_a_plan_by_memory_says_why_a_machine_could_not_be_measured() -> None:
+    missing = tuple(Reason("plan_unmeasured", {"machine": name}) for name in ("den", "attic"))
+    placed = Plan((), Workload(512), (Reason("plan_fits_host", {"machine": "den"}), *missing))
+    full = Reason("disk_failed", {"folder": "here", "why": "No space left on device"})
+    told = why_unmeasured(placed, {"den": full}.get).reasons
+    assert [one.code for one in told] == ["plan_fits_host", "plan_unmeasurable", "plan_unmeasured"]
+    assert "den could not be measured" in said(told[1])
+    assert "No space left on device" in said(told[1])
+    assert why_unmeasured(placed, lambda _: None) == placed

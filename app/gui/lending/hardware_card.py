@@ -13,7 +13,7 @@ from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import clear, column, line
 from app.gui.parts.text import label, paragraph
-from app.gui.sentences import said
+from app.gui.sentences import here, said
 from app.gui.services import Services
 from app.gui.theme import set_role
 
@@ -93,7 +93,9 @@ class HardwareCard(QFrame):
         if found is not None:
             self._say(found, "")
         elif asked_aloud:
-            self._say(self.tr("It could not be measured now. Try again when no answer runs."), "")
+            why = (answer.get("reasons") or {}).get(str(self._pool.node.get("id")))
+            later = self.tr("It could not be measured now. Try again when no answer runs.")
+            self._say(here(str(why)) if why else later, "")
         else:
             self._say(self.tr("Its speed is not measured yet."), "muted")
 

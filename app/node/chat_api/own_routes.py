@@ -9,6 +9,7 @@ from aiohttp import web
 from app.node.chat_api.answering import Answering
 from app.node.chat_api.description import description
 from app.node.chat_api.figures import CONTENT_TYPE, Figures, Lines
+from backends.contract import Layers
 
 if TYPE_CHECKING:
     from app.node.hosting import Hosting
@@ -79,6 +80,12 @@ def _replicas(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:
     }  # fmt: skip
 
 
+def _in_words(layers: Layers) -> str:
+    """Counted from one, the last one included, as `poolhouse status` has them."""
+    first, last = layers.first + 1, layers.last
+    return f"{first}-{last}" if last > first else str(first)
+
+
 def _stages(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:
     """Since the model was loaded: each machine's compute and wait, and the bytes to it and from it."""
     running = hosting.running
@@ -86,7 +93,7 @@ def _stages(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:
 
     def lines(*fields: str) -> Lines:
         return [
-            ({"machine": stage.name, "layers": f"{stage.layers.first}-{stage.layers.last}"}
+            ({"machine": stage.name, "layers": _in_words(stage.layers)}
              | ({"direction": field.removeprefix("bytes_")} if len(fields) > 1 else {}),
              getattr(figures, field))
             for stage, figures in pairs for field in fields

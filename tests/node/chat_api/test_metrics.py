@@ -39,6 +39,8 @@ async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> Non
         values[name] for name in values if name.startswith("poolhouse_stage_busy_seconds_total")
     ]
     assert float(busy) > 0
+    stages = [name for name in values if name.startswith("poolhouse_stage_steps_total")]
+    assert all('layers="1-' in name for name in stages), stages  # counted as `status` does
     assert any(
         name.startswith("poolhouse_link_bytes_total") and 'direction="out"' in name
         for name in values

@@ -73,6 +73,13 @@ async def test_what_the_pool_lacks_is_answered_there_and_says_so(
         assert "far-guide" in [model["id"] for model in (await answer.json())["data"]]
 
 
+async def test_what_a_person_asks_here_goes_to_none_and_that_is_said(api: Open, barn: str) -> None:
+    async with api.node.client() as client:
+        for model, code in (("far-guide", "model_elsewhere"), ("nowhere", "model_unknown")):
+            with pytest.raises(BadInput, match=code):
+                await client.work("POST", "/ask", {"prompt": "Hello", "model": model})
+
+
 async def test_a_test_says_which_models_are_missing_and_spends_nothing(
     api: Open, far: Open, barn: str
 ) -> None:
