@@ -7,8 +7,9 @@ import logging
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 from msgspec import structs
@@ -68,30 +69,60 @@ def joint_hash(hashes: Iterable[str | None]) -> str | None:
     return hashlib.sha256("\n".join(str(one) for one in known).encode()).hexdigest()
 
 
+class Places(Protocol):
+    """The folders that models lie in; machine/models_folders.py has them."""
+
+    own: Path  # in the home: what is known of downloads stays here
+    now: Path  # new files go here
+    all: tuple[Path, ...]
+    known_away: dict[
+        Path, Reason
+    ]  # folders that could not be reached when they were last looked at
+
+    def of(self, path: Path, /) -> Path | None: ...
+
+    def place_of(self, name: str, /) -> Path: ...
+
+    def ensure(self, folder: Path, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A model of ours, whole or a part of it, that lies in a folder where new ones do not go."""
+
+    path: Path  # of the file, or of the folder of several
+    n_bytes: int
+    is_part: bool
+
+
 class Book:
-    """The folder of downloads: a small JSON file and a part for each, and the whole files by hash.
+    """What is known of downloads, a small JSON file for each; their parts, and the whole files by hash.
 
     A model in several files has a folder: by its id while they come, then by its hash.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, places: Places) -> None:
+        self.folder, self.places = places.own, places
 
     def all(self) -> Iterator[Record]:
         """Every record that can be read, the oldest first."""
         found = [self._read(path) for path in self.folder.glob("*.json")]
         yield from sorted((one for one in found if one), key=lambda one: (one.started, one.id))
 
-    def make_folder(self) -> None:
-        """Raises AppError where the disk does not take it."""
+    def ensure(self, folder: Path) -> None:
+        """That a folder is there. Raises AppError where it is not, or the disk does not take it."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.places.ensure(folder)
         except OSError as error:
-            raise disk_error(self.folder, error, 0) from error
+            raise disk_error(folder, error, 0) from error
+
+    def folder_of(self, record: Record) -> Path:
+        """Where the files of a download come, or have come."""
+        return (self._coming(record.id) if record.parts else self.part(record.id)).parent
 
     def write(self, record: Record) -> None:
         """Keep it. Raises AppError where the disk does not take it."""
-        self.make_folder()
+        self.ensure(self.folder)
         write_whole(self._path(record.id), msgspec.json.encode(record))
 
     def remove(self, download_id: str) -> int:
@@ -104,7 +135,7 @@ class Book:
         return freed
 
     def part(self, download_id: str) -> Path:
-        return self.folder / f"{download_id}.part"
+        return self._path_of(f"{download_id}.part")
 
     def piece(self, record: Record, number: int) -> Path:
         """Where one whole file of several waits for the others."""
@@ -117,24 +148,25 @@ class Book:
         try:
             if whole_bytes(final):  # the same bytes came under another name
                 shutil.rmtree(coming)
-            else:
-                shutil.rmtree(final.parent, ignore_errors=True)
-                coming.replace(final.parent)
-                sync_folder(self.folder)
+                return final
+            shutil.rmtree(final.parent, ignore_errors=True)
+            final = coming.parent / final.parent.name / final.name  # on the same disk
+            coming.replace(final.parent)
+            sync_folder(coming.parent)
         except OSError as error:
-            raise disk_error(self.folder, error, 0) from error
+            raise disk_error(coming.parent, error, 0) from error
         return final
 
     def whole(self, sha256: str) -> Path:
         """Where a whole file belongs: names from outside never become names here."""
-        return self.folder / f"{sha256}.gguf"
+        return self._path_of(f"{sha256}.gguf")
 
     def whole_of(self, record: Record) -> Path:
         """The same for a download; of several files the first."""
         sha256 = record.sha256 or ""
         if not record.parts:
             return self.whole(sha256)
-        return self.folder / sha256 / _names(len(record.parts))[0]
+        return self._path_of(sha256) / _names(len(record.parts))[0]
 
     def done_bytes(self, record: Record) -> int:
         """How much of a download is really on the disk."""
@@ -144,14 +176,24 @@ class Book:
         return _folder_bytes(self._coming(record.id))
 
     def sha256_of(self, path: Path) -> str | None:
-        """The hash of a whole model of this folder; None for any other file."""
-        if path.parent.parent == self.folder and path.name.startswith(f"{_STEM}-"):
+        """The hash of a whole model of our folders; None for any other file."""
+        if path.parent.parent in self.places.all and path.name.startswith(f"{_STEM}-"):
             return path.parent.name if _SHA256.fullmatch(path.parent.name) else None
-        ours = path.parent == self.folder and path.suffix == ".gguf"
+        ours = path.parent in self.places.all and path.suffix == ".gguf"
         return path.stem if ours and _SHA256.fullmatch(path.stem) else None
 
+    def elsewhere(self) -> list[Held]:
+        """What lies where new files do not go, in folders that can be reached; unfinished ones first."""
+        known = self.places
+        near = [one for one in known.all if one != known.now and one not in known.known_away]
+        found = [held for folder in near for held in held_in(folder)]
+        return sorted(found, key=lambda one: (not one.is_part, one.n_bytes, one.path))
+
     def _coming(self, download_id: str) -> Path:
-        return self.folder / f"{download_id}.parts"
+        return self._path_of(f"{download_id}.parts")
+
+    def _path_of(self, name: str) -> Path:
+        return self.places.place_of(name) / name
 
     def _path(self, download_id: str) -> Path:
         return self.folder / f"{download_id}.json"
@@ -170,6 +212,19 @@ class Book:
             log.warning("the download %s is odd", path)
             return None
         return record if _can_be_said(record) else structs.replace(record, code=None, facts={})
+
+
+def held_in(folder: Path) -> Iterator[Held]:
+    """Our models in a folder, by their names. Nothing else is looked at; a folder that fails holds none."""
+    try:
+        found = sorted(folder.iterdir())
+    except OSError:
+        return
+    for path in found:
+        is_part = path.suffix in (".part", ".parts")
+        name = _ID if is_part else _SHA256
+        if name.fullmatch(path.stem) and path.suffix in (".gguf", "", ".part", ".parts"):
+            yield Held(path, _folder_bytes(path) if path.is_dir() else part_bytes(path), is_part)
 
 
 def whole_bytes(path: Path) -> int:

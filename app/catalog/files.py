@@ -33,6 +33,10 @@ class Disk:
     def sync(self, file: BinaryIO) -> None:
         os.fsync(file.fileno())
 
+    def rename(self, source: Path, target: Path) -> None:
+        """Raises OSError; EXDEV between two disks."""
+        source.replace(target)
+
 
 def chunks(file: BinaryIO, offset: int, n_bytes: int) -> Iterator[bytes]:
     """A range of an open file in chunks; ends early where the file does."""

@@ -20,7 +20,7 @@ from app.catalog.gguf_check import part_paths, read_header
 from app.catalog.gguf_header import Header
 from app.catalog.receiver import Donor
 from app.catalog.stage_store import StageStore
-from app.core.errors import AppError, BadInput, Damaged
+from app.core.errors import AppError, BadInput, Damaged, Reason, Unreachable
 from app.core.model import Model
 from app.core.reasons import said
 from backends.contract import Layers, Role
@@ -35,6 +35,11 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # 
 
 Likely = tuple[tuple[tuple[int, float], ...], ...]
 Progress = Callable[[int, int], None]  # bytes done, bytes in all; may raise to stop
+
+
+def reachable(_file: Path) -> Reason | None:
+    """For a shelf whose models lie on no disk that comes and goes."""
+    return None
 
 
 def silent(_done: int, _total: int) -> None:
@@ -66,6 +71,7 @@ class Shelf:
         self._folder, self._guide, self._stages = folder, guide, stages
         self._lock = threading.RLock()
         self._unkept: Entry | None = None  # the Guide's, where the disk did not take it
+        self.why_away: Callable[[Path], Reason | None] = reachable  # without a look at its disk
         self.changes = 0  # grows whenever a model comes or goes
 
     def entries(self) -> tuple[Entry, ...]:
@@ -128,6 +134,8 @@ class Shelf:
         Raises BadInput when the file is gone, Damaged when it is another one.
         """
         path = Path(entry.path)
+        if why := self.why_away(path):
+            raise Unreachable("model_away", name=entry.name, folder=why.facts["folder"])
         try:
             size, touched = _seen(path)
         except OSError:
@@ -171,6 +179,8 @@ class Shelf:
         for entry in self.entries():
             if wanted is not None and wanted.isdisjoint(entry.tensors.values()):
                 continue
+            if self.why_away(Path(entry.path)):
+                continue
             try:
                 header = self.header(entry)
             except BadInput:
@@ -179,6 +189,17 @@ class Shelf:
                 if name in entry.tensors:
                     found[entry.tensors[name]] = Donor(Path(header.path_of(tensor)), tensor.offset)
         return found
+
+    def follow(self, old: Path, new: Path) -> None:
+        """A file, or a folder of files, is elsewhere now with the same bytes. Raises AppError."""
+        with self._lock:
+            for entry in self.entries():
+                path = Path(entry.path)
+                if entry.builtin or (path != old and path.parent != old):
+                    continue
+                now = new if path == old else new / path.name
+                self._write(replace(entry, path=str(now), mtime_ns=_seen(now)[1]))
+                self.changes += 1
 
     def remove(self, name: str) -> Entry:
         """Take a model from the shelf and delete its stages; its file stays where it is."""

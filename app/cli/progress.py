@@ -24,6 +24,7 @@ WORDS = {
     "hashing": "Checking the bytes",
     "copying": "Copying",
     "downloading": "Downloading",
+    "moving": "Moving models",
     "planning": "Planning",
     "cutting": "Cutting layers",
     "measuring": "Measuring",

@@ -32,6 +32,8 @@ COMMAND_SENTENCES: dict[str, str] = {
     "See `poolhouse status`, load it again and try once more.",
     "erase_while_running": "The node of {home} runs. Quit Poolhouse first, in the tray too, then erase.",
     "erase_no_home": "{path} is no data folder of Poolhouse, so nothing was deleted. Check the path.",
+    "models_move_ended": "The move ended: {why}",
+    "erase_away": "The models in {folder} could not be deleted: its disk is not there. Delete that folder by hand.",
     "erase_left": "{path} could not be deleted: {why}. Delete it by hand.",
     "erase_keyring": "The keys of Poolhouse in the system keyring could not be deleted. "
     "Unlock it and delete them there; they open nothing any more.",

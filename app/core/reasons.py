@@ -7,6 +7,7 @@ from app.core.check_reasons import CHECK_SENTENCES
 from app.core.command_reasons import COMMAND_SENTENCES
 from app.core.download_reasons import DOWNLOAD_SENTENCES
 from app.core.errors import AppError, Fact, Reason
+from app.core.folder_reasons import FOLDER_SENTENCES
 from app.core.forecast_reasons import FORECAST_SENTENCES
 from app.core.identity_reasons import IDENTITY_SENTENCES
 from app.core.journal_reasons import JOURNAL_SENTENCES
@@ -20,6 +21,7 @@ TIB, GIB, MIB, KIB = 1 << 40, 1 << 30, 1 << 20, 1 << 10
 ELSEWHERE = (
     (WINDOW_SENTENCES | LINK_SENTENCES | JOURNAL_SENTENCES)
     | DOWNLOAD_SENTENCES
+    | FOLDER_SENTENCES
     | API_SENTENCES
     | RECOVERY_SENTENCES
     | FORECAST_SENTENCES

@@ -9,14 +9,16 @@ import tempfile
 from pathlib import Path
 
 from app.core.check import Check
-from app.core.errors import AppError
+from app.core.errors import AppError, Damaged
 from app.core.reasons import GIB, in_words, said
 from app.machine import walls
 from app.machine.devices import memory, processor_name
 from app.machine.engines import Engine, accelerators, probe_all
 from app.machine.keystore import open_keystore
+from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.senses import battery
+from app.machine.settings import load
 from backends.confine import FULL, Walls
 from backends.contract import PROVED_ENGINES, is_proved
 
@@ -95,12 +97,23 @@ def power() -> list[Check]:
 
 
 def disk(home: Home) -> Check:
-    """Room for models below the home."""
-    folder = _existing(home.root)
+    """Room where models are kept, and whether that folder is there."""
+    folders = models_folders(home)
+    if why := folders.look(folders.now):
+        return Check("Disk", False, said(why), "", why.code)
+    folder = _existing(home.root if folders.now == folders.own else folders.now)
     free = shutil.disk_usage(folder).free
     cause = in_words("check_disk", free_bytes=free, folder=str(folder))
     ok = _enough(free, LEAST_DISK_BYTES, LOW_DISK_BYTES)
     return Check("Disk", ok, cause, in_words("cure_disk"), "" if ok else "disk_low")
+
+
+def models_folders(home: Home) -> ModelsFolders:
+    """As they are chosen; where the settings cannot be read, those of the home."""
+    try:
+        return ModelsFolders(home.downloaded, load(home.settings_file).models)
+    except (Damaged, OSError):
+        return ModelsFolders(home.downloaded)
 
 
 def free_memory() -> Check:

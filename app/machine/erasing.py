@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.core.errors import AppError, Reason, Refused
+from app.core.errors import AppError, Damaged, Reason, Refused
 from app.machine import autostart, chat_key
 from app.machine.home_lock import HomeLock
 from app.machine.keystore import KeyringStore, entry_beside, open_keystore
+from app.machine.models_folders import MARKER, ModelsFolders
 from app.machine.paths import Home
+from app.machine.settings import load
 
 NAMES = (  # of what we make in a home; whatever else somebody put there stays
     "identity", "household", "models", "stages", "window", "logs", "measuring", "runtime.json", "settings.json",
     chat_key.FILE,
 )  # fmt: skip
+_MODEL = re.compile(  # a whole one, a part of one, or one that is being moved
+    r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)(\.moving)?|poolhouse-models\.json\.part"
+)
 ASIDE = (".old-", ".part")  # behind them: put aside by `reset`, left by a write that broke off
 SECRETS = ("hub token", "api keys", "upstream keys", chat_key.WHAT)  # beside the machine's own
 
@@ -59,6 +65,7 @@ async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> E
             await asyncio.to_thread(autostart.choose, False, home, entry)
         except Refused as error:
             done.left.append(error.reason)
+    await asyncio.to_thread(_delete_models, home, done)
     await asyncio.to_thread(_delete, home.root, lock, done)
     return done
 
@@ -71,25 +78,52 @@ async def _forget_secrets(home: Home) -> None:
             await store.remove()
 
 
+def _delete_models(home: Home, done: Erased) -> None:
+    """Those in folders outside the home: by their names, and only where the marker says that they are ours."""
+    try:
+        choice = load(home.settings_file).models
+    except (Damaged, OSError):
+        return  # nobody knows where they are
+    folders = ModelsFolders(home.downloaded, choice)
+    for folder in folders.all:
+        if folder == folders.own:
+            continue
+        if folders.look(folder) is not None:
+            done.left.append(Reason("erase_away", {"folder": str(folder)}))
+            continue
+        for path in sorted(folder.iterdir()):
+            if _MODEL.fullmatch(path.name):
+                _delete_one(path, done)
+        try:
+            if not folders.give_up(folder):
+                (folder / MARKER).unlink()  # what else is in it is somebody else's
+        except OSError as error:
+            done.left.append(_kept(folder, error))
+
+
 def _delete(root: Path, lock: HomeLock, done: Erased) -> None:
     """The lock last: until then nobody begins anew here."""
     for path in sorted(_ours(root)):
-        n_bytes = _size(path)
-        try:
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-        except OSError as error:
-            done.left.append(_kept(path, error))
-        else:
-            done.n_bytes += n_bytes
+        _delete_one(path, done)
     try:
         lock.remove()
         if root.is_dir() and not any(root.iterdir()):
             root.rmdir()
     except OSError as error:  # of its parent's owner: an empty folder stays
         done.left.append(_kept(root, error))
+
+
+def _delete_one(path: Path, done: Erased) -> None:
+    n_bytes = _size(path)
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    except OSError as error:
+        done.left.append(_kept(path, error))
+    else:
+        done.n_bytes += n_bytes
 
 
 def _ours(root: Path) -> Iterator[Path]:

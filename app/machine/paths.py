@@ -48,6 +48,11 @@ class Home:
         return self.root / "models"
 
     @property
+    def downloaded(self) -> Path:
+        """What is known of downloads, and their files unless another folder was chosen."""
+        return self.models / "files"
+
+    @property
     def stages(self) -> Path:
         """Tensors and stage files cut for this machine."""
         return self.root / "stages"

@@ -12,6 +12,7 @@ import msgspec
 from app.core.errors import Damaged, DoesNotFit
 from app.core.policy import Rules
 from app.machine.api_choice import ApiChoice
+from app.machine.models_choice import UNCHOSEN, ModelsChoice
 from app.machine.paths import write_atomically
 
 ANIMALS = ("otter", "heron", "badger", "finch", "hare", "newt", "robin", "vole", "wren", "lynx")
@@ -36,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     discovery: bool = True  # find machines nearby, and be found
     interfaces: tuple[str, ...] = ()  # by name: VPNs and the like, which are left out unasked
     api: ApiChoice = ApiChoice()
+    models: ModelsChoice = UNCHOSEN
 
 
 class Choices:

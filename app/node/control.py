@@ -231,7 +231,9 @@ class Control:
         return await stream(request, kept_here(work, order.model or "", upstreams.serving))
 
     async def _this_machine(self, request: web.Request) -> web.Response:
-        return web.json_response(await this_machine.told(self._node.hardware, self._node.home))
+        node = self._node
+        told = await this_machine.told(node.hardware, node.home, node.shop.folders)
+        return web.json_response(told)
 
     async def _programs(self, request: web.Request) -> web.Response:
         return web.json_response({"programs": await asyncio.to_thread(programs.running)})

@@ -45,6 +45,10 @@ class Fetch:
 
     async def run(self) -> Path:
         """The path of the whole model; of several files the first's. Raises AppError."""
+        book, folder = self._ledger.book, self._ledger.book.folder_of(self._record)
+        await to_its_end(
+            lambda: book.ensure(folder)
+        )  # a disk that is away gets no folder in its place
         if not self._record.parts:
             return await self._single()
         await self._ask_of_all()
@@ -73,7 +77,7 @@ class Fetch:
 
         wanted = Wanted(self._asked(record.file), record.total_bytes, record.sha256)
         transfer = self._transfer(wanted, part, learnt, 0)
-        path = await transfer.run(book.whole)
+        path = await transfer.run(lambda sha256: part.path.with_name(book.whole(sha256).name))
         await self._ledger.change(self._id, sha256=transfer.wanted.sha256)
         return path
 
@@ -177,7 +181,7 @@ class Fetch:
                 self._around.changed()
 
         def room_bytes() -> int:
-            return self._ledger.room_bytes(self._id)
+            return self._ledger.room_bytes(self._record)
 
         around = self._around
         hooks = Hooks(around.token, learnt, moved, room_bytes, self._held_up, around.arrived)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
-from app.catalog.download_book import Book, Record
+from app.catalog.download_book import Book, Places, Record
 from app.catalog.files import Disk
 from app.catalog.transfer import LEFT_FREE_BYTES, no_room, to_its_end
 from app.core.errors import BadInput
@@ -21,8 +20,8 @@ Json = dict[str, Any]
 class Ledger:
     """Records by id, the oldest first. What is seen of them is on the disk, too."""
 
-    def __init__(self, folder: Path, disk: Disk) -> None:
-        self.book, self._disk = Book(folder), disk
+    def __init__(self, places: Places, disk: Disk) -> None:
+        self.book, self._disk = Book(places), disk
         self._records: dict[str, Record] = {}
         self._live: dict[str, Live] = {}
         self._writing = asyncio.Lock()
@@ -91,18 +90,22 @@ class Ledger:
         if record.total_bytes is None:
             return
         needed = record.total_bytes - self.book.done_bytes(record)
-        room = self.room_bytes(record.id)
+        room = self.room_bytes(record)
         if needed > 0 and needed + LEFT_FREE_BYTES > room:
-            raise no_room(self.book.folder, needed, room)
+            raise no_room(self.book.folder_of(record), needed, room)
 
-    def room_bytes(self, download_id: str) -> int:
-        """Bytes free for this download, when the others that go on get theirs; one that is checked is whole."""
-        self.book.make_folder()
+    def room_bytes(self, record: Record) -> int:
+        """Bytes free for a download, when the others that go on get theirs; one that is checked is whole.
+
+        Raises Unreachable while its disk is away.
+        """
+        folder = self.book.folder_of(record)
+        self.book.ensure(folder)
         others = sum(
             max(0, (one.total_bytes or 0) - self._live[one.id].done_bytes)
             for one in self._records.values()
-            if one.id != download_id
+            if one.id != record.id
             and one.standing == "going"
             and self._live[one.id].doing != "checking"
         )
-        return self._disk.free_bytes(self.book.folder) - others
+        return self._disk.free_bytes(folder) - others

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from aiohttp import ClientSession
 from app.catalog.catalogue import Catalogue
 from app.catalog.download_book import (
     PartFacts,
+    Places,
     Record,
     deleted,
     id_of,
@@ -27,7 +29,7 @@ from app.catalog.hub_address import MAIN, Hub, checked
 from app.catalog.hub_files import HubFiles, new_session
 from app.catalog.shelf import NAME, Shelf, name_for, whole_stem
 from app.catalog.transfer import WAITS, at_once
-from app.core.errors import AppError, BadInput
+from app.core.errors import AppError, BadInput, Unreachable
 from app.node.download_fetch import Fetch, Fetching, new_parts
 from app.node.download_ledger import Ledger
 from app.node.stoppable import in_thread
@@ -55,14 +57,15 @@ class Downloads:
 
     def __init__(
         self,
-        folder: Path,
+        places: Places,
         shelf: Shelf,
         around: Around,
         disk: Disk | None = None,
         waits: tuple[float, ...] = WAITS,
     ) -> None:
         self._disk, self._waits = disk or Disk(), waits
-        self._list, self._shelf = Ledger(folder, self._disk), shelf
+        self._list, self._shelf = Ledger(places, self._disk), shelf
+        self.book = self._list.book
         self._around, self._changed = around, around.changed
         self.arrived: Callable[[int], Awaitable[None]] = at_once  # as in catalog/transfer.py
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -71,6 +74,7 @@ class Downloads:
         self._session: ClientSession
         self._group: asyncio.TaskGroup
         self._ready = asyncio.Event()
+        self._holds = False  # no file of a download may be opened now
 
     async def run(self) -> None:
         """Serve until cancelled; what was going on when the node ended goes on."""
@@ -82,10 +86,13 @@ class Downloads:
                     self._go(record.id)
             self._ready.set()
             self._changed()
-            while True:  # a line that stands still is seen to
-                await asyncio.sleep(STALL_LOOK_SECONDS)
-                if any(self._list.live(one.id).doing == "running" for one in self._list):
-                    self._changed()
+            try:
+                while True:  # a line that stands still is seen to
+                    await asyncio.sleep(STALL_LOOK_SECONDS)
+                    if any(self._list.live(one.id).doing == "running" for one in self._list):
+                        self._changed()
+            finally:
+                self._ready.clear()
 
     def json(self) -> dict[str, Json]:
         """For the snapshot; the oldest first."""
@@ -149,6 +156,13 @@ class Downloads:
             freed = await self._remove(download_id)
             return {"removed": download_id, "freed_bytes": freed}
 
+    def __contains__(self, download_id: str) -> bool:
+        return download_id in self._list
+
+    def name_of(self, download_id: str) -> str:
+        """Of one that is on the list."""
+        return self._list[download_id].name if download_id in self._list else ""
+
     def owns(self, path: Path) -> str | None:
         """The SHA-256 of a file that was downloaded here; None for any other."""
         return self._list.book.sha256_of(path)
@@ -160,6 +174,33 @@ class Downloads:
             if record.sha256 == sha256 and record.standing == "done":
                 await self.remove(record.id)
         return await asyncio.to_thread(deleted, path) if sha256 else 0
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Meanwhile their files may be moved: those that go on wait."""
+        await self._ready.wait()
+        async with self._hands:
+            self._holds = True
+            for record in self._list:
+                if record.standing == "going":
+                    await self._halt(record.id)
+                    self._list.show(record.id, standing="going")
+        try:
+            yield
+        finally:
+            self._holds = False
+            for record in self._list if self._ready.is_set() else ():
+                if record.standing == "going" and record.id not in self._tasks:
+                    self._go(record.id)
+
+    async def try_again(self, codes: Collection[str]) -> None:
+        """Those go on that failed for one of these reasons; one that cannot says why once more."""
+        for record in self._list:
+            if record.standing == "failed" and record.code in codes:
+                try:
+                    await self.resume(record.id)
+                except AppError as error:
+                    await self._fail(record.id, error)
 
     # inside
 
@@ -208,6 +249,9 @@ class Downloads:
 
     def _go(self, download_id: str) -> None:
         self._list.live(download_id).waiting()
+        if self._holds:
+            self._changed()
+            return
         self._tasks[download_id] = self._group.create_task(
             self._carry_out(download_id), name=f"download {download_id}"
         )
@@ -232,7 +276,9 @@ class Downloads:
             async with self._turns:
                 await self._fetch_and_shelve(download_id)
         except AppError as error:
-            await self._fail(download_id, error)
+            await self._fail(
+                download_id, await asyncio.to_thread(self._away_or, download_id, error)
+            )
         except Exception:  # the outer wall: one download must not end the node
             log.exception("the download %s failed", download_id)
             await self._fail(download_id, AppError("bug"))
@@ -263,6 +309,16 @@ class Downloads:
             raise
         await self._list.change(download_id, standing="done", model=entry.name)
         live.finished(entry.model.file_bytes)
+
+    def _away_or(self, download_id: str, error: AppError) -> AppError:
+        """A disk that was unplugged is the cause of whatever failed on it."""
+        try:
+            self.book.ensure(self.book.folder_of(self._list[download_id]))
+        except Unreachable as away:
+            return away
+        except AppError:
+            return error
+        return error
 
     def _fetching(self) -> Fetching:
         files = HubFiles(self._around.hub(), self._session)

@@ -79,8 +79,7 @@ class Node:
         self.lending = LendRules(
             self.choices, self._uses, self.rights.lends, self._lends_to, self.changed
         )
-        self.naming = Naming(self.choices, self._named)
-        self._between = LinksBetween()
+        self.naming, self._between = Naming(self.choices, self._named), LinksBetween()
         self._telling = Telling(self._status, lambda: self.links.measured(), lambda: self.network)  # noqa: PLW0108  made later
         self._threads = options.threads or devices.usable_cores()
         self.hardware = Hardware(self._threads, self.changed)
@@ -88,7 +87,8 @@ class Node:
         most_bytes, reserve_bytes = disk_limits(home.root)
         self._stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         self._shelf = Shelf(home.models, paths.guide_file(), self._stages)
-        self.shop = Shop(home, self._shelf, self._stages, self._model_in_use, self.events.changed)
+        in_use = self._model_in_use
+        self.shop = Shop(home, self.choices, self._shelf, self._stages, in_use, self.events.changed)
         self.network: Network
         self.links: LinkBook
         self.finding: Finding
@@ -142,7 +142,7 @@ class Node:
             group.create_task(self.hardware.run(), name="look at devices"),
             group.create_task(self.links.run(), name="measure links"),
             group.create_task(self.finding.run(), name="find others"),
-            group.create_task(self.shop.downloads.run(), name="download models"),
+            group.create_task(self.shop.run(), name="get models"),
             group.create_task(self.journal.run(lambda: self._lending.passed), name="journal"),
         ]
         await self.doors.start(group)

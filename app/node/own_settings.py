@@ -15,10 +15,12 @@ from app.machine import walls
 from app.machine.checks import confined
 from app.machine.interfaces import UNASKED, Interface, interfaces
 from app.machine.keystore import open_keystore
+from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.settings import Settings, load
 from app.node import requests as asked
 from app.node.finding import choice_of
+from app.node.models_move import existing
 
 if TYPE_CHECKING:
     from app.node.node import Node
@@ -41,7 +43,7 @@ async def told(node: Node) -> Json:
         "restart": moved or choice_of(node.options, saved) != node.finding.choice,
         "keys": keys.where,
         "home": str(node.home.root),
-        "folders": await asyncio.to_thread(_folders, node.home),
+        "folders": await asyncio.to_thread(_folders, node.home, node.shop.folders),
     }
 
 
@@ -84,18 +86,25 @@ def _interface_json(one: Interface, saved: Settings) -> Json:
     }
 
 
-def _folders(home: Home) -> list[Json]:
-    """Where the large things are, and how much they are."""
-    free_bytes = shutil.disk_usage(home.root).free
+def _folders(home: Home, of_models: ModelsFolders) -> list[Json]:
+    """Where the large things are, and how much they are; a folder whose disk is away is not looked at."""
+    here = [one for one in of_models.all if one not in (of_models.own, *of_models.known_away)]
+    now = home.models if of_models.now == of_models.own else of_models.now
+    now_free = 0 if now in of_models.known_away else _free(now)
+    models = used_bytes(file for one in (home.models, *here) for file in one.rglob("*"))
+    free = _free(home.root)
     return [
-        {
-            "what": what,
-            "path": str(path),
-            "bytes": used_bytes(path.rglob("*")),
-            "free_bytes": free_bytes,
-        }
-        for what, path in (("models", home.models), ("stages", home.stages), ("logs", home.logs))
+        {"what": what, "path": str(path), "bytes": n_bytes, "free_bytes": free_bytes}
+        for what, path, n_bytes, free_bytes in (
+            ("models", now, models, now_free),
+            ("stages", home.stages, used_bytes(home.stages.rglob("*")), free),
+            ("logs", home.logs, used_bytes(home.logs.rglob("*")), free),
+        )
     ]
+
+
+def _free(folder: Path) -> int:
+    return shutil.disk_usage(existing(folder)).free
 
 
 def used_bytes(files: Iterable[Path]) -> int:

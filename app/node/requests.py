@@ -72,6 +72,13 @@ class ChangeSettings(Request, frozen=True):
     interfaces: Annotated[list[Name], Meta(max_length=32)] | msgspec.UnsetType = msgspec.UNSET
 
 
+class ChooseFolder(Request, frozen=True):
+    """Where models are kept; "" is the folder in the home."""
+
+    path: Annotated[str, Meta(max_length=4096)]
+    move: bool = False
+
+
 class PreferInterface(Request, frozen=True):
     """By which interface of this computer a machine is dialled; None: by whichever is best."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from app.catalog import hub as online
 from app.catalog.catalogue import Offer, shipped
+from app.catalog.files import Disk
 from app.catalog.gguf_check import part_paths
 from app.catalog.gguf_names import part_names
 from app.catalog.hub import Found, HubFile
@@ -20,10 +21,14 @@ from app.catalog.other_apps import Other, OtherApps, app_of
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import BadInput, Reason
+from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
+from app.machine.settings import Choices
 from app.machine.token_store import TokenStore
 from app.node.downloads import Around, Downloads
 from app.node.models import Models
+from app.node.models_folder import ModelsFolder
+from app.node.models_move import Around as Moving
 from app.node.snapshot import sentence
 from app.node.stoppable import in_thread
 
@@ -37,21 +42,34 @@ class Shop:
     def __init__(
         self,
         home: Home,
+        choices: Choices,
         shelf: Shelf,
         stages: StageStore,
         in_use: Callable[[], str | None],
         changed: Callable[[], None],
+        disk: Disk | None = None,
     ) -> None:
         self.shelf, self._apps, self._tokens = shelf, OtherApps(), TokenStore(home)
         self._contact: float | None = None  # when the hub was asked last, since the start
         self.models = Models(shelf, stages, in_use, self, changed)
         around = Around(Hub.of, shipped, self._tokens.get, changed, self._contacted)
-        self.downloads = Downloads(home.models / "files", shelf, around)
+        self.folders = ModelsFolders(home.downloaded, choices.now.models)
+        self.downloads = Downloads(self.folders, shelf, around, disk)
+        shelf.why_away = self.folders.why_away
+        moving = Moving(self.folders, shelf, self.downloads, in_use, changed, disk or Disk())
+        self.folder = ModelsFolder(moving, choices, home.root)
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.downloads.run(), name="download models")
+            group.create_task(self.folder.run(), name="look after the folder of models")
 
     def json(self) -> Json:
         """Its part of the snapshot."""
         return {
             "downloads": self.downloads.json(),
+            "models_folder": self.folder.json(),
             "shelf": {"changes": self.shelf.changes},
             "hub": {"last_contact": self._contact},
         }
@@ -129,12 +147,12 @@ class Shop:
             "downloaded": sha256 is not None,
             "in_catalogue": sha256 is not None and shipped().has(sha256),
             "from": app,
-            "missing": sentence(_missing(entry, path, app)),
+            "missing": sentence(self._away(entry, path) or _missing(entry, path, app)),
         }
 
     async def forget(self, path: Path) -> int | None:
         """Delete the file of a model that left the shelf if it is ours; the bytes freed, or None."""
-        if not self.downloads.owns(path):
+        if not self.downloads.owns(path) or self.shelf.why_away(path):
             return None
         entries = await asyncio.to_thread(self.shelf.entries)
         if any(Path(entry.path) == path for entry in entries):
@@ -142,6 +160,11 @@ class Shop:
         return await self.downloads.forget(path)
 
     # inside
+
+    def _away(self, entry: Entry, path: Path) -> Reason | None:
+        why = self.shelf.why_away(path)
+        facts = {"name": entry.name, "folder": why.facts["folder"]} if why else {}
+        return Reason("model_away", {**facts}) if why else None
 
     def _contacted(self) -> None:
         self._contact = time.time()

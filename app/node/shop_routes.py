@@ -26,6 +26,11 @@ def routes(shop: Callable[[], Shop]) -> list[web.RouteDef]:
         web.post("/downloads/{id}/pause", pages.pause),
         web.post("/downloads/{id}/resume", pages.resume),
         web.delete("/downloads/{id}", pages.remove),
+        web.get("/folder", pages.folder),
+        web.post("/folder", pages.choose_folder),
+        web.post("/folder/look", pages.look_at_folder),
+        web.post("/folder/move", pages.move),
+        web.delete("/folder/move", pages.stop_moving),
         web.get("/token", pages.token),
         web.post("/token", pages.set_token),
         web.delete("/token", pages.clear_token),
@@ -70,6 +75,23 @@ class _Routes:
 
     async def remove(self, request: web.Request) -> web.Response:
         return web.json_response(await self._shop().downloads.remove(request.match_info["id"]))
+
+    async def folder(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._shop().folder.told())
+
+    async def choose_folder(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ChooseFolder)
+        return web.json_response(await self._shop().folder.choose(order.path, move=order.move))
+
+    async def look_at_folder(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ChooseFolder)
+        return web.json_response(await self._shop().folder.look(order.path))
+
+    async def move(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._shop().folder.move())
+
+    async def stop_moving(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._shop().folder.stop())
 
     async def token(self, request: web.Request) -> web.Response:
         return web.json_response(await self._shop().token())

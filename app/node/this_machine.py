@@ -10,15 +10,19 @@ from typing import Any
 import msgspec
 
 from app.machine import devices, senses
+from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.node.hardware import Hardware
+from app.node.models_move import existing
 
 Json = dict[str, Any]
 
 
-async def told(hardware: Hardware, home: Home) -> Json:
-    """All of it; the engines may need some seconds to say what they find."""
-    disk = await asyncio.to_thread(shutil.disk_usage, home.root)
+async def told(hardware: Hardware, home: Home, of_models: ModelsFolders) -> Json:
+    """All of it; the engines may need some seconds to say what they find. A disk that is away is not asked."""
+    chosen = of_models.now != of_models.own and of_models.now not in of_models.known_away
+    models = of_models.now if chosen else home.models
+    disk = await asyncio.to_thread(shutil.disk_usage, existing(models))
     memory = devices.memory()
     return {
         "system": await asyncio.to_thread(system),
@@ -27,7 +31,7 @@ async def told(hardware: Hardware, home: Home) -> Json:
         "threads": hardware.threads,
         "hottest_c": await asyncio.to_thread(senses.hottest_celsius),
         "memory": {"total_bytes": memory.total_bytes, "free_bytes": memory.free_bytes},
-        "disk": {"folder": str(home.models), "total_bytes": disk.total, "free_bytes": disk.free},
+        "disk": {"folder": str(models), "total_bytes": disk.total, "free_bytes": disk.free},
         "engines": [msgspec.to_builtins(engine) for engine in await hardware.engines()],
     }
 

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from app.core.errors import Refused
-from app.machine import erasing, paths
+from app.machine import erasing, paths, settings
 from app.machine.erasing import SECRETS, erase
 from app.machine.home_lock import HomeLock
 from app.machine.keystore import KeyringStore
+from app.machine.models_choice import ModelsChoice
+from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.node import start
 
@@ -160,3 +162,38 @@ async def test_what_cannot_be_deleted_is_named(home: Home, monkeypatch: pytest.M
     assert {reason.code for reason in done.left} == {"erase_left"}
     assert str(home.models) in {reason.facts["path"] for reason in done.left}
     assert not home.settings_file.exists()
+
+
+async def test_models_in_a_chosen_folder_go_and_a_stranger_s_files_stay(
+    home: Home, tmp_path: Path
+) -> None:
+    disk, away, taken = tmp_path / "disk", tmp_path / "away", tmp_path / "taken"
+    folders = ModelsFolders(home.downloaded)
+    folders.claim(disk, "a" * 32)
+    folders.claim(taken, "b" * 32)
+    ours = (f"{'ab' * 32}.gguf", f"{'0' * 16}.part", f"{'cd' * 32}.gguf.moving")
+    for name in (*ours, "holiday.mp4", "model.gguf"):
+        (disk / name).write_bytes(b"12345")
+        (taken / name).write_bytes(b"12345")
+    choice = ModelsChoice(str(disk), (str(away), str(taken)), "a" * 32)
+    settings.save(home.settings_file, settings.Settings("den", models=choice))
+    done = await erase(home)
+    assert {one.name for one in disk.iterdir()} == {"holiday.mp4", "model.gguf"}
+    assert len(list(taken.iterdir())) == 6  # another Poolhouse's
+    assert {reason.code for reason in done.left} == {"erase_away"}
+    assert {reason.facts["folder"] for reason in done.left} == {str(away), str(taken)}
+    assert not home.root.exists()
+
+
+async def test_a_chosen_folder_that_holds_only_models_goes_whole(
+    home: Home, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+    ModelsFolders(home.downloaded).claim(disk, "a" * 32)
+    (disk / ("ab" * 32)).mkdir()
+    (disk / ("ab" * 32) / "model-00001-of-00002.gguf").write_bytes(b"12345")
+    choice = ModelsChoice(str(disk), (), "a" * 32)
+    settings.save(home.settings_file, settings.Settings("den", models=choice))
+    done = await erase(home)
+    assert done.left == []
+    assert not disk.exists()

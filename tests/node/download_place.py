@@ -12,6 +12,7 @@ from app.catalog.catalogue import Catalogue, Offer, OfferedFile
 from app.catalog.files import Disk
 from app.catalog.shelf import Shelf
 from app.catalog.stage_store import StageStore
+from app.machine.models_folders import ModelsFolders
 from app.node.downloads import Around, Downloads
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer
 
@@ -42,7 +43,8 @@ class Place:
         self.token: str | None = None
         self.files = folder / "models" / "files"
         around = Around(lambda: server.hub, lambda: catalogue, self._token, self.news.set)
-        self.downloads = Downloads(self.files, self.shelf, around, self.disk, waits=(0.0, 0.0))
+        self.folders = ModelsFolders(self.files)
+        self.downloads = Downloads(self.folders, self.shelf, around, self.disk, waits=(0.0, 0.0))
 
     async def _token(self) -> str | None:
         return self.token

@@ -15,6 +15,7 @@ import pytest
 from app.catalog.download_book import Book, Record
 from app.catalog.shelf import Shelf
 from app.core.errors import AppError, BadInput
+from app.machine.models_folders import ModelsFolders
 from app.node.download_ledger import Ledger
 from tests.node.download_place import Place, Roomy
 
@@ -34,7 +35,7 @@ def refuse(_book: Book, _record: Record) -> None:
 def test_an_error_without_a_sentence_is_forgotten(
     tmp_path: Path, code: str, facts: dict[str, Any]
 ) -> None:
-    book = Book(tmp_path)
+    book = Book(ModelsFolders(tmp_path))
     failed = msgspec.structs.replace(RECORD, standing="failed", code=code, facts=facts)
     book.write(failed)
     assert list(book.all()) == [msgspec.structs.replace(failed, code=None, facts={})]
@@ -46,14 +47,14 @@ def test_an_error_without_a_sentence_is_forgotten(
 def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(BadInput) as caught:
-        Book(tmp_path / "file" / "files").write(RECORD)
+        Book(ModelsFolders(tmp_path / "file" / "files")).write(RECORD)
     assert caught.value.reason.code == "disk_failed"
 
 
 async def test_what_the_disk_did_not_take_is_not_on_the_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = Ledger(tmp_path, Roomy())
+    ledger = Ledger(ModelsFolders(tmp_path), Roomy())
     with monkeypatch.context() as patch:
         patch.setattr(Book, "write", refuse)
         with pytest.raises(AppError):
@@ -69,12 +70,13 @@ async def test_what_the_disk_did_not_take_is_not_on_the_list(
 
 async def test_one_that_is_checked_needs_no_more_room(tmp_path: Path) -> None:
     disk = Roomy()
-    ledger = Ledger(tmp_path, disk)
+    ledger = Ledger(ModelsFolders(tmp_path), disk)
     await ledger.add(msgspec.structs.replace(RECORD, total_bytes=1000))
-    assert ledger.room_bytes("f" * 16) == disk.free - 1000
+    other = msgspec.structs.replace(RECORD, id="f" * 16)
+    assert ledger.room_bytes(other) == disk.free - 1000
     ledger.live(RECORD.id).checking(1000)
     ledger.live(RECORD.id).checked(1, 1000)
-    assert ledger.room_bytes("f" * 16) == disk.free
+    assert ledger.room_bytes(other) == disk.free
 
 
 @pytest.mark.parametrize("error", [BadInput("disk_failed", folder="x", why="y"), OSError(5, "no")])

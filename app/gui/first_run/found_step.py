@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QStorageInfo, Qt
 from PySide6.QtWidgets import QWidget
 
@@ -9,10 +11,14 @@ from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.first_run.step import Step
 from app.gui.icons import icon
+from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, column, row
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
+from app.gui.shelf.folder_sheet import choose_folder, choose_words
 from app.gui.theme import Theme
+
+FEW_BYTES = 20 << 30  # a model of 8 GB, its reserve, and some room for the owner
 
 
 class Found(QWidget):
@@ -51,7 +57,15 @@ class FoundStep(Step):
         self.device = Found(theme, "processor", self.tr("Computes with"))
         self.memory = Found(theme, "memory", self.tr("Memory"))
         self.disk = Found(theme, "disk", self.tr("Disk for models"))
-        self.content.addWidget(card(self.device, self.memory, self.disk, gap=sizes.L))
+        self.choose = button(choose_words(), lambda: choose_folder(services, self))
+        self.few = paragraph(
+            self.tr("That is little for models. Another disk of this computer may have more room."),
+            "warning",
+        )
+        below = row(self.choose, None)
+        self.content.addWidget(
+            card(self.device, self.memory, self.disk, self.few, below, gap=sizes.L)
+        )
         services.pool.changed.connect(self._tell)
         self._tell()
 
@@ -72,7 +86,20 @@ class FoundStep(Step):
         self.disk.value.setText(self._disk())
 
     def _disk(self) -> str:
-        disk = QStorageInfo(str(self.services.launcher.home))
-        if not disk.isValid():
+        now = self.services.pool.snapshot.get("models_folder") or {}
+        disk = QStorageInfo(_existing(str(now.get("folder") or self.services.launcher.home)))
+        there = disk.isValid() and now.get("there", True)
+        low = there and disk.bytesAvailable() < FEW_BYTES
+        self.few.setVisible(low)
+        self.choose.setVisible(
+            self.services.pool.is_there and (low or not now.get("default", True))
+        )
+        if not there:
             return self.tr("The disk could not be read")
         return self.tr("{free} are free").format(free=formats.size(disk.bytesAvailable()))
+
+
+def _existing(folder: str) -> str:
+    """The folder, or the nearest one above it that is there: it may be made with the first download."""
+    paths = (Path(folder), *Path(folder).parents)
+    return str(next((one for one in paths if one.is_dir()), folder))

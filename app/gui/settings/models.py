@@ -15,6 +15,7 @@ from app.gui.parts.text import Value
 from app.gui.services import Services
 from app.gui.settings.group import Group
 from app.gui.settings.household import kept
+from app.gui.settings.models_place import ModelsPlace
 from app.gui.settings.setting import Setting
 
 FIELD_WIDTH = 260
@@ -37,7 +38,9 @@ class Models(Group):
             self.tr("Layers for other machines"), "", Flow(self.stages, self._open("stages")),
             words="folder disk stages",
         )  # fmt: skip
-        self.add(self._models, self._stages, title=self.tr("Folders"))
+        self.place = ModelsPlace(services)
+        self.place_row = Setting("", "", self.place, wide=True, words="folder disk move choose")
+        self.add(self._models, self.place_row, self._stages, title=self.tr("Folders"))
         self.token = QLineEdit()
         self.token.setEchoMode(QLineEdit.EchoMode.Password)
         self.token.setPlaceholderText("hf_…")
@@ -54,9 +57,20 @@ class Models(Group):
         )  # fmt: skip
         self.add(self._token, title=self.tr("Gated models"))
 
+        self._shown_folder: object = None
+        services.pool.changed.connect(self._look_again)
+
     def refresh(self) -> None:
         self.ask("GET", "/settings", self._tell_folders)
         self.ask("GET", "/token", self._tell_token)
+
+    def _look_again(self) -> None:
+        """The folder is another now, or its disk came or went."""
+        now = self.services.pool.snapshot.get("models_folder") or {}
+        seen = (now.get("folder"), now.get("there"), now.get("move") is None)
+        if seen != self._shown_folder and self.isVisible():
+            self._shown_folder = seen
+            self.ask("GET", "/settings", self._tell_folders)
 
     def _open(self, what: str) -> QPushButton:
         made = button(self.tr("Open"), lambda: self._show(what))
@@ -76,7 +90,8 @@ class Models(Group):
             if folder["what"] == "models":
                 free = self.tr("{free} are free on this disk.")
                 sizes_now = free.format(free=formats.size(folder["free_bytes"]))
-                self._models.tell(f"{folder['path']}\n{sizes_now}")
+                known = f"\n{sizes_now}" if folder["free_bytes"] else ""
+                self._models.tell(f"{folder['path']}{known}")
             elif folder["what"] == "stages":
                 self._stages.tell(folder["path"])
 

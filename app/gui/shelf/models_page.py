@@ -27,6 +27,7 @@ from app.gui.services import Services
 from app.gui.shelf.actions import Do
 from app.gui.shelf.details import Details
 from app.gui.shelf.drop_hint import DropHint, local_files
+from app.gui.shelf.folder_sheet import HELPED, choose_folder, choose_words
 from app.gui.shelf.importing import Importing
 from app.gui.shelf.item import Item, Kind
 from app.gui.shelf.judging import Judging, recommended
@@ -305,6 +306,8 @@ class ModelsPage(Page):
         )
 
     def fail(self, error: AppError, *actions: Any) -> None:
+        if error.reason.code in HELPED:
+            actions = (*actions, (choose_words(), lambda: choose_folder(self.services, self)))
         super().fail(error, *actions)
         if error.reason.code in TOKEN_CODES:
             self.details.ask_token()

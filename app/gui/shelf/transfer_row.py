@@ -11,10 +11,11 @@ from PySide6.QtWidgets import QProgressBar, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
-from app.gui.parts.buttons import IconButton
+from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import Elided, paragraph
 from app.gui.sentences import here
+from app.gui.shelf.folder_sheet import HELPED, choose_words
 from app.gui.theme import Theme
 
 Json = dict[str, Any]
@@ -33,6 +34,7 @@ class Transfer:
     state: str  # as the node says it; "importing" for a file from this computer
     bad: bool = False
     held_up: str = ""  # why nothing comes, though it goes on
+    code: str = ""  # of the reason why it failed
 
     @property
     def can_pause(self) -> bool:
@@ -59,6 +61,7 @@ def of_download(one: Json) -> Transfer:
         state,
         state == "failed",
         _held_up(one),
+        str(one.get("code") or ""),
     )
 
 
@@ -97,7 +100,7 @@ def _words(one: Json, state: str, done: float, total: float) -> str:
 
 
 class TransferRow(QWidget):
-    """`act(id, what)`: pause, resume or cancel."""
+    """`act(id, what)`: pause, resume, cancel, or choose another folder."""
 
     def __init__(self, theme: Theme, act: Callable[[str, str], object], first: Transfer) -> None:
         super().__init__()
@@ -110,9 +113,14 @@ class TransferRow(QWidget):
         self.pause = IconButton(theme, "pause", self.tr("Pause"), lambda: self._do("pause"))
         self.resume = IconButton(theme, "play", self.tr("Resume"), lambda: self._do("resume"))
         self.cancel = IconButton(theme, "close", self.tr("Cancel"), lambda: self._do("cancel"))
+        self.folder = button(choose_words(), lambda: self._do("folder"))
         head = row(self._name, self.pause, self.resume, self.cancel, gap=sizes.XS)
         head.setStretch(0, 1)
-        self.setLayout(column(head, self._bar, self._words, self._problem, gap=sizes.XS))
+        self.setLayout(
+            column(
+                head, self._bar, self._words, self._problem, row(self.folder, None), gap=sizes.XS
+            )
+        )
         self.tell(first)
 
     def tell(self, now: Transfer) -> None:
@@ -123,6 +131,7 @@ class TransferRow(QWidget):
         self._words.setVisible(not now.bad)
         self._problem.setText(now.words if now.bad else now.held_up)
         self._problem.setVisible(now.bad or bool(now.held_up))
+        self.folder.setVisible(now.bad and now.code in HELPED)
         self._bar.setRange(0, WHOLE if now.share is not None else 0)
         self._bar.setValue(round(WHOLE * (now.share or 0)))
         self._bar.setVisible(not now.is_done and not now.bad)

@@ -14,6 +14,7 @@ from app.gui.parts.layouts import card, column
 from app.gui.parts.text import label
 from app.gui.services import Services
 from app.gui.shelf.calls import Calls
+from app.gui.shelf.folder_sheet import choose_folder
 from app.gui.shelf.importing import Importing
 from app.gui.shelf.scrolling import Inside
 from app.gui.shelf.transfer_row import Transfer, TransferRow, of_download
@@ -99,6 +100,9 @@ class Transfers(QWidget):
     def _act(self, ident: str, what: str) -> None:
         if ident == IMPORT_ID:
             self._importing.cancel()
+            return
+        if what == "folder":
+            choose_folder(self._services, self)
             return
         if what != "cancel":
             path = f"/downloads/{ident}/{what}"

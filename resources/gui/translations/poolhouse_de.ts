@@ -2032,6 +2032,10 @@
         <translation>Wird noch ermittelt…</translation>
     </message>
     <message>
+        <source>That is little for models. Another disk of this computer may have more room.</source>
+        <translation>Das ist wenig für Modelle. Eine andere Festplatte dieses Computers hat vielleicht mehr Platz.</translation>
+    </message>
+    <message>
         <source>The disk could not be read</source>
         <translation>Der Datenträger konnte nicht gelesen werden</translation>
     </message>
@@ -4020,6 +4024,13 @@
 </context>
 <context>
     <name>Models</name>
+    <message numerus="yes">
+        <source>%n model(s) in {folder}, {size}</source>
+        <translation>
+            <numerusform>%n Modell in {folder}, {size}</numerusform>
+            <numerusform>%n Modelle in {folder}, {size}</numerusform>
+        </translation>
+    </message>
     <message>
         <source>Access token for Hugging Face</source>
         <translation>Zugriffstoken für Hugging Face</translation>
@@ -4029,12 +4040,20 @@
         <translation>{source} wird gefragt</translation>
     </message>
     <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
         <source>Checking the bytes, {amounts}</source>
         <translation>Die Daten werden geprüft, {amounts}</translation>
     </message>
     <message>
         <source>Checking the file</source>
         <translation>Prüft die Datei</translation>
+    </message>
+    <message>
+        <source>Choose another folder…</source>
+        <translation>Anderen Ordner wählen …</translation>
     </message>
     <message>
         <source>Copying its layers</source>
@@ -4061,6 +4080,10 @@
         <translation>Wird heruntergeladen…</translation>
     </message>
     <message>
+        <source>Each is used where it is until it is whole there and was read back. Without the tick they stay where they are, and can still be used.</source>
+        <translation>Jedes wird dort benutzt, wo es ist, bis es am neuen Ort vollständig ist und nachgelesen wurde. Ohne den Haken bleiben sie, wo sie sind, und lassen sich weiter benutzen.</translation>
+    </message>
+    <message>
         <source>Empty</source>
         <translation>Leer</translation>
     </message>
@@ -4083,6 +4106,18 @@
     <message>
         <source>Gated models</source>
         <translation>Modelle mit beschränktem Zugang</translation>
+    </message>
+    <message>
+        <source>Keep models in Poolhouse&apos;s own folder</source>
+        <translation>Modelle im eigenen Ordner von Poolhouse aufbewahren</translation>
+    </message>
+    <message>
+        <source>Keep models in another folder</source>
+        <translation>Modelle in einem anderen Ordner aufbewahren</translation>
+    </message>
+    <message>
+        <source>Keep models there</source>
+        <translation>Modelle dort aufbewahren</translation>
     </message>
     <message>
         <source>Layers for other machines</source>
@@ -4109,12 +4144,39 @@
         <translation>Die Schichten werden geladen</translation>
     </message>
     <message>
+        <source>Looking at that folder…</source>
+        <translation>Der Ordner wird angesehen …</translation>
+    </message>
+    <message>
         <source>Measuring</source>
         <translation>Messung läuft</translation>
     </message>
     <message>
         <source>Models</source>
         <translation>Modelle</translation>
+    </message>
+    <message>
+        <source>Models are kept in {folder} already. {free} are free there.</source>
+        <translation>Modelle liegen schon in {folder}. Dort sind {free} frei.</translation>
+    </message>
+    <message numerus="yes">
+        <source>Move %n model(s) there too, {size}</source>
+        <translation>
+            <numerusform>Auch %n Modell dorthin verschieben, {size}</numerusform>
+            <numerusform>Auch %n Modelle dorthin verschieben, {size}</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Move them here</source>
+        <translation>Hierher verschieben</translation>
+    </message>
+    <message>
+        <source>Moving {name}: {done} of {total}</source>
+        <translation>{name} wird verschoben: {done} von {total}</translation>
+    </message>
+    <message>
+        <source>New models go to {folder}. {free} are free there.</source>
+        <translation>Neue Modelle kommen nach {folder}. Dort sind {free} frei.</translation>
     </message>
     <message>
         <source>Only for models whose makers ask who downloads them. None is saved.</source>
@@ -4145,6 +4207,10 @@
         <translation>Die Schichten werden vorbereitet</translation>
     </message>
     <message>
+        <source>Progress of the move</source>
+        <translation>Fortschritt des Verschiebens</translation>
+    </message>
+    <message>
         <source>Remove</source>
         <translation>Entfernen</translation>
     </message>
@@ -4173,6 +4239,14 @@
         <translation>Anzeigen</translation>
     </message>
     <message>
+        <source>Stop moving</source>
+        <translation>Verschieben beenden</translation>
+    </message>
+    <message>
+        <source>There is not enough room for them. They stay where they are, and can be used.</source>
+        <translation>Für sie ist dort nicht genug Platz. Sie bleiben, wo sie sind, und lassen sich benutzen.</translation>
+    </message>
+    <message>
         <source>Tight</source>
         <translation>Knapp</translation>
     </message>
@@ -4191,6 +4265,10 @@
     <message>
         <source>Unload</source>
         <translation>Entladen</translation>
+    </message>
+    <message>
+        <source>Use Poolhouse&apos;s own folder</source>
+        <translation>Eigenen Ordner von Poolhouse benutzen</translation>
     </message>
     <message>
         <source>Use this file</source>

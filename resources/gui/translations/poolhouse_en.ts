@@ -185,6 +185,23 @@
     </message>
 </context>
 <context>
+    <name>Models</name>
+    <message numerus="yes">
+        <source>%n model(s) in {folder}, {size}</source>
+        <translation>
+            <numerusform>%n model in {folder}, {size}</numerusform>
+            <numerusform>%n models in {folder}, {size}</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>Move %n model(s) there too, {size}</source>
+        <translation>
+            <numerusform>Move %n model there too, {size}</numerusform>
+            <numerusform>Move %n models there too, {size}</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>Nearby</name>
     <message numerus="yes">
         <source>and %n more</source>

@@ -1,0 +1,148 @@
+"""Carries a model to another folder: renamed on the same disk, else copied, read back and compared."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import BinaryIO
+
+from app.catalog.files import CHUNK_BYTES, Disk, Tell, disk_error, hash_range, sync_folder
+from app.core.errors import AppError, BadInput, Damaged
+
+COMING = ".moving"  # behind the name of what is not whole yet
+_OURS = re.compile(r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)\.moving")
+
+
+def carry(source: Path, folder: Path, disk: Disk, tell: Tell) -> None:
+    """Afterwards a file, or a folder of files, is whole in `folder`, too; on the same disk only there.
+
+    What an earlier try left is gone on with. tell: every byte counts twice, when it is copied and
+    when it is read back. Raises AppError; then the source is as it was.
+    """
+    target = folder / source.name
+    try:
+        if not target.exists():
+            disk.rename(source, target)
+            sync_folder(folder)
+            return
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise _broke(folder, source, error) from error
+    if target.exists() and _same(source, target):
+        return  # it broke off before the source was deleted
+    _copy(source, target, disk, tell)
+
+
+def drop(path: Path) -> None:
+    """Delete a file or a folder of files. Raises OSError."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def swept(folder: Path) -> None:
+    """Delete copies that are not whole. What cannot be deleted stays: it is in nobody's way."""
+    with contextlib.suppress(OSError):
+        for path in folder.glob(f"*{COMING}"):
+            if _OURS.fullmatch(path.name):
+                drop(path)
+
+
+def _copy(source: Path, target: Path, disk: Disk, tell: Tell) -> None:
+    coming = target.with_name(target.name + COMING)
+    try:
+        if source.is_dir():
+            coming.mkdir(exist_ok=True)
+        for one, to in _files(source, coming):
+            _copy_file(one, to, disk, tell)
+        drop(target)
+        coming.replace(target)
+        sync_folder(target.parent)
+    except OSError as error:
+        raise _broke(target.parent, source, error) from error
+
+
+def _copy_file(source: Path, coming: Path, disk: Disk, tell: Tell) -> None:
+    """Twice at most: what an earlier try left may be of no use. Raises OSError, Damaged."""
+    for _ in range(2):
+        went_on = coming.exists() and coming.stat().st_size > 0
+        with source.open("rb", buffering=0) as file:
+            found = _poured(file, coming, disk, tell)
+        with coming.open("rb", buffering=0) as copied:
+            _from_the_disk(copied)
+            same = hash_range(copied, 0, source.stat().st_size + 1, tell) == found
+        if same:
+            seen = source.stat()
+            os.utime(coming, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+            return
+        coming.unlink()
+        if not went_on:
+            break
+    raise Damaged("models_move_damaged", folder=str(coming.parent))
+
+
+def _poured(source: BinaryIO, coming: Path, disk: Disk, tell: Tell) -> str:
+    """Write what is missing behind what is there; the hash of the whole source. Raises OSError."""
+    digest, done = hashlib.sha256(), 0
+    handle = os.open(coming, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+    with os.fdopen(handle, "r+b", buffering=0) as file:
+        there = file.seek(0, os.SEEK_END)
+        while chunk := source.read(CHUNK_BYTES):
+            digest.update(chunk)
+            if done + len(chunk) > there:
+                disk.write(file, memoryview(chunk)[max(0, there - done) :])
+            done += len(chunk)
+            tell(len(chunk))
+        file.truncate(done)
+        disk.sync(file)
+    return digest.hexdigest()
+
+
+def _same(source: Path, target: Path) -> bool:
+    """Whether both hold the same bytes. Raises OSError as AppError."""
+    try:
+        pairs = list(_files(source, target))
+        if any(not b.is_file() or a.stat().st_size != b.stat().st_size for a, b in pairs):
+            return False
+        return all(_hash(a) == _hash(b) for a, b in pairs)
+    except OSError as error:
+        raise _broke(target.parent, source, error) from error
+
+
+def _files(source: Path, target: Path) -> list[tuple[Path, Path]]:
+    if source.is_dir():
+        return [(one, target / one.name) for one in sorted(source.iterdir())]
+    return [(source, target)]
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb", buffering=0) as file:
+        return hash_range(file, 0, path.stat().st_size, lambda _: None)
+
+
+def _from_the_disk(file: BinaryIO) -> None:
+    """What is read next comes from the disk and not from memory, where the system lets that be asked."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _broke(folder: Path, source: Path, error: OSError) -> AppError:
+    """A full disk is told as such; else what the system says of which file."""
+    told = disk_error(folder, error, _size(source))
+    if told.reason.code == "disk_full":
+        return told
+    why = error.strerror or str(error)
+    return BadInput("models_move_failed", path=str(error.filename or source), why=why)
+
+
+def _size(source: Path) -> int:
+    try:
+        return sum(one.stat().st_size for one, _ in _files(source, source))
+    except OSError:
+        return 0

@@ -1,0 +1,100 @@
+"""`poolhouse folder`: where models are kept, another folder for them, and the move to it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from app.cli import safe_text
+from app.cli.asking import ask_node
+from app.cli.face import Face
+from app.cli.options import HomeOption, JsonOption
+from app.core.errors import AppError
+
+if TYPE_CHECKING:
+    from app.cli.progress import Show
+    from app.client import NodeClient
+
+Json = dict[str, Any]
+LOOK_SECONDS = 0.3
+
+
+def add_to(program: typer.Typer) -> None:
+    epilog = "For example: poolhouse folder /media/large --move"
+    program.command(rich_help_panel="Models", epilog=epilog)(folder)
+
+
+def folder(
+    path: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Argument(
+            metavar="[FOLDER]",
+            show_default=False,
+            help="Where models are kept from now on. One that is not empty gets a folder of ours. "
+            "Without it, the folder is shown.",
+        ),
+    ] = None,
+    move: Annotated[
+        bool, typer.Option("--move", help="Bring the models that lie elsewhere; Ctrl-C stops that.")
+    ] = False,
+    default: Annotated[
+        bool, typer.Option("--default", help="Keep models in Poolhouse's own folder again.")
+    ] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Where models are kept; choose another folder, on a disk with more room."""
+    if default and path is not None:
+        raise typer.BadParameter("Give a folder or --default, not both.")
+    face = Face(as_json)
+    chosen = "" if default else str(path.expanduser().absolute()) if path is not None else None
+
+    from app.cli.progress import shown
+
+    with shown(face) as show:
+        answer = ask_node(home, lambda node: _done(node, chosen, move, show))
+    face.result(answer, lambda: "\n".join(_lines(answer)))
+
+
+async def _done(node: NodeClient, chosen: str | None, move: bool, show: Show) -> Json:
+    if chosen is not None:
+        answer = await node.post("/folder", {"path": chosen, "move": move})
+    elif move:
+        answer = await node.post("/folder/move")
+    else:
+        return await node.get("/folder")
+    try:
+        while moving := answer.get("move"):
+            total, done = moving["total_bytes"], moving["done_bytes"]
+            line = {"step": "moving", "machine": None, "unit": "bytes"}
+            show({**line, "done": done, "total": total})
+            await asyncio.sleep(LOOK_SECONDS)
+            answer = await node.get("/folder")
+    except asyncio.CancelledError:
+        await node.delete("/folder/move")
+        raise
+    if answer.get("stopped"):
+        raise AppError("models_move_ended", why=str(answer["stopped"]))
+    return answer
+
+
+def _lines(answer: Json) -> list[str]:
+    from app.cli.amounts import size
+
+    place = safe_text.line(str(answer["folder"]))
+    free = answer.get("free_bytes")
+    lines = [f"Models are kept in {place}." + (f" {size(free)} are free." if free else "")]
+    if answer.get("reason"):
+        lines.append(safe_text.line(str(answer["reason"])))
+    for one in answer.get("elsewhere") or []:
+        where = safe_text.line(str(one["folder"]))
+        if one.get("reason"):
+            lines.append(safe_text.line(str(one["reason"])))
+        else:
+            many = int(one["models"])
+            models = f"{many} model{'s' if many != 1 else ''}"
+            lines.append(f"{models} ({size(one['bytes'])}) in {where}: --move brings them.")
+    return lines

@@ -1,0 +1,113 @@
+"""The folder of models in the settings: whether it is there, another one, and how the move stands."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QProgressBar, QWidget
+
+from app.core.errors import AppError
+from app.gui import formats
+from app.gui import theme as sizes
+from app.gui.node_client import Json
+from app.gui.parts.buttons import button
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import column
+from app.gui.parts.text import paragraph
+from app.gui.sentences import here, said
+from app.gui.services import Services
+from app.gui.shelf.calls import Calls
+from app.gui.shelf.folder_sheet import FolderSheet, choose_folder, choose_words
+
+WHOLE = 1000  # steps of a bar
+
+
+class ModelsPlace(QWidget):
+    """Shows what the node's snapshot says of it."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services, self._calls = services, Calls()
+        self.words, self.problem = paragraph("", "caption"), paragraph("", "error")
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setRange(0, WHOLE)
+        self.bar.setAccessibleName(_tr("Progress of the move"))
+        self.choose = button(choose_words(), lambda: choose_folder(services, self))
+        self.own = button(_tr("Use Poolhouse's own folder"), self._back)
+        self.move_them = button(_tr("Move them here"), self._move)
+        self.stop = button(_tr("Stop moving"), self._stop)
+        buttons = Flow(self.choose, self.own, self.move_them, self.stop)
+        self.setLayout(column(self.problem, self.words, self.bar, buttons, gap=sizes.S))
+        services.pool.changed.connect(self.tell)
+        self.destroyed.connect(self._calls.end_all)
+        self.tell()
+
+    def tell(self) -> None:
+        """How it stands."""
+        now: Json = self._services.pool.snapshot.get("models_folder") or {}
+        move: Json | None = now.get("move")
+        there = bool(now.get("there", True))
+        elsewhere = [one for one in now.get("elsewhere") or [] if one["there"]]
+        away = [one for one in now.get("elsewhere") or [] if not one["there"]]
+        problems = [here(str(one["reason"])) for one in [*([] if there else [now]), *away]]
+        if now.get("stopped"):
+            problems.append(here(str(now["stopped"])))
+        self._show(self.problem, "\n".join(problems))
+        lines = [_moving(move)] if move else [_lies(one) for one in elsewhere]
+        self._show(self.words, "\n".join(lines))
+        total = int(move["total_bytes"]) if move else 0
+        self.bar.setValue(round(WHOLE * move["done_bytes"] / total) if move and total else 0)
+        self.bar.setVisible(move is not None)
+        self.choose.setVisible(move is None)
+        self.own.setVisible(move is None and not now.get("default", True))
+        self.move_them.setVisible(move is None and bool(elsewhere) and there)
+        self.stop.setVisible(move is not None)
+
+    def _show(self, line: QWidget, text: str) -> None:
+        line.setProperty("text", text)
+        line.setVisible(bool(text))
+
+    def _back(self) -> None:
+        FolderSheet(self._services, "", self).open()
+
+    def _move(self) -> None:
+        client = self._services.client
+        self._calls.keep("move", client.post("/folder/move", None, _quiet, self._refused))
+
+    def _stop(self) -> None:
+        client = self._services.client
+        self._calls.keep("move", client.delete("/folder/move", _quiet, self._refused))
+
+    def _refused(self, error: AppError) -> None:
+        self._show(self.problem, said(error))
+
+
+def _moving(move: Json) -> str:
+    if move.get("waits"):
+        return here(str(move["waits"]))
+    words = _tr("Moving {name}: {done} of {total}").format(
+        name=move["name"], done=formats.size(move["done_bytes"]),
+        total=formats.size(move["total_bytes"]),
+    )  # fmt: skip
+    if move.get("bytes_per_s"):
+        words += f" · {formats.size(move['bytes_per_s'])}/s"
+    if move.get("seconds_left") is not None:
+        left = formats.whole_seconds(max(1.0, float(move["seconds_left"])))
+        words += " · " + _tr("{time} left").format(time=left)
+    return words
+
+
+def _lies(one: Json) -> str:
+    """What is still in another folder."""
+    n_models = int(one["models"])
+    words = QCoreApplication.translate("Models", "%n model(s) in {folder}, {size}", "", n_models)
+    size = formats.size(one["bytes"])
+    return words.replace("{size}", size).replace("{folder}", str(one["folder"]))
+
+
+def _quiet(_: Json) -> None:
+    """The snapshot shows what came of it."""
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Models", text)

@@ -1,0 +1,168 @@
+"""The folders in which downloaded models lie: the chosen one, and those that still hold some."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import msgspec
+
+from app.core.errors import BadInput, Reason, Refused, Unreachable
+from app.machine.models_choice import UNCHOSEN, ModelsChoice
+
+MARKER = "poolhouse-models.json"  # tells our folder from another disk at the same place
+NAME = "Poolhouse models"
+MARKER_MOST_BYTES = 4096
+MOST_NAMES = 100
+
+
+class Marker(msgspec.Struct, frozen=True):
+    """Only the home with this owner keeps models in the folder."""
+
+    owner: str
+    about: str = "Poolhouse keeps models in this folder. Without this file it does not find them."
+
+
+class ModelsFolders:
+    """`own` lies in the home and needs no marker. A chosen one is never made anew: without its marker it is away."""
+
+    def __init__(self, own: Path, choice: ModelsChoice = UNCHOSEN) -> None:
+        self.own = own
+        self.known_away: dict[Path, Reason] = {}  # as it was last looked
+        self.follow(choice)
+
+    def follow(self, choice: ModelsChoice) -> None:
+        """These are the folders from now on."""
+        self.owner = choice.owner
+        self.now = Path(choice.path) if choice.path else self.own
+        former = (Path(one) for one in choice.former)
+        self.all = tuple(dict.fromkeys((self.now, self.own, *former)))
+
+    def of(self, path: Path) -> Path | None:
+        """Which of our folders this file lies in; None for a file elsewhere."""
+        return next((one for one in self.all if one in path.parents), None)
+
+    def why_away(self, path: Path) -> Reason | None:
+        """Why a file cannot be reached, as far as its folder was looked at. Touches no disk."""
+        folder = self.of(path)
+        return self.known_away.get(folder) if folder else None
+
+    def place_of(self, name: str) -> Path:
+        """The folder that holds this name; where none does, the one that new files go to."""
+        if len(self.all) == 1:
+            return self.now
+        near = (one for one in self.all if one not in self.known_away)
+        return next((one for one in near if (one / name).exists()), self.now)
+
+    def look(self, folder: Path) -> Reason | None:
+        """Why a folder cannot be reached now; None: it is there. A disk that hangs blocks it."""
+        if folder == self.own:
+            return None
+        found = _owner_of(folder)
+        if self._is_ours(found):
+            return None
+        code = "models_folder_away" if found is None else "models_folder_other"
+        return Reason(code, {"folder": str(folder)})
+
+    def ensure(self, folder: Path) -> None:
+        """Make our own one; raise Unreachable where another is away. Raises OSError."""
+        if folder == self.own:
+            folder.mkdir(parents=True, exist_ok=True)
+        elif why := self.look(folder):
+            raise Unreachable(why.code, **why.facts)
+
+    def meant(self, path: str, root: Path) -> Path:
+        """The folder that a person means: an empty one itself, in any other one a folder of ours. Makes nothing.
+
+        root: of the home, where nothing but our own folder may be chosen. Raises BadInput, Refused.
+        """
+        if not path:
+            return self.own
+        given = Path(path).expanduser()
+        try:
+            folder = given.resolve()
+            if not given.is_absolute():
+                raise BadInput("models_folder_odd", folder=path[:200])
+            if folder == self.own.resolve():
+                return self.own
+            if folder == root.resolve() or root.resolve() in folder.parents:
+                raise Refused("models_folder_inside", folder=str(folder))
+            return self._in(folder)
+        except (OSError, ValueError) as error:  # a name that no system knows, a disk that fails
+            why = getattr(error, "strerror", None) or str(error)
+            raise BadInput("models_folder_unusable", folder=path[:200], why=why) from error
+
+    def claim(self, folder: Path, owner: str) -> None:
+        """Make a folder ours: its marker is written, which shows that it can be. Raises BadInput, Refused."""
+        if folder == self.own:
+            return
+        try:
+            folder.mkdir(exist_ok=True)
+            with (folder / MARKER).open("xb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(Marker(owner))))
+        except FileExistsError:
+            if _owner_of(folder) != owner:
+                raise Refused("models_folder_taken", folder=str(folder)) from None
+            self._try(folder)
+        except OSError as error:
+            raise _unusable(folder, error) from error
+
+    def give_up(self, folder: Path) -> bool:
+        """A folder that is empty but for our marker is no more ours; whether it is not. Raises OSError."""
+        if folder == self.own or self.look(folder) is not None:
+            return False
+        if any(one.name != MARKER for one in folder.iterdir()):
+            return False
+        (folder / MARKER).unlink()
+        try:
+            folder.rmdir()
+        except OSError as error:  # of a disk's own folder
+            if error.errno not in (errno.EBUSY, errno.EACCES, errno.EPERM):
+                raise
+        return True
+
+    def _in(self, folder: Path) -> Path:
+        if not folder.exists() and folder.parent.is_dir():
+            return folder  # it is made when it is claimed
+        if not folder.is_dir():
+            raise BadInput("models_folder_none", folder=str(folder))
+        names = (NAME, *(f"{NAME} {number}" for number in range(2, MOST_NAMES)))
+        if (owner := _owner_of(folder)) is not None and not self._is_ours(owner):
+            raise Refused("models_folder_taken", folder=str(folder))
+        for one in (folder, *(folder / name for name in names)):
+            if not one.exists() or (one.is_dir() and self._is_free(one)):
+                return one
+        raise Refused("models_folder_taken", folder=str(folder))
+
+    def _is_free(self, folder: Path) -> bool:
+        owner = _owner_of(folder)
+        return self._is_ours(owner) if owner is not None else not any(folder.iterdir())
+
+    def _is_ours(self, owner: str | None) -> bool:
+        """Of a marker that cannot be read, the owner is ""."""
+        return bool(owner) and owner == self.owner
+
+    def _try(self, folder: Path) -> None:
+        """Whether a folder that is ours already can be written."""
+        trial = folder / f"{MARKER}.part"
+        try:
+            trial.write_bytes(b"trial")
+            trial.unlink()
+        except OSError as error:
+            raise _unusable(folder, error) from error
+
+
+def _owner_of(folder: Path) -> str | None:
+    """What the marker says; None where there is none that can be read."""
+    try:
+        with (folder / MARKER).open("rb") as file:
+            return msgspec.json.decode(file.read(MARKER_MOST_BYTES), type=Marker).owner
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return None if not (folder / MARKER).is_file() else ""
+
+
+def _unusable(folder: Path, error: OSError) -> BadInput:
+    why = error.strerror or str(error)
+    return BadInput("models_folder_unusable", folder=str(folder), why=why)

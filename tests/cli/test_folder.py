@@ -1,0 +1,65 @@
+"""`poolhouse folder`: where models are, another folder, and the move as it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import folder_command
+from tests.cli.conftest import Said
+from tests.cli.fake_node import FakeNode
+
+Json = dict[str, Any]
+HERE: Json = {
+    "folder": "/media/large", "default": False, "reason": None, "elsewhere": [], "move": None,
+    "stopped": None, "free_bytes": 3 << 30,
+}  # fmt: skip
+MOVING: Json = HERE | {"move": {"name": "tiny", "done_bytes": 1, "total_bytes": 2}}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_command, "LOOK_SECONDS", 0.0)
+
+
+def test_the_folder_is_shown_with_what_lies_elsewhere(
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode]
+) -> None:
+    away = {"folder": "/x", "models": 2, "bytes": 1, "reason": "/x cannot be reached."}
+    near = {"folder": "/small", "models": 1, "bytes": 1 << 30, "reason": None}
+    answering({("GET", "/folder"): HERE | {"elsewhere": [near, away]}})
+    assert poolhouse("folder").out.splitlines() == [
+        "Models are kept in /media/large. 3.0 GiB are free.",
+        "1 model (1.0 GiB) in /small: --move brings them.",
+        "/x cannot be reached.",
+    ]
+    assert poolhouse("folder", "--json").json["elsewhere"] == [near, away]
+
+
+def test_another_one_is_chosen_and_the_move_followed(
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode], tmp_path: Path
+) -> None:
+    later: Iterator[Json] = iter([MOVING, HERE])
+    node = answering({("POST", "/folder"): MOVING, ("GET", "/folder"): lambda _: next(later)})
+    said = poolhouse("folder", str(tmp_path), "--move")
+    assert (said.code, said.err) == (0, "Moving models…\n")
+    assert node.asked[0] == ("POST", "/folder", {"path": str(tmp_path), "move": True})
+
+
+def test_back_to_the_own_folder_and_a_move_that_ended_early(
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode]
+) -> None:
+    node = answering(
+        {
+            ("POST", "/folder"): HERE,
+            ("POST", "/folder/move"): HERE | {"stopped": "The disk is full."},
+        }
+    )
+    assert poolhouse("folder", "--default").code == 0
+    assert node.asked[0][2] == {"path": "", "move": False}
+    said = poolhouse("folder", "--move")
+    assert (said.code, said.err) == (1, "The move ended: The disk is full.\n")
+    assert poolhouse("folder", "/x", "--default").code == 2

@@ -1,0 +1,164 @@
+"""Another folder for models in the window: what it would mean, the move, and back; over a real node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QFileDialog
+from pytestqt.qtbot import QtBot
+
+from app.gui.first_run.found_step import FoundStep
+from app.gui.settings.models import Models
+from app.gui.settings.models_place import ModelsPlace
+from app.gui.settings.settings_page import SettingsPage
+from app.gui.shelf.folder_sheet import FolderSheet, choose_folder
+from app.gui.shelf.transfer_row import TransferRow, of_download
+from app.machine.models_folders import MARKER, ModelsFolders
+from tests.gui.desk import Desk
+from tests.gui.shelf.offers import download
+
+SHA256 = "ab" * 32
+
+
+@pytest.fixture
+def page(qtbot: QtBot, at_lone: Desk) -> SettingsPage:
+    made = SettingsPage(at_lone.services)
+    qtbot.addWidget(made)
+    made.resize(1000, 760)
+    made.show()
+    made.open(Models)
+    return made
+
+
+@pytest.fixture
+def place(page: SettingsPage) -> ModelsPlace:
+    found = page.findChild(ModelsPlace)
+    assert found is not None
+    return found
+
+
+def until(qtbot: QtBot, met: Callable[[], Any]) -> None:
+    qtbot.waitUntil(lambda: bool(met()), timeout=10_000)
+
+
+def told(desk: Desk) -> Any:
+    return desk.services.pool.snapshot["models_folder"]
+
+
+def test_models_go_to_another_folder_and_back(
+    qtbot: QtBot, at_lone: Desk, page: SettingsPage, place: ModelsPlace, tmp_path: Path
+) -> None:
+    files = at_lone.services.launcher.home / "models" / "files"
+    files.mkdir(exist_ok=True)
+    (files / f"{SHA256}.gguf").write_bytes(b"x" * 3000)
+    (tmp_path / "photo.jpg").write_bytes(b"x")
+    assert place.choose.isVisible()
+    assert not any(one.isVisible() for one in (place.own, place.stop, place.bar))
+    sheet = FolderSheet(at_lone.services, str(tmp_path), page)
+    sheet.open()
+    until(qtbot, sheet.act.isEnabled)
+    there = tmp_path / "Poolhouse models"
+    assert sheet.sentence.text().startswith(f"New models go to {there}. ")
+    assert sheet.along.text() == "Move 1 model(s) there too, 3 KiB"
+    sheet.along.setChecked(False)
+    sheet.act.click()
+    until(qtbot, lambda: told(at_lone)["folder"] == str(there) and place.move_them.isVisible())
+    assert place.words.text() == f"1 model(s) in {files}, 3 KiB"
+    assert place.own.isVisible()
+    place.move_them.click()
+    until(qtbot, lambda: (there / f"{SHA256}.gguf").exists() and place.choose.isVisible())
+    until(qtbot, lambda: not place.words.isVisible())
+    back = FolderSheet(at_lone.services, "", page)
+    back.open()
+    until(qtbot, back.act.isEnabled)
+    assert back.along.isChecked()
+    back.act.click()
+    until(qtbot, lambda: told(at_lone)["default"] and not told(at_lone).get("move"))
+    until(qtbot, lambda: not there.exists())
+    (files / f"{SHA256}.gguf").unlink()
+
+
+def test_a_folder_of_another_poolhouse_is_refused_in_the_sheet(
+    qtbot: QtBot, at_lone: Desk, page: SettingsPage, tmp_path: Path
+) -> None:
+    ModelsFolders(tmp_path).claim(tmp_path / "other", "b" * 32)
+    sheet = FolderSheet(at_lone.services, str(tmp_path / "other"), page)
+    sheet.open()
+    until(qtbot, lambda: sheet.notice.sentence)
+    assert sheet.notice.sentence.startswith("Another Poolhouse keeps its models in ")
+    assert not sheet.act.isEnabled()
+    sheet.reject()
+    assert [one.name for one in (tmp_path / "other").iterdir()] == [MARKER]
+
+
+def test_a_disk_that_is_away_and_a_move_are_said(qtbot: QtBot, away: Desk) -> None:
+    shown = ModelsPlace(away.services)
+    qtbot.addWidget(shown)
+    shown.show()
+    move = {
+        "name": "tiny", "done_bytes": 1 << 30, "total_bytes": 4 << 30, "bytes_per_s": 1 << 20,
+        "seconds_left": 3072, "waits": None,
+    }  # fmt: skip
+    folder = {
+        "folder": "/x",
+        "default": False,
+        "there": False,
+        "reason": "/x is away.",
+        "elsewhere": [],
+        "move": move,
+    }
+    away.services.pool.snapshot["models_folder"] = folder
+    shown.tell()
+    assert shown.problem.text() == "/x is away."
+    assert shown.words.text() == "Moving tiny: 1.0 GiB of 4.0 GiB · 1.0 MiB/s · 51 min 12 s left"
+    assert shown.bar.value() == 250
+    assert shown.stop.isVisible()
+    assert not shown.choose.isVisible()
+    move["waits"] = "tiny is loaded."
+    shown.tell()
+    assert shown.words.text() == "tiny is loaded."
+
+
+def test_a_download_without_room_offers_another_folder(qtbot: QtBot, away: Desk) -> None:
+    did = list[tuple[str, str]]()
+    full = download("failed", code="download_no_room", reason="Not enough space.")
+    row = TransferRow(away.services.theme, lambda *what: did.append(what), of_download(full))
+    qtbot.addWidget(row)
+    row.show()
+    row.folder.click()
+    assert did == [(full["id"], "folder")]
+    row.tell(of_download(download("failed", code="hub_slow", reason="Too slow.")))
+    assert not row.folder.isVisible()
+
+
+def test_the_system_s_dialog_asks_for_a_folder(
+    qtbot: QtBot, at_lone: Desk, page: SettingsPage, tmp_path: Path
+) -> None:
+    choose_folder(at_lone.services, page)
+    dialog = page.findChild(QFileDialog)
+    assert dialog is not None
+    assert dialog.fileMode() is QFileDialog.FileMode.Directory
+    dialog.fileSelected.emit(str(tmp_path))
+    sheet = page.findChild(FolderSheet)
+    assert sheet is not None
+    until(qtbot, sheet.act.isEnabled)
+    sheet.reject()
+    dialog.reject()
+
+
+def test_the_first_steps_offer_another_disk_where_there_is_little_room(
+    qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gui.first_run.found_step.FEW_BYTES", 0)
+    step = FoundStep(at_lone.services)
+    qtbot.addWidget(step)
+    step.show()
+    assert not step.few.isVisible()
+    assert not step.choose.isVisible()
+    monkeypatch.setattr("app.gui.first_run.found_step.FEW_BYTES", 1 << 62)
+    step.entered()
+    assert step.few.isVisible()
+    assert step.choose.isVisible()
