@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 import threading
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal
 
@@ -155,20 +156,20 @@ class ModelsFolder:
 
     async def _ended(self) -> None:
         """Nothing moves now; that is kept, too."""
-        self._move = None
-        choice = self._choice
-        held = await asyncio.to_thread(self._former_left)
+        given_up = self._move.given_up if self._move else set[Path]()
+        held = await asyncio.to_thread(self._former_left, given_up)
         try:
-            await self._chosen(structs.replace(choice, moving="", former=held))
+            await self._chosen(structs.replace(self._choice, moving="", former=held))
         except AppError as error:
             log.warning("the end of the move is not kept: %s", said(error))
+        self._move = None
         self._around.changed()
 
-    def _former_left(self) -> tuple[str, ...]:
+    def _former_left(self, given_up: Collection[Path]) -> tuple[str, ...]:
         """Former folders that hold models still, or cannot be looked at."""
-        folders = self._folders
-        former = (Path(one) for one in self._choice.former)
-        return tuple(str(one) for one in former if one in folders.known_away or any(held_in(one)))
+        away = self._folders.known_away
+        former = (one for one in map(Path, self._choice.former) if one not in given_up)
+        return tuple(str(one) for one in former if one in away or any(held_in(one)))
 
     def _judge(self, path: str) -> Json:
         folders = self._folders

@@ -47,6 +47,7 @@ class Move:
         """whole: also models that are whole; else only downloads that are not."""
         self._around, self._whole = around, whole
         self.name, self.waits_for = "", ""
+        self.given_up: set[Path] = set()  # former folders that hold nothing more
         self.done_bytes = self.total_bytes = 0
         self._twice = 0  # every byte is copied, and read back
         self._base = 0
@@ -158,7 +159,8 @@ class Move:
         for folder in folders.all:
             if folder not in (folders.now, folders.own):
                 try:
-                    folders.give_up(folder)
+                    if folders.give_up(folder):
+                        self.given_up.add(folder)
                 except OSError as error:
                     log.info("the empty folder %s stays: %s", folder, error)
 

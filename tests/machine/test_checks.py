@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from app.core.policy import Battery
-from app.machine import checks
+from app.machine import checks, settings
 from app.machine.engines import Device, Engine
+from app.machine.models_choice import ModelsChoice
+from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from backends.confine import Walls
 from backends.contract import PROVED_ENGINES
@@ -104,6 +106,17 @@ def test_what_the_window_has_words_for_has_a_code(
 
     monkeypatch.setattr("tempfile.TemporaryFile", refused)
     assert checks.writable(home).code == "home_unwritable"
+
+
+def test_the_disk_is_that_of_the_models_and_may_be_away(tmp_path: Path) -> None:
+    home, disk = Home.at(tmp_path / "home").create(), tmp_path / "disk"
+    choice = ModelsChoice(str(disk), (), "a" * 32)
+    settings.save(home.settings_file, settings.Settings("den", models=choice))
+    found = checks.disk(home)
+    assert (found.ok, found.code) == (False, "models_folder_away")
+    assert not disk.exists()
+    ModelsFolders(home.downloaded).claim(disk, "a" * 32)
+    assert str(disk) in checks.disk(home).cause
 
 
 def test_a_full_disk_is_no_home_that_can_be_written(

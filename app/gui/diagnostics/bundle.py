@@ -107,8 +107,18 @@ def _known(told: Told) -> Known:
     for file in (told.home / "settings.json", told.home / "household" / "household.json"):
         machines |= set(_names_of_file(file))
     people = {_user(), platform.node(), platform.node().partition(".")[0]}
-    folders = (str(told.home), str(Path.home()))
+    folders = (*_chosen_folders(told.home), str(told.home), str(Path.home()))
     return Known(tuple(machines), tuple(people - {""}), folders)
+
+
+def _chosen_folders(home: Path) -> Iterator[str]:
+    """Where models are kept outside of the home: such a path may name people, and disks."""
+    try:
+        models = json.loads((home / "settings.json").read_text("utf-8"))["models"]
+        found = [models.get("path"), *models.get("former", [])]
+    except (OSError, ValueError, LookupError, AttributeError, TypeError):
+        return
+    yield from (one for one in found if isinstance(one, str) and one)
 
 
 def _user() -> str:

@@ -29,7 +29,11 @@ class EraseSheet(Sheet):
         )
         super().__init__(services, self.tr("Remove all data"), sentence, parent)
         self._end_window, self._has_ended = end, False
-        self.folder = paragraph(str(services.launcher.home), "caption")
+        models = services.pool.snapshot.get("models_folder") or {}
+        places = [str(services.launcher.home)]
+        if not models.get("default", True):  # of that one only our models go
+            places.append(str(models["folder"]))
+        self.folder = paragraph("\n".join(places), "caption")
         stays = self.tr(
             "Files of other programs stay where they are, also models that were used in place. The other "
             "machines show this one as offline until one of them removes it."

@@ -24,7 +24,9 @@ def home(tmp_path: Path) -> Path:
     """A home whose node is down."""
     for name in ("logs", "household", "window"):
         (tmp_path / name).mkdir()
-    (tmp_path / "settings.json").write_text('{"name": "den-pc", "port": 4242}')
+    (tmp_path / "settings.json").write_text(
+        '{"name": "den-pc", "port": 4242, "models": {"path": "/media/Ann Smith/models"}}'
+    )
     (tmp_path / "household" / "household.json").write_text(
         json.dumps({"operations": [OPERATION, "{"]})
     )
@@ -41,7 +43,15 @@ def test_nothing_private_is_in_it(home: Path) -> None:
     files = gathered(Told(home, "Ready."))
     assert list(files) == ["about.txt", "settings.json", "window.ini", "logs/node.log"]
     everything = "\n".join(files.values())
-    for private in ("den-pc", "studio-mac", "10.0.0.7", "very-secret", "private words", str(home)):
+    for private in (
+        "den-pc",
+        "studio-mac",
+        "10.0.0.7",
+        "very-secret",
+        "private words",
+        "Ann Smith",
+        str(home),
+    ):
         assert private not in everything
     assert "machine-1 linked to machine-2 at address-1:4242" in files["logs/node.log"]
     assert "look/scheme=dark" in files["window.ini"]
