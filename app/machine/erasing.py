@@ -91,10 +91,10 @@ def _delete_models(home: Home, done: Erased) -> None:
         if folders.look(folder) is not None:
             done.left.append(Reason("erase_away", {"folder": str(folder)}))
             continue
-        for path in sorted(folder.iterdir()):
-            if _MODEL.fullmatch(path.name):
-                _delete_one(path, done)
         try:
+            for path in sorted(folder.iterdir()):
+                if _MODEL.fullmatch(path.name):
+                    _delete_one(path, done)
             if not folders.give_up(folder):
                 (folder / MARKER).unlink()  # what else is in it is somebody else's
         except OSError as error:

@@ -33,7 +33,9 @@ ABOUT_THE_INSTALLATION = {  # from its source, where there is no other way
 }  # fmt: skip
 PROGRAMS_ONLY = ("app/cli/", "app/node/chat_api/")  # what these say is never shown in the window
 HELPS = "A context of 4,096 tokens fits. One more machine that lends 1.5 GiB would be enough."
-HILFT = "Ein Kontext von 4.096 Token passt. Ein weiteres Gerät, das 1,5 GiB verleiht, würde reichen."
+HILFT = (
+    "Ein Kontext von 4.096 Token passt. Ein weiteres Gerät, das 1,5 GiB verleiht, würde reichen."
+)
 
 
 def facts_of(template: str) -> set[str]:
