@@ -22,6 +22,7 @@ from tests.faults import (
     proofs,
     security,
     sieges,
+    sleeps,
     slowed,
     soak,
     wanted,
@@ -38,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 TABLE, BOOK = ROOT / PAGE, ROOT / "build" / "faults.jsonl"
 FULL = wanted.FULL
 PROCESSES = ("kills", "stops", "twos", "host", "slowed")  # one household serves them all
-PARTS = (*PROCESSES, "clocks", "network", "security", "tests")
+PARTS = (*PROCESSES, "clocks", "sleeps", "network", "security", "tests")
 MISSES = 3  # runs in a row that strike nobody: then the row has failed
 
 
@@ -76,7 +77,7 @@ class Matrix:
         works: list[Callable[[Path], Awaitable[None]]] = []
         if chosen & set(PROCESSES):
             works.append(lambda folder: self.processes(folder, chosen))
-        others = (self.clocks, self.network, self.security)
+        others = (self.clocks, self.sleeps, self.network, self.security)
         works += [work for work in others if work.__name__ in chosen]
         if proofs.PHASE in chosen:
             rows = Counter(proof.kind for proof in proofs.PROOFS)
@@ -143,6 +144,17 @@ class Matrix:
         with together(folder, clocks.Clocked) as home:
             assert isinstance(home, clocks.Clocked)
             await self.each(rows, lambda kind: clocks.run(home, known[kind]))
+
+    async def sleeps(self, folder: Path) -> None:
+        if not sleeps.can_be():
+            print("sleeps: left out, as they need a D-Bus daemon and systemd-inhibit", flush=True)
+            return
+        rows, known = self.share([wanted.going()])
+        if not self._left(rows):
+            return
+        with together(folder, sleeps.Drowsy) as home:
+            assert isinstance(home, sleeps.Drowsy)
+            await self.each(rows, lambda kind: sleeps.run(home, known[kind]))
 
     async def network(self, folder: Path) -> None:
         if not cables.can_be():

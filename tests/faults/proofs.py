@@ -61,6 +61,10 @@ PROOFS = (
         "tests/lan/test_code_exchange.py::test_another_version_is_told_both",
         "tests/catalog/test_manifest.py",
     )),
+    Proof("F12", "another engine build, of a lender and of the host", (
+        "tests/node/test_engine_builds.py",
+        "tests/backends/test_unproved_engine.py",
+    )),
     Proof("F14", "more memory than a lender lends", (
         "tests/inference/test_lend.py::test_what_does_not_fit_is_refused_before_anything_is_started",
         "tests/inference/test_lend.py::test_more_memory_than_asked_for_is_refused",

@@ -7,10 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from tests.faults import cases, clocks, host, network, proofs, sieges, slowed, soak, wiretap
+from tests.faults import (
+    cases,
+    clocks,
+    host,
+    network,
+    proofs,
+    sieges,
+    sleeps,
+    slowed,
+    soak,
+    wiretap,
+)
 from tests.faults.outcome import Kind
 
-K = TypeVar("K", cases.Case, clocks.Jump, network.Trouble, slowed.Slowed)
+K = TypeVar("K", cases.Case, clocks.Jump, network.Trouble, slowed.Slowed, sleeps.Sleep)
 FULL = 300  # of F1, as SAFETY.md 9 has it; the others in proportion
 
 
@@ -39,6 +50,10 @@ def times() -> Part[clocks.Jump]:
     return Part("clocks", clocks.jumps(), 1 / 15)
 
 
+def going() -> Part[sleeps.Sleep]:
+    return Part("sleeps", sleeps.kinds(), 1 / 15)
+
+
 def lines() -> list[Part[network.Trouble]]:
     bad = network.bad_lines()
     return [
@@ -54,5 +69,6 @@ def every_kind() -> set[Kind]:
     found = {one.kind for part in processes() for one in part.kinds}
     found |= {one.kind for part in lines() for one in part.kinds}
     found |= {one.kind for part in (slowness(), times()) for one in part.kinds}
+    found |= {one.kind for one in going().kinds}
     found |= {host.KIND, wiretap.KIND, soak.KIND, *(one.kind for one in sieges.sieges(1.0))}
     return found | {proof.kind for proof in proofs.PROOFS}

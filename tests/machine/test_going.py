@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
 from app.machine.awake import started
-from app.machine.going import DELAY, LOGIND, MANAGER, PATH, Delay, Going, listen
+from app.machine.going import DELAY, Delay, Going, listen
+from tests.machine.logind import Logind, bus, has_bus, has_tool, system_bus
 
 LIVES = (sys.executable, "-c", "import sys; sys.stdin.read()")
-BUS = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN" "busconfig.dtd">
-<busconfig><listen>unix:tmpdir=/tmp</listen><policy context="default"><allow send_destination="*"/>
-<allow own="*"/><allow eavesdrop="false"/><allow user="*"/></policy></busconfig>"""
-linux = pytest.mark.skipif(
-    not sys.platform.startswith("linux") or shutil.which("dbus-daemon") is None,
-    reason="needs a D-Bus daemon",
-)
+linux = pytest.mark.skipif(not has_bus(), reason="needs a D-Bus daemon")
 
 
 class Tools:
@@ -61,41 +56,9 @@ def test_where_there_is_no_such_tool_nothing_is_held_up() -> None:
 
 
 @pytest.fixture
-def bus(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    file = tmp_path_factory.mktemp("bus") / "bus.conf"
-    file.write_text(BUS, "utf-8")
-    command = ["dbus-daemon", f"--config-file={file}", "--nofork", "--print-address"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as daemon:
-        assert daemon.stdout is not None
-        address = daemon.stdout.readline().strip()
-        monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
-        yield address
-        daemon.kill()
-
-
-class Logind:
-    """Says what a test wants said, under logind's name or under none."""
-
-    def __init__(self, named: bool) -> None:
-        self._named = named
-
-    async def __aenter__(self) -> Logind:
-        from jeepney import message_bus
-        from jeepney.io.asyncio import open_dbus_connection
-
-        self._connection = await open_dbus_connection("SYSTEM")
-        if self._named:
-            await self._connection.send(message_bus.RequestName(LOGIND))
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._connection.close()
-
-    async def say(self, member: str, before: bool) -> None:
-        from jeepney import DBusAddress, new_signal
-
-        emitter = DBusAddress(PATH, interface=MANAGER)
-        await self._connection.send(new_signal(emitter, member, "b", (before,)))
+def own_bus(tmp_path: Path) -> Iterator[None]:
+    with bus(tmp_path) as address, system_bus(address):
+        yield
 
 
 @pytest.fixture
@@ -116,30 +79,30 @@ async def heard() -> AsyncGenerator[tuple[list[Going], Tools]]:
 
 @linux
 async def test_sleep_and_its_end_and_a_shutdown_are_told(
-    bus: str, heard: tuple[list[Going], Tools]
+    own_bus: None, heard: tuple[list[Going], Tools]
 ) -> None:
     told, tools = heard
-    async with asyncio.timeout(20), Logind(named=True) as logind:
+    with Logind() as logind:
         await until(lambda: tools.n_alive == 1)
-        await logind.say("PrepareForSleep", True)
+        logind.say("PrepareForSleep", True)
         await until(lambda: told == [Going.SLEEPS])
         await until(lambda: tools.n_alive == 0)  # now it may sleep
-        await logind.say("PrepareForSleep", False)
+        logind.say("PrepareForSleep", False)
         await until(lambda: told == [Going.SLEEPS, Going.STAYS])
-        await logind.say("SessionNew", True)
-        await logind.say("PrepareForShutdown", True)
+        logind.say("SessionNew", True)
+        logind.say("PrepareForShutdown", True)
         await until(lambda: told[2:] == [Going.ENDS])
 
 
 @linux
 async def test_others_than_the_system_are_not_believed(
-    bus: str, heard: tuple[list[Going], Tools]
+    own_bus: None, heard: tuple[list[Going], Tools]
 ) -> None:
     told, tools = heard
-    async with asyncio.timeout(20), Logind(named=True) as logind, Logind(named=False) as other:
+    with Logind() as logind, Logind(named=False) as other:
         await until(lambda: tools.n_alive == 1)
-        await other.say("PrepareForSleep", True)
-        await logind.say("PrepareForShutdown", True)
+        other.say("PrepareForSleep", True)
+        logind.say("PrepareForShutdown", True)
         await until(lambda: bool(told))
     assert told == [Going.ENDS]
 
@@ -153,6 +116,27 @@ async def test_without_a_bus_nothing_is_said(
     assert heard[1].asked == []
 
 
-async def until(holds: object) -> None:
-    while not holds():  # type: ignore[operator]  # noqa: ASYNC110  seen from outside
-        await asyncio.sleep(0.01)
+@pytest.mark.skipif(not has_tool(), reason="needs systemd-inhibit")
+async def test_the_system_s_own_tool_asks_logind_for_the_delay(own_bus: None) -> None:
+    """As it is installed, with the words that it is given; logind's part is played."""
+    delays: list[bool] = []
+
+    async def tell(going: Going) -> None:
+        delays.append(logind.delayed)
+
+    with Logind() as logind:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(listen(tell), name="listen")
+            await until(lambda: logind.delayed)
+            logind.say("PrepareForSleep", True)
+            await until(lambda: delays == [True] and not logind.delayed)
+            logind.say("PrepareForSleep", False)
+            await until(lambda: len(delays) == 2 and logind.delayed)
+            task.cancel()
+        assert not logind.delayed
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not holds():  # noqa: ASYNC110  seen from outside
+            await asyncio.sleep(0.01)
