@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 import psutil
 
 from tests.faults.cases import END_SECONDS, judged
-from tests.faults.household import LENDERS, N_TOKENS, Household
+from tests.faults.clocks import LONG
+from tests.faults.household import LENDERS, Household
 from tests.faults.outcome import Kind, Outcome
 from tests.machine.logind import Logind, bus, has_tool, system_bus
 
@@ -52,6 +53,15 @@ class Drowsy(Household):
 
     logind: dict[str, Logind] = field(default_factory=dict)
     buses: dict[str, str] = field(default_factory=dict)
+    long: list[int] = field(default_factory=list)  # the undisturbed long answer
+
+    async def whole(self) -> list[str]:
+        lenders = await super().whole()
+        if not self.long:
+            heard = await self.ask(lambda: None, lambda _: False, LONG)
+            assert heard.done is not None, heard.error
+            self.long = heard.ids
+        return lenders
 
     def start(self, name: str) -> None:
         if name not in LENDERS:
@@ -72,13 +82,14 @@ class Drowsy(Household):
 async def run(home: Drowsy, case: Sleep) -> Outcome:
     """The system waits until its layers have gone elsewhere, at most so long as it does; then nothing runs there."""
     name = (await home.whole())[0]
-    logind, after = home.logind[name], random.randrange(N_TOKENS // 4, N_TOKENS // 2)
+    logind = home.logind[name]
+    after = random.randrange(len(home.long) // 8, len(home.long) // 4)
     waited_s: list[float] = []
     asleep: list[asyncio.Task[None]] = []
 
     async def sleep() -> None:
         began = time.monotonic()
-        while logind.delayed and time.monotonic() - began < WAITS_SECONDS:
+        while logind.delayed and time.monotonic() - began < WAITS_SECONDS:  # noqa: ASYNC110  another process
             await asyncio.sleep(0.005)
         waited_s.append(time.monotonic() - began)
         if case.wakes:
@@ -95,7 +106,7 @@ async def run(home: Drowsy, case: Sleep) -> Outcome:
     why = "" if logind.delayed else "nothing holds its system up"
     try:
         async with asyncio.timeout(END_SECONDS):
-            heard = await home.ask(strike, lambda heard: len(heard.ids) >= after)
+            heard = await home.ask(strike, lambda heard: len(heard.ids) >= after, LONG)
             await asyncio.gather(*asleep)
             await home.whole()  # it is lent again
     except TimeoutError:
@@ -105,7 +116,7 @@ async def run(home: Drowsy, case: Sleep) -> Outcome:
     recoveries = int((heard.done or {}).get("recoveries") or 0)
     if recoveries > 1:
         why = why or f"it was left {recoveries} times"
-    found = judged(case.kind, BARS, heard, home.expected, why)
+    found = judged(case.kind, BARS, heard, home.long, why)
     return replace(found, facts={"waited_s": max(waited_s, default=0.0)})
 
 
