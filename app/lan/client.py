@@ -109,7 +109,8 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
         connection = self._answer.connection
         if connection is None or connection.transport is None:
             raise Unreachable("channel_closed", name=peer_name)
-        stream = FrameStream(connection.transport, peer_name, self, pace)
+        # aiohttp counts the connection among its few until somebody says that it is over
+        stream = FrameStream(connection.transport, peer_name, self, pace, self.release)
         await self.send_str(LEAVE)  # the last thing said by WebSocket
         await stream.receive()  # the other end's first frame, an empty one
         return stream

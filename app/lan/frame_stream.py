@@ -31,9 +31,12 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         peer_name: str,
         begun_by: object,
         pace: LinkPace | None = None,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
-        """begun_by: what would end the connection if nobody held it any more. pace: None: no limit."""
+        """begun_by: what would end the connection if nobody held it any more. pace: None: no limit.
+        ended: called once the connection is over."""
         self._transport, self._peer_name, self._begun_by = transport, peer_name, begun_by
+        self._when_ended = ended
         self._before = cast("asyncio.Protocol", transport.get_protocol())
         self._rest = bytearray()
         self._needed = LENGTH.size
@@ -142,6 +145,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         self._writable.set()
         self._wake()
         self._before.connection_lost(exc)
+        self._when_ended()
 
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 
 import pytest
 
-from app.lan.client import is_held_back
+from app.core.ids import PipelineId
+from app.lan.client import CONNECTIONS, OPEN_SECONDS, PinnedConnector, is_held_back
 from app.lan.sockets import Address
+from tests.lan.nodes import Nodes
 
 
 @pytest.mark.parametrize(
@@ -30,3 +33,20 @@ def test_macos_may_keep_us_from_our_own_network(
 ) -> None:
     cause = OSError(number, os.strerror(number))
     assert is_held_back(cause, Address(host, 4242), platform) is held_back
+
+
+async def test_as_many_data_connections_as_ever_are_opened_one_after_the_other(
+    nodes: Nodes,
+) -> None:
+    """Each recovery opens some; what has ended counts no more, whoever still knows of it."""
+    den, attic = await nodes.paired("den", "attic")
+    link, kept = attic.network.link(den.network.id), []
+    async with asyncio.timeout(OPEN_SECONDS):
+        for _ in range(CONNECTIONS + 2):
+            kept.append(channel := await link.open_data(PipelineId(bytes(16))))
+            await channel.send(b"frame")
+            assert await channel.receive() == b"frame"
+            await channel.close()
+    connector = link._client._session.connector
+    assert isinstance(connector, PinnedConnector)
+    assert connector.n_in_use <= 1  # the control link
