@@ -33,8 +33,10 @@ def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
             what = f"lets a machine in: {typed[-1]}" if fits else "lets a machine in"
         address = one.addresses[0] if one.addresses else ""
         table.add_row(_shown(one), safe_text.line(address), Text(what, style="dim"))
+    claimed = [claims for one in ranked[:MOST_SHOWN] if (claims := _claims(one))]
     rest = len(ranked) - MOST_SHOWN
     below = [f"and {rest} more"] if rest > 0 else []
+    below += claimed
     below += [] if fits else [f"Join by: {command}" for command in typed]
     lines = (Text(line, "dim", no_wrap=True, overflow="ignore") for line in below)
     return [Text(), table, *lines]
@@ -53,6 +55,12 @@ def only_open(snapshot: Snapshot) -> Stranger:
 
 def _shown(one: Stranger) -> str:
     return safe_text.name(one.name) if one.name else safe_text.line(one.id[:ID_SHOWN])
+
+
+def _claims(one: Stranger) -> str:
+    """What it says of itself; nothing of one that says nothing."""
+    parts = [safe_text.name(part) for part in (one.system, one.device) if part]
+    return f"{_shown(one)} says it is: {', '.join(parts)}" if parts else ""
 
 
 def _typed(one: Stranger) -> str:

@@ -256,6 +256,8 @@ class Stranger(msgspec.Struct, frozen=True):
     name: str | None = None  # only while it lets a machine in
     addresses: list[str] = []
     pairing_address: str | None = None
+    system: str | None = None  # as it says itself
+    device: str | None = None
 
 
 class Discovery(msgspec.Struct, frozen=True):

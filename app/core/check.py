@@ -29,6 +29,7 @@ LIKELIEST = (
     "discovery_alone",
     "vpn_up",
     "discovery_off",
+    "link_slow",  # it is seen, and slow
 )
 
 

@@ -148,6 +148,8 @@ class Seen:
     protocol: int
     name: str | None = None  # fit to be shown; only while it lets somebody in
     pairing_port: int | None = None
+    system: str | None = None  # what it says of itself, with the name
+    device: str | None = None
 
     def is_of(self, machine: MachineId) -> bool:
         """Whether this may be `machine`."""

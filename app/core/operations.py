@@ -136,10 +136,13 @@ def household_of(first: Operation) -> HouseholdId:
     return HouseholdId(hashlib.sha256(signed_bytes(first.body, first.signer)).hexdigest())
 
 
+NO_NAME = "unnamed"
+
+
 def clean_name(text: str) -> str:
     """A machine's name fit to be shown: ≤ 64 characters, no control or direction characters."""
     shown = "".join(c for c in text if not unicodedata.category(c).startswith(("C", "Zl", "Zp")))
-    return " ".join(shown.split())[:MAX_NAME_CHARACTERS].strip() or "unnamed"
+    return " ".join(shown.split())[:MAX_NAME_CHARACTERS].strip() or NO_NAME
 
 
 def _fields(body: Body) -> dict[str, object]:

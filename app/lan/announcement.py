@@ -11,13 +11,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.core.operations import clean_name
+from app.core.operations import NO_NAME, clean_name
 
 SERVICE = "_poolhouse._tcp.local."
 ID_DIGITS = 16
-MAX_TXT_BYTES = 1024  # ours has below 300
+MAX_TXT_BYTES = 1024  # ours has below 500
 MAX_NAME_BYTES = 200  # of UTF-8: a string of a TXT record has at most 255
 MOST_ADDRESSES = 8
+SYSTEMS = ("Linux", "macOS", "Windows")  # any other claim is not shown
+MAX_DEVICE_CHARACTERS = 40
 
 _INSTANCE = re.compile(rf"([0-9a-f]{{{ID_DIGITS}}})\.{re.escape(SERVICE)}")
 _SERVER = re.compile(rf"poolhouse-([0-9a-f]{{{ID_DIGITS}}})\.local\.")
@@ -40,6 +42,8 @@ class Said:
     protocol: int
     name: str | None = None  # only while its pairing window is open
     pairing_port: int | None = None
+    system: str | None = None  # these two as well only with the name, and only claimed
+    device: str | None = None  # what it computes with
 
 
 def instance_of(id16: str) -> str:
@@ -65,6 +69,10 @@ def properties(said: Said) -> dict[str, str]:
     if said.name is not None and said.pairing_port is not None:
         name = clean_name(said.name).encode("utf-8")[:MAX_NAME_BYTES]
         fields |= {"name": name.decode("utf-8", "ignore"), "pair": str(said.pairing_port)}
+        if said.system in SYSTEMS:
+            fields["os"] = said.system
+        if device := _device(said.device or ""):
+            fields["dev"] = device.encode("utf-8")[:MAX_NAME_BYTES].decode("utf-8", "ignore")
     return fields
 
 
@@ -79,7 +87,10 @@ def read(text: bytes) -> Said | None:
     name, pairing_port = fields.get(b"name"), _number(fields.get(b"pair"), 1 << 16)
     if name is None or not pairing_port:
         return Said(protocol)
-    return Said(protocol, clean_name(name.decode("utf-8", "replace")), pairing_port)
+    system = fields.get(b"os", b"").decode("utf-8", "replace")
+    device = _device(fields.get(b"dev", b"").decode("utf-8", "replace"))
+    shown = clean_name(name.decode("utf-8", "replace"))
+    return Said(protocol, shown, pairing_port, system if system in SYSTEMS else None, device)
 
 
 def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]:
@@ -128,6 +139,12 @@ def _parsed(text: str) -> IpAddress | None:
         return ipaddress.ip_address(text)
     except ValueError:
         return None
+
+
+def _device(text: str) -> str | None:
+    """Fit to be shown, as a name is; None for nothing."""
+    shown = clean_name(text)[:MAX_DEVICE_CHARACTERS].strip() if text.strip() else ""
+    return None if shown in ("", NO_NAME) else shown
 
 
 def _fields(text: bytes) -> Mapping[bytes, bytes]:

@@ -76,9 +76,12 @@ class Discovery:
         self.hearing.use(self._addresses)
         self._news.set()
 
-    def window(self, name: str | None, pairing_port: int | None) -> None:
-        """A pairing window is open as `name`, or closed (None): only then is the name announced."""
-        self._said = Said(PROTOCOL, name, pairing_port)
+    def window(
+        self, name: str | None, pairing_port: int | None, system: str = "", device: str = ""
+    ) -> None:
+        """A pairing window is open as `name`, or closed (None): only then is the name announced, with what
+        this machine is."""
+        self._said = Said(PROTOCOL, name, pairing_port, system or None, device or None)
         self._news.set()
 
     @property

@@ -225,7 +225,16 @@ def _seen(id16: str, one: _Heard, ours: Sequence[str]) -> Seen | None:
     if one.said is None or not addresses:
         return None
     said = one.said
-    return Seen(id16, addresses, one.port, said.protocol, said.name, said.pairing_port)
+    return Seen(
+        id16,
+        addresses,
+        one.port,
+        said.protocol,
+        said.name,
+        said.pairing_port,
+        said.system,
+        said.device,
+    )
 
 
 def _text(record: DNSAddress) -> str:

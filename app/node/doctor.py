@@ -10,7 +10,7 @@ from app.core.errors import Reason
 from app.core.household import Machine
 from app.core.reasons import in_words
 from app.machine.checks import machine_checks
-from app.node import doctor_network
+from app.node import doctor_links, doctor_network
 from app.node.snapshot import sentence
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ async def checks(node: Node, whole: bool = False) -> list[Json]:
         for machine in node.household.machines.values()
         if machine.id != network.id
     ]
+    linked = [(machine, link.name) for machine, link in network.links.items()]
+    found += await doctor_links.checks(node.links, linked, node.busy())
     if loaded := node.hosting.loaded_json():
         found.append(_model(loaded))
     if whole:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import platform
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,11 +95,12 @@ class Finding:
             if self.choice.on:
                 tasks.create_task(_always(self._discovery.run), name="discovery")
 
-    def pairing_changed(self) -> None:
-        """The pairing window opened or closed: only while it is open is the name announced."""
+    def pairing_changed(self, device: str = "") -> None:
+        """The pairing window opened or closed: only while it is open is announced who and what this is."""
         window = self._network.window
         if window is not None and not window.ended and window.seconds_left:
-            self._discovery.window(clean_name(self._name()), window.address.port)
+            name, port = clean_name(self._name()), window.address.port
+            self._discovery.window(name, port, system_name(), device)
         else:
             self._discovery.window(None, None)
 
@@ -171,6 +173,12 @@ class Finding:
             await asyncio.sleep(WATCH_SECONDS)
 
 
+def system_name() -> str:
+    """The kind of system that this computer runs."""
+    found = platform.system()
+    return "macOS" if found == "Darwin" else found
+
+
 async def reach(network: Network, machine: Machine, address: str) -> Json:
     """Link to a machine of the household where a person says it is. Raises Unreachable or Refused."""
     if machine.id == network.id:
@@ -219,6 +227,8 @@ def _stranger_json(seen: Seen) -> Json:
         "addresses": list(seen.addresses),
         "pairing_address": str(Address(seen.addresses[0], pairing)) if pairing else None,
         "protocol": seen.protocol,
+        "system": seen.system,
+        "device": seen.device,
     }
 
 

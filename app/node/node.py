@@ -314,7 +314,7 @@ class Node:
         self.finding.members_changed()
 
     def pairing_changed(self, state: pairing.State) -> None:
-        self.finding.pairing_changed()
+        self.finding.pairing_changed(self.hardware.device)
         self.changed()
 
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:

@@ -42,6 +42,13 @@ def test_status_shows_who_is_near_and_what_to_type(
     assert not any(sign in "".join(lines) for sign in "\x1b\u202e")
 
 
+def test_status_shows_what_a_machine_says_of_itself(poolhouse: Any, answering: Any) -> None:
+    claims = ATTIC | {"system": "Linux", "device": "AMD\x1b EPYC"}
+    answering({("GET", "/status"): snapshot(claims, OTHER)})
+    lines = poolhouse("status").out.splitlines()
+    assert "attic[31m pc says it is: Linux, AMD EPYC" in lines
+
+
 def test_status_says_why_nobody_is_found(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/status"): snapshot(reason="Multicast is blocked here.")})
     said = poolhouse("status")

@@ -48,6 +48,10 @@ def test_other_names_are_nobodys(name: str) -> None:
 
 def test_the_name_is_told_only_with_an_open_window() -> None:
     assert properties(Said(1)) == properties(Said(1, "den-pc", None)) == {"v": "1"}
+    told = properties(Said(1, "den-pc", 4243, "macOS", "Apple M3\n Max"))
+    assert (told["os"], told["dev"]) == ("macOS", "Apple M3 Max")
+    assert "os" not in properties(Said(1, "den-pc", 4243, "TempleOS", ""))
+    assert properties(Said(1, None, None, "Linux", "EPYC")) == {"v": "1"}
     assert properties(Said(1, "den-pc", 4243)) == {"v": "1", "name": "den-pc", "pair": "4243"}
 
 
@@ -77,6 +81,10 @@ def test_what_is_announced_is_read(name: str, port: int) -> None:
         (b"\x03v=1\x06name=x", Said(1)),  # without a door no name
         (b"\x03v=1\x06pair=7\x0bname=\x1b[31m\x07", Said(1, "[31m", 7)),
         (b"\x03v=1\x06pair=7\x05name=", Said(1, "unnamed", 7)),
+        (b"\x03v=1\x06pair=7\x06name=x\x08os=Linux\x08dev=EPYC", Said(1, "x", 7, "Linux", "EPYC")),
+        (b"\x03v=1\x06pair=7\x06name=x\x08os=Amiga\x08dev=\x1b\x07\x00\x0a", Said(1, "x", 7)),
+        (b"\x03v=1\x06pair=7\x06name=x\x7fdev=" + b"y" * 123, Said(1, "x", 7, None, "y" * 40)),
+        (b"\x03v=1\x08os=Linux\x08dev=EPYC", Said(1)),  # without a door nothing of it
         (b"\x03v=1\x06pair=7\x08name=\xff\xfex", Said(1, "\ufffd\ufffdx", 7)),
         (b"\x03v=1" + b"\xffname=" + b"x" * 250 + b"\x06pair=7", Said(1, "x" * 64, 7)),
         (b"\x03v=1" + 40 * (b"\xffname=" + b"x" * 250), None),  # 10 kB

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QDialog, QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.core.check import Check, likeliest
 from app.core.errors import AppError
+from app.gui import pages
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.diagnostics.address_form import AddressForm
@@ -154,6 +155,8 @@ class DoctorDialog(QDialog):
                 return button(self.tr("Add a machine…"), self._pair, "primary")
             case Cure.LEAVE:
                 return button(self.tr("Leave the household…"), self._leave, "primary")
+            case Cure.LINK:
+                return button(self.tr("Show the link"), self._show_link, "primary")
             case Cure.SYSTEM:
                 return system_button(self.tr("Open network settings"))
             case _:
@@ -183,6 +186,11 @@ class DoctorDialog(QDialog):
 
     def _leave(self) -> None:
         leave_the_household(self.services, self)
+
+    def _show_link(self) -> None:
+        """Its card on the page Pool says by which interfaces it goes, and tests it again."""
+        self.accept()
+        self.services.go(pages.POOL)
 
     def _copied(self, text: str) -> None:
         self.note.setText(self.tr("Copied: {command}").format(command=text))

@@ -20,7 +20,7 @@ class Cure(StrEnum):
     LEAVE = "leave"  # the household, with a new identity
     START = "start"  # the node
     SYSTEM = "system"  # open the system's own page
-    MODELS = "models"
+    LINK = "link"  # shown on the page Pool
 
 
 CURES = {
@@ -40,6 +40,7 @@ CURES = {
     "discovery_no_network": Cure.SYSTEM,
     "peer_held_back": Cure.SYSTEM,
     "vpn_up": Cure.SYSTEM,
+    "link_slow": Cure.LINK,
 }
 
 _HEADLINES = {
@@ -70,6 +71,9 @@ _HEADLINES = {
     "only_this_machine": QT_TRANSLATE_NOOP("Doctor", "No other computer is paired yet"),
     "discovery_alone": QT_TRANSLATE_NOOP("Doctor", "No other computer is heard"),
     "vpn_up": QT_TRANSLATE_NOOP("Doctor", "A VPN may be in the way"),
+    "link_slow": QT_TRANSLATE_NOOP("Doctor", "The link to {machine} is slow"),
+    "models_folder_away": QT_TRANSLATE_NOOP("Doctor", "The disk with your models is not there"),
+    "models_folder_other": QT_TRANSLATE_NOOP("Doctor", "The disk with your models is not there"),
     "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Looking for computers nearby is off"),
 }
 _ADVICE = {
@@ -112,6 +116,7 @@ NAMES = {
     "Network": QT_TRANSLATE_NOOP("Doctor", "Network"),
     "From outside": QT_TRANSLATE_NOOP("Doctor", "From outside"),
     "VPN": QT_TRANSLATE_NOOP("Doctor", "VPN"),
+    "Link": QT_TRANSLATE_NOOP("Doctor", "Link"),
     "IPv6": QT_TRANSLATE_NOOP("Doctor", "IPv6"),
     "Household": QT_TRANSLATE_NOOP("Doctor", "Household"),
     "Lending": QT_TRANSLATE_NOOP("Doctor", "Lending"),

@@ -72,6 +72,7 @@ class Stranger:
     name: str | None  # only while it lets a machine in
     address: str
     pairing_address: str | None
+    claims: str = ""  # system and accelerator, as it says itself
 
 
 def machines_of(
@@ -198,7 +199,13 @@ def hosts_of(snapshot: Json) -> tuple[tuple[str, str], ...]:
 def strangers_of(snapshot: Json) -> tuple[Stranger, ...]:
     """Who is nearby; whoever lets a machine in comes first."""
     found = [
-        Stranger(key, one.get("name"), _first(one.get("addresses")), one.get("pairing_address"))
+        Stranger(
+            key,
+            one.get("name"),
+            _first(one.get("addresses")),
+            one.get("pairing_address"),
+            ", ".join(str(one[what]) for what in ("system", "device") if one.get(what)),
+        )
         for key, one in (snapshot.get("strangers") or {}).items()
     ]
     return tuple(sorted(found, key=lambda one: (not one.pairing_address, one.name or "", one.id)))

@@ -103,7 +103,10 @@ class JoinSheet(Sheet):
         self.near.clear()
         for one in found[:MOST_SHOWN]:
             address = str(one.pairing_address)
-            item = QListWidgetItem(f"{one.name or one.id[:8]}    {address}")
+            parts = (one.name or one.id[:8], one.claims, address)
+            item = QListWidgetItem("    ".join(filter(None, parts)))
+            if one.claims:
+                item.setToolTip(self.tr("{claims}: so it says itself").format(claims=one.claims))
             item.setData(ADDRESS_ROLE, address)
             self.near.addItem(item)
             if address == chosen or (not chosen and len(found) == 1):

@@ -49,7 +49,11 @@ class Nearby(QWidget):
         """What to press; one without a name shows beside its address which machine it is."""
         made = button(self._words(one), partial(self._chosen, one), "link")
         if one.name and one.pairing_address:
-            return made
+            if not one.claims:
+                return made
+            made.setToolTip(self.tr("{claims}: so it says itself").format(claims=one.claims))
+            made.setAccessibleDescription(made.toolTip())
+            return held(row(made, label(one.claims, "caption"), gap=sizes.XS))
         short = one.id[:ID_SHOWN]
         made.setAccessibleDescription(short)
         return held(row(made, label(short, "caption"), gap=sizes.XS)) if one.address else made

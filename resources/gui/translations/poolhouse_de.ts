@@ -1545,6 +1545,10 @@
         <translation>Verleih</translation>
     </message>
     <message>
+        <source>Link</source>
+        <translation>Verbindung</translation>
+    </message>
+    <message>
         <source>Listening</source>
         <translation>Erreichbar</translation>
     </message>
@@ -1615,6 +1619,14 @@
     <message>
         <source>Start Poolhouse there. If it runs and has another address now, say which.</source>
         <translation>Starten Sie Poolhouse dort. Wenn es läuft und jetzt eine andere Adresse hat, geben Sie diese an.</translation>
+    </message>
+    <message>
+        <source>The disk with your models is not there</source>
+        <translation>Die Festplatte mit Ihren Modellen ist nicht da</translation>
+    </message>
+    <message>
+        <source>The link to {machine} is slow</source>
+        <translation>Die Verbindung zu {machine} ist langsam</translation>
     </message>
     <message>
         <source>The page This computer shows the rules.</source>
@@ -1725,6 +1737,10 @@
     <message>
         <source>Say where it is…</source>
         <translation>Adresse angeben…</translation>
+    </message>
+    <message>
+        <source>Show the link</source>
+        <translation>Verbindung zeigen</translation>
     </message>
     <message>
         <source>Start it</source>
@@ -3163,6 +3179,10 @@
         <translation>Geben Sie die Adresse ein, die neben dem Code steht.</translation>
     </message>
     <message>
+        <source>{claims}: so it says itself</source>
+        <translation>{claims}: nach eigener Angabe</translation>
+    </message>
+    <message>
         <source>On a machine of the household press “Add a machine”. It shows a code.</source>
         <translation>Drücken Sie auf einem Gerät des Haushalts „Gerät hinzufügen“. Es zeigt dann einen Code.</translation>
     </message>
@@ -4454,6 +4474,10 @@
             <numerusform>und %n weiteres</numerusform>
             <numerusform>und %n weitere</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>{claims}: so it says itself</source>
+        <translation>{claims}: nach eigener Angabe</translation>
     </message>
     <message>
         <source>{name} lets a machine in</source>

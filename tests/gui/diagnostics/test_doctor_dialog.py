@@ -87,6 +87,19 @@ def test_every_cause_has_words_and_a_button(code: str) -> None:
     assert cure_of(check) in set(Cure)
 
 
+def test_a_slow_link_is_shown_on_the_page_pool(qtbot: QtBot, at_lone: Desk) -> None:
+    dialog = DoctorDialog(at_lone.services)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    slow = Check("Link", None, "It carries 20 Mbit/s.", "Use a cable.", "link_slow", "attic-pc")
+    dialog._show([Check("Listening", True), slow])
+    assert dialog.title.text() == "The link to attic-pc is slow"
+    show = next(one for one in dialog.findChildren(QPushButton) if one.text() == "Show the link")
+    show.click()
+    assert at_lone.went == ["pool"]
+    assert not dialog.isVisible()
+
+
 @pytest.mark.parametrize("code", ["engine_missing", "disk_low", "home_unwritable"])
 def test_the_window_names_no_command_for_this_computer(code: str) -> None:
     check = Check("Home", False, "Why.", "Run `make run` with --home.", code)

@@ -27,5 +27,12 @@ def test_strangers_without_a_name_show_their_short_id(qtbot: QtBot) -> None:
         "A machine at 99999999",
     ]  # fmt: skip
     assert said == {"Nearby, not of this household", "12345678", "fedcba09"}
-    nearby.findChildren(QPushButton)[1].click()
+    claims = Stranger("1" * 16, "den", "10.0.0.7", "10.0.0.7:4000", "Linux, AMD EPYC")
+    nearby.show_strangers((claims,))
+    labels = [one for one in nearby.findChildren(QLabel) if one.text() == "Linux, AMD EPYC"]
+    assert len(labels) == 1
+    shown = next(one for one in nearby.findChildren(QPushButton) if one.text().startswith("den"))
+    assert shown.toolTip() == "Linux, AMD EPYC: so it says itself"
+    nearby.show_strangers(found)
+    nearby.findChildren(QPushButton)[-3].click()
     assert chosen == [found[1]]
