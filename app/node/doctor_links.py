@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from app.core.check import Check
-from app.core.errors import AppError
+from app.core.errors import AppError, Fact
 from app.core.ids import MachineId
 from app.core.link import Link, LinkKind
 from app.core.reasons import in_words
@@ -49,7 +49,7 @@ def judged(machine: str, link: Link) -> Check:
     """Whether a link is the reason why answers are slow."""
     mbit = min(link.out_bytes_per_s, link.in_bytes_per_s) * 8 / 1e6
     ms = link.round_trip_s * 1000
-    facts = {"machine": machine, "mbit": round(mbit, 1), "ms": round(ms, 1)}
+    facts: dict[str, Fact] = {"machine": machine, "mbit": round(mbit, 1), "ms": round(ms, 1)}
     if link.limit_bytes_per_s is not None and ms <= SLOW_MS:
         return Check("Link", True, in_words("check_link_limited", **facts), machine=machine)
     if mbit >= SLOW_MBIT and ms <= SLOW_MS:
