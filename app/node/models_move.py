@@ -76,8 +76,8 @@ class Move:
             async with self._around.downloads.held():
                 for one in parts:
                     await self._part(one)
-        loaded = await asyncio.to_thread(self._loaded)
-        for one in sorted(whole, key=lambda one: self._is_of(loaded, one.path)):
+        loaded = [one for one in whole if await asyncio.to_thread(self._user_of, one.path)]
+        for one in [*(one for one in whole if one not in loaded), *loaded]:
             await self._model(one)
         await asyncio.to_thread(self._tidy)
 
@@ -97,7 +97,10 @@ class Move:
         await self._carried(held)
         await self._until_unloaded(held.path)
         new = self._around.folders.now / held.path.name
-        await asyncio.to_thread(self._around.shelf.follow, held.path, new)
+        if names and not await asyncio.to_thread(self._names, held.path):  # deleted meanwhile
+            await asyncio.to_thread(self._dropped, new)
+        else:
+            await asyncio.to_thread(self._around.shelf.follow, held.path, new)
         await asyncio.to_thread(self._dropped, held.path)
         self._around.changed()
 
@@ -127,24 +130,26 @@ class Move:
     async def _until_unloaded(self, path: Path) -> None:
         """The file of a loaded model stays until it is unloaded."""
         try:
-            while (entry := await asyncio.to_thread(self._loaded)) and self._is_of(entry, path):
-                self.waits_for = entry.name
+            while name := await asyncio.to_thread(self._user_of, path):
+                self.waits_for = name
                 self._around.changed()
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             self.waits_for = ""
 
-    def _loaded(self) -> Entry | None:
+    def _user_of(self, path: Path) -> str | None:
+        """The model that is loaded and may read this file; the same bytes may have another name, too."""
         used = self._around.in_use()
         entries = self._around.shelf.entries() if used else ()
-        return next((one for one in entries if one.model.id == used), None)
+        mine = (one for one in entries if one.model.id == used and self._is_of(one, path))
+        return next((one.name for one in mine), None)
 
     def _names(self, path: Path) -> list[str]:
         return [one.name for one in self._around.shelf.entries() if self._is_of(one, path)]
 
     @staticmethod
-    def _is_of(entry: Entry | None, path: Path) -> bool:
-        return entry is not None and path in (Path(entry.path), Path(entry.path).parent)
+    def _is_of(entry: Entry, path: Path) -> bool:
+        return path in (Path(entry.path), Path(entry.path).parent)
 
     def _dropped(self, path: Path) -> None:
         try:

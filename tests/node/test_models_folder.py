@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from app.catalog.carry import COMING
+from app.catalog.carry import COMING, carry
 from app.core.errors import Busy, DoesNotFit, Refused, Unreachable
 from app.machine import settings
 from app.machine.models_folders import MARKER, NAME, ModelsFolders
@@ -212,6 +212,39 @@ async def test_stopped_it_leaves_the_model_where_it_was_and_no_half_copy(
     computer.in_use.clear()  # unloaded
     await computer.rested()
     assert computer.entry_path == disk / old.name
+
+
+async def test_the_same_bytes_elsewhere_do_not_hide_that_a_file_is_in_use(
+    computer: Computer, disk: Path, tmp_path: Path
+) -> None:
+    old = await downloaded(computer)
+    (tmp_path / "copy.gguf").write_bytes(old.read_bytes())
+    entry = computer.place.shelf.get("Tiny-Q4_K_M")
+    computer.place.shelf.import_file(tmp_path / "copy.gguf", name="A-copy")  # the first by name
+    computer.in_use.append(entry.model.id)
+    await computer.folder.choose(str(disk), move=True)
+    await computer.until(lambda now: bool(now["move"] and now["move"]["waits"]))
+    assert old.name in names(old.parent)
+    computer.in_use.clear()
+    await computer.rested()
+    assert old.name in names(disk)
+
+
+async def test_a_model_that_is_deleted_on_its_way_leaves_no_copy(
+    computer: Computer, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = await downloaded(computer)
+
+    def carry_and_delete(source: Path, folder: Path, *rest: Any) -> None:
+        carry(source, folder, *rest)
+        computer.place.shelf.remove("Tiny-Q4_K_M")
+
+    monkeypatch.setattr("app.node.models_move.carry", carry_and_delete)
+    await computer.folder.choose(str(disk), move=True)
+    told = await computer.rested()
+    assert told["stopped"] is None
+    assert names(disk) == [MARKER]
+    assert old.name not in names(old.parent)
 
 
 async def test_a_move_goes_on_after_a_restart(
