@@ -4073,7 +4073,7 @@
     </message>
     <message>
         <source>Choose another folder…</source>
-        <translation>Anderen Ordner wählen …</translation>
+        <translation>Anderen Ordner wählen…</translation>
     </message>
     <message>
         <source>Copying its layers</source>
@@ -4165,7 +4165,7 @@
     </message>
     <message>
         <source>Looking at that folder…</source>
-        <translation>Der Ordner wird angesehen …</translation>
+        <translation>Der Ordner wird angesehen…</translation>
     </message>
     <message>
         <source>Measuring</source>
