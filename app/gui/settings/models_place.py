@@ -9,7 +9,7 @@ from app.core.errors import AppError
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.node_client import Json
-from app.gui.parts.buttons import button
+from app.gui.parts.buttons import wrapping
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column
 from app.gui.parts.text import paragraph
@@ -32,10 +32,10 @@ class ModelsPlace(QWidget):
         self.bar.setTextVisible(False)
         self.bar.setRange(0, WHOLE)
         self.bar.setAccessibleName(_tr("Progress of the move"))
-        self.choose = button(choose_words(), lambda: choose_folder(services, self))
-        self.own = button(_tr("Use Poolhouse's own folder"), self._back)
-        self.move_them = button(_tr("Move them here"), self._move)
-        self.stop = button(_tr("Stop moving"), self._stop)
+        self.choose = wrapping(choose_words(), lambda: choose_folder(services, self))
+        self.own = wrapping(_tr("Use Poolhouse's own folder"), self._back)
+        self.move_them = wrapping(_tr("Move them here"), self._move)
+        self.stop = wrapping(_tr("Stop moving"), self._stop)
         buttons = Flow(self.choose, self.own, self.move_them, self.stop)
         self.setLayout(column(self.problem, self.words, self.bar, buttons, gap=sizes.S))
         services.pool.changed.connect(self.tell)

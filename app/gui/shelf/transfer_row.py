@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QProgressBar, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
-from app.gui.parts.buttons import IconButton, button
+from app.gui.parts.buttons import IconButton, wrapping
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import Elided, paragraph
 from app.gui.sentences import here
@@ -113,13 +114,11 @@ class TransferRow(QWidget):
         self.pause = IconButton(theme, "pause", self.tr("Pause"), lambda: self._do("pause"))
         self.resume = IconButton(theme, "play", self.tr("Resume"), lambda: self._do("resume"))
         self.cancel = IconButton(theme, "close", self.tr("Cancel"), lambda: self._do("cancel"))
-        self.folder = button(choose_words(), lambda: self._do("folder"))
+        self.folder = wrapping(choose_words(), lambda: self._do("folder"))
         head = row(self._name, self.pause, self.resume, self.cancel, gap=sizes.XS)
         head.setStretch(0, 1)
         self.setLayout(
-            column(
-                head, self._bar, self._words, self._problem, row(self.folder, None), gap=sizes.XS
-            )
+            column(head, self._bar, self._words, self._problem, Flow(self.folder), gap=sizes.XS)
         )
         self.tell(first)
 
