@@ -261,7 +261,7 @@ class Sequence:
             self._reader = asyncio.get_running_loop().create_future()
             await self._reader
         item = self._unread.popleft()
-        self._full_since = None
+        self._full_since = time.monotonic() if self.full else None
         if isinstance(item, AppError):
             raise item
         return item

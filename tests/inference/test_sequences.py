@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import Reason
-from app.core.recovery import Loss
+from app.core.recovery import Loss, Notice
 from app.core.schedule import Batch
 from app.inference.carried import Carried
 from app.inference.links import open_run, own_stage
 from app.inference.pipeline import Pipeline
-from app.inference.sequences import ALIKE_S, PAUSE_S, Sequence, Token
+from app.inference.sequences import ALIKE_S, MAX_UNREAD, PAUSE_S, Sequence, Token
 from app.inference.shape import Shape
 from app.inference.stage_client import StageClient
 from app.inference.step import Run
@@ -116,3 +116,23 @@ async def test_a_real_engine_goes_on_with_the_same_numbers_bit_for_bit(tmp_path:
     assert heard[1] == heard[0]
     assert heard[2] == heard[0]
     assert len(anew.planned) == 2
+
+
+async def test_a_reader_that_is_behind_by_more_than_a_full_queue_ends_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Notices come on top of the tokens: whoever takes one then, and no more, still has a full queue."""
+    one = Sequence(request("hello", 500), 600, None)  # type: ignore[arg-type]
+    now = 100.0
+    monkeypatch.setattr("app.inference.sequences.time.monotonic", lambda: now)
+    for token in range(MAX_UNREAD):
+        one.put(Token(token))
+    one.put(Notice("lost", "attic", Reason("bug")))
+    assert one.full_for(101.0) == 1.0
+    now = 102.0
+    await one.take()
+    assert one.full
+    assert one.full_for(104.0) == 2.0  # since it took the last
+    await one.take()
+    assert not one.full
+    assert one.full_for(200.0) == 0.0
