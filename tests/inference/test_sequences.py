@@ -131,8 +131,6 @@ async def test_a_reader_that_is_behind_by_more_than_a_full_queue_ends_too(
     assert one.full_for(101.0) == 1.0
     now = 102.0
     await one.take()
-    assert one.full
-    assert one.full_for(104.0) == 2.0  # since it took the last
+    assert (one.full, one.full_for(104.0)) == (True, 2.0)  # since it took the last
     await one.take()
-    assert not one.full
-    assert one.full_for(200.0) == 0.0
+    assert (one.full, one.full_for(200.0)) == (False, 0.0)
