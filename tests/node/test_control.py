@@ -91,7 +91,7 @@ async def test_the_snapshot_has_what_faces_show(client: NodeClient) -> None:
     status = await client.get("/status")
     assert set(status) == {
         "node", "machines", "strangers", "discovery", "links", "loaded", "forecasts", "pairing", "answers",
-        "pairing_closed", "journal", "downloads", "shelf", "hub", "hosts", "links_between",
+        "pairing_closed", "journal", "downloads", "models_folder", "shelf", "hub", "hosts", "links_between",
     }  # fmt: skip
     assert status["answers"] == NOBODY
     (machine,) = (await client.get("/machines"))["machines"]
