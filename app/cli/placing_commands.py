@@ -51,6 +51,11 @@ ShapeOption = Annotated[
     ),
 ]
 
+OneModelArgument = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Argument(metavar="[MODEL]", help="Only this one.", show_default=False),
+]
+
 NumberOption = Annotated[
     NumberName, typer.Option("--number", help="How numbers travel between machines.")
 ]
@@ -149,9 +154,12 @@ def _say_taken(face: Face, typed: str, name: str) -> None:
         face.show(f"{safe_text.line(typed)} means {safe_text.name(name)} here.")
 
 
-def unload(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Give the memory of the loaded model back, on every machine."""
-    answer = ask_node(home, lambda node: node.post("/unload"))
-    name = answer.get("unloaded")
-    sentence = f"{safe_text.name(str(name))} is unloaded." if name else "No model was loaded."
-    Face(as_json).result(answer, lambda: sentence)
+def unload(
+    model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False
+) -> None:
+    """Give the memory of a loaded model back, on every machine; without a name, of all."""
+    answer = ask_node(home, lambda node: node.post("/unload", {"model": model}))
+    gone = [one for one in (answer.get("unloaded"), *(answer.get("also") or ())) if one]
+    sentence = " ".join(f"{safe_text.name(str(name))} is unloaded." for name in gone)
+    nothing = f"{safe_text.name(model)} was not loaded." if model else "No model was loaded."
+    Face(as_json).result(answer, lambda: sentence or nothing)

@@ -285,6 +285,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     links: dict[str, Link] = {}
     links_between: dict[str, dict[str, Link]] = {}  # of others: who measured it, and the far end
     loaded: Plan | None = None
+    embeds: Plan | None = None  # the model of vectors beside it
     forecasts: Forecasts = Forecasts()
     pairing: Pairing | None = None
     answers: Answers = Answers()

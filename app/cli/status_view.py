@@ -50,12 +50,21 @@ def status_view(snapshot: Snapshot) -> RenderableType:
         if snapshot.loaded.forecast is not None:
             rows.append(Text(forecast_line(snapshot.loaded.forecast, snapshot.loaded.users or 1)))
         rows += forecasts_view(snapshot.loaded.last_answer, snapshot.forecasts)
+    if snapshot.embeds is not None:
+        rows += [Text(), *vectors_view(snapshot.embeds)]
     if snapshot.pairing is not None:
         window = snapshot.pairing
         left = seconds(window.seconds_left)
         sentence = f"Pairing is open at {safe_text.line(window.address)} for {left} more."
         rows += [Text(), Text(sentence)]
     return Group(*rows)
+
+
+def vectors_view(embeds: Plan) -> list[RenderableType]:
+    """The model of vectors, which stands beside whatever writes."""
+    doing = ", loading" if embeds.state == "loading" else ""
+    title = Text(f"{safe_text.name(embeds.model)} · vectors for programs{doing}", style="bold")
+    return [title, placement_view(embeds)]
 
 
 def _head(snapshot: Snapshot) -> RenderableType:

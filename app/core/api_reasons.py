@@ -24,6 +24,10 @@ API_SENTENCES: dict[str, str] = {
     "embedding_too_long": "A text of {tokens} tokens is longer than the model reads, which is {most}. "
     "Cut it into several.",
     "embedding_size": "The vectors of this model have {most} values. Ask for fewer dimensions.",
+    "embedding_only_whole": "{model} turns texts into vectors, and is loaded whole on this machine. "
+    "Load it without a split and without a shape.",
+    "unforecast_embeds": "{model} turns texts into vectors for programs, whole on this machine and beside the model "
+    "that writes. No speed is forecast.",
     "embedding_no_room": "{model} needs {need_bytes} for embeddings, and {free_bytes} are free on this machine. "
     "Unload the other model, or choose a smaller one.",
     "api_no_lan": "This computer is in no network that joins a household. Connect it, "

@@ -13,8 +13,8 @@ Json = dict[str, Any]
 def news(before: Json, now: Json) -> list[Reason]:
     """What happened between two snapshots of one node, in the order in which it is told."""
     return [
-        *_machines(before, now), *_model(before, now), *_replicas(before, now),
-        *_downloads(before, now), *_lending(before, now),
+        *_machines(before, now), *_model(before, now, "loaded"), *_replicas(before, now),
+        *_model(before, now, "embeds"), *_downloads(before, now), *_lending(before, now),
     ]  # fmt: skip
 
 
@@ -43,9 +43,9 @@ def _machines(before: Json, now: Json) -> Iterator[Reason]:
             yield _reason("log_machine_left", machine=name)
 
 
-def _model(before: Json, now: Json) -> Iterator[Reason]:
+def _model(before: Json, now: Json, key: str) -> Iterator[Reason]:
     """A load that fails says why itself: the snapshot only shows that it is gone."""
-    old, new = before.get("loaded") or {}, now.get("loaded") or {}
+    old, new = before.get(key) or {}, now.get(key) or {}
     was, state = old.get("state"), new.get("state")
     same = old.get("model") == new.get("model") and was == state
     if was == "ready" and state is None:

@@ -123,8 +123,8 @@ class Senses:
 class Room:
     """Memory at one moment, in bytes.
 
-    most: the owner's limit; promised: to others; unloaded: of these, not taken from the free memory
-    yet; own: what this machine's own model holds.
+    most: the owner's limit; promised: to others; unloaded: of all that is promised, not taken from the
+    free memory yet; own: what this machine's own models hold.
     """
 
     most_bytes: int

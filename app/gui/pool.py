@@ -89,6 +89,11 @@ class Pool(QObject):
         return self.snapshot.get("loaded")
 
     @property
+    def embeds(self) -> Json | None:
+        """The model of vectors, which stands beside what is loaded to write."""
+        return self.snapshot.get("embeds")
+
+    @property
     def hosts(self) -> list[str] | None:
         """Names of those that answer for this machine; None: it is no guest, or answers itself."""
         return self.snapshot.get("hosts")

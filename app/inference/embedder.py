@@ -38,9 +38,9 @@ class Embedder:
 
     @classmethod
     async def open(cls, path: str, context: int, threads: int, limit_bytes: int) -> Embedder:
-        """Load it. Raises BadInput, DoesNotFit or StageLost."""
+        """Load it. An answer that is computed beside goes first. Raises BadInput, DoesNotFit or StageLost."""
         reads = part_paths(Path(path))
-        worker = await Worker.start("embedder", threads=threads, reads=reads)
+        worker = await Worker.start("embedder", threads=threads, low_priority=True, reads=reads)
         order = orders.OpenEmbedder(
             request=0, path=path, context=context, threads=threads, memory_limit_bytes=limit_bytes
         )

@@ -14,6 +14,10 @@ from app.lan import messages
 OPEN_SECONDS = 300.0  # loading reads the file once: 10 GB from a slow disk
 FIT_CODES = frozenset({"lend_too_large", "stage_too_large", "disk_full", "memory_short"})
 
+GONE_LOADING = frozenset({"worker_died", "worker_hung", "stage_unreachable", "stage_silent", "stage_lost",
+    "stage_missing", "peer_offline", "peer_hung_up", "peer_unreachable", "peer_held_back", "peer_silent", "link_lost",
+    "channel_closed", "shutting_down"})  # fmt: skip
+
 Key = tuple[MachineId, PipelineId]
 Ready = Callable[[], Awaitable[messages.StageReady]]
 
@@ -66,6 +70,11 @@ def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
     if error.reason.code != "lender_said" or free_bytes is None:
         return None
     return MachineId(str(machine)), max(0, int(free_bytes))
+
+
+def worth_again(error: AppError) -> bool:
+    """Whether loading again, on the machines that are there, may mend it."""
+    return bool({error.reason.code, error.reason.facts.get("cause")} & GONE_LOADING)
 
 
 async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.StageReady:

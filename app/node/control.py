@@ -220,7 +220,9 @@ class Control:
         return await _long(request, lambda report: self._node.hosting.load(order, report))
 
     async def _unload(self, request: web.Request) -> web.Response:
-        return web.json_response({"unloaded": await self._node.hosting.unload()})
+        order = await asked.body(request, asked.UnloadModel)
+        gone = await self._node.hosting.unload(order.model)
+        return web.json_response({"unloaded": gone[0] if gone else None, "also": gone[1:]})
 
     async def _ask(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.Ask)

@@ -1,19 +1,32 @@
-"""The embedding model that programs ask: loaded beside the one that writes, given back when nobody asks."""
+"""The embedding model: whole on this machine beside the one that writes, and given back when nobody needs it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from app.catalog.shelf import Entry, Shelf
-from app.core.errors import BadInput, DoesNotFit
+from app.core.errors import BadInput, DoesNotFit, Reason, StageLost
 from app.core.model import Model
+from app.core.placement import Candidate
+from app.core.plan import Plan, Workload
+from app.core.room import stage
 from app.inference.embedder import Embedder, Text, Vector
-from app.node.stoppable import in_thread
+from app.machine import devices
+from app.node import requests as asked
+from app.node.ndjson import Progress, hashing
+from app.node.snapshot import plan_json
+from app.node.stoppable import in_thread, unless
+from backends.contract import Layers, Role
 
 log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
 
 MOST_CONTEXT = 2048  # tokens of a text; a pass needs memory for all pairs of them
 IDLE_SECONDS = 300.0
@@ -32,31 +45,106 @@ class Embedded:
         return sum(vector.n_tokens for vector in self.vectors)
 
 
+@dataclass(slots=True, eq=False)
+class Held:
+    """A model that is loaded, or on its way. wished: by a person, so it stays."""
+
+    entry: Entry
+    plan: Plan
+    wished: bool = False
+    embedder: Embedder | None = None
+    seconds: float = 0.0  # of loading
+
+    @property
+    def is_gone(self) -> bool:
+        return self.embedder is not None and not self.embedder.alive
+
+    @property
+    def total_bytes(self) -> int:
+        return self.plan.stages[0].total_bytes
+
+    def serves(self, model: Model, context: int) -> bool:
+        mine = (self.entry.model.id, self.plan.workload.context)
+        return mine == (model.id, context) and not self.is_gone
+
+    def json(self) -> Json:
+        """As what writes is described, as far as it is the same."""
+        (one,) = self.plan.machines
+        return {
+            **plan_json(self.plan, self.entry.model, {one.id: one.lends_bytes}),
+            "state": "ready" if self.embedder else "loading",
+            "wished": self.wished,
+            "loaded_seconds": round(self.seconds, 3),
+        }
+
+
 class Embeddings:
-    """One model at a time; another one takes its place. `room`: bytes that it may take."""
+    """One model at a time; another one takes its place.
+
+    here: this machine with what its own models may use in all, and how much of that the one that writes has.
+    """
 
     def __init__(
-        self, shelf: Callable[[], Shelf], room: Callable[[], int], threads: Callable[[], int]
+        self,
+        shelf: Shelf,
+        here: Callable[[], tuple[Candidate, int]],
+        threads: int,
+        changed: Callable[[], None],
     ) -> None:
-        self._shelf, self._room, self._threads = shelf, room, threads
+        self._shelf, self._here, self._threads, self._changed = shelf, here, threads, changed
         self._turn = asyncio.Lock()
-        self._loaded: tuple[str, Embedder] | None = None  # the model's id
+        self._stop = asyncio.Event()  # of the load that is under way
+        self._n_ending = 0  # whoever has it end now: until then nothing is loaded
+        self._coming: Entry | None = None  # what is checked, or loaded
+        self._held: Held | None = None
         self._idle: asyncio.TimerHandle | None = None
+        self.n_asks = 0  # requests that are answered, or wait
+
+    @property
+    def held(self) -> Held | None:
+        """What has memory of this machine now."""
+        return None if self._held is None or self._held.is_gone else self._held
+
+    def uses(self) -> tuple[int, int]:
+        """Bytes that it holds or will hold, and of these what is not taken from the free memory yet."""
+        held = self.held
+        if held is None:
+            return 0, 0
+        return held.total_bytes, 0 if held.embedder else held.total_bytes
+
+    def json(self) -> Json | None:
+        return self.held.json() | {"asks": self.n_asks} if self.held else None
 
     async def model(self, name: str) -> Entry:
         """The embedding model of this name; the only one there is, if it names none. Raises BadInput."""
         name = name.removesuffix(":latest")
         if name in ("", "default"):
-            entries = await asyncio.to_thread(self._shelf().entries)
+            entries = await asyncio.to_thread(self._shelf.entries)
             there = [entry for entry in entries if entry.model.embeds]
             if len(there) != 1:
                 names = ", ".join(entry.name for entry in there) or "none"
                 raise BadInput("embedding_model_unnamed", there=names)
             return there[0]
-        entry = await asyncio.to_thread(self._shelf().get, name)
+        entry = await asyncio.to_thread(self._shelf.get, name)
         if not entry.model.embeds:
             raise BadInput("model_embeds_not", name=entry.name)
         return entry
+
+    def plan(self, entry: Entry, order: asked.PlanModel) -> Json:
+        """What a load would take. Raises BadInput or DoesNotFit."""
+        return Held(entry, self._planned(entry.model, order)).json()
+
+    async def load(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Json:
+        """As a person wishes: it stays until it is unloaded, or until what writes needs its memory.
+
+        Raises AppError.
+        """
+        async with self._turn:
+            held = await self._ready(entry, order, report)
+            self._keep()
+            held.wished = True
+            self._changed()
+            return {"loaded": held.json()}
 
     async def embed(
         self, entry: Entry, texts: Sequence[Text], size: int | None, *, cut: bool
@@ -64,53 +152,147 @@ class Embeddings:
         """The vectors, one for each text. Raises BadInput, DoesNotFit, Damaged or StageLost."""
         if size is not None and size > entry.model.width:
             raise BadInput("embedding_size", most=entry.model.width)
+        self._count(1)
+        try:
+            async with self._turn:
+                self._keep()
+                try:
+                    return await self._embedded(entry, texts, size, cut=cut)
+                finally:
+                    self._rest()
+        finally:
+            self._count(-1)
+
+    async def unload(self, model_id: str | None = None) -> str | None:
+        """Give the memory back, at once, of this model or of any: a load ends, and so do vectors that are
+        made. The name of what was there."""
+        was = self._coming or (self.held.entry if self.held else None)
+        if was is None or model_id not in (None, was.model.id):
+            return None
+        self._n_ending += 1
+        try:
+            self._end()
+            async with self._turn:
+                await self._close()
+        finally:
+            self._n_ending -= 1
+        return was.name
+
+    def close(self) -> None:
+        """End what is under way and load nothing any more; `unload` then waits for the end."""
+        self._n_ending += 1
+        self._end()
+
+    async def make_room(self, own_bytes: int) -> None:
+        """Before what writes takes so many bytes here: give the memory back where there is not enough for
+        both. A load ends for that; texts that are being read are read to their end."""
+        held = self.held
+        if held is None or own_bytes + held.total_bytes <= self._here()[0].lends_bytes:
+            return
+        self._stop.set()
         async with self._turn:
-            self._keep()
-            try:
-                embedder = await self._ready(entry)
-                size = size or embedder.width
-                vectors = [await embedder.embed(text, size, cut=cut) for text in texts]
-            finally:
-                self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._give_back)
+            await self._close()
+
+    # inside
+
+    async def _embedded(
+        self, entry: Entry, texts: Sequence[Text], size: int | None, *, cut: bool
+    ) -> Embedded:
+        order = asked.PlanModel(model=entry.name)
+        now = self.held
+        if now is not None and now.wished and now.entry.model.id == entry.model.id:
+            order = asked.PlanModel(model=entry.name, context=now.plan.workload.context)
+        held = await self._ready(entry, order, lambda _: None)
+        assert held.embedder is not None
+        size = size or held.embedder.width
+        vectors = [await held.embedder.embed(text, size, cut=cut) for text in texts]
         return Embedded(entry.name, tuple(vectors))
 
-    async def close(self) -> None:
-        """Give the memory back."""
-        self._keep()
-        if self._loaded is not None:
-            (_, embedder), self._loaded = self._loaded, None
-            await embedder.close()
+    async def _ready(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Held:
+        stopped = StageLost("load_stopped", model=entry.name)
+        if self._n_ending:
+            raise stopped
+        if self._held is not None and self._held.serves(entry.model, _context(entry.model, order)):
+            return self._held
+        self._stop.clear()
+        self._coming = entry
+        try:
+            return await unless(self._stop, self._loaded(entry, order, report), stopped)
+        finally:
+            self._coming = None
 
-    async def _ready(self, entry: Entry) -> Embedder:
-        if self._loaded is not None:
-            model, embedder = self._loaded
-            if model == entry.model.id and embedder.alive:
-                return embedder
-            await self.close()
-        entry = await in_thread(lambda told: self._shelf().verify(entry, told), lambda *_: None)
-        context = min(entry.model.context_length, MOST_CONTEXT)
-        limit = self._admitted(entry.model, context)
-        embedder = await Embedder.open(entry.path, context, self._threads(), limit)
-        self._loaded = entry.model.id, embedder
-        log.info("%s is loaded for embeddings", entry.name)
-        return embedder
-
-    def _admitted(self, model: Model, context: int) -> int:
-        """What it may take. Raises DoesNotFit."""
-        needed = model.file_bytes + model.kv_bytes(model.layers, context) + COMPUTE_BYTES
-        room = self._room()
-        if needed > room:
-            raise DoesNotFit(
-                "embedding_no_room", model=model.name, need_bytes=needed, free_bytes=room
+    async def _loaded(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Held:
+        entry = await in_thread(
+            partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total))
+        )
+        plan = self._planned(entry.model, order)  # refused before what is loaded is given up
+        await self._close()
+        held = self._held = Held(entry, plan)
+        self._changed()
+        begun, context = time.monotonic(), plan.workload.context
+        try:
+            held.embedder = await Embedder.open(
+                entry.path, context, self._threads, held.total_bytes
             )
-        return needed
+        except BaseException:
+            self._held = None
+            raise
+        finally:
+            held.seconds = time.monotonic() - begun
+            self._changed()
+        log.info("%s is loaded for embeddings", entry.name)
+        return held
+
+    def _planned(self, model: Model, order: asked.PlanModel) -> Plan:
+        """Whole on this machine, beside what writes. Raises BadInput, DoesNotFit."""
+        here, taken = self._here()
+        if order.split is not None or order.shape not in (None, "one"):
+            raise BadInput("embedding_only_whole", model=model.name)
+        if here.id in order.without:
+            raise BadInput("host_not_left_out", machine=here.name)
+        most = devices.memory().total_bytes if order.anyway else here.lends_bytes
+        work = Workload(_context(model, order))
+        whole = stage(here, Role.WHOLE, Layers(0, model.n_layers), model, work)
+        whole = replace(whole, work_bytes=COMPUTE_BYTES)
+        if whole.total_bytes > (room := max(0, most - taken)):
+            raise DoesNotFit(
+                "embedding_no_room",
+                model=model.name, need_bytes=whole.total_bytes, free_bytes=room,
+            )  # fmt: skip
+        why = Reason("unforecast_embeds", {"model": model.name})
+        return Plan((whole,), work, (why,), machines=(here,))
+
+    async def _close(self) -> None:
+        self._keep()
+        held, self._held = self._held, None
+        if held is not None and held.embedder is not None:
+            await held.embedder.close()
+            self._changed()
+
+    def _end(self) -> None:
+        self._stop.set()
+        if self._held is not None and self._held.embedder is not None:
+            self._held.embedder.kill()
+
+    def _count(self, more: int) -> None:
+        before, self.n_asks = self.n_asks, self.n_asks + more
+        if not (before and self.n_asks):  # the first one came, or the last one is answered
+            self._changed()
 
     def _keep(self) -> None:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
 
+    def _rest(self) -> None:
+        if self._held is not None and not self._held.wished:
+            self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._give_back)
+
     def _give_back(self) -> None:
-        if self._loaded is not None:
-            self._loaded[1].kill()
-            self._loaded = None
+        self._end()
+        self._held = None
+        self._changed()
+
+
+def _context(model: Model, order: asked.PlanModel) -> int:
+    return min(order.context or MOST_CONTEXT, MOST_CONTEXT, model.context_length)

@@ -18,18 +18,19 @@ from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Sta
 from app.core.household import Told
 from app.core.ids import MachineId
 from app.core.moving import kept_runs
-from app.core.placement import ONE_PIPELINE
+from app.core.placement import ONE_PIPELINE, Candidate
 from app.core.plan import Plan
 from app.core.reasons import said
 from app.core.recovery import MAX_RECOVERIES, Notice
 from app.inference.chats import Delta, Question
 from app.node import requests as asked
-from app.node.answers import short_lender
+from app.node.answers import short_lender, worth_again
 from app.node.asking import always, delta_json, question_of
 from app.node.company import Company
+from app.node.embeddings import Embeddings
 from app.node.journal import Journal
 from app.node.lender_news import LenderNews
-from app.node.ndjson import Progress, with_progress
+from app.node.ndjson import Progress, hashing, with_progress
 from app.node.opening import Sources
 from app.node.outcomes import Outcomes
 from app.node.outlook import Outlook, Speeds
@@ -43,11 +44,6 @@ from app.node.stoppable import in_thread, unless
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-
-# what loading again, on the machines that are there, may mend
-GONE_LOADING = frozenset({"worker_died", "worker_hung", "stage_unreachable", "stage_silent", "stage_lost",
-    "stage_missing", "peer_offline", "peer_hung_up", "peer_unreachable", "peer_held_back", "peer_silent", "link_lost",
-    "channel_closed", "shutting_down"})  # fmt: skip
 
 
 class Hosting:
@@ -64,12 +60,14 @@ class Hosting:
         journal: Journal,
         changed: Callable[[], None],
     ) -> None:
-        self._shelf, self._sources = shelf, Sources(shelf, stages, lenders)
+        self.embeddings = Embeddings(shelf, self._here, threads, changed)
+        self._shelf = shelf
+        self._sources = Sources(shelf, stages, lenders, self.embeddings.make_room)
         self.outlook, self._planner = outlook, Planner(outlook, threads)
         self._outcomes, self._lender_news = Outcomes(outlook, group), LenderNews()
         self._group, self._journal, self._changed = group, journal, changed
         self._turn = asyncio.Lock()  # one load or unload at a time
-        self._stops: set[asyncio.Event] = set()  # of the loads that wait or are under way
+        self._stops: dict[asyncio.Event, str] = {}  # of loads that wait or are under way: of what
         self._closed = False
         self.n_asks = 0  # answers that are made or wanted
         self.rested: Callable[[], None] = lambda: None  # an answer is over
@@ -81,7 +79,7 @@ class Hosting:
     def busy(self) -> bool:
         """Whether an answer is made or wanted, or a model comes or goes; a load that only measures yet
         is no reason not to measure."""
-        wanted = self.n_asks > 0 or self._turn.locked()
+        wanted = self.n_asks > 0 or self._turn.locked() or self.embeddings.n_asks > 0
         return self.answering or (wanted and not self._n_measuring)
 
     @property
@@ -92,6 +90,8 @@ class Hosting:
     async def plan(self, order: asked.PlanModel, report: Progress) -> Json:
         """The placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
+        if not entry.model.writes:
+            return self.embeddings.plan(entry, order)
         await self._planner.plan(entry.model, order, self.released(), {})
         speeds = await self._speeds(entry, order, report, measure=True)
         chosen = await self._planner.plan(entry.model, order, self.released(), speeds)
@@ -102,17 +102,25 @@ class Hosting:
         return plan_json(chosen, entry.model, lends(chosen), help_most)
 
     async def load(self, order: asked.LoadModel, report: Progress) -> Json:
-        """Place the model and wait until it answers. Cancelling it leaves nothing loaded."""
+        """Place the model and wait until it answers. Cancelling it leaves nothing loaded. Vectors come beside."""
         entry = await asyncio.to_thread(self._shelf.get, order.model, "" if self.running else None)
+        if not entry.model.writes:
+            return await self.embeddings.load(entry, order, report)
         running = await self._stoppable(entry.name, self._loaded(entry, order, report))
         return {"loaded": running.json()}
 
-    async def unload(self) -> str | None:
-        """Give all memory back, at once: loads and answers under way end. The name of what was there."""
-        was = self.running.entry.name if self.running else None
-        self._stop_all()
+    async def unload(self, name: str | None = None) -> list[str]:
+        """Give memory back, at once, of this model or of all: loads and answers under way end. What was there."""
+        only = await asyncio.to_thread(self._shelf.get, name) if name else None
+        vectors = await self.embeddings.unload(only.model.id if only else None)
+        name, was = only.name if only else None, self.running.entry.name if self.running else None
+        self._stop_all(name)
+        if name not in (None, was):
+            return [vectors] if vectors else []
         async with self._turn:
-            return await self._unload() or was
+            mine = name is None or (self.running is not None and self.running.entry.name == name)
+            was = (await self._unload() if mine else None) or was
+        return [one for one in (was, vectors) if one]
 
     def without(self, machine: MachineId, why: StageLost) -> None:
         """That machine is no longer there for us: what it holds of the placement is lost."""
@@ -142,6 +150,7 @@ class Hosting:
     def close(self) -> None:
         """End what is under way and load nothing any more; `unload` then waits for the end."""
         self._closed = True
+        self.embeddings.close()
         self._stop_all()
 
     def ask(self, order: asked.Ask) -> AsyncGenerator[Json, None]:
@@ -182,8 +191,8 @@ class Hosting:
 
     def word(self, of_lending: str) -> str:
         """The state of this machine: an answer of its own is work as well."""
-        own = self.answers()["running"] and of_lending in ("off", "ready", "lending")
-        return "working" if own else of_lending
+        own = self.answers()["running"] or self.embeddings.n_asks
+        return "working" if own and of_lending in ("off", "ready", "lending") else of_lending
 
     async def _answer(self, question: Question, running: Running) -> AsyncGenerator[Json, None]:
         if running.answerer is None:
@@ -284,7 +293,7 @@ class Hosting:
         if self._closed:
             work.close()
             raise Refused("node_stops")
-        self._stops.add(stop)
+        self._stops[stop] = name
         try:
             return await unless(stop, work, StageLost("load_stopped", model=name))
         except AppError as error:
@@ -294,17 +303,18 @@ class Hosting:
             self._journal.note(Reason("log_model_stopped", {"model": name}))
             raise
         finally:
-            self._stops.discard(stop)
+            del self._stops[stop]
 
-    def _stop_all(self) -> None:
-        for stop in self._stops:
-            stop.set()
-        if self.running is not None:
+    def _stop_all(self, name: str | None = None) -> None:
+        for stop, model in self._stops.items():
+            if name in (None, model):
+                stop.set()
+        if self.running is not None and name in (None, self.running.entry.name):
             self.running.stop()
 
     async def _load(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Running:
         entry = await in_thread(
-            partial(self._shelf.verify, entry), lambda done, total: report(_hashing(done, total))
+            partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total))
         )
         # refused before anything is measured, and before what is loaded is given up
         await self._planner.plan(entry.model, order, self.released(), {})
@@ -322,7 +332,7 @@ class Hosting:
                     raise
                 limits |= dict([short])
             except (StageLost, Unreachable) as error:
-                if not {error.reason.code, error.reason.facts.get("cause")} & GONE_LOADING:
+                if not worth_again(error):
                     raise
                 log.warning("%s is loaded again: %s", entry.name, error.reason)
         return await self._place(entry, order, released, speeds, report, limits)
@@ -370,6 +380,11 @@ class Hosting:
         """What machines get back of what is loaded now."""
         return self.running.releases() if self.running else {}
 
+    def _here(self) -> tuple[Candidate, int]:
+        """This machine with all that its own models may use, and what the one that writes has of it."""
+        host, _ = self.outlook.machines(released := self.released(), {})
+        return host, released.get(host.id, 0)
+
     async def _speeds(
         self, entry: Entry, order: asked.PlanModel, report: Progress, *, measure: bool
     ) -> Speeds:
@@ -380,7 +395,3 @@ class Hosting:
             return await self.outlook.speeds(entry, BATCH_ROWS, report, known_only=not measure)
         finally:
             self._n_measuring -= measure
-
-
-def _hashing(done: int, total: int) -> Json:
-    return {"step": "hashing", "machine": None, "done": done, "total": total, "unit": "bytes"}

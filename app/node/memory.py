@@ -31,15 +31,15 @@ class MemoryRules:
     def room(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> Room:
         """The memory now, as it bounds what others may use.
 
-        used_bytes: promised to others; unloaded_bytes: of these, not taken from the free memory yet;
-        own_bytes: what this machine's own model holds.
+        used_bytes: promised to others; unloaded_bytes: of what is promised, not taken from the free memory
+        yet; own_bytes: what this machine's own models hold.
         """
         now = self._memory()
         most = self._default_bytes if self.chosen_bytes is None else self.chosen_bytes
         return Room(most, now.total_bytes, now.free_bytes, used_bytes, unloaded_bytes, own_bytes)
 
     def own_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
-        """What a model of this machine's own user may use here, in place of the one that it holds.
+        """What models of this machine's own user may use here in all, in place of those that it holds.
 
         The arguments are those of `room`. What others use is counted once: a choice is shared with
         them, and free memory is what they left.

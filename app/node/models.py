@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import BadInput
 from app.node import requests as asked
-from app.node.ndjson import Progress
+from app.node.ndjson import Progress, hashing
 from app.node.snapshot import model_json
 from app.node.stoppable import in_thread
 
@@ -35,13 +35,13 @@ class Models:
         self,
         shelf: Shelf,
         stages: StageStore,
-        in_use: Callable[[], str | None],
+        in_use: Callable[[], Collection[str]],
         origins: Origins,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._shelf, self._stages = shelf, stages
         self._origins, self._changed = origins, changed
-        self._in_use = in_use  # the id of the model that is loaded
+        self._in_use = in_use  # the ids of the models that are loaded
 
     async def listed(self) -> list[Json]:
         def all_of_them() -> list[Json]:
@@ -57,8 +57,7 @@ class Models:
         """Check and hash a file, and put it on the shelf. Cancelling stops the hashing."""
 
         def tell(done: int, total: int) -> None:
-            progress = {"step": "hashing", "machine": None, "unit": "bytes"}
-            report({**progress, "done": done, "total": total})
+            report(hashing(done, total))
 
         path = Path(order.path)
         entry = await in_thread(
@@ -71,7 +70,7 @@ class Models:
         """Take a model from the shelf and delete its stages. A file that was downloaded here goes
         too; any other stays where it is."""
         entry = await asyncio.to_thread(self._shelf.get, name)
-        if entry.model.id == self._in_use() and not entry.builtin:
+        if entry.model.id in self._in_use() and not entry.builtin:
             raise BadInput("model_in_use", name=entry.name)
         freed = await asyncio.to_thread(self._removed, entry.name)
         of_file = await self._origins.forget(Path(entry.path))

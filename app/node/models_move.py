@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ class Around:
     folders: ModelsFolders
     shelf: Shelf
     downloads: Downloads
-    in_use: Callable[[], str | None]  # the id of the model that is loaded
+    in_use: Callable[[], Collection[str]]  # the ids of the models that are loaded
     changed: Callable[[], None]
     disk: Disk
 
@@ -141,7 +141,7 @@ class Move:
         """The model that is loaded and may read this file; the same bytes may have another name, too."""
         used = self._around.in_use()
         entries = self._around.shelf.entries() if used else ()
-        mine = (one for one in entries if one.model.id == used and self._is_of(one, path))
+        mine = (one for one in entries if one.model.id in used and self._is_of(one, path))
         return next((one.name for one in mine), None)
 
     def _names(self, path: Path) -> list[str]:

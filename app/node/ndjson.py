@@ -23,6 +23,11 @@ PROGRESS_SECONDS = 0.1
 UNREAD_SECONDS = 30.0  # an asker that takes nothing for so long has gone (SAFETY.md 5)
 
 
+def hashing(done: int, total: int) -> Json:
+    """How far a file is read to be checked."""
+    return {"step": "hashing", "machine": None, "done": done, "total": total, "unit": "bytes"}
+
+
 async def lines(request: web.Request, work: AsyncGenerator[Json, None]) -> web.StreamResponse:
     """Send each object of `work` as a line; an AppError becomes the last line."""
     answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})

@@ -87,7 +87,7 @@ class Node:
         most_bytes, reserve_bytes = disk_limits(home.root)
         self._stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         self._shelf = Shelf(home.models, paths.guide_file(), self._stages)
-        in_use = self._model_in_use
+        in_use = self._models_in_use
         self.shop = Shop(home, self.choices, self._shelf, self._stages, in_use, self.events.changed)
         self.network: Network
         self.links: LinkBook
@@ -203,6 +203,7 @@ class Node:
             "links": self.links.json(),
             "links_between": self._between.json(self.network.links),
             "loaded": with_names(self.hosting.loaded_json(), self._household),
+            "embeds": with_names(self.hosting.embeddings.json(), self._household),
             "forecasts": self._lessons.json(),
             **pairings.json(self.network.window),
             "answers": {**self.hosting.answers(), "line": line_json(self.hosting.running)},
@@ -345,9 +346,9 @@ class Node:
 
     # inside
 
-    def _model_in_use(self) -> str | None:
-        running = self.hosting.running
-        return running.entry.model.id if running else None
+    def _models_in_use(self) -> list[str]:
+        held = self.hosting.running, self.hosting.embeddings.held
+        return [one.entry.model.id for one in held if one is not None]
 
     def _tell(self, event: facts.Event) -> None:
         self._household = apply(self._household, event)
@@ -360,16 +361,14 @@ class Node:
         host = Candidate(me, self.settings.name, own_bytes, engine=engine)
         return host, [] if guest else lenders_but(me, self._household, released)
 
-    def candidates_now(self) -> tuple[Candidate, list[Candidate]]:
-        """This machine and the lenders here, as if what is loaded were given back."""
-        return self._candidates(self.hosting.running.releases() if self.hosting.running else {})
-
     def _uses(self) -> tuple[int, int, int]:
-        """Bytes here: promised to others; of these, not loaded yet; held by this machine's own model."""
-        running = self.hosting.running
+        """Bytes here: promised to others; not loaded yet, whoever's; of this machine's own models."""
+        running, others = self.hosting.running, self._lending
         here = running.plan.stages if running and not running.ended.is_set() else ()
         own = sum(stage.total_bytes for stage in here if stage.machine == self.network.id)
-        return self._lending.used_bytes, self._lending.unloaded_bytes, own
+        comes = own if running and running.answerer is None else 0
+        vectors, vectors_come = self.hosting.embeddings.uses()
+        return others.used_bytes, others.unloaded_bytes + comes + vectors_come, own + vectors
 
     def _with_layers(self) -> Household:
         me = self._household.machines[self.network.id]

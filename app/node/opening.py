@@ -15,18 +15,19 @@ from app.inference.pipeline import Pipeline
 from app.inference.proof import Proof, is_asked_whole, prove
 from app.inference.shape import Shape
 from app.node.ndjson import Progress
-from app.node.placing import Lenders, Placing
+from app.node.placing import Lenders, MakeRoom, Placing
 from app.node.rebuilding import Rebuilding
 from app.node.sizes import Sizes
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where stages come from and go to."""
+    """Where stages come from and go to. make_room: has so many bytes given up here, for what comes."""
 
     shelf: Shelf
     stages: StageStore
     lenders: Lenders
+    make_room: MakeRoom
 
 
 class Opener:
@@ -44,8 +45,9 @@ class Opener:
         began, sizes, model = time.monotonic(), self._sizes, self._entry.model
         given = self._sources
         placing = Placing(
-            self._entry, given.shelf, given.stages, given.lenders, sizes, stack, self._tell
-        )
+            self._entry, given.shelf, given.stages, given.lenders, sizes, stack, self._tell,
+            given.make_room,
+        )  # fmt: skip
         rebuilder = rebuilding(placing)
         clients = await placing.open(plan)
         shape = Shape(

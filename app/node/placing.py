@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -82,6 +83,7 @@ class Held:
 
 RUN_STAYS = frozenset({"pipeline_closed", "stage_unreachable", "stage_silent"})
 Key = tuple[MachineId, Role, Layers]
+MakeRoom = Callable[[int], Awaitable[None]]
 
 
 class Placing:
@@ -99,7 +101,9 @@ class Placing:
         sizes: Sizes,
         stack: AsyncExitStack,
         report: Progress,
+        make_room: MakeRoom,
     ) -> None:
+        self._make_room = make_room
         self._entry, self._shelf, self._stages = entry, shelf, stages
         self._lenders, self._sizes, self._stack, self._report = lenders, sizes, stack, report
         self._epoch = 0
@@ -127,7 +131,8 @@ class Placing:
         self.failed = None
         self._host = plan.host
         elsewhere = await self._give_back_but(plan)
-        here = any(stage.machine == plan.host for stage in plan.stages)
+        here = [stage.total_bytes for stage in plan.stages if stage.machine == plan.host]
+        await self._make_room(sum(here))
         worker = await self._own_worker() if here else None
         opening = [
             self._stage(stage, worker if stage.machine == plan.host else None)

@@ -207,6 +207,12 @@ class LoadModel(PlanModel, frozen=True):
     number: Literal["f16", "f32", "q8"] = "f16"
 
 
+class UnloadModel(Request, frozen=True):
+    """None: all that is loaded."""
+
+    model: Name | None = None
+
+
 class Message(Request, frozen=True):
     role: Literal["system", "user", "assistant"]
     content: Text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class Shop:
         choices: Choices,
         shelf: Shelf,
         stages: StageStore,
-        in_use: Callable[[], str | None],
+        in_use: Callable[[], Collection[str]],
         changed: Callable[[], None],
         disk: Disk | None = None,
     ) -> None:

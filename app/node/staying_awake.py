@@ -24,9 +24,11 @@ def is_needed(snapshot: Json, battery: Battery | None) -> bool:
     if lending in ("paused", "draining"):
         return False
     loading = (snapshot.get("loaded") or {}).get("state") == "loading"
+    vectors = snapshot.get("embeds") or {}
     downloads = (snapshot.get("downloads") or {}).values()
     return (
         loading
+        or bool(vectors.get("asks"))
         or lending == "working"
         or any((snapshot.get("answers") or {}).values())
         or any(one.get("state") in UNDER_WAY for one in downloads)

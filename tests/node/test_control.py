@@ -90,8 +90,8 @@ async def test_a_bound_is_told_in_words(client: NodeClient, body: Json, why: str
 async def test_the_snapshot_has_what_faces_show(client: NodeClient) -> None:
     status = await client.get("/status")
     assert set(status) == {
-        "node", "machines", "strangers", "discovery", "links", "loaded", "forecasts", "pairing", "answers",
-        "pairing_closed", "journal", "downloads", "models_folder", "shelf", "hub", "hosts", "links_between",
+        "node", "machines", "strangers", "discovery", "links", "loaded", "embeds", "forecasts", "pairing", "answers",
+        "pairing_closed", "journal", "downloads", "shelf", "hub", "hosts", "links_between", "models_folder",
     }  # fmt: skip
     assert status["answers"] == NOBODY
     (machine,) = (await client.get("/machines"))["machines"]
@@ -112,8 +112,8 @@ async def test_a_model_comes_by_name_is_used_and_goes(client: NodeClient, tmp_pa
     with pytest.raises(BadInput) as caught:  # though nobody has asked for a snapshot
         await client.delete("/models/chosen")
     assert caught.value.reason.code == "model_in_use"
-    assert await client.post("/unload") == {"unloaded": "chosen"}
-    assert await client.post("/unload") == {"unloaded": None}
+    assert await client.post("/unload") == {"unloaded": "chosen", "also": []}
+    assert await client.post("/unload") == {"unloaded": None, "also": []}
     gone = await client.delete("/models/chosen")
     assert gone["removed"] == "chosen"
     assert gone["freed_bytes"] > 0  # the two stages that were cut

@@ -312,7 +312,7 @@ async def test_a_cancelled_load_leaves_nothing(hosting: Hosting, scene: Scene) -
 async def test_a_closed_host_loads_nothing(hosting: Hosting, scene: Scene) -> None:
     await load(hosting, "one")
     hosting.close()
-    assert await hosting.unload() == "one"
+    assert await hosting.unload() == ["one"]
     with pytest.raises(Refused) as caught:
         await hosting.load(asked.LoadModel(model="one"), lambda _: None)
     assert caught.value.reason.code == "node_stops"

@@ -36,7 +36,7 @@ class Place:
         self.folder, self.loaded = folder, ""
         self.stages = StageStore(folder / "stages", 1 << 30)
         self.shelf = Shelf(folder / "models", folder / "no-guide", self.stages)
-        self.models = Models(self.shelf, self.stages, lambda: self.loaded or None, Nowhere())
+        self.models = Models(self.shelf, self.stages, lambda: [self.loaded], Nowhere())
 
     async def add(self, name: str | None = None, **shape: Any) -> dict[str, Any]:
         path = tiny.llama(self.folder / "m.gguf", layers=4, **shape)

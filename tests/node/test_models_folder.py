@@ -54,7 +54,7 @@ class Computer:
         self.place.shelf.why_away = self.folders.why_away
         around = Around(
             self.folders, self.place.shelf, self.place.downloads,
-            lambda: self.in_use[0] if self.in_use else None, self.place.news.set, self.disk,
+            lambda: self.in_use, self.place.news.set, self.disk,
         )  # fmt: skip
         self.folder = ModelsFolder(around, self.choices, root / "home")
 

@@ -106,7 +106,12 @@ class Place:
             self.told.append((progress, threading.current_thread()))
             self.begun.set()
 
-        return Placing(self.entry, self.shelf, self.stages, lender, SIZES, stack, tell)
+        return Placing(
+            self.entry, self.shelf, self.stages, lender, SIZES, stack, tell, self.make_room
+        )
+
+    async def make_room(self, n_bytes: int) -> None:
+        """Nothing has to go for it."""
 
     async def cut_out(self, stage: PlannedStage) -> str:
         async with AsyncExitStack() as stack:

@@ -62,4 +62,4 @@ def names_of(answer: Json, hosts: Sequence[str] | None, loaded: str) -> list[str
         return offered
     if offered:  # a guest that has loaded a model of its own: that one, and no other of its shelf
         return list(dict.fromkeys([loaded, *offered]))
-    return [str(one["name"]) for one in answer.get("models") or ()]
+    return [str(one["name"]) for one in answer.get("models") or () if one.get("writes", True)]

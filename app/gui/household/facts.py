@@ -51,6 +51,7 @@ class MachineFacts:
     other_engine: str = ""  # what computes there, where it is not this machine's
     used_by_ids: tuple[str, ...] = ()
     replica: ReplicaFacts | None = None
+    vectors: str = ""  # the model that turns texts into vectors here
     has_own: bool = False  # it runs a model of its own, of which no layers are known here
 
     @property
@@ -110,6 +111,7 @@ class _View:
     left_out: Mapping[str, str]
     replicas: Mapping[str, ReplicaFacts]
     own_bytes: Mapping[str, int]
+    vectors: str
 
     @property
     def is_own(self) -> bool:
@@ -131,14 +133,15 @@ class _View:
 def _view(snapshot: Json, without: Collection[str], centre: str) -> _View:
     machines = snapshot.get("machines") or {}
     me = next((key for key, one in machines.items() if one.get("this")), "")
-    own = snapshot.get("loaded") or {}
+    own, embeds = snapshot.get("loaded") or {}, snapshot.get("embeds") or {}
     loaded = {} if is_of_another(snapshot, centre) else own
     return _View(
         machines=machines, links=snapshot.get("links") or {},
         told=snapshot.get("links_between") or {}, node=snapshot.get("node") or {},
         loaded=loaded, me=me, centre=centre or me, without=without,
         hosts=frozenset(key for key, _ in hosts_of(snapshot)),
-        left_out=_left_out(loaded), replicas=replicas_of(loaded), own_bytes=_own_bytes(own),
+        left_out=_left_out(loaded), replicas=replicas_of(loaded), own_bytes=_own_bytes(own, embeds),
+        vectors=str(embeds.get("model") or ""),
     )  # fmt: skip
 
 
@@ -175,6 +178,7 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
         other_engine=_other(str(one.get("engine") or ""), own_engine),
         used_by_ids=by,
         replica=view.replicas.get(key),
+        vectors=view.vectors if this else "",
         has_own=not view.is_own and key in view.hosts and (key == view.centre or not by),
     )
 
@@ -244,11 +248,12 @@ def joined(runs: list[Run]) -> tuple[Run, ...]:
     return tuple(together)
 
 
-def _own_bytes(loaded: Json) -> Mapping[str, int]:
-    """What the loaded model takes of each machine."""
-    return {
-        str(one["id"]): int(one.get("needs_bytes") or 0) for one in loaded.get("machines") or ()
-    }
+def _own_bytes(*loaded: Json) -> Mapping[str, int]:
+    """What the loaded models take of each machine."""
+    found: dict[str, int] = {}
+    for one in (machine for model in loaded for machine in model.get("machines") or ()):
+        found[str(one["id"])] = found.get(str(one["id"]), 0) + int(one.get("needs_bytes") or 0)
+    return found
 
 
 def _with_own(one: Json, name: str, own_bytes: Mapping[str, int]) -> int:

@@ -37,12 +37,12 @@ class Loading(QObject):
     def cancel(self) -> None:
         """End a load that is under way, whoever began it."""
         self._short = self._page.services.client.post(
-            "/unload", {}, lambda _: None, self._page.fail
+            "/unload", self._loaded_one(), lambda _: None, self._page.fail
         )
 
     def unload(self) -> None:
         self._short = self._page.services.client.post(
-            "/unload", {}, self._unloaded, self._page.fail
+            "/unload", self._loaded_one(), self._unloaded, self._page.fail
         )
 
     def again(self) -> None:
@@ -77,6 +77,11 @@ class Loading(QObject):
         self._load = None
         if error.reason.code != "load_stopped":
             self._page.fail(error)
+
+    def _loaded_one(self) -> Json:
+        """What this page shows as loaded; a model of vectors beside it stays."""
+        model = (self._page.services.pool.loaded or {}).get("model")
+        return {"model": model} if model else {}
 
     def _unloaded(self, answer: Json) -> None:
         name = str(answer.get("unloaded") or "")

@@ -114,10 +114,16 @@ def layers(runs: Iterable[Run]) -> str:
 
 
 def holds(machine: MachineFacts) -> str:
-    """Its layers; or that it holds the whole model as others do, and what it does with it.
+    """Its layers; or that it holds the whole model as others do, and what it does with it; and what gives
+    vectors beside.
 
     Of what others placed there only its users are known, or that it is something.
     """
+    vectors = machine.vectors and _tr("vectors by {model}").format(model=machine.vectors)
+    return ", ".join(one for one in (_to_write(machine), vectors) if one)
+
+
+def _to_write(machine: MachineFacts) -> str:
     whole = machine.replica
     if whole is None:
         return layers(machine.layers) or _of_others(machine)

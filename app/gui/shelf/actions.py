@@ -50,6 +50,7 @@ class Now:
     judgement: Judgement | None
     may_try: bool  # it could run on this machine alone, beyond what it is meant to give
     downloads: Json
+    vectors: Json | None = None  # the model of vectors, as far as it is loaded
 
 
 def actions(setup: Setup, now: Now) -> list[Action]:
@@ -72,6 +73,8 @@ def _running(setup: Setup, now: Now) -> list[Action]:
     loaded = now.loaded or {}
     state = loaded.get("state") if loaded.get("model") == setup.item.name else None
     unload = Action(Do.UNLOAD, translate("Models", "Unload"))
+    if _gives_vectors(setup.item, now) and not setup.item.facts.get("writes", True):
+        return [unload]
     if state == "ready":
         again = Action(Do.LOAD, translate("Models", "Load with these settings"))
         other = _differs(setup, loaded)
@@ -99,9 +102,13 @@ def _differs(setup: Setup, loaded: Json) -> bool:
     return not same or bool(used & set(setup.without))
 
 
+def _gives_vectors(item: Item, now: Now) -> bool:
+    return (now.vectors or {}).get("model") == item.name
+
+
 def _removal(item: Item, now: Now) -> list[Action]:
     loaded = now.loaded or {}
-    if item.is_guide or loaded.get("model") == item.name:
+    if item.is_guide or loaded.get("model") == item.name or _gives_vectors(item, now):
         return []
     if item.facts.get("downloaded"):
         size = formats.size(item.facts["file_bytes"])

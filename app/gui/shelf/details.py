@@ -253,6 +253,7 @@ class Details(QFrame):
             self.verdict.judgement,
             may_try,
             pool.snapshot.get("downloads") or {},
+            pool.embeds,
         )
 
     def _tell_lost(self, item: Item) -> None:

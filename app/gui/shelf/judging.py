@@ -121,7 +121,10 @@ def recommended(library: Library, judging: Judging) -> Item | None:
         found = [
             item
             for item in items
-            if not item.is_guide and (known := judging.of(item)) is not None and known.fits
+            if not item.is_guide
+            and item.facts.get("writes", True)
+            and (known := judging.of(item)) is not None
+            and known.fits
         ]
         handy = [item for item in found if size(item) <= HANDY_BYTES]
         if handy:

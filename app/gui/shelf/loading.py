@@ -62,11 +62,12 @@ class Loading(QObject):
             self._calls.end(LOAD)
             self.changed.emit()
         else:
-            self.unload()
+            self.unload(self.model)
 
-    def unload(self) -> None:
-        """Give the memory back on every machine."""
-        call = self._pool.client.post("/unload", None, self._unloaded, self._not_unloaded)
+    def unload(self, model: str) -> None:
+        """Give its memory back on every machine."""
+        body = {"model": model} if model else None
+        call = self._pool.client.post("/unload", body, self._unloaded, self._not_unloaded)
         self._calls.keep(UNLOAD, call)
 
     def end(self) -> None:
@@ -98,10 +99,10 @@ class Loading(QObject):
 
     def _look(self) -> None:
         """Tell it when the loaded model, or a step of it, is another."""
-        now = self._pool.loaded or {}
+        now, vectors = self._pool.loaded or {}, self._pool.embeds or {}
         seen = (
             now.get("model"), now.get("state"), str(now.get("progress")),
-            str(now.get("last_answer")),
+            str(now.get("last_answer")), vectors.get("model"), vectors.get("state"),
         )  # fmt: skip
         if seen != self._was:
             self._was = seen

@@ -97,8 +97,8 @@ class ModelList(QWidget):
 
     def refresh_marks(self) -> None:
         """Another model is loaded."""
-        loaded = self._services.pool.loaded or {}
-        now = f"{loaded.get('model')} {loaded.get('state')}"
+        both = self._services.pool.loaded or {}, self._services.pool.embeds or {}
+        now = " ".join(f"{one.get('model')} {one.get('state')}" for one in both)
         if now != self._marked:
             self._marked = now
             self.refresh()
@@ -177,9 +177,10 @@ class ModelList(QWidget):
         self._empty.sentence.setText(sentence)
 
     def _row(self, item: Item) -> Row:
-        loaded = self._services.pool.loaded or {}
+        both = self._services.pool.loaded or {}, self._services.pool.embeds or {}
+        loaded = next((one for one in both if one.get("model") == item.name), {})
         mark = ""
-        if item.is_here and loaded.get("model") == item.name:
+        if item.is_here and loaded:
             words = {"ready": self.tr("Loaded"), "loading": self.tr("Loading…")}
             mark = words.get(str(loaded.get("state")), self.tr("Lost"))
         elif item.facts.get("missing"):

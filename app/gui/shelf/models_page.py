@@ -224,7 +224,7 @@ class ModelsPage(Page):
             case Do.ANYWAY:
                 self.removal.ask_anyway(item.name, lambda: self.loading.start(setup, anyway=True))
             case Do.UNLOAD:
-                self.loading.unload()
+                self.loading.unload(item.name)
             case Do.CHAT:
                 self.services.go(pages.CHAT)
             case Do.DOWNLOAD:

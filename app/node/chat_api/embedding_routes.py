@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
@@ -17,6 +17,7 @@ from app.node.chat_api.embedding_shapes import (
     openai_list,
 )
 from app.node.chat_api.fair_queue import FairQueue
+from app.node.chat_api.figures import Figures
 from app.node.chat_api.gate import ASKER
 from app.node.chat_api.sending import read
 from app.node.embeddings import Embedded, Embeddings
@@ -25,8 +26,10 @@ from app.node.embeddings import Embedded, Embeddings
 class EmbeddingRoutes:
     """Programs take turns here as they do with answers."""
 
-    def __init__(self, embeddings: Embeddings, budget: Budget) -> None:
-        self._embeddings, self._budget = embeddings, budget
+    def __init__(
+        self, embeddings: Callable[[], Embeddings], budget: Budget, figures: Figures
+    ) -> None:
+        self._embeddings, self._budget, self._figures = embeddings, budget, figures
         self._queue = FairQueue(lambda: 1)
 
     def routes(self) -> list[web.RouteDef]:
@@ -64,8 +67,10 @@ class EmbeddingRoutes:
     ) -> Embedded:
         key = request[ASKER].key
         self._budget.check(key)
-        entry = await self._embeddings.model(model)
+        embeddings = self._embeddings()
+        entry = await embeddings.model(model)
         async with self._queue.turn(key):
-            made = await self._embeddings.embed(entry, texts, size, cut=cut)
+            made = await embeddings.embed(entry, texts, size, cut=cut)
         self._budget.spend(key, made.n_tokens)
+        self._figures.tokens.add(made.n_tokens, kind="vectors")
         return made

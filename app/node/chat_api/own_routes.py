@@ -30,7 +30,7 @@ class OwnRoutes:
 
     async def metrics(self, request: web.Request) -> web.Response:
         hosting, queue = self._node.hosting, self._answering.queue
-        answers = hosting.answers()
+        answers, vectors = hosting.answers(), hosting.embeddings
         gauges: dict[str, tuple[str, str, Lines]] = {
             "poolhouse_queue_waiting": (
                 "gauge",
@@ -47,16 +47,21 @@ class OwnRoutes:
                 "All answers that are made.",
                 [({}, answers["running"])],
             ),
-            "poolhouse_model_loaded": ("gauge", "1 for the model that answers.", _loaded(hosting)),
+            "poolhouse_model_loaded": (
+                "gauge",
+                "1 for each model that is loaded.",
+                [({"model": one.entry.name}, 1) for one in (hosting.running, vectors.held) if one],
+            ),
+            "poolhouse_vectors_memory_bytes": (
+                "gauge",
+                "What the embedding model takes of this machine.",
+                [({}, vectors.uses()[0])],
+            ),
             **_replicas(hosting),
             **_stages(hosting),
         }
         text = self._figures.text(gauges)
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
-
-
-def _loaded(hosting: Hosting) -> Lines:
-    return [({"model": hosting.running.entry.name}, 1)] if hosting.running else []
 
 
 def _replicas(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:

@@ -15,7 +15,6 @@ from aiohttp import web
 from app.core.errors import AppError, BadInput, Reason
 from app.core.ids import MachineId
 from app.core.operations import Role
-from app.machine import devices
 from app.machine.api_choice import ApiChoice, KeyLimits, Upstream
 from app.machine.api_keys import ApiKeys
 from app.machine.keystore import open_keystore
@@ -37,7 +36,6 @@ from app.node.chat_api.own_routes import OwnRoutes
 from app.node.chat_api.responses_routes import ResponsesRoutes
 from app.node.chat_api.upstream_desk import UpstreamDesk
 from app.node.chat_api.upstreams import Upstreams
-from app.node.embeddings import Embeddings
 from app.node.guard import MAX_BODY_BYTES, own_names
 
 if TYPE_CHECKING:
@@ -72,11 +70,6 @@ class ChatApi:
             self.figures,
             self.budget,
             self.upstreams,
-        )
-        self.embeddings = Embeddings(
-            lambda: node.shop.shelf,
-            lambda: own_room(node),
-            lambda: node.options.threads or devices.usable_cores(),
         )
         self.port = 0  # where it listens; 0: it does not
         self._runner: web.AppRunner | None = None
@@ -122,7 +115,6 @@ class ChatApi:
         async with self._turn:
             await self.lan.close()
             await self._close()
-            await self.embeddings.close()
 
     async def told(self) -> Json:
         """How it stands; no key is in it."""
@@ -311,13 +303,6 @@ class ChatApi:
             ResponsesRoutes(self.answering),
             AnthropicRoutes(self.answering),
             OllamaRoutes(self.answering, listed),
-            EmbeddingRoutes(self.embeddings, self.budget),
+            EmbeddingRoutes(lambda: self._node.hosting.embeddings, self.budget, self.figures),
         ):
             app.add_routes(part.routes())
-
-
-def own_room(node: Node) -> int:
-    """Bytes that this machine has for its own user beside the model that is loaded."""
-    running = node.hosting.running
-    held = running.releases().get(node.network.id, 0) if running else 0
-    return max(0, node.candidates_now()[0].lends_bytes - held)

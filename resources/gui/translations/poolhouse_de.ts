@@ -2954,6 +2954,10 @@
         <source>not yet</source>
         <translation>noch nicht</translation>
     </message>
+    <message>
+        <source>vectors by {model}</source>
+        <translation>Vektoren mit {model}</translation>
+    </message>
     <message numerus="yes">
         <source>whole model: %n answer(s)</source>
         <translation>

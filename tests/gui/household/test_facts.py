@@ -79,6 +79,20 @@ def test_the_placement_of_another_machine_has_that_one_in_the_centre() -> None:
     assert (first.name, first.host, first.link) == ("den-pc", True, None)
 
 
+def test_the_model_of_vectors_is_told_of_the_machine_that_holds_it() -> None:
+    snapshot = household(2)
+    me = machine(0)["id"]
+    before = {one.name: (words.holds(one), one.used_bytes) for one in machines_of(snapshot)}
+    snapshot["embeds"] = {"model": "bert", "machines": [{"id": me, "needs_bytes": 1 << 29}]}
+    after = {one.name: (words.holds(one), one.used_bytes) for one in machines_of(snapshot)}
+    held, used = before.pop("den-pc")
+    assert after.pop("den-pc") == (f"{held}, vectors by bert", used + (1 << 29))
+    assert after == before
+    snapshot["loaded"] = None
+    told = {one.name: words.holds(one) for one in machines_of(snapshot)}
+    assert told["den-pc"].endswith("vectors by bert")
+
+
 def test_machines_that_each_hold_the_whole_model_are_told_as_such() -> None:
     snapshot = household(4)
     ids = [machine(number)["id"] for number in range(4)]

@@ -232,6 +232,12 @@ def test_what_can_be_done() -> None:
     other = loaded | {"context": 512}
     assert done(MINE, Now(other, False, None, False, {})) == [Do.CHAT, Do.LOAD, Do.UNLOAD]
     assert done(offer_item(offer()), IDLE) == [Do.DOWNLOAD]
+    vectors = {"model": "mine", "state": "ready"}
+    both = Now(None, False, None, False, {}, vectors)
+    only = shelf_item({**MINE.facts, "writes": False})
+    assert done(only, IDLE) == [Do.LOAD, Do.DELETE]
+    assert done(only, both) == [Do.UNLOAD]  # nobody chats with it, and nobody removes it now
+    assert done(MINE, both) == [Do.LOAD]  # it may also be loaded to write
     here = offer_item(offer("x", file("Q4_K_M", 1, on_shelf="mine", recommended=True)))
     assert done(here, IDLE) == [Do.SHOW]
     under_way = offer_item(offer("x", file("Q4_K_M", 1, download="d1", recommended=True)))

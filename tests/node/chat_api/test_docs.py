@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import typer
 
 from app.cli.program import build
+from tests import tiny_bert
 from tests.node.chat_api.conftest import Open
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "api.md"
@@ -33,11 +35,22 @@ def ours(text: str, api: Open) -> str:
 
 
 def test_the_page_has_what_is_tried_here() -> None:
-    assert len(snippets("python")) == 5
+    assert len(snippets("python")) == 6
     assert len(snippets("sh")) == 2
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.fixture(scope="module")
+def vectors(api: Open, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The shelf has one embedding model."""
+    path = tiny_bert.bert(tmp_path_factory.mktemp("vectors") / "bert.gguf")
+    assert api.node.run("import", str(path), "--name", "of-the-page").returncode == 0
+    yield
+    api.control("POST", "/unload", {"model": "of-the-page"})
+    api.control("DELETE", "/models/of-the-page")
+
+
+@pytest.mark.usefixtures("vectors")
+@pytest.mark.parametrize("number", range(6))
 def test_a_snippet_of_python(api: Open, number: int) -> None:
     text = ours(snippets("python")[number], api)
     done = subprocess.run(

@@ -12,6 +12,7 @@ import ollama
 import openai
 import pytest
 
+from app.core.errors import BadInput
 from app.inference.embedder import normalised
 from tests import tiny, tiny_bert
 from tests.node.chat_api.conftest import Open
@@ -26,6 +27,7 @@ def bert(api: Open, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path = tiny_bert.bert(tmp_path_factory.mktemp("bert") / "bert.gguf")
     assert api.node.run("import", str(path), "--name", "bert").returncode == 0
     yield "bert"
+    api.control("POST", "/unload", {"model": "bert"})
     api.control("DELETE", "/models/bert")
 
 
@@ -99,10 +101,64 @@ async def test_a_model_that_cannot_says_so(client: openai.AsyncOpenAI, bert: str
         )
 
 
-async def test_a_model_that_only_embeds_is_not_loaded_to_write(api: Open, bert: str) -> None:
-    done = await asyncio.to_thread(api.node.run, "load", bert)
-    assert done.returncode == 1
-    assert "writes none" in done.stderr
+async def test_it_stands_beside_the_model_that_writes_and_takes_nothing_from_its_answer(
+    api: Open, client: openai.AsyncOpenAI, http: aiohttp.ClientSession, bert: str
+) -> None:
+    async def writes() -> AsyncGenerator[str, None]:
+        async with await client.completions.create(
+            model="guide", prompt="How", max_tokens=60, temperature=0, stream=True
+        ) as chunks:
+            async for chunk in chunks:
+                yield chunk.choices[0].text
+
+    alone = "".join([text async for text in writes()])
+    api.control("POST", "/unload", {"model": bert})
+    text, made = "", None
+    async for more in writes():
+        text += more
+        made = made or await client.embeddings.create(model=bert, input=IDS)
+    assert text == alone
+    assert made is not None
+    assert np.abs(np.array(made.data[0].embedding) - tiny_bert.expected(IDS)).max() < 1e-3
+    now = api.control("GET", "/status")
+    assert (now["loaded"]["model"], now["loaded"]["state"]) == ("guide", "ready")
+    vectors = now["embeds"]
+    assert (vectors["model"], vectors["state"], vectors["wished"]) == ("bert", "ready", False)
+    (there,) = vectors["machines"]
+    assert there["id"] == now["node"]["id"]
+    own = now["loaded"]["machines"][0]["needs_bytes"] + there["needs_bytes"]
+    assert now["node"]["lending"]["own_bytes"] == own
+    async with http.get("/metrics") as answer:
+        told = await answer.text()
+    assert 'poolhouse_model_loaded{model="guide"} 1' in told
+    assert 'poolhouse_model_loaded{model="bert"} 1' in told
+    assert f"poolhouse_vectors_memory_bytes {there['needs_bytes']:g}" in told
+    assert 'poolhouse_tokens_total{kind="vectors"}' in told
+    assert "bert" in {one.id for one in (await client.models.list()).data}
+
+
+async def test_a_person_loads_it_and_unloads_it(
+    api: Open, client: openai.AsyncOpenAI, bert: str
+) -> None:
+    run = api.node.run
+    done = await asyncio.to_thread(run, "load", bert, "--context", "32")
+    assert (done.returncode, "for programs" in done.stdout) == (0, True), done
+    assert api.control("GET", "/status")["embeds"]["wished"]
+    with pytest.raises(openai.BadRequestError, match="which is 32"):
+        await client.embeddings.create(model=bert, input=LONG)
+    with pytest.raises(BadInput) as refused:  # nor is its file moved while it is loaded
+        api.control("DELETE", "/models/bert")
+    assert refused.value.reason.code == "model_in_use"
+    done = await asyncio.to_thread(run, "unload", bert)
+    assert done.stdout == "bert is unloaded.\n"
+    assert api.control("GET", "/status")["embeds"] is None
+    async with api.node.client() as control:
+        for body in ({"split": [1, 1]}, {"shape": "replicas"}):
+            with pytest.raises(BadInput) as refused:
+                await control.work("POST", "/load", {"model": bert, **body})
+            assert refused.value.reason.code == "embedding_only_whole"
+        plan = await control.work("POST", "/plan", {"model": bert})
+    assert (plan["context"], [stage["role"] for stage in plan["stages"]]) == (64, ["whole"])
 
 
 def test_ollama_s_client_gets_the_same(api: Open, bert: str) -> None:
@@ -148,6 +204,7 @@ async def test_another_model_takes_the_place_and_no_name_means_the_only_one(
         again = (await client.embeddings.create(**asked)).data[0].embedding
         assert np.abs(np.array(again) - tiny_bert.expected(IDS)).max() < 1e-3
     finally:
+        await asyncio.to_thread(api.control, "POST", "/unload", {"model": "causal"})
         await asyncio.to_thread(api.control, "DELETE", "/models/causal")
 
 

@@ -1,0 +1,188 @@
+"""The embedding model beside the one that writes: memory for both, or for one; who waits, and who gives way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.catalog.shelf import Entry, Shelf
+from app.catalog.stage_store import StageStore
+from app.core.errors import AppError, DoesNotFit
+from app.core.ids import MachineId
+from app.core.placement import Candidate
+from app.inference.embedder import Embedder
+from app.node import embeddings as module
+from app.node import requests as asked
+from app.node.embeddings import Embeddings
+from app.node.staying_awake import is_needed
+from tests import tiny_bert
+
+GIB = 1 << 30
+IDS = (5, 6, 7, 8)
+
+
+class Place:
+    """A shelf with one embedding model, and a machine whose memory the test sets."""
+
+    def __init__(self, folder: Path) -> None:
+        self.shelf = Shelf(folder / "models", folder / "none", StageStore(folder / "stages", GIB))
+        self.entry: Entry = self.shelf.import_file(tiny_bert.bert(folder / "bert.gguf"))
+        self.most, self.taken, self.n_changes = 2 * GIB, 0, 0
+        self.vectors = Embeddings(self.shelf, self._here, 1, self._changed)
+
+    def _here(self) -> tuple[Candidate, int]:
+        return Candidate(MachineId("den"), "den", self.most), self.taken
+
+    def _changed(self) -> None:
+        self.n_changes += 1
+
+    async def embed(self) -> int:
+        """How many values the vector has."""
+        made = await self.vectors.embed(self.entry, [IDS], None, cut=False)
+        return len(made.vectors[0].values)
+
+    async def load(self) -> None:
+        order = asked.PlanModel(model="bert")
+        await self.vectors.load(self.entry, order, lambda _: None)
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncGenerator[Place, None]:
+    made = Place(tmp_path)
+    yield made
+    made.vectors.close()
+    await made.vectors.unload()
+
+
+async def test_memory_is_shared_with_what_writes_and_given_up_for_it(place: Place) -> None:
+    assert place.vectors.uses() == (0, 0)
+    assert await place.embed() == tiny_bert.WIDTH
+    takes, comes = place.vectors.uses()
+    assert takes > module.COMPUTE_BYTES
+    assert comes == 0
+    await place.vectors.make_room(place.most - takes)  # both fit
+    assert place.vectors.json() is not None
+    await place.vectors.make_room(place.most - takes + 1)
+    assert place.vectors.uses() == (0, 0)
+    assert place.vectors.json() is None
+    place.taken = place.most - takes + 1
+    with pytest.raises(DoesNotFit) as refused:
+        await place.embed()
+    facts = refused.value.reason.facts
+    assert (facts["need_bytes"], facts["free_bytes"]) == (takes, takes - 1)
+    place.taken -= 1
+    assert await place.embed() == tiny_bert.WIDTH
+
+
+async def test_what_is_read_is_read_to_its_end_before_memory_is_given_up(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, may_read = asyncio.Event(), asyncio.Event()
+    whole = Embedder.embed
+
+    async def slow(self: Embedder, *given: object, cut: bool) -> object:
+        reads.set()
+        await may_read.wait()
+        return await whole(self, *given, cut=cut)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Embedder, "embed", slow)
+    async with asyncio.TaskGroup() as group:
+        made = group.create_task(place.embed(), name="vectors")
+        await reads.wait()
+        assert is_needed(_snapshot(place), None)
+        comes = group.create_task(place.vectors.make_room(place.most), name="a model that writes")
+        await asyncio.sleep(0.05)
+        assert not comes.done()
+        may_read.set()
+    assert made.result() == tiny_bert.WIDTH
+    assert place.vectors.held is None
+    assert not is_needed(_snapshot(place), None)
+
+
+async def test_a_hand_ends_vectors_and_loads_at_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = asyncio.Event()
+
+    async def never(self: Embedder, *_: object, cut: bool) -> object:
+        reads.set()
+        raise await self._worker.wait_dead()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Embedder, "embed", never)
+        async with asyncio.TaskGroup() as group:
+            both = [group.create_task(code(place.embed()), name=f"vectors {n}") for n in range(2)]
+            await reads.wait()
+            assert await place.vectors.unload(place.entry.model.id) == "bert"
+        assert [one.result() for one in both] == ["worker_closed", "load_stopped"]
+    assert await place.vectors.unload() is None
+
+    begins, ends = asyncio.Event(), asyncio.Event()
+
+    async def waits(*_: object) -> Embedder:
+        begins.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ends.set()
+        raise AssertionError("it was not cancelled")
+
+    monkeypatch.setattr(Embedder, "open", waits)
+    for end in (place.vectors.unload, lambda: place.vectors.make_room(place.most)):
+        begins.clear()
+        async with asyncio.TaskGroup() as group:
+            loads = group.create_task(code(place.load()), name="a load")
+            await begins.wait()
+            took, comes = place.vectors.uses()
+            assert took == comes > 0
+            await end()
+            assert ends.is_set()
+        assert loads.result() == "load_stopped"
+        assert place.vectors.held is None
+
+
+async def test_nobody_asks_and_it_goes_unless_a_person_wished_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "IDLE_SECONDS", 0.02)
+    await place.embed()
+    held = place.vectors.held
+    assert held is not None
+    assert held.embedder is not None
+    process = psutil.Process(held.embedder._worker.pid)
+    assert process.nice() > psutil.Process().nice()  # answers go first
+    await asyncio.sleep(0.1)
+    assert place.vectors.held is None
+    await place.load()
+    assert await place.embed() == tiny_bert.WIDTH
+    await asyncio.sleep(0.1)
+    assert place.vectors.held
+
+
+async def test_one_that_died_is_loaded_again(place: Place) -> None:
+    await place.embed()
+    held = place.vectors.held
+    assert held is not None
+    assert held.embedder is not None
+    held.embedder.kill()
+    await held.embedder._worker.wait_dead()
+    assert place.vectors.uses() == (0, 0)
+    assert await place.embed() == tiny_bert.WIDTH
+
+
+async def code(work: object) -> str:
+    """Of its error."""
+    try:
+        await work  # type: ignore[misc]
+    except AppError as error:
+        return error.reason.code
+    return ""
+
+
+def _snapshot(place: Place) -> dict[str, object]:
+    lending = {"lending": {"state": "off"}}
+    return {"node": lending, "embeds": place.vectors.json(), "answers": {"running": 0}}
