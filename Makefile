@@ -16,7 +16,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test check faults fuzz props soak sim families families-proof fuzz-api api-compare bench guide format
-.PHONY: translations screenshots lock setup clean
+.PHONY: translations screenshots lock setup fast portable clean
 
 # One line of the help: a target's name, and what stands behind its two hashes.
 told = printf '  make %-14s %s\n' "$1" "$$(sed -nE "s/^$1:.*\#\# //p" $(MAKEFILE_LIST))"
@@ -98,6 +98,12 @@ screenshots: dev ## every page in both palettes, over a real household, into bui
 
 setup: ## make .venv from the locks and compile the engine; quick when nothing changed
 	@$(SETUP)
+
+fast: ## compile the engine again for this very processor (AVX-512); `make portable` goes back
+	@$(SETUP) --fast
+
+portable:
+	@$(SETUP) --portable
 
 .PHONY: dev
 dev:

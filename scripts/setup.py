@@ -21,7 +21,9 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
+from scripts import processor
 from scripts.progress import run
 from scripts.trouble import Trouble, check_compiler, check_disk, check_python, explained
 
@@ -30,14 +32,12 @@ VENV = PROJECT / ".venv"
 LOCKS = PROJECT / "requirements"
 STAMPS = VENV / "poolhouse-setup.json"
 LOG = VENV / "poolhouse-setup.log"
+FAST = "fast"  # among the stamps: the engine is to be compiled for this very processor
 
 # The pip that came with Python is enough, on a network that may fail: few retries, no questions.
 PIP = ["-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "2"]
 LOCKED = ["install", "--no-deps", "--require-hashes"]
 
-# A native build crashes on virtual machines that announce instructions and do not deliver them.
-PORTABLE = "-DGGML_NATIVE=OFF"
-NATIVE_SIGNS = ("AVX512", "AMX")  # in the engine's own list of what it was compiled with
 # llama_cpp imports diskcache, which is not installed on purpose: an empty module stands in.
 ASK_ENGINE = (
     "import sys, types; sys.modules['diskcache'] = types.ModuleType('diskcache')\n"
@@ -51,10 +51,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m scripts.setup", description=__doc__)
     parser.add_argument("--dev", action="store_true", help="also the tools that `make test` needs")
     parser.add_argument("--release", action="store_true", help="engine without RPC, as it ships")
+    fast = "the engine for this very processor, now and from now on"
+    parser.add_argument("--fast", action="store_const", const=True, help=fast)
+    portable = "the engine as it runs on every computer again"
+    parser.add_argument("--portable", action="store_const", const=False, dest="fast", help=portable)
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both ways to stop end the compiler
     try:
-        set_up(dev=chosen.dev, rpc=not chosen.release)
+        set_up(chosen.dev, build_of(not chosen.release, chosen.fast))
     except Trouble as trouble:
         print(f"\n{trouble}", file=sys.stderr)
         return 1
@@ -64,9 +68,39 @@ def main() -> int:
     return 0
 
 
-def set_up(dev: bool, rpc: bool) -> None:
+class Build(NamedTuple):
+    """How the engine is compiled."""
+
+    rpc: bool  # for the benchmark's baseline only; never ships
+    processor: str  # flags of the build
+
+    @property
+    def cmake_args(self) -> str:
+        return f"{self.processor} -DGGML_RPC={'ON' if self.rpc else 'OFF'}"
+
+    @property
+    def is_fast(self) -> bool:
+        """Compiled for one processor."""
+        return self.processor != processor.PORTABLE
+
+
+def build_of(rpc: bool, fast: bool | None) -> Build:
+    """For this processor when that is asked for, or was when somebody last said. Raises Trouble."""
+    known = (
+        processor.features() if fast or (fast is None and read_stamps().get(FAST)) else frozenset()
+    )
+    build = Build(rpc, processor.flags(known))
+    if fast and not build.is_fast:
+        raise Trouble(
+            "This processor has nothing more that the engine could be compiled for "
+            "(AVX-512 and AVX-VNNI are known, on Linux): it stays as it is."
+        )
+    return build
+
+
+def set_up(dev: bool, build: Build) -> None:
     """Bring .venv to what the locks and flags ask for. Raises Trouble."""
-    wanted = wanted_stamps(dev, rpc, place())
+    wanted = wanted_stamps(dev, build, place())
     if not due_of(wanted):
         return
     say(f"Setting up Poolhouse in {VENV.name} (details: {VENV.name}/{LOG.name}).")
@@ -75,11 +109,12 @@ def set_up(dev: bool, rpc: bool) -> None:
         check_disk(PROJECT)
         check_compiler()
     make_venv()
+    write_stamps({**read_stamps(), FAST: "yes" if build.is_fast else ""})
     due = due_of(wanted)
     for number, step in enumerate(due, start=1):
         say(f"[{number}/{len(due)}] {TITLES[step]}")
         write_stamps({**read_stamps(), step: "begun"})
-        STEPS[step](rpc)
+        STEPS[step](build)
         write_stamps({**read_stamps(), step: wanted[step]})
     say("Ready.")
 
@@ -90,11 +125,11 @@ def due_of(wanted: dict[str, str]) -> list[str]:
     return [step for step, stamp_ in wanted.items() if done.get(step) != stamp_]
 
 
-def wanted_stamps(dev: bool, rpc: bool, python: str) -> dict[str, str]:
+def wanted_stamps(dev: bool, build: Build, python: str) -> dict[str, str]:
     """Step -> a hash of all it depends on. A step with an unchanged stamp is not done again."""
     stamps = {
         "packages": stamp(python, lock("run"), lock("build")),
-        "engine": stamp(python, lock("engine"), lock("build"), cmake_args(rpc)),
+        "engine": stamp(python, lock("engine"), lock("build"), build.cmake_args),
         "project": stamp(python, (PROJECT / "pyproject.toml").read_text(encoding="utf-8")),
     }
     return {**stamps, "tools": stamp(python, lock("dev"))} if dev else stamps
@@ -148,49 +183,44 @@ def make_venv() -> None:
     write_stamps({"place": here})
 
 
-def install_packages(_rpc: bool) -> None:
+def install_packages(_build: Build) -> None:
     """What the app runs on, and what compiles the engine (cmake and ninja come as packages)."""
     pip([*LOCKED, "-r", str(LOCKS / "run.txt"), "-r", str(LOCKS / "build.txt")], "packages")
 
 
-def install_tools(_rpc: bool) -> None:
+def install_tools(_build: Build) -> None:
     """What `make test` needs beside that."""
     pip([*LOCKED, "-r", str(LOCKS / "dev.txt")], "tools")
 
 
-def install_project(_rpc: bool) -> None:
+def install_project(_build: Build) -> None:
     """Poolhouse itself, used in place."""
     pip(["install", "--no-deps", "--no-build-isolation", "--editable", str(PROJECT)], "poolhouse")
 
 
-def install_engine(rpc: bool) -> None:
+def install_engine(build: Build) -> None:
     """llama.cpp from its hashed source. Raises Trouble when it is not built as asked even then."""
     command = [*LOCKED, "--no-build-isolation", "--verbose", "-r", str(LOCKS / "engine.txt")]
-    flags = {"CMAKE_ARGS": cmake_args(rpc)}
+    flags = {"CMAKE_ARGS": build.cmake_args}
     fresh = ["--no-cache-dir", "--force-reinstall"]
     pip(command, "engine", flags)
-    wrong = built_wrongly(engine_says(), rpc)
+    wrong = built_wrongly(engine_says(), build)
     if wrong:
         say(f"      An earlier build was at hand, but it was {wrong}: compiling anew.")
         pip([*command, *fresh], "engine", flags)
-        wrong = built_wrongly(engine_says(), rpc)
+        wrong = built_wrongly(engine_says(), build)
     if wrong:
         raise Trouble(f"The engine was {wrong} although asked otherwise. See {LOG}.")
 
 
-def cmake_args(rpc: bool) -> str:
-    """The engine's flags. RPC is compiled in for the benchmark's baseline only and never ships."""
-    return f"{PORTABLE} -DGGML_RPC={'ON' if rpc else 'OFF'}"
-
-
-def built_wrongly(says: str, rpc: bool) -> str:
+def built_wrongly(says: str, build: Build) -> str:
     """What is wrong with the build that says this (`1 CPU : SSE3 = 1 | …`); empty if nothing."""
     has_rpc, _, features = says.partition(" ")
     if has_rpc not in ("0", "1"):
         return "built so that it does not load"
-    if any(sign in features for sign in NATIVE_SIGNS):
-        return "built for one processor model only"
-    if (has_rpc == "1") != rpc:
+    if processor.signs_in(features) != processor.signs_of(build.processor):
+        return "built for another processor"
+    if (has_rpc == "1") != build.rpc:
         return f"built {'with' if has_rpc == '1' else 'without'} RPC"
     return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scripts import setup, trouble
+from scripts import processor, setup, trouble
 from scripts.progress import (
     LOG_EVERY_SECONDS,
     Share,
@@ -167,30 +168,77 @@ def test_an_incomplete_python_is_said_with_its_cure(monkeypatch: pytest.MonkeyPa
         trouble.check_python()
 
 
+AVX512 = {f"avx512{part}" for part in ("f", "cd", "vl", "dq", "bw")}
+ZEN5 = processor.flags(frozenset(AVX512 | {"avx_vnni", "avx512vbmi", "avx512_vnni", "avx512_bf16"}))
+PLAIN, RELEASE = setup.Build(True, processor.PORTABLE), setup.Build(False, processor.PORTABLE)
+FAST = setup.Build(True, ZEN5)
+
+
 @pytest.mark.parametrize(
-    ("says", "rpc", "wrong"),
+    ("says", "build", "wrong"),
     [
-        ("1 CPU : SSE3 = 1 | AVX2 = 1 |", True, ""),
-        ("0 CPU : SSE3 = 1 | AVX2 = 1 |", False, ""),
-        ("0 CPU : NEON = 1 |", True, "built without RPC"),
-        ("1 CPU : NEON = 1 |", False, "built with RPC"),
-        ("1 CPU : AVX2 = 1 | AVX512 = 1 |", True, "built for one processor model only"),
-        ("1 CPU : AMX_INT8 = 1 |", True, "built for one processor model only"),
-        ("", True, "built so that it does not load"),
+        ("1 CPU : SSE3 = 1 | AVX2 = 1 |", PLAIN, ""),
+        ("0 CPU : SSE3 = 1 | AVX2 = 1 |", RELEASE, ""),
+        ("0 CPU : NEON = 1 |", PLAIN, "built without RPC"),
+        ("1 CPU : NEON = 1 |", RELEASE, "built with RPC"),
+        ("1 CPU : AVX2 = 1 | AVX512 = 1 |", PLAIN, "built for another processor"),
+        ("1 CPU : AVX2 = 1 | AVX512 = 0 |", PLAIN, ""),
+        ("1 CPU : AMX_INT8 = 1 |", PLAIN, "built for another processor"),
+        ("1 CPU : AVX2 = 1 |", FAST, "built for another processor"),
+        (f"1 CPU : AVX2 = 1 | {' = 1 | '.join(processor.signs_of(ZEN5))} = 1 | ", FAST, ""),
+        ("", PLAIN, "built so that it does not load"),
     ],
 )
-def test_an_engine_of_other_flags_is_seen(says: str, rpc: bool, wrong: str) -> None:
-    assert setup.built_wrongly(says, rpc) == wrong
+def test_an_engine_of_other_flags_is_seen(says: str, build: setup.Build, wrong: str) -> None:
+    assert setup.built_wrongly(says, build) == wrong
 
 
 def test_stamps_change_with_what_they_depend_on() -> None:
-    here = setup.wanted_stamps(dev=True, rpc=True, python="3.11")
-    assert here == setup.wanted_stamps(dev=True, rpc=True, python="3.11")
-    other_python = setup.wanted_stamps(dev=True, rpc=True, python="3.12")
+    here = setup.wanted_stamps(dev=True, build=PLAIN, python="3.11")
+    assert here == setup.wanted_stamps(dev=True, build=PLAIN, python="3.11")
+    other_python = setup.wanted_stamps(dev=True, build=PLAIN, python="3.12")
     assert all(here[step] != other_python[step] for step in here)
-    release = setup.wanted_stamps(dev=True, rpc=False, python="3.11")
-    assert {step for step in here if here[step] != release[step]} == {"engine"}
-    assert set(here) - set(setup.wanted_stamps(dev=False, rpc=True, python="3.11")) == {"tools"}
+    for other in (RELEASE, FAST):
+        stamps = setup.wanted_stamps(dev=True, build=other, python="3.11")
+        assert {step for step in here if here[step] != stamps[step]} == {"engine"}
+    assert set(here) - set(setup.wanted_stamps(dev=False, build=PLAIN, python="3.11")) == {"tools"}
+
+
+@pytest.mark.parametrize(
+    ("known", "more"),
+    [
+        (set(), ""),
+        ({"avx2", "avx512f"}, ""),  # not all that AVX512 stands for
+        ({"avx2", "avx_vnni", "amx_int8", "amx_tile"}, " -DGGML_AVX_VNNI=ON"),
+        (
+            AVX512 | {"avx512_vnni"},
+            " -DGGML_AVX512=ON -DGGML_AVX512_VNNI=ON",
+        ),
+    ],
+)
+def test_the_engine_is_compiled_for_what_the_processor_can_do(known: set[str], more: str) -> None:
+    assert processor.flags(frozenset(known)) == processor.PORTABLE + more
+
+
+def test_what_was_chosen_last_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup, "STAMPS", tmp_path / "stamps.json")
+    monkeypatch.setattr(processor, "features", lambda: frozenset({"avx_vnni"}))
+    assert not setup.build_of(rpc=True, fast=None).is_fast
+    assert setup.build_of(rpc=True, fast=True).is_fast
+    setup.write_stamps({setup.FAST: "yes"})
+    assert setup.build_of(rpc=True, fast=None).is_fast
+    assert not setup.build_of(rpc=True, fast=False).is_fast
+
+
+def test_a_processor_without_more_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor, "features", lambda: frozenset({"avx2"}))
+    with pytest.raises(Trouble, match="stays as it is"):
+        setup.build_of(rpc=True, fast=True)
+
+
+@pytest.mark.skipif(not processor.CPUINFO.exists(), reason="Linux tells it there")
+def test_the_processor_here_is_read() -> None:
+    assert processor.features() or platform.machine() not in ("x86_64", "AMD64")
 
 
 def test_an_unreadable_stamp_file_means_start_anew(
