@@ -150,6 +150,7 @@ def _first_steps(window: Window, services: Services, folder: Path, scale: float)
 def _window(app: Any, home: Path, scale: float) -> tuple[Window, Services]:
     from app.cli.window_node import NodeLauncher
     from app.gui.chat.chat_lock import ChatLock
+    from app.gui.motion import ALWAYS, Motion
     from app.gui.node_client import NodeClient as WindowClient
     from app.gui.pool import Pool
     from app.gui.preferences import Preferences
@@ -164,7 +165,9 @@ def _window(app: Any, home: Path, scale: float) -> tuple[Window, Services]:
     preferences = Preferences(own, app)
     theme = Theme(app, Scheme.LIGHT, scale)
     lock = ChatLock(client, pool, preferences, own, app)
-    services = Services(pool, client, theme, preferences, launcher, own, _nowhere, lock)
+    motion = Motion(app, preferences)
+    motion.choose(ALWAYS)  # of a picture nobody can say at which moment it was taken
+    services = Services(pool, client, theme, preferences, launcher, own, _nowhere, lock, motion)
     pool.start()
     return Window(services, lambda: False, app.quit), services
 

@@ -16,6 +16,7 @@ from app.gui.diagnostics.last_crash import CrashWatch
 from app.gui.icons import icon
 from app.gui.language import translate
 from app.gui.launch import Launcher
+from app.gui.motion import Motion
 from app.gui.node_client import NodeClient
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
@@ -47,7 +48,10 @@ class Application:
         pool = Pool(launcher, client, self._app)
         self._window: Window | None = None
         lock = ChatLock(client, pool, preferences, folder, self._app)
-        self.services = Services(pool, client, theme, preferences, launcher, folder, self._go, lock)
+        self.services = Services(
+            pool, client, theme, preferences, launcher, folder, self._go, lock,
+            Motion(app, preferences),
+        )  # fmt: skip
         self.window = self._window = Window(self.services, self._closing, self.quit)
         self.tray = Tray(self.services, self.window, self.quit)
         self._crashes = CrashWatch(launcher.home / "logs")

@@ -179,9 +179,11 @@ class NodeClient(QObject):
             owner.destroyed.connect(call.cancel)
         return call
 
-    def events(self) -> QNetworkReply:
-        """The event stream's own connection; pool.py reads it."""
+    def events(self, after: str = "") -> QNetworkReply:
+        """The event stream's own connection; pool.py reads it. `after`: the last event that is known."""
         request = self._request("/events")
+        if after:
+            request.setRawHeader(b"Last-Event-ID", after.encode("latin-1", "replace"))
         return self._manager.get(request)
 
     def _request(self, path: str) -> QNetworkRequest:

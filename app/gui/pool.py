@@ -54,6 +54,9 @@ class Pool(QObject):
         self.snapshot: Json = {}
         self._reply: QNetworkReply | None = None
         self._held = b""
+        self._last_id = (
+            ""  # of the newest event; a node that still knows it sends only what came since
+        )
         self._began: list[float] = []
         self.ends = False  # the node was asked to end: the next one is no surprise
         self._served_by = 0  # its process
@@ -160,7 +163,7 @@ class Pool(QObject):
         self._look.stop()
         self.client.endpoint = endpoint
         self._held = b""
-        self._reply = self.client.events()
+        self._reply = self.client.events(self._last_id)
         self._reply.readyRead.connect(self._read)
         self._reply.finished.connect(self._lost)
         self._silent.start()
@@ -177,7 +180,7 @@ class Pool(QObject):
         news = False
         for event in events:
             news = self._take(event) or news
-        if news:
+        if news and self._reply is not None:
             if self.link is not Link.THERE:
                 self._began.clear()
                 self._n_silent = 0
@@ -194,7 +197,7 @@ class Pool(QObject):
             self.restarted.emit()
 
     def _take(self, event: bytes) -> bool:
-        """One server-sent event; false for what is none (a heartbeat) or cannot be read."""
+        """One server-sent event; false for what is none (a heartbeat), cannot be read or does not follow."""
         fields = dict(
             line.split(b": ", 1)
             for line in event.split(b"\n")
@@ -206,7 +209,15 @@ class Pool(QObject):
             return False
         if not isinstance(data, dict):
             return False
+        told = fields.get(b"id", b"").decode("latin-1")
         whole = fields.get(b"event") == b"snapshot"
+        resumed = fields.get(b"event") == b"resumed"
+        known = self._last_id if resumed else _following(self._last_id)
+        if not whole and told != known:  # one was missed: all anew
+            self._last_id = ""
+            self._lost()
+            return False
+        self._last_id = told
         self.snapshot = data if whole else patched(self.snapshot, data)
         return True
 
@@ -233,6 +244,12 @@ class Pool(QObject):
         if (link, problem) != (self.link, self.problem):
             self.link, self.problem = link, problem
             self.link_changed.emit()
+
+
+def _following(event: str) -> str:
+    """The id after this one: a node's life, and a number that counts up."""
+    life, _, number = event.rpartition("-")
+    return f"{life}-{int(number) + 1}" if number.isdecimal() else ""
 
 
 def _other_version(endpoint: Endpoint) -> AppError:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.gui.chat.chat_lock import ChatLock
 from app.gui.launch import Launcher
+from app.gui.motion import Motion
 from app.gui.node_client import NodeClient
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
@@ -17,7 +18,7 @@ from app.gui.theme import Theme
 @dataclass(frozen=True, slots=True)
 class Services:
     """`go` shows a page by its name (`pages.Name`); `folder` holds the window's own files;
-    `lock` the chats, and whether they are encrypted."""
+    `lock` the chats, and whether they are encrypted; `motion`: whether anything may move."""
 
     pool: Pool
     client: NodeClient
@@ -27,3 +28,4 @@ class Services:
     folder: Path
     go: Callable[[str], None]
     lock: ChatLock
+    motion: Motion

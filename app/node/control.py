@@ -20,6 +20,7 @@ from app.node import requests as asked
 from app.node.api_routes import routes as api_routes
 from app.node.asking import kept_here
 from app.node.chat_api.first_words import FirstWords, runner_of
+from app.node.events import Event
 from app.node.finding import reach
 from app.node.guard import MAX_BODY_BYTES, guard
 from app.node.history_routes import routes as history_routes
@@ -108,7 +109,8 @@ class Control:
     async def _events(self, request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await answer.prepare(request)
-        async with aclosing(_with_heartbeat(self._node.events.listen())) as events:
+        after = request.headers.get("Last-Event-ID", "")
+        async with aclosing(_with_heartbeat(self._node.events.listen(after))) as events:
             async for event in events:
                 await answer.write(event)
         return answer
@@ -299,7 +301,7 @@ async def _long(
 
 
 async def _with_heartbeat(
-    events: AsyncGenerator[tuple[int, str, Json], None],
+    events: AsyncGenerator[Event, None],
 ) -> AsyncGenerator[bytes, None]:
     """Server-sent events, with a comment line when nothing happens for a while."""
     async with asyncio.TaskGroup() as group:
@@ -310,10 +312,10 @@ async def _with_heartbeat(
                 if not done:
                     yield b": alive\n\n"
                     continue
-                number, name, data = waiting.result()
+                event = waiting.result()
                 waiting = group.create_task(_next(events), name="next event")
-                yield b"event: %s\nid: %d\ndata: %s\n\n" % (
-                    name.encode(), number, msgspec.json.encode(data),
+                yield b"event: %s\nid: %s\ndata: %s\n\n" % (
+                    event.name.encode(), event.id.encode(), msgspec.json.encode(event.data),
                 )  # fmt: skip
         except GeneratorExit:
             pass  # a TaskGroup would wrap it
@@ -321,5 +323,5 @@ async def _with_heartbeat(
             waiting.cancel()
 
 
-async def _next(events: AsyncGenerator[tuple[int, str, Json], None]) -> tuple[int, str, Json]:
+async def _next(events: AsyncGenerator[Event, None]) -> Event:
     return await anext(events)

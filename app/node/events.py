@@ -1,10 +1,16 @@
-"""The event stream: a full snapshot first, then numbered changes as JSON merge patches (RFC 7396)."""
+"""The event stream: a full snapshot first, then numbered changes as JSON merge patches (RFC 7396).
+
+Whoever was here a moment ago, and says which change came last, gets what came since instead of a snapshot.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from app.core.merge_patch import merge_patch
@@ -12,18 +18,34 @@ from app.core.merge_patch import merge_patch
 Json = dict[str, Any]
 
 MAX_WAITING = 64  # changes a slow listener may lag behind; then it gets a snapshot again
+KEPT = MAX_WAITING  # changes kept for one that returns
 PAINT_SECONDS = 1 / 30  # bursts are merged: nobody reads faster (UX.md T10)
+LIFE_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`name` is "snapshot", "change" or "resumed"; `id` says which change it brings one up to."""
+
+    id: str
+    name: str
+    data: Json
 
 
 class Events:
-    """Turns "something changed" into numbered changes for any number of listeners."""
+    """Turns "something changed" into numbered changes for any number of listeners.
 
-    def __init__(self, build: Callable[[], Json]) -> None:
+    life: another one for each node, so that the numbers of one mean nothing to the next.
+    """
+
+    def __init__(self, build: Callable[[], Json], life: str = "") -> None:
         self._build = build
+        self._life = life or secrets.token_hex(LIFE_BYTES)
         self._dirty = asyncio.Event()
         self._number = 0
         self._last: Json = {}
-        self._listeners: set[asyncio.Queue[tuple[int, str, Json]]] = set()
+        self._kept: deque[Event] = deque(maxlen=KEPT)
+        self._listeners: set[asyncio.Queue[Event]] = set()
 
     def changed(self) -> None:
         """Say that the snapshot may be another now. Cheap; call it as often as you like."""
@@ -39,35 +61,52 @@ class Events:
 
     def _publish(self) -> None:
         if not self._listeners:
-            return  # whoever comes begins with a snapshot of that moment
+            return  # whoever comes begins with that moment
         now = self._build()
         if patch := merge_patch(self._last, now):
             self._number += 1
             self._last = now
+            change = Event(self._id(self._number), "change", patch)
+            self._kept.append(change)
             for listener in self._listeners:
-                self._hand_over(listener, patch)
+                self._hand_over(listener, change)
 
-    def _hand_over(self, listener: asyncio.Queue[tuple[int, str, Json]], patch: Json) -> None:
+    def _hand_over(self, listener: asyncio.Queue[Event], change: Event) -> None:
         if listener.full():
             while not listener.empty():
                 listener.get_nowait()
-            listener.put_nowait((self._number, "snapshot", self._last))
+            listener.put_nowait(self._snapshot())
         else:
-            listener.put_nowait((self._number, "change", patch))
+            listener.put_nowait(change)
 
-    async def listen(self) -> AsyncGenerator[tuple[int, str, Json], None]:
-        """(number, "snapshot" or "change", data), beginning with a snapshot of now."""
+    async def listen(self, after: str = "") -> AsyncGenerator[Event, None]:
+        """A snapshot of now, or "resumed" and all changes since `after`; then each change."""
         with self._listening() as queue:
             self._publish()
-            while not queue.empty():  # the snapshot holds that change already
+            while not queue.empty():  # what begins holds that change already
                 queue.get_nowait()
-            yield self._number, "snapshot", self._last
+            for event in self._beginning(after):
+                yield event
             while True:
                 yield await queue.get()
 
+    def _beginning(self, after: str) -> list[Event]:
+        """Of a listener that knows all up to `after`, if those changes are still kept."""
+        known = [self._id(self._number - len(self._kept)), *(one.id for one in self._kept)]
+        if after not in known:
+            return [self._snapshot()]
+        since = list(self._kept)[known.index(after) :]
+        return [Event(after, "resumed", {}), *since]
+
+    def _snapshot(self) -> Event:
+        return Event(self._id(self._number), "snapshot", self._last)
+
+    def _id(self, number: int) -> str:
+        return f"{self._life}-{number}"
+
     @contextmanager
-    def _listening(self) -> Iterator[asyncio.Queue[tuple[int, str, Json]]]:
-        queue: asyncio.Queue[tuple[int, str, Json]] = asyncio.Queue(MAX_WAITING)
+    def _listening(self) -> Iterator[asyncio.Queue[Event]]:
+        queue: asyncio.Queue[Event] = asyncio.Queue(MAX_WAITING)
         self._listeners.add(queue)
         try:
             yield queue

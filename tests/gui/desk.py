@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.chat.chat_lock import ChatLock
 from app.gui.launch import Endpoint
+from app.gui.motion import Motion
 from app.gui.node_client import NodeClient
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
@@ -72,7 +73,7 @@ def desk(qapp: QApplication, home: Path, scheme: Scheme = Scheme.LIGHT) -> Desk:
     preferences = Preferences(folder, qapp)
     theme = Theme(qapp, scheme, 1.0)
     services = Services(pool, client, theme, preferences, launcher, folder, went.append,
-                        ChatLock(client, pool, preferences, folder, qapp))  # fmt: skip
+                        ChatLock(client, pool, preferences, folder, qapp), Motion(qapp, preferences))  # fmt: skip
     return Desk(services, went)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -74,6 +75,40 @@ def test_a_node_that_ends_and_returns(qtbot: QtBot, qapp: QApplication, tmp_path
         qtbot.waitUntil(lambda: pool.link is Link.THERE, timeout=10_000)
         assert restarted == [True]  # the line broke, and the node is the same
     pool.stop()
+
+
+def test_a_line_that_broke_goes_on_where_it_ended(qtbot: QtBot, at_lone: Desk) -> None:
+    """Without a snapshot: what the window holds of it is not sent again."""
+    pool, client = at_lone.services.pool, at_lone.services.client
+    snapshot, last = pool.snapshot, pool._last_id
+    events: list[bytes] = []
+    take = pool._take
+    pool._take = lambda event: (events.append(event), take(event))[1]  # type: ignore[method-assign]
+    pool._lost()
+    assert pool.link is not Link.THERE
+    qtbot.waitUntil(lambda: pool.link is Link.THERE, timeout=5000)
+    assert events[0].startswith(b"event: resumed\n")
+    assert not any(event.startswith(b"event: snapshot") for event in events)
+    assert (last in events[0].decode(), pool.snapshot.keys()) == (True, snapshot.keys())
+    client.post(f"/machines/{pool.node['id']}/name", {"name": "loft"}, lambda _: None)
+    qtbot.waitUntil(lambda: pool.node["name"] == "loft", timeout=5000)
+    client.post(f"/machines/{pool.node['id']}/name", {"name": "den"}, lambda _: None)
+    qtbot.waitUntil(lambda: pool.node["name"] == "den", timeout=5000)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [b"event: change\nid: %s-%d\ndata: {}", b"event: change\nid: other%s-%d\ndata: {}",
+     b"event: change\nid: %s\xff%d\ndata: {}", b"event: resumed\nid: %s-%d\ndata: {}"],
+)  # fmt: skip
+def test_after_a_gap_it_begins_anew(qtbot: QtBot, at_lone: Desk, event: bytes) -> None:
+    pool = at_lone.services.pool
+    life, _, number = pool._last_id.rpartition("-")
+    assert not pool._take(event % (life.encode(), int(number) + 2))
+    assert (pool._last_id, pool.link is Link.THERE) == ("", False)
+    qtbot.waitUntil(lambda: pool.link is Link.THERE, timeout=5000)
+    assert pool._last_id.startswith(life)
+    assert pool.node["name"] == "den"
 
 
 class Crashed(Attached):

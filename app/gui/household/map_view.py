@@ -20,14 +20,13 @@ from app.gui.household.links import Between
 from app.gui.household.map_layout import Fitted, Others, Places, Sizes, fitted
 from app.gui.household.map_rects import Rect, Size
 from app.gui.household.traffic import Traffic
-from app.gui.preferences import Preferences
+from app.gui.motion import Motion
 from app.gui.theme import Theme
 
 SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text below 11 pixels
 ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest at which all is seen
 EDGE = sizes.M
 MOST_BETWEEN = 10  # links between lenders that are drawn together: all of five; of more, those of the chosen one
-REDUCE_MOTION = "look/reduce_motion"
 Key = Qt.Key
 STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.Key_Down: (0, 1)}
 
@@ -40,11 +39,11 @@ class MapView(QGraphicsView):
     toggled = Signal(str)  # Space
     menu_wanted = Signal(str, QPoint)  # id, place on the screen
 
-    def __init__(self, theme: Theme, preferences: Preferences) -> None:
+    def __init__(self, theme: Theme, motion: Motion) -> None:
         scene = QGraphicsScene()
         super().__init__(scene)
         scene.setParent(self)
-        self._theme, self._preferences = theme, preferences
+        self._theme, self._motion = theme, motion
         self._machines: tuple[MachineFacts, ...] = ()
         self._active: frozenset[str] = frozenset()
         self._cards: dict[str, CardItem] = {}
@@ -61,8 +60,8 @@ class MapView(QGraphicsView):
         self.setAccessibleDescription(self._how())
         self.traffic = Traffic(self, theme)
         theme.changed.connect(self._draw)
-        preferences.changed.connect(self._preference_changed)
-        self._preference_changed(REDUCE_MOTION)
+        motion.changed.connect(self._motion_changed)
+        self._motion_changed()
 
     @property
     def selected(self) -> str:
@@ -212,10 +211,9 @@ class MapView(QGraphicsView):
         self.scale(zoom, zoom)
         self.setSceneRect(whole)
 
-    def _preference_changed(self, name: str) -> None:
-        if name == REDUCE_MOTION:
-            self.traffic.still = self._preferences.flag(REDUCE_MOTION)
-            self.traffic.judge()
+    def _motion_changed(self) -> None:
+        self.traffic.still = self._motion.still
+        self.traffic.judge()
 
     def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:  # noqa: N802  Qt's name
         """A panel with a faint grid, so that the map is a surface of its own."""

@@ -137,7 +137,7 @@ class PoolPage(Page):
         )  # fmt: skip
         self.headline = Headline(services.theme, acts)
         self.what_if = WhatIf(self.loading.load_without, outlook.take_all_back)
-        self.map = MapView(services.theme, services.preferences)
+        self.map = MapView(services.theme, services.motion)
         self.table, self.links = MachineTable(services.theme), LinkTable(services.theme)
         self.tables = QWidget()
         self.tables.setLayout(column(self.table, self.links, gap=sizes.M))

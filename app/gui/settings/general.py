@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QMainWindow
 
 from app.gui.lending.autostart_switch import AutostartSwitch
-from app.gui.lending.switch import Switch
+from app.gui.motion import ALWAYS, NEVER, REDUCE_MOTION, SYSTEM
 from app.gui.parts.buttons import button
 from app.gui.services import Services
 from app.gui.settings.choice import Choice
@@ -13,8 +13,7 @@ from app.gui.settings.group import Group
 from app.gui.settings.setting import Setting
 from app.gui.theme import MAX_SCALE, MIN_SCALE, Scheme
 
-LANGUAGE, SCHEME = "look/language", "look/scheme"
-TEXT_SCALE, REDUCE_MOTION = "look/text_scale", "look/reduce_motion"
+LANGUAGE, SCHEME, TEXT_SCALE = "look/language", "look/scheme", "look/text_scale"
 STEP_PERCENT = 10
 
 
@@ -34,7 +33,12 @@ class General(Group):
         self.scheme = Choice(schemes, self._choose_scheme)
         percents = range(round(100 * MIN_SCALE), round(100 * MAX_SCALE) + 1, STEP_PERCENT)
         self.scale = Choice([(str(one), f"{one} %") for one in percents], self._choose_scale)
-        self.motion = Switch(services.theme, self.tr("Reduce motion"), self._choose_motion)
+        motions = [
+            (SYSTEM, self.tr("As the system")),
+            (ALWAYS, self.tr("Always")),
+            (NEVER, self.tr("Never")),
+        ]
+        self.motion = Choice(motions, services.motion.choose)
         self.autostart = AutostartSwitch(services)
         again = button(self.tr("Show them"), self._first_steps)
         again.setAccessibleName(self.tr("Show the first steps again"))
@@ -51,7 +55,7 @@ class General(Group):
             ),
             Setting(
                 self.tr("Reduce motion"), self.tr("Nothing moves or fades."), self.motion,
-                default=self.tr("Default: off"), words="animation",
+                default=default, words="animation",
             ),
             title=self.tr("Look"),
         )  # fmt: skip
@@ -69,7 +73,7 @@ class General(Group):
         self.scheme.show_value(str(preferences.scheme))
         percent = 100 * preferences.text_scale / STEP_PERCENT
         self.scale.show_value(str(round(percent) * STEP_PERCENT))
-        self.motion.show_on(preferences.flag(REDUCE_MOTION))
+        self.motion.show_value(self.services.motion.wish)
 
     def reset(self) -> None:
         for key in (LANGUAGE, SCHEME, TEXT_SCALE, REDUCE_MOTION):
@@ -96,9 +100,6 @@ class General(Group):
         theme = self.services.theme
         self.services.preferences.keep(TEXT_SCALE, int(percent) / 100)
         theme.choose(theme.scheme, int(percent) / 100)
-
-    def _choose_motion(self, on: bool) -> None:
-        self.services.preferences.keep(REDUCE_MOTION, on)
 
     def _first_steps(self) -> None:
         from app.gui.first_run.welcome import Welcome

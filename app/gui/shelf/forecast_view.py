@@ -133,7 +133,8 @@ class ForecastView(QWidget):
         if on:
             self._unmeasured.hide()
             self.measure.hide()
-            self._bar.setRange(0, 0)
+            self._bar.setRange(0, 1)  # until the first step is told; nothing runs to and fro
+            self._bar.setValue(0)
             self._step.setText(self.tr("Measuring…"))
 
     def show_step(self, progress: Json) -> None:

@@ -18,7 +18,8 @@ from app.gui.household.card_item import NOTE_LINES, CardItem, card_sizes
 from app.gui.household.facts import machines_of
 from app.gui.household.link_item import LinkLine, Plate
 from app.gui.household.links import between_of
-from app.gui.household.map_view import REDUCE_MOTION, SMALLEST_ZOOM, MapView
+from app.gui.household.map_view import SMALLEST_ZOOM, MapView
+from app.gui.motion import ALWAYS, NEVER, Motion
 from app.gui.preferences import Preferences
 from app.gui.theme import Scheme, Theme
 from tests.gui.household.snapshots import household
@@ -30,7 +31,7 @@ LEAST_CARD = 40  # of a small card, with text of the usual size
 
 @pytest.fixture
 def view(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> MapView:
-    made = MapView(Theme(qapp, Scheme.LIGHT, 1.0), Preferences(tmp_path, qapp))
+    made = MapView(Theme(qapp, Scheme.LIGHT, 1.0), Motion(qapp, Preferences(tmp_path, qapp)))
     qtbot.addWidget(made)
     made.resize(952, 500)
     made.show()
@@ -286,7 +287,7 @@ def test_dots_move_only_while_an_answer_runs_and_is_seen(qtbot: QtBot, view: Map
 def test_reduced_motion_stops_the_dots(view: MapView) -> None:
     machines = machines_of(household(3))
     view.show_machines(machines, frozenset(one.id for one in machines))
-    view._preferences.keep(REDUCE_MOTION, True)
+    view._motion.choose(ALWAYS)
     assert not moves(view)
-    view._preferences.keep(REDUCE_MOTION, False)
+    view._motion.choose(NEVER)
     assert moves(view)

@@ -12,12 +12,13 @@ import sys
 from pathlib import Path
 from PySide6.QtWidgets import QApplication, QMainWindow
 from app.gui.household.map_view import MapView
+from app.gui.motion import Motion
 from app.gui.preferences import Preferences
 from app.gui.theme import Scheme, Theme
 
 app = QApplication([])
 window = QMainWindow()
-view = MapView(Theme(app, Scheme.LIGHT, 1.0), Preferences(Path(sys.argv[1]), app))
+view = MapView(Theme(app, Scheme.LIGHT, 1.0), Motion(app, Preferences(Path(sys.argv[1]), app)))
 window.setCentralWidget(view)
 window.show()
 app.processEvents()

@@ -138,11 +138,13 @@ def test_the_look_changes_at_once_and_goes_back(qtbot: QtBot, page: SettingsPage
     general.scale.show_value("150")
     general.scale.activated.emit(0)
     assert services.theme.scale == services.preferences.text_scale == 1.5
-    QTest.mouseClick(general.motion, Qt.MouseButton.LeftButton)
-    assert services.preferences.flag("look/reduce_motion")
+    general.motion.show_value("always")
+    general.motion.activated.emit(0)
+    assert services.motion.still
     general.reset()
     assert (services.theme.scheme, services.theme.scale) == (Scheme.SYSTEM, 1.0)
-    assert not services.preferences.flag("look/reduce_motion")
+    assert (services.motion.wish, services.motion.still) == ("", False)
+    assert general.motion.value == ""
 
 
 def test_chat_defaults_are_kept_within_their_range(page: SettingsPage) -> None:
