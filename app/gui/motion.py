@@ -11,10 +11,7 @@ from app.gui.system_motion import SystemMotion
 REDUCE_MOTION = "look/reduce_motion"
 SYSTEM, ALWAYS, NEVER = "", "always", "never"
 ALWAYS_ONCE = "true"  # how earlier versions wrote it
-EFFECTS = (
-    Qt.UIEffect.UI_AnimateMenu, Qt.UIEffect.UI_FadeMenu, Qt.UIEffect.UI_AnimateCombo,
-    Qt.UIEffect.UI_AnimateTooltip, Qt.UIEffect.UI_FadeTooltip, Qt.UIEffect.UI_AnimateToolBox,
-)  # fmt: skip
+EFFECTS = Qt.UIEffect.UI_General  # menus, lists and tooltips that unfold or fade
 
 
 class Motion(QObject):
@@ -27,7 +24,7 @@ class Motion(QObject):
     ) -> None:
         super().__init__(app)
         self._preferences, self._system = preferences, system or SystemMotion(self)
-        self._usual = [one for one in EFFECTS if QApplication.isEffectEnabled(one)]
+        self._has_effects = QApplication.isEffectEnabled(EFFECTS)
         self.still = False
         self._judge()
         preferences.changed.connect(self._preference_changed)
@@ -64,6 +61,5 @@ class Motion(QObject):
         still = wish == ALWAYS or (wish == SYSTEM and self._system.reduced)
         if still != self.still:
             self.still = still
-            for effect in self._usual:
-                QApplication.setEffectEnabled(effect, not still)
+            QApplication.setEffectEnabled(EFFECTS, self._has_effects and not still)
             self.changed.emit()

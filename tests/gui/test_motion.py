@@ -73,7 +73,7 @@ def test_what_an_earlier_version_kept_is_understood(
 
 
 def test_menus_do_not_fade_either(qapp: QApplication, tmp_path: Path, told: Told) -> None:
-    effect = Qt.UIEffect.UI_FadeMenu
+    effect = Qt.UIEffect.UI_General
     before = QApplication.isEffectEnabled(effect)
     QApplication.setEffectEnabled(effect, True)
     motion = Motion(qapp, Preferences(tmp_path, qapp), told)

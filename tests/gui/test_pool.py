@@ -83,7 +83,12 @@ def test_a_line_that_broke_goes_on_where_it_ended(qtbot: QtBot, at_lone: Desk) -
     snapshot, last = pool.snapshot, pool._last_id
     events: list[bytes] = []
     take = pool._take
-    pool._take = lambda event: (events.append(event), take(event))[1]  # type: ignore[method-assign]
+
+    def hear(event: bytes) -> bool:
+        events.append(event)
+        return take(event)
+
+    pool._take = hear  # type: ignore[method-assign]
     pool._lost()
     assert pool.link is not Link.THERE
     qtbot.waitUntil(lambda: pool.link is Link.THERE, timeout=5000)

@@ -14,6 +14,7 @@ from aiohttp import web
 from app.core.errors import BadInput
 from app.node import ndjson
 from app.node.control import _with_heartbeat
+from app.node.events import Event
 from app.node.ndjson import Progress, stream, with_progress
 
 Json = dict[str, Any]
@@ -58,8 +59,8 @@ async def test_an_error_comes_as_it_is() -> None:
 
 
 async def test_a_stream_of_events_can_be_closed_between_two() -> None:
-    async def events() -> AsyncGenerator[tuple[int, str, Json], None]:
-        yield 1, "snapshot", {}
+    async def events() -> AsyncGenerator[Event, None]:
+        yield Event("one-1", "snapshot", {})
         await asyncio.sleep(60)
 
     async with aclosing(_with_heartbeat(events())) as lines:

@@ -241,26 +241,16 @@ async def test_the_events_begin_with_a_snapshot_and_count(pool: list[TestNode]) 
     async with pool[0].client() as client:
         url = f"http://127.0.0.1:{client.runtime.port}/events"
         headers = {"Authorization": f"Bearer {client.runtime.token}"}
-        async with aiohttp.ClientSession() as session:
-            async with session.get(url, headers=headers) as events:
-                first, name, snapshot = await _event(events.content)
-                assert name == "snapshot"
-                assert {machine["name"] for machine in snapshot["machines"].values()} == {
-                    "den", "attic", "kitchen",
-                }  # fmt: skip
-                await client.post("/unload")
-                await client.work("POST", "/load", {"model": "guide"})
-                second, name, _ = await _event(events.content)
-                assert name == "change"
+        async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as events:
+            first, name, snapshot = await _event(events.content)
+            assert name == "snapshot"
+            assert {machine["name"] for machine in snapshot["machines"].values()} == {
+                "den", "attic", "kitchen",
+            }  # fmt: skip
+            await client.post("/unload")
+            await client.work("POST", "/load", {"model": "guide"})
             life, _, number = first.rpartition("-")
-            assert second == f"{life}-{int(number) + 1}"
-            headers["Last-Event-ID"] = first  # the line broke before the change came
-            async with session.get(url, headers=headers) as events:
-                assert (await _event(events.content))[:2] == (first, "resumed")
-                assert (await _event(events.content))[:2] == (second, "change")
-            headers["Last-Event-ID"] = f"another-{number}"
-            async with session.get(url, headers=headers) as events:
-                assert (await _event(events.content))[1] == "snapshot"
+            assert (await _event(events.content))[0] == f"{life}-{int(number) + 1}"
 
 
 async def _event(content: Any) -> tuple[str, str, Json]:

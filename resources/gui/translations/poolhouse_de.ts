@@ -2087,8 +2087,8 @@
         <translation>Standard: wie das System</translation>
     </message>
     <message>
-        <source>Default: off</source>
-        <translation>Standard: aus</translation>
+        <source>Always</source>
+        <translation>Immer</translation>
     </message>
     <message>
         <source>Everything grows with it.</source>
@@ -2117,6 +2117,10 @@
     <message>
         <source>Name, role and pairing, as on the first day.</source>
         <translation>Name, Rolle und Kopplung, wie am ersten Tag.</translation>
+    </message>
+    <message>
+        <source>Never</source>
+        <translation>Nie</translation>
     </message>
     <message>
         <source>Nothing moves or fades.</source>
