@@ -21,7 +21,7 @@ from app.gui.node_client import NodeClient
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
 from app.gui.services import Services
-from app.gui.single_instance import SingleInstance, show_other
+from app.gui.single_instance import SingleInstance, claim
 from app.gui.theme import LIGHT, Theme
 from app.gui.tray import Tray
 from app.gui.window import Window
@@ -120,6 +120,9 @@ def app_icon() -> QIcon:
 def start(launcher: Launcher, *, hidden: bool = False) -> int:
     """The window of a home, until Quit; a second start only shows the first one's."""
     app = QApplication(sys.argv[:1])
-    if show_other(launcher.home):
+    claimed = claim(launcher.home)
+    if claimed is None:
         return 0
-    return Application(app, launcher, hidden=hidden).run()
+    code = Application(app, launcher, hidden=hidden).run()
+    claimed.unlock()
+    return code

@@ -6,10 +6,12 @@ import getpass
 import hashlib
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QDeadlineTimer, QLockFile, QObject, QThread, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 CONNECT_MS = 500
+OPENING_MS = 10_000  # one that takes longer to listen is taken for hung
+AGAIN_MS = 50
 SHOW = b"show"
 
 
@@ -29,6 +31,21 @@ def show_other(home: Path) -> bool:
     socket.waitForBytesWritten(CONNECT_MS)
     socket.disconnectFromServer()
     return True
+
+
+def claim(home: Path, opening_ms: int = OPENING_MS) -> QLockFile | None:
+    """This home's window is ours while this is kept; None when another one is open or opens, and comes to the front.
+
+    A window listens only a second after its start: of two impatient starts the second waits for that.
+    """
+    lock = QLockFile(str(home / "window.lock"))
+    lock.setStaleLockTime(0)  # held as long as its process lives
+    patience = QDeadlineTimer(opening_ms)
+    while not lock.tryLock(0) and not patience.hasExpired():
+        if show_other(home):
+            return None
+        QThread.msleep(AGAIN_MS)
+    return lock
 
 
 class SingleInstance(QObject):

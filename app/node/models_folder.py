@@ -143,26 +143,27 @@ class ModelsFolder:
         self._around.changed()
 
     async def _carry_out(self, move: Move) -> None:
+        why = None
         try:
             await move.run()
         except AppError as error:
-            self._why = sentence_of(error)
+            why = sentence_of(error)
         except Exception:  # the outer wall: a move must not end the node
             log.exception("the move of the models failed")
-            self._why = said(Reason("bug"))
-        if self._why is None:
+            why = said(Reason("bug"))
+        if why is None:
             await self._around.downloads.try_again(FULL)
-        await self._ended()
+        await self._ended(why)
 
-    async def _ended(self) -> None:
-        """Nothing moves now; that is kept, too."""
+    async def _ended(self, why: str | None = None) -> None:
+        """Nothing moves now; that is kept, too. What stopped it is told when it can go on, not before."""
         given_up = self._move.given_up if self._move else set[Path]()
         held = await asyncio.to_thread(self._former_left, given_up)
         try:
             await self._chosen(structs.replace(self._choice, moving="", former=held))
         except AppError as error:
             log.warning("the end of the move is not kept: %s", said(error))
-        self._move = None
+        self._move, self._why = None, why
         self._around.changed()
 
     def _former_left(self, given_up: Collection[Path]) -> tuple[str, ...]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import socket
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QDir
 from pytestqt.qtbot import QtBot
 
-from app.gui.single_instance import SingleInstance, name_of, show_other
+from app.gui.single_instance import SingleInstance, claim, name_of, show_other
 
 
 def test_a_second_start_shows_the_first_window(qtbot: QtBot, tmp_path: Path) -> None:
@@ -45,3 +47,21 @@ def test_a_window_that_was_killed_is_in_nobody_s_way(qtbot: QtBot, tmp_path: Pat
     first.show.connect(lambda: shown.append(True))
     assert show_other(tmp_path)
     qtbot.waitUntil(lambda: bool(shown), timeout=5000)
+
+
+def test_of_two_starts_at_once_one_becomes_the_window(qtbot: QtBot, tmp_path: Path) -> None:
+    first = claim(tmp_path)
+    assert first is not None
+    with ThreadPoolExecutor() as pool:
+        second = pool.submit(claim, tmp_path)
+        time.sleep(0.2)  # the first one builds its window
+        listens = SingleInstance(tmp_path)
+        with qtbot.waitSignal(listens.show, timeout=5000):
+            pass
+        assert second.result(timeout=5) is None
+
+
+def test_a_window_that_hangs_before_it_listens_keeps_nobody_out(tmp_path: Path) -> None:
+    first = claim(tmp_path)
+    assert first is not None
+    assert claim(tmp_path, opening_ms=200) is not None
