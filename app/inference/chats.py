@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from app.core.errors import BadInput
 from app.core.recovery import Notice, Recovered
+from app.core.whose import OWNER, Whose
 from app.inference.detokenizer import Detokenizer, StopFinder
 from app.inference.measure import StageFigures
 from app.inference.sequences import Finish, Request, Token
@@ -35,6 +36,7 @@ class Question:
     conversation: str | None = None  # a later question of it reuses what it shares with this one
     ignore_end: bool = False  # go on past end tokens, for benchmarks
     request: str = ""  # its id, for logs
+    whose: Whose = OWNER
     guesses: bool = True  # as Request.guesses
 
 

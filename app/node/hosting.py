@@ -199,7 +199,7 @@ class Hosting:
             raise BadInput("nothing_loaded")
         with (
             self._company.joined() as guest,
-            self._journal.answering(running.entry.name, question.request) as noted,
+            self._journal.answering(running.entry.name, question.request, question.whose) as noted,
         ):
             self._changed()
             async with aclosing(running.answerer.answer(question)) as answer:

@@ -19,6 +19,7 @@ from app.catalog.transfer import to_its_end
 from app.core.errors import AppError, Reason
 from app.core.journal import kind_of, news
 from app.core.reasons import said
+from app.core.whose import OWNER, Whose
 from app.inference.lend import Passed
 from app.machine.kept_file import read_or
 from app.machine.paths import write_atomically
@@ -61,6 +62,7 @@ class Answered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     tokens: int
     alone: bool = False  # it had the pool to itself
     request: str = ""  # the id of a program's request, as its answer's header tells it
+    whose: Whose | None = None  # older lines have none
     prompt_tokens: int | None = None  # the rest is known of answers that came to their end
     reused_tokens: int = 0
     queued_s: Amount = 0.0
@@ -101,8 +103,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UnderWay:
     """An answer that is being made."""
 
-    def __init__(self, number: int, model: str, request: str) -> None:
-        self.number, self.model, self.request = number, model, request
+    def __init__(self, number: int, model: str, request: str, whose: Whose) -> None:
+        self.number, self.model, self.request, self.whose = number, model, request, whose
         self.began = time.monotonic()
         self.first: float | None = None
         self.tokens = 0
@@ -126,6 +128,7 @@ class UnderWay:
             "number": self.number,
             "model": self.model,
             "request": self.request,
+            "whose": msgspec.to_builtins(self.whose),
             "seconds": round(now - self.began, 3),
             "tokens": self.tokens,
             "tok_s": (self.tokens - 1) / writes_s if self.tokens > 1 and writes_s > 0 else None,
@@ -180,9 +183,9 @@ class Journal:
         self._grown()
 
     @contextmanager
-    def answering(self, model: str, request: str = "") -> Iterator[UnderWay]:
+    def answering(self, model: str, request: str = "", whose: Whose = OWNER) -> Iterator[UnderWay]:
         """An answer is made inside; it is written down however it ends."""
-        one = UnderWay(self._next(), model, request)
+        one = UnderWay(self._next(), model, request, whose)
         self._under_way[one.number] = one
         end = "stopped"
         try:
@@ -264,7 +267,7 @@ class Journal:
         if one.ended is None:
             return Answered(
                 number=number, at=self._stamp(), seconds=seconds, model=one.model, end=end,
-                tokens=one.tokens, request=one.request,
+                tokens=one.tokens, request=one.request, whose=one.whose,
             )  # fmt: skip
         told = one.ended
         forecast = told["predicted"] or {}
@@ -277,6 +280,7 @@ class Journal:
             tokens=len(told["token_ids"]),
             alone=one.alone,
             request=one.request,
+            whose=one.whose,
             prompt_tokens=told["prompt_tokens"],
             reused_tokens=told["reused_tokens"],
             queued_s=told["queued_s"],

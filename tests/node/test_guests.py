@@ -70,6 +70,8 @@ def test_its_command_line_is_answered_by_the_host(pool: Pool) -> None:
     assert here["token_ids"] == there["token_ids"]
     assert [stage["machine"] for stage in here["placement"]] == ["den"]
     assert not pool.guest.workers()  # nothing was computed here
+    kept = pool.host.control("GET", "/journal")["answers"][-2:]
+    assert [tuple(one["whose"].values()) for one in kept] == [("guest", "visitor"), ("owner", "")]
     unknown = pool.guest.run("ask", "Hello", "--model", "other-model")
     assert unknown.returncode != 0
     assert "other-model" in unknown.stdout + unknown.stderr

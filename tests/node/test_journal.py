@@ -15,6 +15,7 @@ import pytest
 
 from app.client import with_node
 from app.core.errors import Reason, StageLost
+from app.core.whose import Whose
 from app.inference.lend import Passed
 from app.machine.paths import Home
 from app.node.journal import MOST_KEPT, Journal
@@ -78,6 +79,21 @@ def test_an_answer_under_way_is_shown_and_one_that_breaks_off_is_kept(tmp_path: 
         ("failed", 3), ("stopped", 3),
     ]  # fmt: skip
     assert told["now"] == []
+
+
+def test_whose_an_answer_is_outlives_the_node_and_older_lines_stay_readable(tmp_path: Path) -> None:
+    kept = journal(tmp_path)
+    editor = Whose("program", "editor")
+    with kept.answering("guide", whose=editor):
+        assert kept.json()["now"][0]["whose"] == {"kind": "program", "name": "editor"}
+    answer(kept)
+    asyncio.run(run_for(kept, Passed, 0.0))
+    file = json.loads((tmp_path / "journal.json").read_bytes())
+    assert [one["whose"]["kind"] for one in file["answers"]] == ["program", "owner"]
+    del file["answers"][0]["whose"]  # as they were written before
+    (tmp_path / "journal.json").write_text(json.dumps(file))
+    told = journal(tmp_path).json()
+    assert [one["whose"] for one in told["answers"]] == [None, {"kind": "owner", "name": ""}]
 
 
 def test_it_is_bounded(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.activity.entries import Answer
 from app.gui.activity.moments import clock, exact
+from app.gui.activity.whom import whom
 from app.gui.chat.figures import model_name
 from app.gui.parts.columns import Columns
 from app.gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
-AT, MODEL, TOKENS, FIRST, FIRST_SAID, SPEED, SPEED_SAID = range(7)
+AT, MODEL, WHOSE, TOKENS, FIRST, FIRST_SAID, SPEED, SPEED_SAID = range(8)
 FIGURES = (TOKENS, FIRST, FIRST_SAID, SPEED, SPEED_SAID)
 SHOWN_ROWS = 5
 
@@ -47,7 +48,7 @@ class AnswersModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self._rows)
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        return 0 if parent.isValid() else 7
+        return 0 if parent.isValid() else 8
 
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
@@ -59,7 +60,7 @@ class AnswersModel(QAbstractTableModel):
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         return (
-            self.tr("When"), self.tr("Model"), self.tr("Tokens"), self.tr("First token"),
+            self.tr("When"), self.tr("Model"), self.tr("For"), self.tr("Tokens"), self.tr("First token"),
             self.tr("forecast"), self.tr("Speed"), self.tr("forecast"),
         )[section]  # fmt: skip
 
@@ -87,6 +88,8 @@ class AnswersModel(QAbstractTableModel):
             return clock(one.at)
         if column == MODEL:
             return model_name(one.model)
+        if column == WHOSE:
+            return whom(one.whose)
         if column == TOKENS:
             return formats.number(one.tokens)
         value = {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.core.whose import OWNER, Whose
 from app.gui.sentences import here
 
 Json = dict[str, Any]
@@ -56,6 +57,7 @@ class Answer:
     forecast_tok_s: float | None
     stages: tuple[StageDid, ...]
     request: str = ""  # of a program
+    whose: Whose | None = None  # not written down of older ones
 
     @property
     def decode_s(self) -> float:
@@ -111,6 +113,7 @@ class Running:
     tokens: int
     tok_s: float | None
     request: str = ""
+    whose: Whose = OWNER
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,12 @@ class Lent:
 
 def answer_of(told: Json) -> Answer:
     stages = tuple(StageDid(**stage) for stage in told["stages"])
-    return Answer(**{**told, "stages": stages})
+    whose = Whose(**told["whose"]) if told.get("whose") else None
+    return Answer(**{**told, "stages": stages, "whose": whose})
+
+
+def running_of(told: Json) -> Running:
+    return Running(**{**told, "whose": Whose(**told["whose"])})
 
 
 def happened_of(told: Json) -> Happened:

@@ -15,6 +15,7 @@ from app.gui.activity.entries import (
     Running,
     answer_of,
     happened_of,
+    running_of,
 )
 from app.gui.node_client import Call
 from app.gui.pool import Pool
@@ -90,7 +91,7 @@ class Feed(QObject):
         self.answers.extend(map(answer_of, told["answers"]))
         self.events.extend(map(happened_of, told["events"]))
         self._known = told["last"]
-        running, lent = [Running(**one) for one in told["now"]], Lent(**told["lent"])
+        running, lent = [running_of(one) for one in told["now"]], Lent(**told["lent"])
         other = (running, lent) != (self.running, self.lent)
         self.running, self.lent = running, lent
         if new:

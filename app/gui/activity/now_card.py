@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QProgressBar, QVBoxLayout, QWidget
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.activity.entries import Running
+from app.gui.activity.whom import reads, writes
 from app.gui.chat.figures import model_name
 from app.gui.icons import icon
 from app.gui.parts.layouts import card, clear, column, row
@@ -99,9 +100,9 @@ def _answers(pool: Pool, running: list[Running]) -> list[Job]:
         if one.tok_s:
             figures.insert(0, formats.speed(one.tok_s))
         if one.tokens:
-            what = _tr("{model} writes an answer for you").format(model=model_name(one.model))
+            what = writes(model_name(one.model), one.whose)
         else:
-            what = _tr("{model} reads a question of yours").format(model=model_name(one.model))
+            what = reads(model_name(one.model), one.whose)
             figures = [formats.seconds(one.seconds)]
         jobs.append(Job("chat", what, ", ".join(figures)))
     waiting = (pool.snapshot.get("answers") or {}).get("waiting", 0)

@@ -17,6 +17,7 @@ import msgspec
 from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_grammar import check_size, json_grammar
 from app.core.tool_calls import MAY_BE_CONTROL, Call, CallFinder, calls_grammar, one_by_one
+from app.core.whose import KEYLESS, Whose
 from app.inference.chats import Answerer, Question
 from app.node.chat_api.budget import Budget
 from app.node.chat_api.fair_queue import FairQueue
@@ -46,6 +47,7 @@ class Asker:
     program: str = ""
     at: float = field(default_factory=time.monotonic)
     origin: Origin = field(default_factory=Origin)
+    whose: Whose = KEYLESS
 
 
 class Answering:
@@ -243,6 +245,7 @@ class Answering:
             stop=wish.stop,
             conversation=_conversation(wish, asker),
             request=asker.request,
+            whose=asker.whose,
         )
 
     def to_load(self, wanted: str) -> str | None:

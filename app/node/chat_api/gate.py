@@ -14,6 +14,7 @@ from typing import Protocol
 from aiohttp import web
 
 from app.core.errors import AppError, Busy
+from app.core.whose import KEYLESS, Whose
 from app.lan.body import TooLong, TooSlow, whole_body
 from app.machine.api_keys import ApiKeys
 from app.node.chat_api.answering import Asker
@@ -45,6 +46,9 @@ class Door(Protocol):
     def key_of(self, request: web.Request) -> str | None:
         """The name of who asks, for limits and the log; None: a stranger."""
 
+    def whose(self, request: web.Request, key: str) -> Whose:
+        """The same for a person to read, who looks at what was answered."""
+
     def may_be_curl(self, request: web.Request) -> bool:
         """Whether a body may be JSON though its header does not say so."""
 
@@ -68,6 +72,9 @@ class KeyDoor:
         if key is None and api_of(request.path) is Api.OLLAMA and self._ollama_open():
             return NO_KEY
         return key
+
+    def whose(self, request: web.Request, key: str) -> Whose:
+        return KEYLESS if key == NO_KEY else Whose("program", key)
 
     def may_be_curl(self, request: web.Request) -> bool:
         """As Ollama's examples have it: `curl -d` says that it sends a form. A web page can send a form too, but
@@ -154,7 +161,9 @@ class Gate:
             return answer
         given = request.headers.get(PROGRAM, "")
         program = given if _GIVEN_ID.fullmatch(given) else ""
-        request[ASKER] = replace(request[ASKER], key=key, program=program)
+        request[ASKER] = replace(
+            request[ASKER], key=key, program=program, whose=self._door.whose(request, key)
+        )
         if request.method == "POST" and not (_is_json(request) or self._door.may_be_curl(request)):
             return refusal(request, 415, NO_JSON)
         if (request.content_length or 0) > MAX_BODY_BYTES:

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from app.core.errors import BadInput
 from app.core.ids import MachineId
+from app.core.whose import Whose, member_asks
 from app.inference.chats import Question
 from app.lan.listener import MEMBER
 from app.node import requests as asked
@@ -47,6 +48,9 @@ class MemberDoor:
     def key_of(self, request: web.Request) -> str | None:
         """No key of an owner has a space in its name."""
         return f"guest {request[MEMBER].id[:16]}"
+
+    def whose(self, request: web.Request, key: str) -> Whose:
+        return member_asks(request[MEMBER].name, request[MEMBER].roles)
 
     def may_be_curl(self, request: web.Request) -> bool:
         """What a guest's node passes on says what it is."""
@@ -109,7 +113,9 @@ class GuestRoutes:
         answering = self._answering
         self._budget.check(asker.key)
         talk = f"{asker.key} {order.conversation}" if order.conversation else None
-        question = replace(question_of(order), conversation=talk, request=asker.request)
+        question = replace(
+            question_of(order), conversation=talk, request=asker.request, whose=asker.whose
+        )
         async with answering.queue.turn(asker.key):
             wanted = await answering.model(order.model or "")
 

@@ -524,6 +524,10 @@
         <translation>Erstes Token</translation>
     </message>
     <message>
+        <source>For</source>
+        <translation>Für</translation>
+    </message>
+    <message>
         <source>It broke off; the log says why.</source>
         <translation>Sie brach ab; der Grund steht im Protokoll.</translation>
     </message>
@@ -4636,14 +4640,6 @@
         <translation>{machine} bereitet seine Schichten von {model} vor</translation>
     </message>
     <message>
-        <source>{model} reads a question of yours</source>
-        <translation>{model} liest Ihre Frage</translation>
-    </message>
-    <message>
-        <source>{model} writes an answer for you</source>
-        <translation>{model} schreibt Ihnen eine Antwort</translation>
-    </message>
-    <message>
         <source>{time} left</source>
         <translation>noch {time}</translation>
     </message>
@@ -6493,6 +6489,69 @@
             <numerusform>auf %n Gerät</numerusform>
             <numerusform>auf %n Geräten</numerusform>
         </translation>
+    </message>
+</context>
+<context>
+    <name>Whom</name>
+    <message>
+        <source>guest {name}</source>
+        <translation>Gast {name}</translation>
+    </message>
+    <message>
+        <source>not noted</source>
+        <translation>nicht vermerkt</translation>
+    </message>
+    <message>
+        <source>program without a key</source>
+        <translation>Programm ohne Schlüssel</translation>
+    </message>
+    <message>
+        <source>program {name}</source>
+        <translation>Programm {name}</translation>
+    </message>
+    <message>
+        <source>you</source>
+        <translation>Sie</translation>
+    </message>
+    <message>
+        <source>{model} reads a question of a program without a key</source>
+        <translation>{model} liest eine Frage eines Programms ohne Schlüssel</translation>
+    </message>
+    <message>
+        <source>{model} reads a question of the guest {name}</source>
+        <translation>{model} liest eine Frage des Gasts {name}</translation>
+    </message>
+    <message>
+        <source>{model} reads a question of the program {name}</source>
+        <translation>{model} liest eine Frage des Programms {name}</translation>
+    </message>
+    <message>
+        <source>{model} reads a question of yours</source>
+        <translation>{model} liest Ihre Frage</translation>
+    </message>
+    <message>
+        <source>{model} reads a question of {name}</source>
+        <translation>{model} liest eine Frage von {name}</translation>
+    </message>
+    <message>
+        <source>{model} writes an answer for a program without a key</source>
+        <translation>{model} schreibt eine Antwort für ein Programm ohne Schlüssel</translation>
+    </message>
+    <message>
+        <source>{model} writes an answer for the guest {name}</source>
+        <translation>{model} schreibt eine Antwort für den Gast {name}</translation>
+    </message>
+    <message>
+        <source>{model} writes an answer for the program {name}</source>
+        <translation>{model} schreibt eine Antwort für das Programm {name}</translation>
+    </message>
+    <message>
+        <source>{model} writes an answer for you</source>
+        <translation>{model} schreibt Ihnen eine Antwort</translation>
+    </message>
+    <message>
+        <source>{model} writes an answer for {name}</source>
+        <translation>{model} schreibt eine Antwort für {name}</translation>
     </message>
 </context>
 <context>

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.core.whose import Whose
 from app.gui import theme as sizes
 from app.gui.activity.activity_page import ActivityPage
+from app.gui.activity.answers_table import TOKENS, WHOSE, AnswersModel
 from app.gui.activity.entries import Lent, Running, answer_of
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.theme import Scheme
@@ -41,7 +43,8 @@ def test_an_answer_stands_in_the_table_the_timeline_and_the_log(
     ask(qtbot, at_lone)
     qtbot.waitUntil(lambda: len(page.feed.answers) > before, timeout=5000)
     table = page.overview.table
-    assert table.rows.data(table.rows.index(0, 2)) == "12"
+    assert table.rows.data(table.rows.index(0, TOKENS)) == "12"
+    assert table.rows.data(table.rows.index(0, WHOSE)) == "you"
     assert [line.name for line in page.overview.timeline.lines] == ["Answer", "den"]
     page.tabs.setCurrentIndex(1)
     newest = "guide answered with 12 tokens"  # the log is asked for after the answers
@@ -108,6 +111,41 @@ def test_both_palettes_and_large_text(qtbot: QtBot, at_lone: Desk, page: Activit
         for at in range(page.tabs.count()):
             page.tabs.setCurrentIndex(at)
             assert not page.grab().isNull()
+
+
+def test_whose_an_answer_was_is_told() -> None:
+    rows = AnswersModel()
+    asked = [
+        {"kind": "owner", "name": ""}, {"kind": "program", "name": "editor"},
+        {"kind": "program", "name": ""}, {"kind": "guest", "name": "loft"},
+        {"kind": "machine", "name": "attic"}, None,
+    ]  # fmt: skip
+    rows.show([*(answer_of(told(whose=whose)) for whose in asked[::-1]), answer_of(told())])
+    words = [rows.data(rows.index(row, WHOSE)) for row in range(rows.rowCount())]
+    assert words == [
+        "not noted", "you", "program editor", "program without a key", "guest loft", "attic",
+        "not noted",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("whose", "for_whom", "of_whom"),
+    [
+        (Whose("owner"), "for you", "of yours"),
+        (Whose("program", "editor"), "for the program editor", "of the program editor"),
+        (Whose("program"), "for a program without a key", "of a program without a key"),
+        (Whose("guest", "loft"), "for the guest loft", "of the guest loft"),
+        (Whose("machine", "attic"), "for attic", "of attic"),
+    ],
+)
+def test_whose_answer_is_made_is_told(
+    away: Desk, whose: Whose, for_whom: str, of_whom: str
+) -> None:
+    writes = Running(1, "guide", 2.0, 30, 12.5, whose=whose)
+    reads = Running(2, "guide", 0.5, 0, None, whose=whose)
+    assert [job.what for job in jobs_of(pool_of(away), [writes, reads])] == [
+        f"Guide writes an answer {for_whom}", f"Guide reads a question {of_whom}",
+    ]  # fmt: skip
 
 
 def pool_of(away: Desk, **snapshot: Any) -> Any:

@@ -140,5 +140,6 @@ async def test_the_log_has_ids_and_no_text_and_no_key(
     assert re.search(r"my-own-id\.7 has slot \d", log)  # the driver knows it too
     told = await control(api, "GET", "/journal")
     assert "my-own-id.7" in [one["request"] for one in told["answers"]]
-    assert secret not in log
+    assert told["answers"][-1]["whose"] == {"kind": "program", "name": "default"}
+    assert secret not in log + str(told)
     assert api.key not in log

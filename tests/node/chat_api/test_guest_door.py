@@ -15,6 +15,8 @@ from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 from yarl import URL
 
 from app.core.ids import machine_id
+from app.core.operations import Role
+from app.core.whose import Whose
 from app.lan.listener import MEMBER
 from app.node.chat_api import guest_door
 from app.node.chat_api.answering import Asker
@@ -39,6 +41,15 @@ def test_only_a_host_answers_guests_and_no_web_page_asks() -> None:
     refused = MemberDoor(lambda _: False).misplaced(request())
     assert refused is not None
     assert "no host" in refused[1]
+
+
+def test_whoever_may_only_ask_is_a_guest_and_who_lends_too_a_machine() -> None:
+    door, asks = MemberDoor(lambda _: True), request()
+    told = []
+    for roles in ({Role.GUEST}, {Role.GUEST, Role.LENDER}):
+        asks[MEMBER] = cast("Any", SimpleNamespace(id=VISITOR, name="loft", roles=roles))
+        told.append(door.whose(asks, "guest bbbb"))
+    assert told == [Whose("guest", "loft"), Whose("machine", "loft")]
 
 
 async def test_an_answer_that_must_end_may_clean_up_as_long_as_it_takes(

@@ -1,0 +1,27 @@
+"""Whom an answer is for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["owner", "program", "guest", "machine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """The owner of this machine; a program, by its key's name (empty: it needs none); a guest, or another
+    machine of the household, by the machine's name."""
+
+    kind: Kind
+    name: str = ""
+
+
+OWNER = Whose("owner")
+KEYLESS = Whose("program")
+
+
+def member_asks(name: str, roles: Collection[str]) -> Whose:
+    """A member that may only ask is a guest; one that lends as well is a machine like ours."""
+    return Whose("guest" if set(roles) == {"guest"} else "machine", name)
