@@ -30,6 +30,7 @@ API_SENTENCES: dict[str, str] = {
     "that writes. No speed is forecast.",
     "embedding_no_room": "{model} needs {need_bytes} for embeddings, and {free_bytes} are free on this machine. "
     "Unload the other model, or choose a smaller one.",
+    "embedding_gave_way": "{model} gave its memory to the model that writes. Ask again once that is loaded.",
     "api_no_lan": "This computer is in no network that joins a household. Connect it, "
     "or choose the network in Settings.",
     "api_tokens_minute": "This key may have {most} tokens a minute and has had them. Ask again in {seconds} s.",

@@ -185,7 +185,7 @@ class Embeddings:
 
     async def make_room(self, own_bytes: int) -> None:
         """Before what writes takes so many bytes here: give the memory back where there is not enough for
-        both. A load ends for that; texts that are being read are read to their end."""
+        both. A load ends for that; the text that is being read is read to its end."""
         held = self.held
         if held is None or own_bytes + held.total_bytes <= self._here()[0].lends_bytes:
             return
@@ -205,7 +205,11 @@ class Embeddings:
         held = await self._ready(entry, order, lambda _: None)
         assert held.embedder is not None
         size = size or held.embedder.width
-        vectors = [await held.embedder.embed(text, size, cut=cut) for text in texts]
+        vectors: list[Vector] = []
+        for text in texts:
+            if self._stop.is_set():  # an answer may wait for this memory, and a text is long enough
+                raise StageLost("embedding_gave_way", model=entry.name)
+            vectors.append(await held.embedder.embed(text, size, cut=cut))
         return Embedded(entry.name, tuple(vectors))
 
     async def _ready(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Held:

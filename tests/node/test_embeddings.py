@@ -40,9 +40,9 @@ class Place:
     def _changed(self) -> None:
         self.n_changes += 1
 
-    async def embed(self) -> int:
-        """How many values the vector has."""
-        made = await self.vectors.embed(self.entry, [IDS], None, cut=False)
+    async def embed(self, n_texts: int = 1) -> int:
+        """How many values a vector has."""
+        made = await self.vectors.embed(self.entry, [IDS] * n_texts, None, cut=False)
         return len(made.vectors[0].values)
 
     async def load(self) -> None:
@@ -78,8 +78,9 @@ async def test_memory_is_shared_with_what_writes_and_given_up_for_it(place: Plac
     assert await place.embed() == tiny_bert.WIDTH
 
 
-async def test_what_is_read_is_read_to_its_end_before_memory_is_given_up(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("n_texts", [1, 2])
+async def test_the_text_that_is_read_is_read_to_its_end_before_memory_is_given_up(
+    place: Place, monkeypatch: pytest.MonkeyPatch, n_texts: int
 ) -> None:
     reads, may_read = asyncio.Event(), asyncio.Event()
     whole = Embedder.embed
@@ -91,14 +92,14 @@ async def test_what_is_read_is_read_to_its_end_before_memory_is_given_up(
 
     monkeypatch.setattr(Embedder, "embed", slow)
     async with asyncio.TaskGroup() as group:
-        made = group.create_task(place.embed(), name="vectors")
+        made = group.create_task(code(place.embed(n_texts)), name="vectors")
         await reads.wait()
         assert is_needed(_snapshot(place), None)
         comes = group.create_task(place.vectors.make_room(place.most), name="a model that writes")
         await asyncio.sleep(0.05)
         assert not comes.done()
         may_read.set()
-    assert made.result() == tiny_bert.WIDTH
+    assert made.result() == ("" if n_texts == 1 else "embedding_gave_way")
     assert place.vectors.held is None
     assert not is_needed(_snapshot(place), None)
 
