@@ -93,7 +93,7 @@ format: dev ## put all code into its one format
 translations: dev ## collect what the window says into resources/gui/translations
 	@$(BIN)/python -m scripts.translations
 
-screenshots: dev ## every page in both palettes, over a real household, into build/screenshots (ARGS="--scale 1.5")
+screenshots: dev ## every page in both palettes, in plenty and in trouble, into build/screenshots (ARGS="--scale 1.5 --only ten")
 	@$(BIN)/python -m scripts.screenshots $(ARGS)
 
 setup: ## make .venv from the locks and compile the engine; quick when nothing changed

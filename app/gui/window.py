@@ -148,5 +148,7 @@ class Window(QMainWindow):
         sentence = pool.problem or said(AppError("node_away"))
         again = (self.tr("Start again"), pool.try_again)
         anew = (self.tr("Restart it"), lambda: restart(self._services))
-        action = anew if pool.link is Link.OTHER_VERSION else again
-        self._bar.say(sentence, "error", action, closable=False)
+        details = (self.tr("Details"), self._show_log)
+        other = pool.link is Link.OTHER_VERSION
+        actions = (anew,) if other else (details, again)
+        self._bar.say(sentence, "error", *actions, closable=False)

@@ -47,6 +47,21 @@ def test_a_node_that_was_started_again_is_told_with_its_log(qtbot: QtBot, away: 
     assert isinstance(page.group, Advanced)
 
 
+def test_a_node_that_cannot_be_started_is_told_with_its_log(qtbot: QtBot, away: Desk) -> None:
+    """Its sentence sends one to the details."""
+    window, pool = Window(away.services, lambda: False, lambda: None), away.services.pool
+    qtbot.addWidget(window)
+    pool.link, pool.problem = Link.AWAY, "Look at the details, then press Start again."
+    pool.link_changed.emit()
+    buttons = {one.text(): one for one in window._bar.findChildren(QPushButton)}
+    assert {"Details", "Start again"} <= buttons.keys()
+    buttons["Details"].click()
+    page = window.page("settings")
+    assert isinstance(page, SettingsPage)
+    assert isinstance(page.group, Advanced)
+    assert window._bar.sentence == pool.problem
+
+
 def test_a_screen_reader_hears_when_the_pool_stands_otherwise(
     qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -177,6 +177,7 @@ class PoolPage(Page):
         for one in (self.headline, self.views, self.test, self.joins, self.add):
             one.setVisible(there)
         if not there:
+            self.alone.hide()
             return
         self._say_dismissed(here(str(pool.node.get("reason") or "")) or None)
         self.placements.show_hosts(hosts_of(pool.snapshot), str(pool.node.get("id")))

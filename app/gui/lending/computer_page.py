@@ -53,6 +53,8 @@ class ComputerPage(Page):
         self.hardware = HardwareCard(services)
         self.autostart = AutostartSwitch(services)
         self._fill()
+        self.lending.changed.connect(self._show_known)
+        self._show_known()
 
     def _fill(self) -> None:
         cards = (
@@ -76,6 +78,11 @@ class ComputerPage(Page):
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802  Qt's name
         super().hideEvent(event)
         self.lending.watch(False)
+
+    def _show_known(self) -> None:
+        """Limits and rules are the node's: until it told them there are none to show."""
+        for one in (self.memory, self.rules, self.hours):
+            one.setVisible(bool(self.lending.state))
 
     def _saved(self) -> None:
         self.notice.clear()

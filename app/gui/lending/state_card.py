@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.gui import theme as sizes
@@ -18,6 +18,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, line, row
 from app.gui.parts.text import label, paragraph
+from app.gui.pool import Link
 from app.gui.services import Services
 from app.gui.standing import COLOURS, Kind
 from app.gui.theme import set_role
@@ -58,6 +59,7 @@ class StateCard(QFrame):
         self.setLayout(box)
         services.theme.changed.connect(self.show_state)
         lending.changed.connect(self.show_state)
+        services.pool.link_changed.connect(self.show_state)
         self.show_state()
 
     def _made_buttons(self) -> QWidget:
@@ -88,9 +90,7 @@ class StateCard(QFrame):
         self.switch.setEnabled(known)
         self.switch.show_on(known and on)
         self._show_picture(str(state.get("state") or "off"))
-        sentence = (
-            words.state_sentence(state) if state else self.tr("Asking the background service…")
-        )
+        sentence = words.state_sentence(state) if state else self._untold()
         if sentence != self._sentence.text():
             self._sentence.setText(sentence)
             if self.isVisible():
@@ -108,6 +108,12 @@ class StateCard(QFrame):
         self.stop.setVisible(bool(state.get("used_bytes")) or not (by_hand or forbidden))
         if was_there and by_hand:
             self.resume.setFocus()  # what was pressed is hidden now
+
+    def _untold(self) -> str:
+        """Why nothing is known."""
+        if self._services.pool.link in (Link.AWAY, Link.OTHER_VERSION):
+            return QCoreApplication.translate("Standing", "The background service is not running.")
+        return self.tr("Asking the background service…")
 
     def _details(self, state: Json) -> str:
         parts = [words.since(state)] if state else []

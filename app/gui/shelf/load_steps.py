@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
+from app.gui.chat.figures import model_name
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import clear, column, held, row
@@ -104,7 +105,8 @@ class LoadSteps(QWidget):
             amounts = ", ".join(_amounts(whole, whole["done"], whole["total"]))
             self.total.setText(every.format(amounts=amounts))
 
-    def _headline(self, model: str, steps: list[Json]) -> str:
+    def _headline(self, name: str, steps: list[Json]) -> str:
+        model = model_name(name)
         loaded = [step.get("step") == "loading" and is_over(step) for step in steps]
         if loaded and all(loaded):
             return self.tr("Checking {model} with a known answer").format(model=model)

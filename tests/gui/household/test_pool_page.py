@@ -83,6 +83,7 @@ def test_where_no_node_runs_the_page_waits(qtbot: QtBot, away: Desk) -> None:
     page = shown(qtbot, away)
     assert page.stack.currentWidget() is page.away
     assert not page.add.isVisible()
+    assert not page.alone.isVisible()
 
 
 def test_both_views_show_both_machines_and_share_the_choice(qtbot: QtBot, page: PoolPage) -> None:

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.lending.computer_page import ComputerPage
 from app.gui.lending.week import ALL
 from app.gui.parts.scroll_area import ScrollArea
+from app.gui.pool import Link
 from app.gui.theme import Scheme
 from tests.gui.desk import Desk
 from tests.gui.wheel import turn
@@ -45,6 +46,17 @@ def page(qtbot: QtBot, at_lone: Desk) -> Iterator[ComputerPage]:
 def saved(qtbot: QtBot, page: ComputerPage, rule: str, value: object) -> None:
     """Wait until the node has it."""
     qtbot.waitUntil(lambda: page.lending.rules.get(rule) == value, timeout=WITHIN_MS)
+
+
+def test_without_a_node_there_are_no_limits_to_show(qtbot: QtBot, away: Desk) -> None:
+    made = ComputerPage(away.services)
+    qtbot.addWidget(made)
+    made.show()
+    assert made.state._sentence.text() == "Asking the background service…"
+    away.services.pool.link = Link.AWAY
+    away.services.pool.link_changed.emit()
+    assert made.state._sentence.text() == "The background service is not running."
+    assert not any(one.isVisible() for one in (made.memory, made.rules, made.hours))
 
 
 def test_showing_it_changes_nothing(qtbot: QtBot, page: ComputerPage) -> None:

@@ -1,0 +1,1 @@
+"""Pictures of the window, made over real nodes: `make screenshots`."""

@@ -1,0 +1,36 @@
+"""`make screenshots` fills build/screenshots: the household in one process, the window in others."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[2] / "build" / "screenshots"
+SCENES = ("usual", "ten", "pseudo", "too-big", "folder-away", "no-node", "lost-node")
+
+
+def main() -> int:
+    """Both halves: the household, and in a process of its own for each scene the window."""
+    words = argparse.ArgumentParser(prog="scripts.screenshots", description=__doc__)
+    words.add_argument("--to", type=Path, default=FOLDER, help="the folder for the pictures")
+    words.add_argument("--scale", type=float, default=1.0, help="text size, 1.0 to 2.0")
+    words.add_argument("--language", default="en", help="en or de")
+    words.add_argument("--only", choices=SCENES, nargs="+", default=SCENES, help="these scenes")
+    words.add_argument("--of", type=Path, help=argparse.SUPPRESS)
+    told = words.parse_args()
+    if told.of is None:
+        from scripts.screenshots.household import household
+
+        look = ("--to", str(told.to), "--scale", str(told.scale), "--language", told.language)
+        return asyncio.run(household(look, [one for one in SCENES if one in told.only]))
+    from scripts.screenshots.camera import application
+    from scripts.screenshots.scenes import shoot
+
+    shoot(told.only[0], application(told.language), told.of, told.to, told.scale)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

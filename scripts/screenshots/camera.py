@@ -1,0 +1,135 @@
+"""Takes pictures of a real window that no screen shows, in both palettes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from PySide6.QtCore import QEventLoop, QTimer
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QApplication, QListWidget, QTabBar, QWidget
+
+from app.cli.window_node import NodeLauncher
+from app.gui.chat.chat_lock import ChatLock
+from app.gui.household.pool_page import PoolPage
+from app.gui.household.view_choice import MAP, TABLE
+from app.gui.language import translate
+from app.gui.launch import Launcher
+from app.gui.motion import ALWAYS, Motion
+from app.gui.node_client import NodeClient
+from app.gui.pool import Pool
+from app.gui.preferences import Preferences
+from app.gui.services import Services
+from app.gui.settings.settings_page import SettingsPage
+from app.gui.theme import Scheme, Theme
+from app.gui.window import Window
+from app.machine.paths import Home
+
+FONT = "DejaVu Sans"
+WIDTH, HEIGHT = 1200, 760
+SETTLE_MS = 1500  # for what a page asks of the node when it is first shown
+PAINT_MS = 250
+
+
+class Camera:
+    """One window over the node of a home; `launcher` where its node is not to be found by the usual way."""
+
+    def __init__(
+        self, app: QApplication, home: Path, folder: Path, scale: float, launcher: Launcher | None
+    ) -> None:
+        self.folder, self._scale = folder, scale
+        launcher, own = launcher or NodeLauncher(Home.at(home)), home / "window"
+        own.mkdir(exist_ok=True)
+        client = NodeClient(app)
+        pool, preferences = Pool(launcher, client, app), Preferences(own, app)
+        theme = Theme(app, Scheme.LIGHT, scale)
+        lock = ChatLock(client, pool, preferences, own, app)
+        motion = Motion(app, preferences)
+        motion.choose(ALWAYS)  # of a picture nobody can say at which moment it was taken
+        self.services = Services(
+            pool, client, theme, preferences, launcher, own, _nowhere, lock, motion
+        )
+        self.window = Window(self.services, lambda: False, app.quit)
+        self.window.resize(WIDTH, HEIGHT)
+        self.window.show()
+        pool.start()
+        wait(SETTLE_MS)
+
+    def page(self, name: str) -> QWidget:
+        """The page of this name in front, settled."""
+        self.window.go(name)
+        self.services.theme.choose(Scheme.LIGHT, self._scale)
+        wait(SETTLE_MS)
+        return self.window.page(name)
+
+    def shoot(self, name: str) -> None:
+        """What is there now, light and dark."""
+        for scheme in (Scheme.LIGHT, Scheme.DARK):
+            self.services.theme.choose(scheme, self._scale)
+            wait(PAINT_MS)
+            file = self.folder / f"{name}-{scheme}.png"
+            self.window.grab().save(str(file))
+            print(file)
+
+    def shoot_parts(self, name: str, page: QWidget) -> None:
+        """Each tab, view or section of a page."""
+        for part in _parts(page):
+            self.shoot(f"{name}{part}")
+
+    def close(self) -> None:
+        self.services.pool.stop()
+        self.window.close()
+
+
+def application(language: str) -> QApplication:
+    """Qt without a screen, in the pictures' font."""
+    app = QApplication([])
+    app.setFont(QFont(FONT))
+    translate(app, language)
+    return app
+
+
+def wait(ms: int) -> None:
+    """Let the window live for so long."""
+    loop = QEventLoop()
+    QTimer.singleShot(ms, loop.quit)
+    loop.exec()
+
+
+def _nowhere(_: str) -> None:
+    """Nobody presses anything here."""
+
+
+def _parts(page: QWidget) -> Iterator[str]:
+    """The page as it is; with tabs, each of them in turn: what its file is called."""
+    if isinstance(page, PoolPage):
+        yield from _views(page)
+        return
+    bars = [bar for bar in page.findChildren(QTabBar) if bar.isVisible() and bar.count() > 1]
+    lists = [one for one in page.findChildren(QListWidget) if one.isVisible() and one.count() > 1]
+    for at in range(lists[0].count() if lists and isinstance(page, SettingsPage) else 0):
+        lists[0].setCurrentRow(at)
+        wait(PAINT_MS)
+        yield f"-{at}"
+    if not bars:
+        if not isinstance(page, SettingsPage):
+            yield ""
+        return
+    for at in range(bars[0].count()):
+        bars[0].setCurrentIndex(at)
+        wait(PAINT_MS)
+        yield f"-{bars[0].tabText(at).lower().replace(' ', '-')}"
+
+
+def _views(page: PoolPage) -> Iterator[str]:
+    """The map, with a machine's details too, and the table."""
+    yield ""
+    page.choose(page.machines[-1].id)
+    wait(PAINT_MS)
+    yield "-details"
+    page.choose("")
+    page.views.buttons[TABLE].click()
+    wait(PAINT_MS)
+    yield "-table"
+    page.views.buttons[MAP].click()
+    wait(PAINT_MS)

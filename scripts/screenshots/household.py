@@ -1,0 +1,110 @@
+"""The household that the pictures show: three nodes with a life, then with troubles."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from app.cli.asking import together
+from app.cli.demo_command import even_split
+from app.cli.demo_nodes import DemoNodes
+from app.client import NodeClient
+from app.machine.paths import Home
+
+Json = dict[str, Any]
+PROJECT = Path(__file__).resolve().parents[2]
+MACHINES = 3
+JOINED_TRIES, JOINED_S = 200, 0.1
+TOO_LITTLE = 8 << 20  # bytes that a machine may give: not even the Guide fits
+ENOUGH = 512 << 20
+DISK, UNPLUGGED = "disk", "unplugged"
+QUESTIONS = (
+    "What is a household?",
+    "How do I add a machine?",
+    "What does a lender do?",
+    "Why is Wi-Fi slower than a cable?",
+    "What happens when a machine leaves?",
+    "Who can read my chats?",
+)
+
+
+async def household(words: Sequence[str], wanted: Sequence[str]) -> int:
+    """Start the nodes, and show each wanted scene to a photographer: a process with `words` behind its name."""
+    async with DemoNodes(MACHINES) as nodes, AsyncExitStack() as stack:
+        homes = [Home.at(node.home) for node in nodes.all]
+        clients = [await stack.enter_async_context(NodeClient(home)) for home in homes]
+        await paired(clients)
+        await _busy_life(clients[0])
+        for scene in wanted:
+            await _prepared(scene, clients, homes[0].root)
+            if code := await _photographed(scene, homes[0].root, words):
+                return code
+    return 0
+
+
+async def paired(clients: Sequence[NodeClient]) -> None:
+    """The first one's household, everybody measured."""
+    host, *lenders = clients
+    for lender in lenders:
+        window = await host.post("/pairing", {"role": "use_and_lend"})
+        typed = {"address": window["address"], "code": window["code"]}
+        await together([host.work("GET", "/pairing/wait"), lender.post("/pairing/join", typed)])
+    await _all_there(host, len(clients))
+    for one in clients:
+        await one.post("/measure", {})
+
+
+async def loaded(host: NodeClient, n_machines: int) -> None:
+    """The Guide over all of them."""
+    model = next(one for one in (await host.get("/models"))["models"] if one["builtin"])
+    await host.work("POST", "/plan", {"model": model["name"]}, lambda _: None)
+    body = {"model": model["name"], "split": even_split(model["n_layers"], n_machines)}
+    await host.work("POST", "/load", body, lambda _: None)
+
+
+async def _all_there(host: NodeClient, n_machines: int) -> None:
+    for _ in range(JOINED_TRIES):
+        known = (await host.get("/status"))["machines"].values()
+        if sum(one["online"] for one in known) >= n_machines:
+            return
+        await asyncio.sleep(JOINED_S)
+    raise SystemExit("the machines did not find each other")
+
+
+async def _busy_life(host: NodeClient) -> None:
+    """The Guide over all machines, some answers."""
+    await loaded(host, MACHINES)
+    for question in QUESTIONS:
+        asked = {"prompt": question, "max_tokens": 48, "sampling": {"seed": 1}}
+        async for _ in host.stream("POST", "/ask", asked):
+            pass
+
+
+async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> None:
+    """The trouble that a scene shows comes about."""
+    host = clients[0]
+    match scene:
+        case "too-big":  # as when games take the memory of all
+            await host.post("/unload", {})
+            for one in clients:
+                await one.post("/lending", {"memory_bytes": TOO_LITTLE})
+        case "folder-away":
+            for one in clients:
+                await one.post("/lending", {"memory_bytes": ENOUGH})
+            disk = root.parent / DISK
+            disk.mkdir()
+            await host.post("/folder", {"path": str(disk), "move": False})
+            disk.rename(root.parent / UNPLUGGED)
+
+
+async def _photographed(scene: str, root: Path, words: Sequence[str]) -> int:
+    photographer = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "scripts.screenshots", *words, "--of", str(root), "--only", scene,
+        cwd=PROJECT, env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
+    )  # fmt: skip
+    return await photographer.wait()

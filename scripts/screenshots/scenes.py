@@ -1,0 +1,171 @@
+"""What the pictures show: all pages, ten machines, a longer language, troubles."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QTranslator
+from PySide6.QtWidgets import QApplication
+
+from app.cli.window_node import NodeLauncher
+from app.core.errors import AppError
+from app.gui import pages
+from app.gui.activity.activity_page import ActivityPage
+from app.gui.activity.bench_run import FULL
+from app.gui.chat.chat_page import ChatPage
+from app.gui.first_run.welcome import Welcome
+from app.gui.launch import Endpoint
+from app.gui.settings.models import Models
+from app.gui.settings.settings_page import SettingsPage
+from app.machine.paths import Home
+from scripts import translations
+from scripts.screenshots.camera import PAINT_MS, SETTLE_MS, Camera, wait
+from tests.gui.household.snapshots import household
+
+ANSWER_MS = 4000
+BENCH_S = 6.0
+MANY = 10
+CHAT = ("How do I add a machine?", "What does a lender do?")
+
+
+def usual(camera: Camera) -> None:
+    """Every page, every tab of it, and the first steps."""
+    _benchmark(camera)
+    for question in CHAT:
+        _ask(camera, question)
+    for entry in pages.ENTRIES:
+        camera.shoot_parts(entry.name, camera.page(entry.name))
+    _first_steps(camera)
+
+
+def many(camera: Camera) -> None:
+    """Ten machines, as a node would tell of them: this computer is too small to run so many."""
+    pool = camera.services.pool
+    page = camera.page(pages.POOL)
+    pool.stop()
+    pool.snapshot = household(MANY)
+    pool.changed.emit()
+    wait(SETTLE_MS)
+    camera.shoot_parts("ten", page)
+
+
+def pseudo(camera: Camera) -> None:
+    """Every page in a language that is 40 % longer, where the dark palette shows nothing new."""
+    for entry in pages.ENTRIES:
+        camera.page(entry.name)
+        camera.shoot(f"pseudo-{entry.name}")
+
+
+def too_big(camera: Camera) -> None:
+    """A model that no longer fits: where one chooses it, asks it, and sees the household."""
+    _ask(camera, CHAT[0])
+    for name in (pages.CHAT, pages.MODELS, pages.POOL):
+        camera.page(name)
+        camera.shoot(f"too-big-{name}")
+
+
+def folder_away(camera: Camera) -> None:
+    """The disk with the models is not plugged in."""
+    for name in (pages.MODELS, pages.COMPUTER, pages.SETTINGS):
+        page = camera.page(name)
+        if isinstance(page, SettingsPage):
+            page.open(Models)
+            wait(PAINT_MS)
+        camera.shoot(f"folder-away-{name}")
+
+
+def no_node(camera: Camera) -> None:
+    """The background service cannot be started, on a window that just opened."""
+    for entry in pages.ENTRIES:
+        camera.page(entry.name)
+        camera.shoot(f"no-node-{entry.name}")
+
+
+def lost_node(camera: Camera) -> None:
+    """It ends under a window that shows everything, and does not come again."""
+    for entry in pages.ENTRIES:
+        camera.page(entry.name)
+    services = camera.services
+    services.client.post("/shutdown", None, lambda _: None)
+    while services.pool.is_there:
+        wait(PAINT_MS)
+    for entry in pages.ENTRIES:
+        camera.page(entry.name)
+        camera.shoot(f"lost-node-{entry.name}")
+
+
+SCENES: dict[str, Callable[[Camera], None]] = {
+    "usual": usual, "ten": many, "pseudo": pseudo, "too-big": too_big,
+    "folder-away": folder_away, "no-node": no_node, "lost-node": lost_node,
+}  # fmt: skip
+
+
+class Unstartable(NodeLauncher):
+    """Of a node that ends whenever it is started; `hidden`: and that does not run now."""
+
+    def __init__(self, home: Home, *, hidden: bool) -> None:
+        super().__init__(home)
+        self._hidden = hidden
+
+    def find(self) -> Endpoint | None:
+        return None if self._hidden else super().find()
+
+    def start(self) -> None:
+        raise AppError("node_keeps_ending")
+
+
+def shoot(scene: str, app: QApplication, home: Path, folder: Path, scale: float) -> None:
+    """One scene over the node of a home."""
+    folder.mkdir(parents=True, exist_ok=True)
+    launcher = None
+    if scene in {"no-node", "lost-node"}:
+        launcher = Unstartable(Home.at(home), hidden=scene == "no-node")
+    if scene == "pseudo":
+        _speak_long(app)
+    camera = Camera(app, home, folder, scale, launcher)
+    SCENES[scene](camera)
+    camera.close()
+
+
+def _speak_long(app: QApplication) -> None:
+    translator = QTranslator(app)
+    with tempfile.TemporaryDirectory() as made:
+        file = Path(made) / "pseudo.qm"
+        translations.pseudo(file)
+        translator.load(str(file))
+    app.installTranslator(translator)
+
+
+def _benchmark(camera: Camera) -> None:
+    """A short one, by the page's own button."""
+    activity = camera.window.page(pages.ACTIVITY)
+    assert isinstance(activity, ActivityPage)
+    short = replace(FULL, prompt=96, output=32, streams=(1, 4), seconds=BENCH_S)
+    activity.bench.begin(short, anyway=True)
+    while activity.bench.is_busy:
+        wait(PAINT_MS)
+
+
+def _ask(camera: Camera, question: str) -> None:
+    chat = camera.page(pages.CHAT)
+    assert isinstance(chat, ChatPage)
+    chat.composer.field.setPlainText(question)
+    chat.composer.send.click()
+    wait(ANSWER_MS)
+
+
+def _first_steps(camera: Camera) -> None:
+    """Each of them, as on the first start."""
+    steps = Welcome(camera.services, camera.window)
+    steps.begin()
+    number, last = 1, False
+    while not last:
+        last = steps.is_last
+        camera.shoot(f"first-{number}")
+        if not last:
+            steps.skip()
+            wait(PAINT_MS)
+            number += 1
