@@ -126,12 +126,16 @@ class Book:
         write_whole(self._path(record.id), msgspec.json.encode(record))
 
     def remove(self, download_id: str) -> int:
-        """Delete a record and its part; how many bytes that freed."""
+        """Delete a record and its part; how many bytes that freed. Raises AppError."""
         part, several = self.part(download_id), self._coming(download_id)
         freed = part_bytes(part) + _folder_bytes(several)
-        part.unlink(missing_ok=True)
-        shutil.rmtree(several, ignore_errors=True)
-        self._path(download_id).unlink(missing_ok=True)
+        try:
+            if part.exists():  # a disk that is read-only refuses even what is not there
+                part.unlink()
+            shutil.rmtree(several, ignore_errors=True)
+            self._path(download_id).unlink(missing_ok=True)
+        except OSError as error:
+            raise disk_error(part.parent, error, 0) from error
         return freed
 
     def part(self, download_id: str) -> Path:
@@ -234,14 +238,17 @@ def whole_bytes(path: Path) -> int:
 
 
 def deleted(path: Path) -> int:
-    """Delete a model of this folder, all its files; how many bytes that freed."""
+    """Delete a model of our folders, all its files; how many bytes that freed. Raises BadInput for one that stays."""
     freed, paths = 0, part_paths(path)
     for one in paths:
         n_bytes = part_bytes(one)
         try:
             one.unlink()
-        except OSError:
+        except FileNotFoundError:
             continue
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise BadInput("model_file_stays", path=str(one), why=why) from error
         freed += n_bytes
     if len(paths) > 1:
         shutil.rmtree(path.parent, ignore_errors=True)

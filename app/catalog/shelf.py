@@ -134,8 +134,7 @@ class Shelf:
         Raises BadInput when the file is gone, Damaged when it is another one.
         """
         path = Path(entry.path)
-        if why := self.why_away(path):
-            raise Unreachable("model_away", name=entry.name, folder=why.facts["folder"])
+        self._check_near(entry)
         try:
             size, touched = _seen(path)
         except OSError:
@@ -163,8 +162,14 @@ class Shelf:
                 self._write(replace(now, proof=proof))
 
     def header(self, entry: Entry) -> Header:
-        """The header of a verified model's file."""
-        return read_header(Path(entry.path))
+        """The header of a model's file. Raises AppError: its disk may be away, or the file gone, by now."""
+        self._check_near(entry)
+        try:
+            return read_header(Path(entry.path))
+        except BadInput as error:
+            if error.reason.code != "file_missing":
+                raise
+            raise BadInput("model_gone", name=entry.name, path=entry.path) from None
 
     def cut(self, entry: Entry, layers: Layers, role: Role) -> Cut:
         """The stage of a verified model; see cut.py. Raises BadInput where it may not be cut."""
@@ -183,7 +188,7 @@ class Shelf:
                 continue
             try:
                 header = self.header(entry)
-            except BadInput:
+            except AppError:
                 continue  # gone or changed: said when somebody asks for that model
             for name, tensor in header.tensors.items():
                 if name in entry.tensors:
@@ -211,6 +216,10 @@ class Shelf:
             self.changes += 1
         self._stages.remove_model(entry.model.id)
         return entry
+
+    def _check_near(self, entry: Entry) -> None:
+        if why := self.why_away(Path(entry.path)):
+            raise Unreachable("model_away", name=entry.name, folder=why.facts["folder"])
 
     def _builtin(self) -> Entry:
         """The Guide. An update of the app may bring another file: it is taken as it is."""

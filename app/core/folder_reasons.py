@@ -8,6 +8,8 @@ FOLDER_SENTENCES: dict[str, str] = {
     "models_folder_other": "{folder} is not the folder that your models were put in; perhaps another disk has its "
     "place. Plug in the right one, or choose another folder.",
     "model_away": "{name} lies in {folder}, which cannot be reached. Plug in its disk, or connect to it.",
+    "model_file_stays": "{path} could not be deleted: {why}. Close what uses it, or make its disk writable, then try "
+    "again.",
     "models_folder_odd": "{folder} is not a whole path. Give one that begins at the disk.",
     "models_folder_inside": "{folder} holds data of Poolhouse itself. Choose a folder outside of it.",
     "models_folder_none": "There is no folder {folder}. Make it, or choose another one.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import shutil
@@ -20,12 +21,13 @@ from app.machine.settings import load
 
 NAMES = (  # of what we make in a home; whatever else somebody put there stays
     "identity", "household", "models", "stages", "window", "logs", "measuring", "runtime.json", "settings.json",
-    chat_key.FILE,
+    "speeds.json", chat_key.FILE,
 )  # fmt: skip
 _MODEL = re.compile(  # a whole one, a part of one, or one that is being moved
     r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)(\.moving)?|poolhouse-models\.json\.part"
 )
 ASIDE = (".old-", ".part")  # behind them: put aside by `reset`, left by a write that broke off
+WINDOW_LOCK = "window.lock"  # a window that erases as it ends may still hold it
 SECRETS = ("hub token", "api keys", "upstream keys", chat_key.WHAT)  # beside the machine's own
 
 
@@ -105,6 +107,8 @@ def _delete(root: Path, lock: HomeLock, done: Erased) -> None:
     """The lock last: until then nobody begins anew here."""
     for path in sorted(_ours(root)):
         _delete_one(path, done)
+    with contextlib.suppress(OSError):
+        (root / WINDOW_LOCK).unlink(missing_ok=True)
     try:
         lock.remove()
         if root.is_dir() and not any(root.iterdir()):

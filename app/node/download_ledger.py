@@ -74,11 +74,12 @@ class Ledger:
         self._records[download_id] = structs.replace(self[download_id], **fields)
 
     async def drop(self, download_id: str) -> int:
-        """Take it off the list and delete its part; how many bytes that freed."""
-        self._records.pop(download_id, None)
-        self._live.pop(download_id, None)
+        """Delete its part and take it off the list; how many bytes that freed. Raises AppError; then it stays."""
         async with self._writing:
-            return await to_its_end(lambda: self.book.remove(download_id))
+            freed = await to_its_end(lambda: self.book.remove(download_id))
+            self._records.pop(download_id, None)
+            self._live.pop(download_id, None)
+            return freed
 
     def stopped(self, download_id: str) -> None:
         """Nothing is done for it now; the disk says how much is here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
@@ -125,7 +126,10 @@ class Downloads:
                 there = self._list[key]
                 other = revision not in (None, MAIN, there.revision)
                 if there.standing == "done":
-                    other = not await asyncio.to_thread(self._on_shelf, there)
+                    known = await asyncio.to_thread(self._name_on_shelf, there)
+                    other = known is None
+                    if known not in (None, there.model):  # the one it came by was taken off
+                        await self._list.change(key, model=known)
                 if there.standing == "going" or not other:
                     return await self._resume(key)
                 await self._remove(key)
@@ -168,12 +172,13 @@ class Downloads:
         return self._list.book.sha256_of(path)
 
     async def forget(self, path: Path) -> int:
-        """Delete a downloaded file that left the shelf, and its line; the bytes that freed."""
+        """Delete a downloaded file that nobody wants, and its line; the bytes that freed. Raises AppError."""
         sha256 = self.owns(path)
+        freed = await asyncio.to_thread(deleted, path) if sha256 else 0
         for record in self._list:
             if record.sha256 == sha256 and record.standing == "done":
                 await self.remove(record.id)
-        return await asyncio.to_thread(deleted, path) if sha256 else 0
+        return freed
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
@@ -242,9 +247,9 @@ class Downloads:
         await self._halt(download_id)
         record = self._list[download_id]
         freed = await self._list.drop(download_id)
+        self._changed()
         if record.standing != "done":
             freed += await asyncio.to_thread(self._without_use, record)
-        self._changed()
         return freed
 
     def _go(self, download_id: str) -> None:
@@ -305,7 +310,8 @@ class Downloads:
             )
         except BadInput as error:
             if error.reason.code.startswith("gguf"):  # whole, and no model: of no use to anybody
-                await asyncio.to_thread(deleted, path)
+                with contextlib.suppress(AppError):  # what is wrong with it matters more
+                    await asyncio.to_thread(deleted, path)
             raise
         await self._list.change(download_id, standing="done", model=entry.name)
         live.finished(entry.model.file_bytes)
@@ -338,17 +344,21 @@ class Downloads:
             self._list.show(download_id, **failed)
         self._list.stopped(download_id)
 
-    def _on_shelf(self, record: Record) -> bool:
+    def _name_on_shelf(self, record: Record) -> str | None:
+        """What its file is called there, by the name it came by if that is left; None: it is not there."""
         path = self._list.book.whole_of(record).absolute()
-        return whole_bytes(path) > 0 and any(
-            Path(one.path) == path for one in self._shelf.entries()
-        )
+        if not whole_bytes(path):
+            return None
+        names = [one.name for one in self._shelf.entries() if Path(one.path) == path]
+        return record.model if record.model in names else next(iter(names), None)
 
     def _without_use(self, record: Record) -> int:
         """Delete a whole file that never came on the shelf and that no other download means; its bytes."""
         if record.sha256 is None or any(one.sha256 == record.sha256 for one in self._list):
             return 0
-        return 0 if self._on_shelf(record) else deleted(self._list.book.whole_of(record))
+        if self._name_on_shelf(record) is not None:
+            return 0
+        return deleted(self._list.book.whole_of(record))
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

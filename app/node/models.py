@@ -24,8 +24,9 @@ class Origins(Protocol):
     def about(self, entry: Entry) -> Json:
         """What is told of a model besides its own facts; reads the disk."""
 
-    async def forget(self, path: Path) -> int | None:
-        """Delete a file that was downloaded here; the bytes freed, or None when it stays."""
+    async def forget(self, entry: Entry) -> int | None:
+        """Delete the file of a model that is to leave the shelf, if it was downloaded here; the bytes freed,
+        or None: it is kept. Raises AppError where it cannot be deleted."""
 
 
 class Models:
@@ -68,12 +69,14 @@ class Models:
 
     async def remove(self, name: str) -> Json:
         """Take a model from the shelf and delete its stages. A file that was downloaded here goes
-        too; any other stays where it is."""
+        too; any other stays where it is. Raises AppError; then the model stays as well."""
         entry = await asyncio.to_thread(self._shelf.get, name)
         if entry.model.id in self._in_use() and not entry.builtin:
             raise BadInput("model_in_use", name=entry.name)
+        if entry.builtin:
+            raise BadInput("model_builtin", name=entry.name)
+        of_file = await self._origins.forget(entry)
         freed = await asyncio.to_thread(self._removed, entry.name)
-        of_file = await self._origins.forget(Path(entry.path))
         self._changed()
         return {
             "removed": entry.name,

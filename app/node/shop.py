@@ -142,20 +142,23 @@ class Shop:
         """Where a model of the shelf came from, and whether its file is still there. Reads the disk."""
         path = Path(entry.path)
         sha256 = self.downloads.owns(path)
+        away = self._away(entry, path)
         app = "Poolhouse" if sha256 or entry.builtin else app_of(path, self._apps.places)
         return {
             "downloaded": sha256 is not None,
             "in_catalogue": sha256 is not None and shipped().has(sha256),
             "from": app,
-            "missing": sentence(self._away(entry, path) or _missing(entry, path, app)),
+            "away": away is not None,  # with its disk; else what is missing is gone
+            "missing": sentence(away or _missing(entry, path, app)),
         }
 
-    async def forget(self, path: Path) -> int | None:
-        """Delete the file of a model that left the shelf if it is ours; the bytes freed, or None."""
+    async def forget(self, entry: Entry) -> int | None:
+        """Delete the file of a model that is to leave the shelf if it is ours; the bytes freed, or None."""
+        path = Path(entry.path)
         if not self.downloads.owns(path) or self.shelf.why_away(path):
             return None
         entries = await asyncio.to_thread(self.shelf.entries)
-        if any(Path(entry.path) == path for entry in entries):
+        if any(Path(one.path) == path for one in entries if one.name != entry.name):
             return None  # another name for the same file
         return await self.downloads.forget(path)
 

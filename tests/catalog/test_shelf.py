@@ -160,6 +160,9 @@ def test_a_file_that_is_gone_says_so(home: Home) -> None:
     with pytest.raises(BadInput) as error:
         home.shelf.verify(entry)
     assert code(error) == "model_gone"
+    with pytest.raises(BadInput) as error:
+        home.shelf.header(entry)
+    assert code(error) == "model_gone"  # not that somebody mistyped a path
     home.shelf.remove("m")
     assert home.shelf.entries() == ()
 

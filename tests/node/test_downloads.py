@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,58 @@ async def test_a_file_that_left_the_shelf_is_deleted_and_can_be_had_again(place:
     assert not list(place.files.glob("*.gguf"))
     assert not place.downloads.json()
     assert (await place.ended((await place.start())["id"]))["state"] == "done"
+
+
+def read_only(monkeypatch: pytest.MonkeyPatch, *endings: str) -> None:
+    """The disk of files with these endings takes no change, whether they are there or not."""
+    unlink = Path.unlink
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        if path.suffix in endings:
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refused)
+
+
+async def test_a_file_that_cannot_be_deleted_is_told_with_the_cause(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = (await place.start())["id"]
+    await place.ended(key)
+    path = Path(place.shelf.get("Tiny-Q4_K_M").path)
+    read_only(monkeypatch, ".gguf", ".part")
+    with pytest.raises(BadInput) as caught:
+        await place.downloads.forget(path)
+    assert caught.value.reason.code == "model_file_stays"
+    assert caught.value.reason.facts == {"path": str(path), "why": "Read-only file system"}
+    assert place.downloads.one(key)["state"] == "done"
+    assert (await place.downloads.remove(key))["freed_bytes"] == 0  # only the line: it has no part
+
+
+async def test_a_part_that_cannot_be_deleted_stays_on_the_list(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.server.faults.hold = asyncio.Event()
+    place.server.faults.bytes_at_once = 1 << 20
+    key = (await place.start())["id"]
+    await place.until(key, lambda now: now["done_bytes"] > 0)
+    with monkeypatch.context() as patch:
+        read_only(patch, ".part")
+        with pytest.raises(BadInput) as caught:
+            await place.downloads.remove(key)
+        assert caught.value.reason.code == "disk_failed"
+        assert place.downloads.one(key)["state"] == "paused"
+    assert (await place.downloads.remove(key))["freed_bytes"] > 0
+
+
+async def test_a_model_that_is_here_by_another_name_is_told_by_that_one(place: Place) -> None:
+    key = (await place.start())["id"]
+    await place.ended(key)
+    path = Path(place.shelf.get("Tiny-Q4_K_M").path)
+    place.shelf.remove("Tiny-Q4_K_M")
+    place.shelf.import_file(path, name="another")
+    assert (await place.start())["model"] == "another"
 
 
 async def test_files_of_others_are_never_deleted(place: Place, tmp_path: Path) -> None:

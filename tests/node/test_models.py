@@ -25,7 +25,12 @@ class Nowhere:
     def about(self, entry: Entry) -> dict[str, Any]:
         return {"missing": None}
 
-    async def forget(self, path: Path) -> int | None:
+    def __init__(self) -> None:
+        self.refuses: BadInput | None = None
+
+    async def forget(self, entry: Entry) -> int | None:
+        if self.refuses:
+            raise self.refuses
         return None
 
 
@@ -36,7 +41,8 @@ class Place:
         self.folder, self.loaded = folder, ""
         self.stages = StageStore(folder / "stages", 1 << 30)
         self.shelf = Shelf(folder / "models", folder / "no-guide", self.stages)
-        self.models = Models(self.shelf, self.stages, lambda: [self.loaded], Nowhere())
+        self.origins = Nowhere()
+        self.models = Models(self.shelf, self.stages, lambda: [self.loaded], self.origins)
 
     async def add(self, name: str | None = None, **shape: Any) -> dict[str, Any]:
         path = tiny.llama(self.folder / "m.gguf", layers=4, **shape)
@@ -64,6 +70,15 @@ async def test_a_loaded_model_stays_though_nobody_looks_at_it(place: Place) -> N
     assert caught.value.reason.code == "model_in_use"
     place.loaded = ""
     assert (await place.models.remove("m"))["freed_bytes"] == 0
+
+
+async def test_a_model_whose_file_cannot_be_deleted_stays_on_the_shelf(place: Place) -> None:
+    """Else its file would lie there, and no name would be left to delete it by."""
+    name = (await place.add())["name"]
+    place.origins.refuses = BadInput("model_file_stays", path="/disk/m.gguf", why="read-only")
+    with pytest.raises(BadInput):
+        await place.models.remove(name)
+    assert [one.name for one in place.shelf.entries()] == [name]
 
 
 async def test_what_a_removal_frees_is_told(place: Place) -> None:

@@ -289,6 +289,9 @@ async def test_a_disk_that_is_unplugged_takes_nothing_with_it(
     with pytest.raises(Unreachable) as caught:
         computer.place.shelf.verify(entry)
     assert caught.value.reason.code == "model_away"
+    with pytest.raises(Unreachable) as caught:
+        computer.place.shelf.header(entry)  # for a measurement
+    assert caught.value.reason.code == "model_away"
     key = (await computer.place.start(name="other", file="other.gguf"))["id"]
     assert (await computer.place.ended(key))["code"] == "models_folder_away"
     assert disk.name not in names(tmp_path)

@@ -192,7 +192,8 @@ class Details(QFrame):
         judgement = self.verdict.show_plan(plan)
         self.form.kv.show_bytes(plan.get("kv_bytes"))
         self.form.shape.show_plan(plan)
-        self.forecast.show_plan(plan)
+        gone = self.item is not None and bool(self.item.facts.get("missing"))
+        self.forecast.show_plan(plan, missing=gone)
         self._need_bytes = 0
         if self.item is not None and self._is_usual():
             self._judging.put(self.item, judgement)

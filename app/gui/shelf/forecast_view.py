@@ -77,11 +77,11 @@ class ForecastView(QWidget):
         self.reasons.setLayout(column(self._why, self._reasons, self._help, self._advice))
         self.show_measuring(False)
 
-    def show_plan(self, plan: Json) -> None:
-        """Of a model that is here."""
+    def show_plan(self, plan: Json, *, missing: bool = False) -> None:
+        """Of a model that is here; of one whose file is missing nothing can be measured."""
         codes = [str(one["code"]) for one in plan.get("why") or []]
         never = any(code.startswith("unforecast") for code in codes)
-        self._show(plan, [], possible=not never)
+        self._show(plan, [], possible=not never and not missing)
 
     def show_estimate(self, plan: Json, unforecast: str | None) -> None:
         """Of a model that is not here: where it would go, and how fast; or why that is not said."""

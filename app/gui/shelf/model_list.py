@@ -183,6 +183,8 @@ class ModelList(QWidget):
         if item.is_here and loaded:
             words = {"ready": self.tr("Loaded"), "loading": self.tr("Loading…")}
             mark = words.get(str(loaded.get("state")), self.tr("Lost"))
+        elif item.facts.get("away"):
+            mark = self.tr("Disk not there")
         elif item.facts.get("missing"):
             mark = self.tr("File is gone")
         return Row(item=item, judgement=self._judging.of(item), mark=mark)

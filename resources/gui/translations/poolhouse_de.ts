@@ -3974,6 +3974,10 @@
         <translation>Katalog</translation>
     </message>
     <message>
+        <source>Disk not there</source>
+        <translation>Datenträger fehlt</translation>
+    </message>
+    <message>
         <source>File is gone</source>
         <translation>Datei fehlt</translation>
     </message>

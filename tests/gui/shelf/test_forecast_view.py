@@ -55,6 +55,13 @@ def test_what_was_not_measured_can_be_also_before_it_is_here(view: ForecastView)
     assert "plan_unmeasured" not in said(view)
 
 
+def test_a_model_whose_file_is_missing_is_not_offered_to_be_measured(view: ForecastView) -> None:
+    view.show_plan(plan("plan_unmeasured"))
+    assert not view.measure.isHidden()
+    view.show_plan(plan("plan_unmeasured"), missing=True)
+    assert view.measure.isHidden()
+
+
 def test_where_nothing_can_be_said_it_says_why_and_offers_no_test(view: ForecastView) -> None:
     view.show_plan(plan("unforecast_indexer"))
     assert view.measure.isHidden()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,11 @@ def test_a_file_deleted_under_the_shelf_is_said(
     page.library.look()
     until(qtbot, lambda: any("File is gone" in line for line in lines(page)))
     assert not page.details.bar.buttons[Do.LOAD].isEnabled()
+    gone = page.library.item("shelf:my-finetune")
+    assert gone is not None
+    page.library.shelf = [replace(gone, facts={**gone.facts, "away": True})]
+    page.list.refresh()  # it comes back with its disk
+    assert any("Disk not there" in line for line in lines(page))
     page.details.bar.buttons[Do.REMOVE].click()
     until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
 
