@@ -70,7 +70,8 @@ async def _done(node: NodeClient, chosen: str | None, move: bool, show: Show) ->
         while moving := answer.get("move"):
             total, done = moving["total_bytes"], moving["done_bytes"]
             line = {"step": "moving", "machine": None, "unit": "bytes"}
-            show({**line, "done": done, "total": total})
+            if total:  # else there is nothing to move, or it is not known yet
+                show({**line, "done": done, "total": total})
             await asyncio.sleep(LOOK_SECONDS)
             answer = await node.get("/folder")
     except asyncio.CancelledError:

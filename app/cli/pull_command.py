@@ -100,6 +100,8 @@ async def _pull(node: NodeClient, model: str, name: str | None, show: Show, face
         await node.post(f"/downloads/{segment(begun['id'])}/pause")
         face.note(hints.own(f"Paused; what is here is kept. `poolhouse pull {model}` goes on."))
         raise
+    if name is not None and done["model"] != name:
+        face.note(f"It is on the shelf already, as {safe_text.name(done['model'])}.")
     listed = (await node.get("/models"))["models"]
     found = [one for one in listed if one["name"] == done["model"]]
     return {"download": done, "model": found[0] if found else {"name": done["model"]}}

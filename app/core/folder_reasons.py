@@ -13,6 +13,7 @@ FOLDER_SENTENCES: dict[str, str] = {
     "models_folder_odd": "{folder} is not a whole path. Give one that begins at the disk.",
     "models_folder_inside": "{folder} holds data of Poolhouse itself. Choose a folder outside of it.",
     "models_folder_none": "There is no folder {folder}. Make it, or choose another one.",
+    "models_folder_file": "{folder} is a file. Choose a folder.",
     "models_folder_unusable": "{folder} cannot be used: {why}. Choose a folder in which you may write.",
     "models_folder_taken": "Another Poolhouse keeps its models in {folder}. Choose another folder; models there can "
     "be imported, and are then used in place.",

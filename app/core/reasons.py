@@ -362,7 +362,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
 }
 
 
-_COUNTED = frozenset(("asked", "characters", "context", "least", "most", "tokens"))
+_COUNTED = frozenset(("asked", "characters", "context", "least", "mbit", "most", "tokens"))
 
 
 def said(what: Reason | AppError) -> str:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from app.core.check import Check
-from app.core.errors import AppError, Damaged
+from app.core.errors import AppError, BadInput, Damaged
 from app.core.reasons import GIB, in_words, said
 from app.machine import walls
 from app.machine.devices import memory, processor_name
@@ -97,7 +97,7 @@ def power() -> list[Check]:
 
 
 def disk(home: Home) -> Check:
-    """Room where models are kept, and whether that folder is there."""
+    """Room where models are kept, and whether that folder is there and takes files. Leaves nothing behind."""
     folders = models_folders(home)
     if why := folders.look(folders.now):
         return Check("Disk", False, said(why), "", why.code)
@@ -105,6 +105,11 @@ def disk(home: Home) -> Check:
     free = shutil.disk_usage(folder).free
     cause = in_words("check_disk", free_bytes=free, folder=str(folder))
     ok = _enough(free, LEAST_DISK_BYTES, LOW_DISK_BYTES)
+    if ok is not False and folders.now != folders.own:  # that one has its check with the home
+        try:
+            folders.check_writable(folder)
+        except BadInput as error:
+            return Check("Disk", False, said(error), "", error.reason.code)
     return Check("Disk", ok, cause, in_words("cure_disk"), "" if ok else "disk_low")
 
 

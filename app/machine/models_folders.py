@@ -103,7 +103,7 @@ class ModelsFolders:
         except FileExistsError:
             if _owner_of(folder) != owner:
                 raise Refused("models_folder_taken", folder=str(folder)) from None
-            self._try(folder)
+            self.check_writable(folder)
         except OSError as error:
             raise _unusable(folder, error) from error
 
@@ -124,6 +124,8 @@ class ModelsFolders:
     def _in(self, folder: Path) -> Path:
         if not folder.exists() and folder.parent.is_dir():
             return folder  # it is made when it is claimed
+        if folder.exists() and not folder.is_dir():
+            raise BadInput("models_folder_file", folder=str(folder))
         if not folder.is_dir():
             raise BadInput("models_folder_none", folder=str(folder))
         names = (NAME, *(f"{NAME} {number}" for number in range(2, MOST_NAMES)))
@@ -142,8 +144,9 @@ class ModelsFolders:
         """Of a marker that cannot be read, the owner is ""."""
         return bool(owner) and owner == self.owner
 
-    def _try(self, folder: Path) -> None:
-        """Whether a folder that is ours already can be written."""
+    @staticmethod
+    def check_writable(folder: Path) -> None:
+        """Whether a folder that is ours already takes files. Leaves nothing behind. Raises BadInput."""
         trial = folder / f"{MARKER}.part"
         try:
             trial.write_bytes(b"trial")

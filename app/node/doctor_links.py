@@ -15,6 +15,7 @@ from app.core.reasons import in_words
 
 TESTED = 3  # links at most: each takes a second or two
 SECONDS = 8.0  # for one
+FEW_MBIT = 10  # below, a tenth counts
 SLOW_MBIT = 40.0  # each way: 40 KiB for each token of a large model take 8 ms then
 SLOW_MS = 20.0  # there and back: two lenders cost 40 ms for every token then
 
@@ -49,7 +50,11 @@ def judged(machine: str, link: Link) -> Check:
     """Whether a link is the reason why answers are slow."""
     mbit = min(link.out_bytes_per_s, link.in_bytes_per_s) * 8 / 1e6
     ms = link.round_trip_s * 1000
-    facts: dict[str, Fact] = {"machine": machine, "mbit": round(mbit, 1), "ms": round(ms, 1)}
+    facts: dict[str, Fact] = {
+        "machine": machine,
+        "mbit": round(mbit, 1) if mbit < FEW_MBIT else round(mbit),
+        "ms": round(ms, 1),
+    }
     if link.limit_bytes_per_s is not None and ms <= SLOW_MS:
         return Check("Link", True, in_words("check_link_limited", **facts), machine=machine)
     if mbit >= SLOW_MBIT and ms <= SLOW_MS:

@@ -49,6 +49,14 @@ def test_another_one_is_chosen_and_the_move_followed(
     assert node.asked[0] == ("POST", "/folder", {"path": str(tmp_path), "move": True})
 
 
+def test_where_nothing_is_to_be_moved_nothing_is_said_of_it(
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode], tmp_path: Path
+) -> None:
+    none = HERE | {"move": {"name": "", "done_bytes": 0, "total_bytes": 0}}
+    answering({("POST", "/folder"): none, ("GET", "/folder"): HERE})
+    assert poolhouse("folder", str(tmp_path)).err == ""
+
+
 def test_back_to_the_own_folder_and_a_move_that_ended_early(
     poolhouse: Callable[..., Said], answering: Callable[..., FakeNode]
 ) -> None:

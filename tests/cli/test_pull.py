@@ -44,6 +44,17 @@ def test_why_nothing_comes_is_said_once_and_again_after_it_came(
     assert said.err == f"{GOES_ON}{GOES_ON}The download ended: {ended}\n"
 
 
+def test_one_that_is_on_the_shelf_by_another_name_is_told_by_that(
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode]
+) -> None:
+    model = {"name": "mine", "architecture": "llama", "n_layers": 2, "file_bytes": 1}
+    done = following([state("done", model="mine"), state("done", model="mine")])
+    answering(done | {("GET", "/models"): {"models": [model]}})
+    told = "It is on the shelf already, as mine.\n"
+    assert poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf", "--name", "other").err == told
+    assert poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf", "--name", "mine").err == ""
+
+
 def test_a_hub_that_is_slow_to_tell_of_a_repository_is_waited_for_in_words(
     poolhouse: Callable[..., Said],
     answering: Callable[..., FakeNode],

@@ -119,6 +119,26 @@ def test_the_disk_is_that_of_the_models_and_may_be_away(tmp_path: Path) -> None:
     assert str(disk) in checks.disk(home).cause
 
 
+def test_a_folder_of_models_that_takes_nothing_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, disk = Home.at(tmp_path / "home").create(), tmp_path / "disk"
+    choice = ModelsChoice(str(disk), (), "a" * 32)
+    settings.save(home.settings_file, settings.Settings("den", models=choice))
+    ModelsFolders(home.downloaded).claim(disk, "a" * 32)
+    before = sorted(disk.iterdir())
+    assert checks.disk(home).code in ("", "disk_low")
+    assert sorted(disk.iterdir()) == before
+
+    def refused(path: Path, data: bytes) -> int:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "write_bytes", refused)
+    found = checks.disk(home)
+    assert (found.ok, found.code) == (False, "models_folder_unusable")
+    assert "Read-only file system" in found.cause
+
+
 def test_a_full_disk_is_no_home_that_can_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

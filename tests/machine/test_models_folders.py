@@ -63,7 +63,7 @@ def test_two_homes_never_share_a_folder(folders: ModelsFolders, root: Path, tmp_
         ("{root}", "models_folder_inside"),
         ("{root}/stages", "models_folder_inside"),
         ("{root}/../nothing/there", "models_folder_none"),
-        ("{root}/../file", "models_folder_none"),
+        ("{root}/../file", "models_folder_file"),
         ("/tmp/a\0b", "models_folder_unusable"),
     ],
 )

@@ -60,11 +60,16 @@ def test_what_is_slow_and_why(link: Link, ok: bool | None, code: str, cure: str)
     assert "attic-pc" in found.cause
 
 
+def test_a_quick_link_has_a_number_that_can_be_read() -> None:
+    link = replace(FAST, out_bytes_per_s=276_012_345.0, in_bytes_per_s=300e6)
+    assert "carries 2,208 Mbit/s" in judged("attic-pc", link).cause
+
+
 async def test_each_link_is_measured_now_and_a_slow_one_is_the_cause() -> None:
     book = Book(SLOW, FAST)
     [found] = await checks(book, [(ATTIC, "attic-pc")], busy=False)
     assert book.asked == [ATTIC]
-    assert "20.0 Mbit/s" in found.cause
+    assert "20 Mbit/s" in found.cause
     assert likeliest([found]) == found
     many = [(MachineId(str(n) * 64), f"pc-{n}") for n in range(9)]
     assert len(await checks(book, many, busy=False)) == TESTED

@@ -74,6 +74,7 @@ _HEADLINES = {
     "link_slow": QT_TRANSLATE_NOOP("Doctor", "The link to {machine} is slow"),
     "models_folder_away": QT_TRANSLATE_NOOP("Doctor", "The disk with your models is not there"),
     "models_folder_other": QT_TRANSLATE_NOOP("Doctor", "The disk with your models is not there"),
+    "models_folder_unusable": QT_TRANSLATE_NOOP("Doctor", "The folder of models takes no files"),
     "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Looking for computers nearby is off"),
 }
 _ADVICE = {

@@ -203,6 +203,8 @@ def share(part_of_time: float) -> Shown:
 def carried(link: LinkFacts) -> str:
     """`cable (eth0, 1.00 Gb/s), Wi-Fi (wlan0) there`; the other end where it says something."""
     told = _end(link.kind, link.interface, link.negotiated_bits_per_s)
+    if link.kind == link.far_kind == "loopback":
+        return told
     if link.far_interface or link.far_kind not in (link.kind, "unknown", ""):
         there = _end(link.far_kind, link.far_interface, link.far_negotiated_bits_per_s)
         told = _tr("{here}, {there} there").format(here=told, there=there)

@@ -1629,6 +1629,10 @@
         <translation>Die Festplatte mit Ihren Modellen ist nicht da</translation>
     </message>
     <message>
+        <source>The folder of models takes no files</source>
+        <translation>Der Ordner der Modelle nimmt keine Dateien an</translation>
+    </message>
+    <message>
         <source>The link to {machine} is slow</source>
         <translation>Die Verbindung zu {machine} ist langsam</translation>
     </message>

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.gui.household import inspector, words
 from app.gui.household.card_item import last_line
 from app.gui.household.facts import active_of, hosts_of, joined, machines_of, strangers_of
@@ -179,6 +181,9 @@ def test_a_link_says_what_it_costs_and_which_end_is_no_cable() -> None:
     assert words.share(attic.link.share or 0).colour == "warning"
     assert words.share(kitchen.link.share or 0).word == "36 %, main brake"
     assert words.carried(attic.link) == "cable (eth0, 1.00 Gb/s)"
+    inside = replace(attic.link, kind="loopback", interface="lo", negotiated_bits_per_s=None,
+                     far_kind="loopback", far_interface="lo")  # fmt: skip
+    assert words.carried(inside) == "same computer (lo)"
     assert kitchen.link.worst_kind == "wifi"
     assert words.speed(attic.link) == "936 Mb/s, 0.5 ms"
     assert attic.link.token_s == 0.001
