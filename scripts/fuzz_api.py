@@ -124,7 +124,8 @@ def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
     document = naming(json.loads(description()))
     told.write_text(json.dumps(for_guests(document) if door.guests else document), encoding="utf-8")
     seconds = str(round(chosen.seconds * door.share))
-    command = [chosen.tool, "run", str(told), "--url", door.url, "--checks", door.checks,
+    tool = Path(chosen.tool).absolute()  # it runs in another folder
+    command = [str(tool), "run", str(told), "--url", door.url, "--checks", door.checks,
                "--phases", "examples,coverage,fuzzing", "--max-time", seconds,
                "--request-timeout", "60", "--seed", str(chosen.seed), "--no-color",
                "--suppress-health-check", "all", "--continue-on-failure", "--warnings", "off",
