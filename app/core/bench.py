@@ -169,6 +169,20 @@ def figures(streams: int, rounds: Sequence[Round]) -> dict[str, Any]:
     }
 
 
+def energy(watts: float | None, rounds: Sequence[Round]) -> dict[str, float] | None:
+    """What all machines drew while these were asked; None where that is not known.
+
+    watts: the mean of them together. The tokens are those that were written; that the prompts are read is in it.
+    """
+    if watts is None:
+        return None
+    joules = watts * sum(run.seconds for run in rounds)
+    n_tokens = sum(one.n_tokens for run in rounds for one in run.timed)
+    return {
+        "watts": watts, "watt_hours": joules / 3600, "joules_per_token": joules / max(1, n_tokens),
+    }  # fmt: skip
+
+
 def stages(answers: Sequence[Answer]) -> list[dict[str, Any]]:
     """What each stage did for an answer, as the mean of all answers."""
     held: dict[tuple[str, int, int], list[tuple[float, ...]]] = {}

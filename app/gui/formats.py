@@ -39,6 +39,11 @@ def energy(watt_hours: float) -> str:
     return f"{number(watt_hours, 1 if watt_hours < 10 else 0)} Wh"
 
 
+def token_energy(joules: float) -> str:
+    """What one token of an answer takes."""
+    return f"{number(joules, 2 if joules < 10 else 0)} J/token"
+
+
 def speed(tok_s: float) -> str:
     """Tokens a second."""
     return f"{number(tok_s, 1 if tok_s < 100 else 0)} tok/s"

@@ -42,8 +42,7 @@ class Senser:
         self._run, self._clock = run or output_of, clock
         self._idle = _Slow(IDLE_SECONDS, lambda: idle_seconds(self._run))
         self._gpu = _Slow(GPU_SECONDS, lambda: senses_gpu.percent_of_others(self._run, own_pids()))
-        power = Power(self._run, clock=clock)
-        self._power = _Slow(GPU_SECONDS, power.watts)
+        self._power = Power(self._run, clock=clock)
         self._heat = _Slow(HEAT_SECONDS, hottest_celsius)
         self._screen = _Slow(SCREEN_SECONDS, lambda: full_screen(self._run))
         self._network = _Slow(NETWORK_SECONDS, lambda: senses_network.network(self._run))
@@ -66,7 +65,7 @@ class Senser:
             programs=self._programs.at(now_s) if asked else frozenset(),
             gpu_percent=self._gpu.at(now_s) if rules.gpu else None,
             hottest_c=self._heat.at(now_s),  # the household sees it, too
-            watts=self._power.at(now_s),
+            watts=self._power.watts(),
             full_screen=self._screen.at(now_s) if rules.screen else None,
             network=self._network.at(now_s) if rules.network else None,
         )

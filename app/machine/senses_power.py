@@ -13,6 +13,7 @@ POWERCAP = Path("/sys/class/powercap")  # Linux: counters of the processor, ofte
 SUPPLIES = Path("/sys/class/power_supply")
 TOOL = "nvidia-smi"
 CARDS = (TOOL, "--query-gpu=power.draw", "--format=csv,noheader,nounits")
+CARDS_SECONDS = 10.0  # between two starts of that tool, of up to 100 ms each
 MOST_WATTS = 5_000.0  # beyond, a sensor is broken
 
 
@@ -29,11 +30,13 @@ class Power:
         self._run, self._clock = run, clock
         self._powercap, self._supplies = powercap, supplies
         self._before: tuple[float, dict[Path, int]] = (0.0, {})
+        self._cards_at = -CARDS_SECONDS
+        self._cards_drew: float | None = None
 
     def watts(self) -> float | None:
         """None where nothing tells, or not yet: a counter says something when it is read again."""
         whole = battery_watts(self._supplies)
-        parts = [whole] if whole else [self._processor(), cards_watts(self._run)]
+        parts = [whole] if whole else [self._processor(), self._cards()]
         known = [one for one in parts if one is not None and 0 < one <= MOST_WATTS]
         return sum(known) if known else None
 
@@ -44,6 +47,12 @@ class Power:
         if not grown or min(grown) < 0 or now_s <= before_s:  # a counter began anew
             return None
         return sum(grown) / 1e6 / (now_s - before_s)
+
+    def _cards(self) -> float | None:
+        now_s = self._clock()
+        if now_s - self._cards_at >= CARDS_SECONDS:
+            self._cards_at, self._cards_drew = now_s, cards_watts(self._run)
+        return self._cards_drew
 
 
 def battery_watts(supplies: Path) -> float | None:

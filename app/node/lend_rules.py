@@ -319,8 +319,10 @@ class LendRules:
         rules = self.rules
         senses = await asyncio.to_thread(self._senser.look, rules)
         if rules is self.rules:  # else whoever changed them looks again
-            self._senses = senses
+            before, self._senses = self.watts(), senses
             self._judge()
+            if self.watts() != before:
+                self._changed()
 
     async def _afresh(self) -> None:
         """Judge without what was before: the owner has just decided."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.cli.shapes import Answer, read
-from app.core.bench import Round, Timed, figures, percentile, prompt_ids, spread, stages
+from app.core.bench import Round, Timed, energy, figures, percentile, prompt_ids, spread, stages
 from tests.cli.answers import (
     ANSWER,
     KITCHEN,
@@ -26,6 +26,15 @@ KNOWN = read({**ANSWER, "token_ids": list(range(11)), "prompt_tokens": 100}, Ans
 
 def timed(first: float, last: float) -> Timed:
     return Timed(first, last, KNOWN)
+
+
+def test_energy_of_a_token_is_that_of_all_machines() -> None:
+    rounds = [Round((timed(0.5, 1.5),), 10.0), Round((timed(0.7, 2.7),), 12.0)]
+    told = energy(72.0, rounds)
+    assert told is not None
+    assert told["watt_hours"] == pytest.approx(72.0 * 22 / 3600)
+    assert told["joules_per_token"] == pytest.approx(72.0 * 22 / 22)  # 11 tokens each
+    assert energy(None, rounds) is None
 
 
 def test_speed_of_one_stream() -> None:

@@ -60,6 +60,18 @@ def test_cards_are_added_where_their_tool_is(
     assert Power(lambda _: printed, tmp_path, tmp_path).watts() == watts
 
 
+def test_the_cards_tool_is_not_started_at_every_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/nvidia-smi")
+    now, told = [0.0], ["70\n", "80\n"]
+    power = Power(lambda _: told.pop(0), tmp_path, tmp_path, lambda: now[0])
+    seen = []
+    for now[0] in (0.0, 5.0, 9.9, 10.0):
+        seen.append(power.watts())
+    assert seen == [70.0, 70.0, 70.0, 80.0]
+
+
 def test_a_broken_sensor_is_passed_over(tmp_path: Path) -> None:
     wrote(tmp_path / "BAT0", status="Discharging", power_now="999999999999999")
     wrote(tmp_path / "BAT1", status="Discharging", power_now="odd")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -52,11 +53,12 @@ class Comparison(QObject):
 
     def __init__(
         self, client: NodeClient, loaded: Json, machines: list[str], extent: Extent,
-        n_vocab: int | None, seed: int,
+        n_vocab: int | None, seed: int, watts: Callable[[Json], float | None] = lambda _: None,
     ) -> None:  # fmt: skip
         super().__init__(client)
         self._client, self._loaded, self._machines = client, loaded, machines
         self._extent, self._n_vocab, self._seed = extent, n_vocab, seed
+        self._watts = watts
         self._run: BenchRun | None = None
         self._call: Call | None = None
         self._step = TOGETHER
@@ -107,7 +109,7 @@ class Comparison(QObject):
 
     def _measure(self, loaded: Json) -> None:
         self._call = None
-        run = BenchRun(self._client, loaded, self._extent, self._n_vocab, self._seed)
+        run = BenchRun(self._client, loaded, self._extent, self._n_vocab, self._seed, self._watts)
         self._run = run
         run.progressed.connect(lambda share, _: self._tell(share))
         run.finished.connect(lambda results: self._measured(loaded, run, results))

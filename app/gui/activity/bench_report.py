@@ -108,7 +108,16 @@ def figures(made: Bench) -> list[tuple[str, str, str]]:
             time=formats.seconds(result["ttft_p99_s"] or 0.0)
         )
         found.append((name, formats.speed(total["mean"]) if total else unknown, late))
-    return found
+    return found + [_energy(made, *one) for one in made.energies]
+
+
+def _energy(made: Bench, streams: int, token_joules: float, watts: float) -> tuple[str, str, str]:
+    """What a token took; the answers' prompts are read for it, too."""
+    name = _tr("Energy, {many} at once").format(many=streams) if streams > 1 else _tr("Energy")
+    machines = QCoreApplication.translate("Report", "%n machine(s)", "", len(made.machines))
+    drew = _tr("{watts} W on {machines}, as the system tells")
+    words = drew.format(watts=formats.number(watts), machines=machines)
+    return name, formats.token_energy(token_joules), words
 
 
 def beside_one(made: Bench) -> str:
@@ -126,13 +135,19 @@ def beside_one(made: Bench) -> str:
         times=formats.number(times, 2),
     )  # fmt: skip
     reads, one_reads = made.mean("prefill_tok_s"), made.one_mean("prefill_tok_s")
-    if not reads or not one_reads:
-        return words
-    told = _tr("Reading: {ours} together, {alone} alone, {times} times.")
-    return f"{words} " + told.format(
-        ours=formats.speed(reads), alone=formats.speed(one_reads),
-        times=formats.number(reads / one_reads, 2),
-    )  # fmt: skip
+    if reads and one_reads:
+        told = _tr("Reading: {ours} together, {alone} alone, {times} times.")
+        words += " " + told.format(
+            ours=formats.speed(reads), alone=formats.speed(one_reads),
+            times=formats.number(reads / one_reads, 2),
+        )  # fmt: skip
+    if made.energies and made.one_energies:
+        told = _tr("Energy: {ours} together, {alone} alone.")
+        (_, ours_j, _), (_, alone_j, _) = made.energies[0], made.one_energies[0]
+        words += " " + told.format(
+            ours=formats.token_energy(ours_j), alone=formats.token_energy(alone_j)
+        )
+    return words
 
 
 def _spread(made: Bench) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.core.bench import WARM_UP_TOKENS, Round, Timed, figures, question, spread
+from app.core.bench import WARM_UP_TOKENS, Round, Timed, energy, figures, question, spread
 from app.core.errors import AppError, BadInput
+from app.gui.activity.bench_energy import Meter
 from app.gui.activity.entries import StageDid
 from app.gui.node_client import Call, NodeClient
 
@@ -139,9 +140,11 @@ class BenchRun(QObject):
     failed = Signal(object)  # AppError
 
     def __init__(
-        self, client: NodeClient, loaded: Json, extent: Extent, n_vocab: int | None, seed: int
-    ) -> None:
+        self, client: NodeClient, loaded: Json, extent: Extent, n_vocab: int | None, seed: int,
+        watts: Callable[[Json], float | None] = lambda _: None,
+    ) -> None:  # fmt: skip
         super().__init__(client)
+        self._meter = Meter(lambda: watts(loaded), self)
         self._client, self._model = client, str(loaded["model"])
         self.extent = fitted(extent, loaded["context"], loaded["users"])
         self._n_vocab, self._seed = n_vocab, seed
@@ -163,6 +166,7 @@ class BenchRun(QObject):
         for asking in self._asking:
             asking.cancel()
         self._asking.clear()
+        self._meter.end()
         self.deleteLater()
 
     @property
@@ -176,6 +180,7 @@ class BenchRun(QObject):
     def _warm(self, _: Timed) -> None:
         self._asking.clear()
         self._began = time.perf_counter()
+        self._meter.begin()
         self._next_round()
 
     def _next_round(self) -> None:
@@ -208,9 +213,11 @@ class BenchRun(QObject):
         if len(self._rounds) < self.extent.runs and self._has_time_for(took):
             self._next_round()
             return
-        self._results.append(figures(self._left.pop(0), self._rounds))
+        drew = energy(self._meter.end(), self._rounds)
+        self._results.append(figures(self._left.pop(0), self._rounds) | {"energy": drew})
         self._rounds = []
         if self._left:
+            self._meter.begin()
             self._next_round()
         else:
             self.finished.emit(self._results)

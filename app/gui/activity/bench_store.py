@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,16 @@ class Bench:
         """Of one answer at a time: `ttft_s`, `decode_tok_s`, `prefill_tok_s` or `total_tok_s`."""
         found = self.alone.get(name)
         return None if found is None else float(found["mean"])
+
+    @property
+    def energies(self) -> list[tuple[int, float, float]]:
+        """Answers at once, joules for a token, watts: where all machines' systems tell what they draw."""
+        return _energies(self.results)
+
+    @property
+    def one_energies(self) -> list[tuple[int, float, float]]:
+        """As `energies`, of the host alone."""
+        return _energies(self.one["results"] if self.one else ())
 
     def times(self, name: str) -> float | None:
         """How many times the figure of the host alone. None: that was not measured."""
@@ -104,6 +115,14 @@ class BenchStore:
         os.replace(part, self._file)
 
 
+def _energies(results: Sequence[Json]) -> list[tuple[int, float, float]]:
+    return [
+        (int(one["streams"]), float(drew["joules_per_token"]), float(drew["watts"]))
+        for one in results
+        if (drew := one.get("energy"))
+    ]
+
+
 def _json(one: Bench) -> Json:
     return {name: getattr(one, name) for name in Bench.__slots__}
 
@@ -118,4 +137,5 @@ def _bench(read: Json) -> Bench:
         made.mean(name)
         made.beyond(name)
         made.times(name)
+    _ = made.energies, made.one_energies
     return made

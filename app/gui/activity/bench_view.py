@@ -14,6 +14,7 @@ from app.gui import theme as sizes
 from app.gui.activity import bench_card
 from app.gui.activity.bench_card import BenchCard
 from app.gui.activity.bench_compare import ALONE, BACK, LOADING, TOGETHER, Comparison, bench_of
+from app.gui.activity.bench_energy import drawn
 from app.gui.activity.bench_run import FULL, QUICK, BenchRun, Extent
 from app.gui.activity.bench_store import Bench, BenchStore
 from app.gui.activity.bench_table import BenchTable
@@ -140,7 +141,7 @@ class BenchView(QWidget):
         if compare:
             self._start_comparison(loaded, extent, n_vocab, seed)
             return
-        run = self.run = BenchRun(self._services.client, loaded, extent, n_vocab, seed)
+        run = self.run = BenchRun(self._services.client, loaded, extent, n_vocab, seed, self._watts)
         run.progressed.connect(self._progressed)
         run.finished.connect(lambda results: self._finished(bench_of(loaded, run, results)))
         run.failed.connect(self._failed)
@@ -151,13 +152,17 @@ class BenchView(QWidget):
         self, loaded: Json, extent: Extent, n_vocab: int | None, seed: int
     ) -> None:
         machines = list(self._services.pool.snapshot.get("machines") or {})
-        both = Comparison(self._services.client, loaded, machines, extent, n_vocab, seed)
+        client = self._services.client
+        both = Comparison(client, loaded, machines, extent, n_vocab, seed, self._watts)
         self.run = both
         both.progressed.connect(self._compared_so_far)
         both.finished.connect(self._finished)
         both.failed.connect(self._failed)
         both.start()
         self._tell()
+
+    def _watts(self, loaded: Json) -> float | None:
+        return drawn(self._services.pool.snapshot, loaded)
 
     def _compared_so_far(self, share: float, step: str) -> None:
         self._bar.setValue(round(100 * share))

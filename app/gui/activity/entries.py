@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.core.errors import Reason
 from app.core.whose import OWNER, Whose
-from app.gui.sentences import here
+from app.gui.chat.figures import model_name
+from app.gui.sentences import said
 
 Json = dict[str, Any]
 
@@ -139,7 +141,11 @@ def running_of(told: Json) -> Running:
 
 
 def happened_of(told: Json) -> Happened:
-    return Happened(told["number"], told["at"], told["kind"], here(told["sentence"]))
+    facts = dict(told["facts"])
+    if "model" in facts:
+        facts["model"] = model_name(str(facts["model"]))
+    sentence = said(Reason(told["code"], facts))
+    return Happened(told["number"], told["at"], told["kind"], sentence)
 
 
 def together(stages: Sequence[StageDid]) -> list[MachineDid]:

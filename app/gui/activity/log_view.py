@@ -28,6 +28,7 @@ from app.gui import theme as sizes
 from app.gui.activity.entries import Answer, Happened
 from app.gui.activity.feed import Feed
 from app.gui.activity.moments import clock, exact
+from app.gui.chat.figures import model_name
 from app.gui.icons import icon
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, row
@@ -167,7 +168,7 @@ class LogView(QWidget):
                 "{model} answered with {tokens} tokens: the first after {first}, then {speed}."
             )
         sentence = text.format(
-            model=one.model,
+            model=model_name(one.model),
             tokens=formats.number(one.tokens),
             first=formats.seconds(one.ttft_s or 0.0),
             speed=formats.speed(one.decode_tok_s or 0.0),

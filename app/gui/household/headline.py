@@ -165,13 +165,19 @@ def _outlook(head: Headline, expected: Expected) -> str:
     if expected.never:
         fits = head.tr("{model} fits.").format(model=model_name(expected.model))
         return f"{fits} {expected.never}"
-    if expected.tok_s is None or expected.ttft_s is None:
+    if expected.tok_s is None:
         text = head.tr("{model} fits. Its speed here is not measured yet.")
         return text.format(model=model_name(expected.model))
-    text = head.tr("{model} would run at {speed}, with the first word after {first}.")
-    first = formats.seconds(expected.ttft_s)
+    text = head.tr("{model} would run at {speed}.")
+    if expected.ttft_s is not None:
+        text = head.tr(
+            "{model} would run at {speed}, with the first word after {first} (prompt of {count})."
+        )
     told = text.format(
-        model=model_name(expected.model), speed=formats.speed(expected.tok_s), first=first
+        model=model_name(expected.model),
+        speed=formats.speed(expected.tok_s),
+        first=formats.seconds(expected.ttft_s or 0.0),
+        count=formats.number(expected.prompt_tokens),
     )
     return told + _rough(head, expected.tok_s)
 
@@ -192,10 +198,16 @@ def _figures(head: Headline, loaded: Json, expected: Expected) -> str:
         )
         return told + _rough(head, last["forecast_tok_s"])
     if forecast:
-        text = head.tr("Forecast {forecast}, first word after {first}. No answer measured yet.")
+        first = loaded.get("first_token") or {}  # the same as on the Models page
+        text = head.tr("Forecast {forecast}. No answer measured yet.")
+        if first:
+            text = head.tr(
+                "Forecast {forecast}, first word after {first} (prompt of {count}). No answer measured yet."
+            )
         told = text.format(
             forecast=formats.speed(forecast["decode_tok_s"]),
-            first=formats.seconds(forecast["ttft_s"]),
+            first=formats.seconds(first.get("ttft_s", 0.0)),
+            count=formats.number(first.get("prompt_tokens", 0)),
         )
         return told + _rough(head, forecast["decode_tok_s"])
     return never(loaded) or _unforecast(head, loaded, expected)

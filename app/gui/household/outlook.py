@@ -27,7 +27,8 @@ class Expected:
     problem: str = ""
     machines: tuple[str, ...] = ()  # names of those that would take part
     tok_s: float | None = None  # None: not measured yet
-    ttft_s: float | None = None
+    ttft_s: float | None = None  # to the first word, after so many tokens of a prompt:
+    prompt_tokens: int = 0
     advice: tuple[str, ...] = ()
     room_bytes: int = 0  # of a model, on this machine
     alone: bool = False
@@ -181,14 +182,15 @@ class Outlook(QObject):
 
 def read(plan: Json) -> Expected:
     """What a plan says."""
-    forecast = plan.get("forecast") or {}
+    forecast, first = plan.get("forecast") or {}, plan.get("first_token") or {}
     known = (plan.get("from") or {}).get("machines") or [{}]
     return Expected(
         model=str(plan.get("model")),
         fits=True,
         machines=tuple(dict.fromkeys(stage["machine"] for stage in plan.get("stages") or ())),
         tok_s=forecast.get("decode_tok_s"),
-        ttft_s=forecast.get("ttft_s"),
+        ttft_s=first.get("ttft_s"),
+        prompt_tokens=int(first.get("prompt_tokens") or 0),
         advice=tuple(here(one["sentence"]) for one in plan.get("advice") or ()),
         room_bytes=int(known[0].get("lends_bytes") or 0),
         alone=len(known) == 1,

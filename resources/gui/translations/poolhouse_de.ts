@@ -2297,8 +2297,12 @@
         <translation>Modell wählen</translation>
     </message>
     <message>
-        <source>Forecast {forecast}, first word after {first}. No answer measured yet.</source>
-        <translation>Prognose {forecast}, erstes Wort nach {first}. Noch keine Antwort gemessen.</translation>
+        <source>Forecast {forecast}, first word after {first} (prompt of {count}). No answer measured yet.</source>
+        <translation>Prognose {forecast}, erstes Wort nach {first} (Eingabe von {count}). Noch keine Antwort gemessen.</translation>
+    </message>
+    <message>
+        <source>Forecast {forecast}. No answer measured yet.</source>
+        <translation>Prognose {forecast}. Noch keine Antwort gemessen.</translation>
     </message>
     <message>
         <source>Last answer {fact}, forecast {forecast}.</source>
@@ -2422,8 +2426,12 @@
         <translation>{model} ist verloren gegangen</translation>
     </message>
     <message>
-        <source>{model} would run at {speed}, with the first word after {first}.</source>
-        <translation>{model} würde mit {speed} laufen, das erste Wort käme nach {first}.</translation>
+        <source>{model} would run at {speed}, with the first word after {first} (prompt of {count}).</source>
+        <translation>{model} würde mit {speed} laufen, das erste Wort käme nach {first} (Eingabe von {count}).</translation>
+    </message>
+    <message>
+        <source>{model} would run at {speed}.</source>
+        <translation>{model} würde mit {speed} laufen.</translation>
     </message>
 </context>
 <context>
@@ -5275,6 +5283,18 @@
         <translation>Rechnet</translation>
     </message>
     <message>
+        <source>Energy</source>
+        <translation>Energie</translation>
+    </message>
+    <message>
+        <source>Energy, {many} at once</source>
+        <translation>Energie, {many} zugleich</translation>
+    </message>
+    <message>
+        <source>Energy: {ours} together, {alone} alone.</source>
+        <translation>Energie: zusammen {ours}, allein {alone}.</translation>
+    </message>
+    <message>
         <source>First token</source>
         <translation>Erstes Token</translation>
     </message>
@@ -5373,6 +5393,10 @@
     <message>
         <source>{runs}, speed ± {share}</source>
         <translation>{runs}, Geschwindigkeit ± {share}</translation>
+    </message>
+    <message>
+        <source>{watts} W on {machines}, as the system tells</source>
+        <translation>{watts} W auf {machines}, wie das System angibt</translation>
     </message>
     <message>
         <source>{when}. {prompt} tokens in, {output} out, context {context}.</source>

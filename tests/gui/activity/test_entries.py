@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.gui.activity.entries import answer_of, together
+from app.gui.activity.entries import answer_of, happened_of, together
 from tests.gui.activity.made import STAGES, told
 
 
@@ -25,6 +25,16 @@ def test_only_answers_alone_and_of_some_length_are_compared() -> None:
     assert not answer_of(told(alone=False)).is_compared
     assert not answer_of(told(tokens=3)).is_compared
     assert not answer_of(told(forecast_ttft_s=None, forecast_tok_s=None)).is_compared
+
+
+def test_the_guide_is_called_so_in_the_log() -> None:
+    told = {
+        "number": 1, "at": 1.0, "code": "log_model_ready", "facts": {"model": "guide", "seconds": 1.5},
+        "kind": "model", "sentence": "guide is ready, after 1.5 seconds.",
+    }  # fmt: skip
+    assert happened_of(told).sentence == "Guide is ready, after 1.5 seconds."
+    other = told | {"code": "log_machine_came", "facts": {"machine": "guide"}, "kind": "machine"}
+    assert happened_of(other).sentence == "guide is connected."
 
 
 def test_the_stages_of_one_machine_are_added_up() -> None:

@@ -54,6 +54,30 @@ def test_a_model_without_a_forecast_says_why(
     assert head.measure.isVisible() is measures
 
 
+FIRST = {"prompt_tokens": 1024, "ttft_s": 1.3}
+
+
+@pytest.mark.parametrize(
+    ("first", "told", "planned"),
+    [
+        (
+            FIRST,
+            "Forecast 11.8 tok/s, first word after 1.3 s (prompt of 1024). No answer measured yet.",
+            f"{MODEL} would run at 11.8 tok/s, with the first word after 1.3 s (prompt of 1024).",
+        ),
+        (None, "Forecast 11.8 tok/s. No answer measured yet.", f"{MODEL} would run at 11.8 tok/s."),
+    ],
+)
+def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
+    head: Headline, first: Any, told: str, planned: str
+) -> None:
+    now = loaded(2) | {"last_answer": None, "first_token": first}
+    head.show_pool(now, Expected(), measuring=False)
+    assert head.figures.text() == told
+    head.show_pool(None, read(now), measuring=False)
+    assert head.figures.text() == planned
+
+
 def test_what_can_never_be_forecast_is_not_offered_to_be_measured(head: Headline) -> None:
     plan = {"model": MODEL, "why": WHY, "forecast": None, "stages": []}
     head.show_pool(None, read(plan), measuring=False)
