@@ -27,6 +27,7 @@ from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.flow import Flow
+from app.gui.parts.last_folder import LastFolder
 from app.gui.parts.layouts import card, column
 from app.gui.parts.save_file import save_file
 from app.gui.parts.text import label, paragraph
@@ -227,7 +228,8 @@ class BenchView(QWidget):
         )  # fmt: skip
         offered = Path.home() / "poolhouse-benchmark.html"
         ends = dict(zip(kinds, bench_card.ENDS, strict=True))
-        file = save_file(self, self.tr("Save a report"), offered, ends)
+        last = LastFolder(self._services.preferences, "report")
+        file = save_file(self, self.tr("Save a report"), offered, ends, last)
         if file is None:
             return
         try:

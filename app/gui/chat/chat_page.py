@@ -79,7 +79,7 @@ class ChatPage(Page):
         self.hint = Hint(
             services.preferences, lambda name: self._set_up(replace(self.chat, model=name))
         )
-        self.composer = Composer(services.theme, self.fail)
+        self.composer = Composer(services.theme, self.fail, services.preferences)
         self.composer.field.sends_with_enter = lambda: chat_defaults.sends_with_enter(
             services.preferences
         )

@@ -15,8 +15,10 @@ from app.core.errors import AppError, BadInput
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.parts.buttons import IconButton, button
+from app.gui.parts.last_folder import LastFolder
 from app.gui.parts.layouts import clear, column, row
 from app.gui.parts.text import Chip
+from app.gui.preferences import Preferences
 from app.gui.theme import Theme, set_role
 
 Json = dict[str, Any]
@@ -122,9 +124,12 @@ class Composer(QFrame):
     queued = Signal()  # it waits, or does not wait any more
     attached = Signal(object)  # a file is new: its tokens are to be counted
 
-    def __init__(self, theme: Theme, failed: Callable[[AppError], None]) -> None:
+    def __init__(
+        self, theme: Theme, failed: Callable[[AppError], None], preferences: Preferences
+    ) -> None:
         super().__init__()
         self._theme, self._failed = theme, failed
+        self._last = LastFolder(preferences, "attach")
         self._files: list[Json] = []
         self._busy = self.waits = False
         set_role(self, "composer")
@@ -200,7 +205,10 @@ class Composer(QFrame):
         self._tell_files()
 
     def _pick(self) -> None:
-        chosen, _ = QFileDialog.getOpenFileNames(self, self.tr("Attach text files"))
+        title = self.tr("Attach text files")
+        chosen, _ = QFileDialog.getOpenFileNames(self, title, self._last.folder())
+        if chosen:
+            self._last.keep(Path(chosen[0]))
         self.attach([Path(one) for one in chosen])
         self.field.setFocus()
 

@@ -23,9 +23,11 @@ from app.gui.chat.history import History
 from app.gui.chat.history_rescue import rescue
 from app.gui.chat.narrow_notice import NarrowNotice
 from app.gui.parts.buttons import button
+from app.gui.parts.last_folder import LastFolder
 from app.gui.parts.layouts import column, row
 from app.gui.parts.save_file import save_file
 from app.gui.parts.text import label
+from app.gui.preferences import Preferences
 from app.gui.sentences import said
 
 Done = Callable[[Any], None]
@@ -37,9 +39,13 @@ _NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|\x00-\x1f]+')
 class ExchangeDesk(QWidget):
     """Visible only while something is written or read; one piece of work at a time."""
 
-    def __init__(self, history: History, notice: NarrowNotice, parent: QWidget) -> None:
+    def __init__(
+        self, history: History, notice: NarrowNotice, preferences: Preferences, parent: QWidget
+    ) -> None:
         super().__init__(parent)
         self._history, self._notice = history, notice
+        self._written = LastFolder(preferences, "export")
+        self._taken_from = LastFolder(preferences, "import")
         self._work: Work | None = None
         self._then: Done = self._read
         self._waiting: list[Chat] = []  # read, not yet in the history
@@ -63,7 +69,7 @@ class ExchangeDesk(QWidget):
         offered = Path(QStandardPaths.writableLocation(place)) / f"{words[:80]}{form.suffix}"
         title = self.tr("Export as {form}").format(form=form.name)
         kinds = {f"{form.name} (*{form.suffix})": form.suffix}
-        target = save_file(self.window(), title, offered, kinds)
+        target = save_file(self.window(), title, offered, kinds, self._written)
         if target is not None:
             self.write(form, ids, target)
 
@@ -86,9 +92,10 @@ class ExchangeDesk(QWidget):
         """Import a file the person chooses."""
         title = self.tr("Import chats")
         chosen, _ = QFileDialog.getOpenFileName(
-            self.window(), title, "", f"{JSON.name} (*{JSON.suffix})"
+            self.window(), title, self._taken_from.folder(), f"{JSON.name} (*{JSON.suffix})"
         )
         if chosen:
+            self._taken_from.keep(Path(chosen))
             self.read(Path(chosen))
 
     def read(self, source: Path) -> None:

@@ -25,6 +25,7 @@ from app.gui import theme as sizes
 from app.gui.diagnostics.bundle import Told, gathered, write
 from app.gui.diagnostics.job import Job
 from app.gui.parts.buttons import button
+from app.gui.parts.last_folder import LastFolder
 from app.gui.parts.layouts import column, row
 from app.gui.parts.notice import Notice
 from app.gui.parts.text import label, paragraph
@@ -117,11 +118,13 @@ class SaveDialog(QDialog):
     def _save(self) -> None:
         where = QStandardPaths.StandardLocation.DocumentsLocation
         folder = Path(QStandardPaths.writableLocation(where) or Path.home())
-        proposed = folder / time.strftime("poolhouse-%Y-%m-%d-%H%M.zip")
+        last = LastFolder(self._services.preferences, "diagnostics")
+        proposed = last.offered(folder / time.strftime("poolhouse-%Y-%m-%d-%H%M.zip"))
         chosen, _ = QFileDialog.getSaveFileName(
             self, self.tr("Save diagnostics"), str(proposed), self.tr("Zip files (*.zip)")
         )
         if chosen:
+            last.keep(Path(chosen))
             self.save_to(Path(chosen))
 
     def _saved(self, path: Path) -> None:

@@ -7,13 +7,18 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.gui.parts.last_folder import LastFolder
 
-def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, str]) -> Path | None:
+
+def save_file(
+    parent: QWidget, title: str, offered: Path, kinds: Mapping[str, str], last: LastFolder
+) -> Path | None:
     """The file a person chooses, or None. kinds: filter of the dialog -> suffix.
 
     Where the whole name is another than the one typed, and there already, the dialog comes again
     with it, so that it asks itself.
     """
+    offered = last.offered(offered)
     while True:
         name, kind = QFileDialog.getSaveFileName(parent, title, str(offered), ";;".join(kinds))
         if not name:
@@ -21,6 +26,7 @@ def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, st
         typed = Path(name)
         offered = ended(typed, kinds.get(kind) or next(iter(kinds.values())), kinds)
         if offered == typed or not offered.exists():
+            last.keep(offered)
             return offered
 
 

@@ -15,6 +15,7 @@ from app.gui.household.sheet import Sheet
 from app.gui.node_client import Call, segment
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
+from app.gui.parts.last_folder import LastFolder
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
@@ -107,8 +108,11 @@ class AddServer(Sheet):
         self.fail(error)
 
     def _choose(self) -> None:
-        chosen, _ = QFileDialog.getOpenFileName(self, _tr("Choose a certificate…"))
+        last = LastFolder(self.services.preferences, "certificate")
+        title = _tr("Choose a certificate…")
+        chosen, _ = QFileDialog.getOpenFileName(self, title, last.folder())
         if chosen:
+            last.keep(Path(chosen))
             self.trust(Path(chosen))
 
     def trust(self, file: Path) -> None:

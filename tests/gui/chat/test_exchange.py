@@ -156,7 +156,7 @@ def exchange(
     parent = QWidget()
     qtbot.addWidget(parent)
     notice = NarrowNotice(away.services.theme, parent)
-    yield ExchangeDesk(kept, notice, parent), notice
+    yield ExchangeDesk(kept, notice, away.services.preferences, parent), notice
     del parent  # alive until here
 
 

@@ -9,7 +9,9 @@ import pytest
 from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.gui.parts.last_folder import LastFolder
 from app.gui.parts.save_file import save_file
+from app.gui.preferences import Preferences
 
 JSON, HTML = "JSON (*.json)", "HTML (*.html)"
 KINDS = {JSON: ".json", HTML: ".html"}
@@ -40,21 +42,23 @@ def test_it_gets_its_suffix(
         return (str(tmp_path / typed) if len(asked) == 1 else offered, kind)
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
-    parent = QWidget()
+    parent, last = QWidget(), LastFolder(Preferences(tmp_path), "test")
     qtbot.addWidget(parent)
-    assert save_file(parent, "", tmp_path / "x.json", KINDS) == tmp_path / whole
+    assert save_file(parent, "", tmp_path / "x.json", KINDS, last) == tmp_path / whole
     assert asked == ["x.json"]
+    assert last.folder() == str(tmp_path)
     (tmp_path / whole).touch()
     asked.clear()
-    assert save_file(parent, "", tmp_path / "x.json", KINDS) == tmp_path / whole
+    assert save_file(parent, "", tmp_path / "x.json", KINDS, last) == tmp_path / whole
     assert asked == (["x.json"] if typed == whole else ["x.json", whole])
 
 
-def test_nothing_chosen(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_chosen(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: Any) -> tuple[str, str]:
         return ("", "")
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", none)
-    parent = QWidget()
+    parent, last = QWidget(), LastFolder(Preferences(tmp_path), "test")
     qtbot.addWidget(parent)
-    assert save_file(parent, "", Path("x"), KINDS) is None
+    assert save_file(parent, "", Path("x"), KINDS, last) is None
+    assert last.folder() == ""

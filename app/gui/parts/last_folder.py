@@ -1,0 +1,28 @@
+"""Where a person chose a file last, for each purpose; the next dialog opens there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.gui.preferences import Preferences
+
+
+class LastFolder:
+    """Of one purpose: exports are kept elsewhere than what is attached."""
+
+    def __init__(self, preferences: Preferences, purpose: str) -> None:
+        self._preferences, self._name = preferences, f"folders/{purpose}"
+
+    def folder(self) -> str:
+        """To open a file from; empty where none was chosen, or it is gone: then the system decides."""
+        kept = self._preferences.text(self._name)
+        return kept if kept and Path(kept).is_dir() else ""
+
+    def offered(self, file: Path) -> Path:
+        """To save a file to: its name, in the folder of the last one."""
+        kept = self.folder()
+        return Path(kept) / file.name if kept else file
+
+    def keep(self, file: Path) -> None:
+        """This one was chosen."""
+        self._preferences.keep(self._name, str(file.parent))
