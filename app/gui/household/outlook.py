@@ -93,7 +93,8 @@ class Outlook(QObject):
         )  # fmt: skip
         if pool.is_there and rests_on != self._seen:
             self._seen = rests_on
-            self._soon.start()
+            if not self._soon.isActive():  # news without a pause would put it off for ever
+                self._soon.start()
 
     def forget(self) -> None:
         """Ask anew at the next look."""

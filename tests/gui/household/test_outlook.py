@@ -109,3 +109,18 @@ def test_a_question_that_did_not_arrive_is_asked_again_with_the_next_news(
     qtbot.waitUntil(lambda: len(asked) == 2, timeout=5000)
     asked[1].answer(7.0)
     assert not outlook.now.problem
+
+
+def test_news_without_a_pause_do_not_put_the_question_off(
+    qtbot: QtBot, away: Desk, outlook: Outlook, asked: list[Asked]
+) -> None:
+    asked[-1].answer(1.0)
+    n_before = len(asked)
+    outlook._soon.setInterval(50)
+    for n in range(50):  # a second of news, each before the question of the last one
+        lend(away, 10 + n)
+        outlook.look()
+        qtbot.wait(20)
+        if len(asked) > n_before:
+            return
+    pytest.fail("it was never asked")
