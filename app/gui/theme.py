@@ -196,5 +196,8 @@ def set_role(widget: QWidget, role: str) -> None:
     """Give a widget a part in the style sheet (`[role="muted"]`), also when it had another."""
     if widget.property("role") != role:
         widget.setProperty("role", role)
-        widget.style().unpolish(widget)
-        widget.style().polish(widget)
+        if widget.testAttribute(
+            Qt.WidgetAttribute.WA_WState_Polished
+        ):  # else it is when it is shown
+            widget.style().unpolish(widget)
+            widget.style().polish(widget)

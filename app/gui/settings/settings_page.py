@@ -83,6 +83,8 @@ class SettingsPage(Page):
     # inside
 
     def _fill(self) -> None:
+        for one in (*self.groups, self.nothing):
+            one.hide()  # laid out when they are shown: all at once would take a third of a second
         inner = QWidget()
         body = column(*self.groups, self.nothing, gap=sizes.XL)
         body.addStretch(1)
@@ -96,7 +98,6 @@ class SettingsPage(Page):
         box = row(self.list, gap=sizes.XL)
         box.addWidget(self._view, 1)
         self.content.addLayout(box, 1)
-        self.nothing.hide()
         self._paint()
 
     def _paint(self) -> None:
