@@ -88,6 +88,8 @@ def _lines(answer: Json) -> list[str]:
     place = safe_text.line(str(answer["folder"]))
     free = answer.get("free_bytes")
     lines = [f"Models are kept in {place}." + (f" {size(free)} are free." if free else "")]
+    if answer.get("room_bytes") == 0:
+        lines.append("5 GiB stay free there, so nothing can be downloaded to it now.")
     if answer.get("reason"):
         lines.append(safe_text.line(str(answer["reason"])))
     for one in answer.get("elsewhere") or []:

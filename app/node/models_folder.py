@@ -14,6 +14,7 @@ from msgspec import structs
 
 from app.catalog.carry import swept
 from app.catalog.download_book import Held, held_in
+from app.catalog.transfer import LEFT_FREE_BYTES
 from app.core.errors import AppError, Busy, Reason
 from app.core.reasons import said
 from app.machine.models_choice import ModelsChoice
@@ -78,7 +79,7 @@ class ModelsFolder:
         free = None
         if folder not in self._folders.known_away:
             free = await asyncio.to_thread(lambda: self._around.disk.free_bytes(existing(folder)))
-        return {**self.json(), "free_bytes": free}
+        return {**self.json(), "free_bytes": free, "room_bytes": room_bytes(free)}
 
     async def look(self, path: str) -> Json:
         """What choosing this folder would mean; nothing is changed. Raises AppError."""
@@ -186,6 +187,7 @@ class ModelsFolder:
             fits = not copied
         return {
             "folder": str(folder), "same": folder == folders.now, "free_bytes": free,
+            "room_bytes": room_bytes(free),
             "models": sum(not one.is_part for one in held), "bytes": n_bytes,
             "copied_bytes": copied, "fits": fits,
         }  # fmt: skip
@@ -271,6 +273,11 @@ class ModelsFolder:
                 if other not in folders.known_away and (other / inside).exists():
                     shelf.follow(path, other / inside)
                     break
+
+
+def room_bytes(free: int | None) -> int | None:
+    """What a download may take of it; None where that is not known."""
+    return None if free is None else max(0, free - LEFT_FREE_BYTES)
 
 
 def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], found: object) -> None:

@@ -49,6 +49,16 @@ def test_another_one_is_chosen_and_the_move_followed(
     assert node.asked[0] == ("POST", "/folder", {"path": str(tmp_path), "move": True})
 
 
+def test_a_disk_where_nothing_can_be_downloaded_is_said(
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode], tmp_path: Path
+) -> None:
+    answering({("POST", "/folder"): HERE | {"room_bytes": 0}})
+    assert poolhouse("folder", str(tmp_path)).out.splitlines() == [
+        "Models are kept in /media/large. 3.0 GiB are free.",
+        "5 GiB stay free there, so nothing can be downloaded to it now.",
+    ]
+
+
 def test_where_nothing_is_to_be_moved_nothing_is_said_of_it(
     poolhouse: Callable[..., Said], answering: Callable[..., FakeNode], tmp_path: Path
 ) -> None:

@@ -184,7 +184,9 @@ async def test_too_little_room_is_said_before_anything_changes(
     old = await downloaded(computer)
     monkeypatch.setattr("app.node.models_folder.same_disk", lambda *_: False)
     computer.disk.free = 1000
-    assert not (await computer.folder.look(str(disk)))["fits"]
+    seen = await computer.folder.look(str(disk))
+    assert (seen["fits"], seen["room_bytes"]) == (False, 0)
+    assert (await computer.folder.told())["room_bytes"] == 0
     with pytest.raises(DoesNotFit) as caught:
         await computer.folder.choose(str(disk), move=True)
     assert caught.value.reason.code == "models_move_no_room"

@@ -108,6 +108,7 @@ class DoctorDialog(QDialog):
         self.list.show_checks(checks)
         self.fold.rename(self.tr("All checks (%n)", "", len(checks)))
         self.fold.show()
+        self._again.show()
         self._again.setFocus()
         if self.cause is None:
             self._say(
@@ -160,6 +161,7 @@ class DoctorDialog(QDialog):
             case Cure.SYSTEM:
                 return system_button(self.tr("Open network settings"))
             case _:
+                self._again.hide()  # once is enough
                 return button(self.tr("Test again"), self.test, "primary")
 
     def _start_words(self) -> str:

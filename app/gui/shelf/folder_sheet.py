@@ -65,7 +65,10 @@ class FolderSheet(Sheet):
         words = _tr("New models go to {folder}. {free} are free there.")
         if seen["same"]:
             words = _tr("Models are kept in {folder} already. {free} are free there.")
-        self.sentence.setText(words.format(folder=seen["folder"], free=free))
+        words = words.format(folder=seen["folder"], free=free)
+        if seen["room_bytes"] == 0:
+            words += " " + _tr("5 GiB stay free, so nothing can be downloaded to it now.")
+        self.sentence.setText(words)
         models = int(seen["models"])
         self.along.setVisible(models > 0)
         self.along.setText(

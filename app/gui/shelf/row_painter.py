@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetrics, QPainter
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.gui import formats
@@ -71,13 +71,23 @@ class RowPainter(QStyledItemDelegate):
         half = inner.height() // 2
         top = QRect(inner.left(), inner.top(), inner.width(), half)
         below = top.translated(0, half)
-        verdict = self._verdict(painter, top, row)
-        extra = self._extra(painter, below, row)
         assert row.item is not None
         gap = px(sizes.S)
-        self._text(painter, top.adjusted(0, 0, -verdict - gap, 0), row.item.title, "text")
-        small = below.adjusted(0, 0, -extra - gap, 0)
+        extra = self._extra(painter, below, row)
+        small = below.adjusted(0, 0, -extra - (gap if extra else 0), 0)
+        beside = self._width(row.item.title, sizes.BODY) + gap + self._needed(row) <= top.width()
+        verdict = self._verdict(painter, top if beside else small, row) + gap
+        if not beside:  # the name comes first
+            verdict, small = 0, small.adjusted(0, 0, -verdict, 0)
+        self._text(painter, top.adjusted(0, 0, -verdict, 0), row.item.title, "text")
         self._text(painter, small, small_print(row.item), "muted", sizes.CAPTION)
+
+    def _needed(self, row: Row) -> int:
+        """The width of a verdict."""
+        if row.judgement is None:
+            return 0
+        px = self._theme.px
+        return self._width(short(row.judgement), sizes.CAPTION) + px(sizes.SECTION) + px(sizes.XS)
 
     def _verdict(self, painter: QPainter, room: QRect, row: Row) -> int:
         """The width it took."""
@@ -110,10 +120,19 @@ class RowPainter(QStyledItemDelegate):
         right: bool = False,
     ) -> int:
         """Draw one line in its room; its width."""
-        font = self._theme.font(size, bold=size == sizes.BODY)
-        metrics = QFontMetrics(font)
-        shown = metrics.elidedText(" ".join(words.split()), ELIDE, max(0, room.width()))
-        painter.setFont(font)
+        shown = self._shown(words, size, room)
+        painter.setFont(self._font(size))
         painter.setPen(self._theme.colour(colour))
         painter.drawText(room, RIGHT if right else LEFT, shown)
-        return metrics.horizontalAdvance(shown)
+        return self._width(shown, size)
+
+    def _font(self, size: int) -> QFont:
+        return self._theme.font(size, bold=size == sizes.BODY)
+
+    def _width(self, words: str, size: int) -> int:
+        return QFontMetrics(self._font(size)).horizontalAdvance(" ".join(words.split()))
+
+    def _shown(self, words: str, size: int, room: QRect) -> str:
+        """As much of a line as its room holds."""
+        line = " ".join(words.split())
+        return QFontMetrics(self._font(size)).elidedText(line, ELIDE, max(0, room.width()))

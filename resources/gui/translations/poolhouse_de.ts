@@ -4080,6 +4080,10 @@
         </translation>
     </message>
     <message>
+        <source>5 GiB stay free, so nothing can be downloaded to it now.</source>
+        <translation>5 GiB bleiben frei, deshalb lässt sich dorthin jetzt nichts herunterladen.</translation>
+    </message>
+    <message>
         <source>Access token for Hugging Face</source>
         <translation>Zugriffstoken für Hugging Face</translation>
     </message>

@@ -87,6 +87,19 @@ def test_every_cause_has_words_and_a_button(code: str) -> None:
     assert cure_of(check) in set(Cure)
 
 
+def test_testing_again_is_offered_once(qtbot: QtBot, at_lone: Desk) -> None:
+    dialog = DoctorDialog(at_lone.services)
+    qtbot.addWidget(dialog)
+    dialog.show()
+
+    dialog._show([Check("Disk", False, "It is away.", "", "models_folder_away")])
+    offered = [one for one in dialog.findChildren(QPushButton) if one.text() == "Test again"]
+    assert [one for one in offered if not one.isHidden()] != [dialog._again]
+    assert dialog._again.isHidden()
+    dialog._show([Check("Listening", True)])
+    assert dialog._again.isVisible()
+
+
 def test_a_slow_link_is_shown_on_the_page_pool(qtbot: QtBot, at_lone: Desk) -> None:
     dialog = DoctorDialog(at_lone.services)
     qtbot.addWidget(dialog)

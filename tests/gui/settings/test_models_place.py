@@ -81,6 +81,25 @@ def test_models_go_to_another_folder_and_back(
     (files / f"{SHA256}.gguf").unlink()
 
 
+def test_a_small_disk_is_said_to_take_no_downloads(
+    qtbot: QtBot, at_lone: Desk, page: SettingsPage, tmp_path: Path
+) -> None:
+    sheet = FolderSheet(at_lone.services, str(tmp_path), page)
+    seen = {
+        "folder": "/x",
+        "same": False,
+        "free_bytes": 1 << 30,
+        "models": 0,
+        "bytes": 0,
+        "fits": True,
+    }
+    sheet._tell(seen | {"room_bytes": 1})
+    assert "downloaded" not in sheet.sentence.text()
+    sheet._tell(seen | {"room_bytes": 0})
+    assert "5 GiB stay free, so nothing can be downloaded to it now." in sheet.sentence.text()
+    sheet.reject()
+
+
 def test_a_folder_of_another_poolhouse_is_refused_in_the_sheet(
     qtbot: QtBot, at_lone: Desk, page: SettingsPage, tmp_path: Path
 ) -> None:

@@ -1,0 +1,59 @@
+"""A line of the list: its name is whole where there is room for it, the verdict beside it or below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import QRect
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.core.verdict import Verdict, Word
+from app.gui.shelf.item import Item, Kind
+from app.gui.shelf.row_painter import LINE_HEIGHT, RowPainter
+from app.gui.shelf.rows import Row
+from app.gui.shelf.verdicts import Judgement
+from app.gui.theme import Scheme, Theme
+
+TOO_BIG = Judgement(Verdict(Word.TOO_BIG, short_bytes=816 << 20))
+OFFER = Item(Kind.SHELF, "shelf:ministral", "Ministral 3 Instruct", {"quantisation": "Q8_0"})
+
+
+class Seen(RowPainter):
+    """Remembers where it wrote what."""
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(theme, parent)
+        self.wrote: list[tuple[str, int]] = []
+
+    def _text(
+        self, painter: QPainter, room: QRect, words: str, colour: str, size: int = 14, *,
+        right: bool = False,
+    ) -> int:  # fmt: skip
+        self.wrote.append((self._shown(words, size, room), room.top()))
+        return super()._text(painter, room, words, colour, size, right=right)
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> Iterator[Theme]:
+    before = qapp.palette(), qapp.styleSheet()
+    yield Theme(qapp, Scheme.LIGHT, 1.0)
+    qapp.setPalette(before[0])
+    qapp.setStyleSheet(before[1])
+
+
+@pytest.mark.parametrize(("width", "beside"), [(600, True), (290, False)])
+def test_the_name_is_whole_and_the_verdict_goes_below_it(
+    qtbot: QtBot, theme: Theme, width: int, beside: bool
+) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    painted, image = Seen(theme, parent), QImage(width, LINE_HEIGHT, QImage.Format.Format_RGB32)
+    painter = QPainter(image)
+    painted._line(painter, image.rect(), Row(item=OFFER, judgement=TOO_BIG))
+    painter.end()
+    wrote = dict(painted.wrote)
+    assert wrote.keys() >= {"Ministral 3 Instruct", "Too big by 816 MiB"}
+    assert (wrote["Ministral 3 Instruct"] == wrote["Too big by 816 MiB"]) is beside
