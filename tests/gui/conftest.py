@@ -6,11 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QLocale
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode, node
+
+
+@pytest.fixture(autouse=True)
+def own_locale() -> Iterator[None]:
+    """A language that a test chooses is not the next one's: figures would look otherwise."""
+    before = QLocale()
+    yield
+    QLocale.setDefault(before)
 
 
 @pytest.fixture(scope="module")
