@@ -39,6 +39,7 @@ def shown(qtbot: QtBot, made: Desk) -> PoolPage:
     qtbot.addWidget(page)
     page.resize(1000, 720)
     page.show()
+    page.shown()  # as the window says; news of a node at rest may not come for long
     return page
 
 
