@@ -16,7 +16,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test check faults fuzz props soak sim families families-proof fuzz-api api-compare bench guide format
-.PHONY: translations screenshots lock setup fast portable clean
+.PHONY: translations screenshots endure lock setup fast portable clean
 
 # One line of the help: a target's name, and what stands behind its two hashes.
 told = printf '  make %-14s %s\n' "$1" "$$(sed -nE "s/^$1:.*\#\# //p" $(MAKEFILE_LIST))"
@@ -95,6 +95,9 @@ translations: dev ## collect what the window says into resources/gui/translation
 
 screenshots: dev ## every page in both palettes, in plenty and in trouble, into build/screenshots (ARGS="--scale 1.5 --only ten")
 	@$(BIN)/python -m scripts.screenshots $(ARGS)
+
+endure: dev ## the window in use for half an hour: memory, objects, references, slow slots (ARGS="--minutes 3")
+	@$(BIN)/python -m scripts.endurance $(ARGS)
 
 setup: ## make .venv from the locks and compile the engine; quick when nothing changed
 	@$(SETUP)

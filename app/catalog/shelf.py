@@ -6,7 +6,7 @@ import hashlib
 import logging
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,10 +84,10 @@ class Shelf:
             log.warning("the built-in model cannot be used: %s", said(error))
             return imported
 
-    def get(self, name: str, loaded: str | None = None) -> Entry:
+    def get(self, name: str, loaded: Collection[str] | None = None) -> Entry:
         """The model of this name, or the only one whose name begins with it. Raises BadInput.
 
-        loaded: given, the beginning of a name can only mean this one: nothing is replaced by half a name.
+        loaded: given, the beginning of a name can only mean one of these: nothing is replaced by half a name.
         """
         entries = self.entries()
         wanted = name.casefold()
@@ -98,7 +98,7 @@ class Shelf:
         begins = [entry for entry in entries if name and entry.name.casefold().startswith(wanted)]
         found = exact or same or begins
         if len(found) == 1:
-            if not (exact or same) and loaded not in (None, found[0].name):
+            if not (exact or same or loaded is None or found[0].name in loaded):
                 raise BadInput("model_inexact", name=name[:100], there=found[0].name)
             return found[0]
         there = ", ".join(entry.name for entry in found or entries) or "none"

@@ -172,3 +172,5 @@ def _say_figures(face: Face, answer: Json) -> None:
     for one in known.recovered:
         went_on = seconds(one.recovered_after_s)
         face.dim(f"{safe_text.name(one.machine)} was lost; the answer went on after {went_on}.")
+    for sentence in known.doubted:
+        face.note(safe_text.line(sentence))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -12,7 +13,7 @@ from app.cli import safe_text
 from app.cli.asking import ask_node
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption
-from app.core.errors import AppError
+from app.core.errors import AppError, BadInput
 
 if TYPE_CHECKING:
     from app.cli.progress import Show
@@ -33,12 +34,15 @@ def folder(
         typer.Argument(
             metavar="[FOLDER]",
             show_default=False,
-            help="Where models are kept from now on. One that is not empty gets a folder of ours. "
-            "Without it, the folder is shown.",
+            help="Where models are kept from now on. In one that is not empty they get a folder of their own, "
+            "`Poolhouse models`. Without it, the folder is shown.",
         ),
     ] = None,
     move: Annotated[
         bool, typer.Option("--move", help="Bring the models that lie elsewhere; Ctrl-C stops that.")
+    ] = False,
+    create: Annotated[
+        bool, typer.Option("--create", help="Make the folder where it is not there yet.")
     ] = False,
     default: Annotated[
         bool, typer.Option("--default", help="Keep models in Poolhouse's own folder again.")
@@ -49,19 +53,36 @@ def folder(
     """Where models are kept; choose another folder, on a disk with more room."""
     if default and path is not None:
         raise typer.BadParameter("Give a folder or --default, not both.")
-    face = Face(as_json)
-    chosen = "" if default else str(path.expanduser().absolute()) if path is not None else None
+    if create and path is None:
+        raise typer.BadParameter("--create needs the folder that is to be made.")
+    face, place = Face(as_json), None
+    if path is not None:
+        place = path.expanduser().absolute()  # the node has another working directory
+        create = _is_to_be_made(face, place, create)
+    chosen = "" if default else None if place is None else str(place)
 
     from app.cli.progress import shown
 
     with shown(face) as show:
-        answer = ask_node(home, lambda node: _done(node, chosen, move, show))
-    face.result(answer, lambda: "\n".join(_lines(answer)))
+        answer = ask_node(home, lambda node: _done(node, chosen, (move, create), show))
+    face.result(answer, lambda: "\n".join(_lines(answer, place)))
 
 
-async def _done(node: NodeClient, chosen: str | None, move: bool, show: Show) -> Json:
+def _is_to_be_made(face: Face, place: Path, create: bool) -> bool:
+    """Whether a folder that is not there is made: a mistyped one is not. Raises BadInput where nobody can be asked."""
+    if create or place.exists() or not place.parent.is_dir():
+        return create  # the node says what is wrong with it
+    if not face.is_live or not sys.stdin.isatty():
+        raise BadInput("models_folder_new", folder=str(place))
+    typer.confirm(f"There is no folder {safe_text.line(str(place))}. Make it?", abort=True)
+    return True
+
+
+async def _done(node: NodeClient, chosen: str | None, how: tuple[bool, bool], show: Show) -> Json:
+    """how: whether to bring the models, and whether the folder is to be made."""
+    move, create = how
     if chosen is not None:
-        answer = await node.post("/folder", {"path": chosen, "move": move})
+        answer = await node.post("/folder", {"path": chosen, "move": move, "new": create})
     elif move:
         answer = await node.post("/folder/move")
     else:
@@ -82,12 +103,14 @@ async def _done(node: NodeClient, chosen: str | None, move: bool, show: Show) ->
     return answer
 
 
-def _lines(answer: Json) -> list[str]:
+def _lines(answer: Json, chosen: Path | None) -> list[str]:
     from app.cli.amounts import size
 
     place = safe_text.line(str(answer["folder"]))
     free = answer.get("free_bytes")
     lines = [f"Models are kept in {place}." + (f" {size(free)} are free." if free else "")]
+    if chosen is not None and Path(str(answer["folder"])).parent == chosen.resolve():
+        lines.append("They have a folder of their own there, as that one is not empty.")
     if answer.get("room_bytes") == 0:
         lines.append("5 GiB stay free there, so nothing can be downloaded to it now.")
     if answer.get("reason"):

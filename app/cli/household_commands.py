@@ -25,6 +25,7 @@ MachineArgument = Annotated[
 EXAMPLES = {
     "rename": "For example: poolhouse rename attic-pc loft",
     "roles": "For example: poolhouse roles attic-pc --host --lender",
+    "use_again": "For example: poolhouse use-again attic-pc",
     "remove": "For example: poolhouse remove attic-pc",
 }
 TRUST = (
@@ -43,7 +44,7 @@ class RoleName(StrEnum):
 
 
 def add_to(program: typer.Typer) -> None:
-    for command in (pair, machines, rename, roles, remove, reset):
+    for command in (pair, machines, rename, roles, use_again, remove, reset):
         program.command(rich_help_panel=PANEL, epilog=EXAMPLES.get(command.__name__))(command)
 
 
@@ -206,6 +207,17 @@ def roles(
     name = safe_text.name(str(done.get("name", machine)))
     now = " and ".join(safe_text.line(str(role)) for role in done.get("roles", chosen))
     Face(as_json).result(answer, lambda: f"{name} is {now} now.")
+
+
+def use_again(
+    machine: MachineArgument, home: HomeOption = None, as_json: JsonOption = False
+) -> None:
+    """Give layers again to a machine that gave wrong numbers in a check."""
+    from app.client import segment
+
+    answer = ask_node(home, lambda node: node.post(f"/machines/{segment(machine)}/use-again"))
+    name = safe_text.name(str(answer.get("used_again", {}).get("name", machine)))
+    Face(as_json).result(answer, lambda: f"{name} is used again.")
 
 
 def remove(

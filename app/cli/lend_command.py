@@ -16,6 +16,7 @@ from app.core.errors import BadInput
 Json = dict[str, Any]
 Text = Optional[str]  # noqa: UP045  typer reads it at run time
 Names = Optional[list[str]]  # noqa: UP045
+MOST_DRAIN_SECONDS = 600.0  # as the node has it
 MOST_DIGITS = 6  # of Mbit/s
 UNCHANGED = object()  # None means something for some rules
 
@@ -139,8 +140,7 @@ def lend(  # noqa: PLR0913  one for each option
     as_json: JsonOption = False,
 ) -> None:
     """Show what this machine lends and when, change it, pause it, or take all back. It holds at once."""
-    if sum((pause, resume, stop)) > 1 or (time is not None and not pause):
-        raise typer.BadParameter("Give one of --pause [TIME], --resume and --stop.")
+    step = _step(pause, resume, stop, time)
     given: Json = {
         "memory_bytes": _memory(memory),
         "devices": ([] if "all" in device else device) if device else UNCHANGED,
@@ -148,7 +148,7 @@ def lend(  # noqa: PLR0913  one for each option
         "hours": UNCHANGED if schedule is None else schedule,
         "battery_percent": UNCHANGED if battery is None else battery,
         "gpu": UNCHANGED if gpu is None else gpu,
-        "drain_s": UNCHANGED if drain is None else read_duration(drain),
+        "drain_s": UNCHANGED if drain is None else _drain(drain),
         "threads": UNCHANGED if threads is None else threads,
         "hot": UNCHANGED if heat is None else heat,
         "hot_celsius": UNCHANGED if hot is None else hot,
@@ -157,13 +157,19 @@ def lend(  # noqa: PLR0913  one for each option
         "link_mbit": UNCHANGED if link is None else _megabits(link),
     }
     rules = {name: value for name, value in given.items() if value is not UNCHANGED}
-    step = _step(pause, resume, stop, time)
     answer = _carried_out(home, rules, (not_with or [], with_again or []), step)
 
     from app.cli.lend_view import lend_view
     from app.cli.shapes import LendState, read
 
     Face(as_json).result(answer, lambda: lend_view(read(answer, LendState)))
+
+
+def _drain(typed: str) -> float:
+    seconds = read_duration(typed)
+    if seconds > MOST_DRAIN_SECONDS:
+        raise typer.BadParameter(f"An answer may take at most 10m to end, and '{typed}' is longer.")
+    return seconds
 
 
 def _memory(typed: str | None) -> object:
@@ -189,6 +195,12 @@ def _megabits(typed: str) -> int:
 
 
 def _step(pause: bool, resume: bool, stop: bool, time: str | None) -> tuple[str, Json] | None:
+    if sum((pause, resume, stop)) > 1:
+        raise typer.BadParameter("Give one of --pause [TIME], --resume and --stop.")
+    if time is not None and not pause:
+        raise typer.BadParameter(
+            f"What about '{time}'? To lend so much, write --memory {time}; to pause so long, --pause {time}."
+        )
     seconds = read_duration(time) if time else None
     if seconds == 0:
         raise typer.BadParameter(

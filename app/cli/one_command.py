@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _NO_COMMAND = "No such command"
 _TOO_MUCH = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)$", re.DOTALL)
+_INVALID = re.compile(r"Invalid value(?: for '?([^':]+?)'?(?: / .*?)?)?: (.*)$", re.DOTALL)
+_NO_NUMBER = re.compile(r"('.*') is not a valid (int|float)(?: range)?\.$", re.DOTALL)
+_OUTSIDE = re.compile(r"(\S+) is not in the range (?:(\S+)<=)?x(?:<=(\S+)|>=(\S+))?\.$")
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 EARLY = ("--home", "--json")
@@ -92,7 +95,7 @@ def _run(given: list[str], face: Face) -> int:
 
 def _what_to_type(error: TyperException) -> str:
     """What was wrong; where something is missing, also how the command is written."""
-    sentence = str(getattr(error, "format_message", error.__str__)())
+    sentence = _plain(str(getattr(error, "format_message", error.__str__)()))
     context = getattr(error, "ctx", None)
     if context is None:
         return sentence
@@ -108,6 +111,22 @@ def _what_to_type(error: TyperException) -> str:
     usage = " ".join(context.get_usage().translate({ord(sign): "" for sign in "{}"}).split())
     example = context.command.epilog
     return f"{sentence} {usage}." + (f" {example}" if example else "")
+
+
+def _plain(sentence: str) -> str:
+    """What typer says of a value, in words of everyday."""
+    if not (found := _INVALID.match(sentence)):
+        return sentence
+    option, what = found[1], found[2]
+    if number := _NO_NUMBER.match(what):
+        kind = "whole number" if number[2] == "int" else "number"
+        what = f"{number[1]} is no {kind}."
+    elif bounds := _OUTSIDE.match(what):
+        least, most = bounds[2] or bounds[4], bounds[3]
+        allowed = f"from {least} to {most}" if least and most else ""
+        allowed = allowed or (f"{least} or more" if least else f"{most} or less")
+        what = f"{bounds[1]} is not allowed; give {allowed}."
+    return f"{option}: {what}" if option else what
 
 
 def _refused(error: OSError) -> AppError:

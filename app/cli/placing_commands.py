@@ -71,6 +71,14 @@ KvOption = Annotated[
 ]
 
 
+BesideOption = Annotated[
+    bool,
+    typer.Option(
+        "--beside", help="Beside what is loaded, which stays; without it, that is replaced."
+    ),
+]
+
+
 def add_to(program: typer.Typer) -> None:
     for command in (plan, load, unload):
         name = command.__name__
@@ -85,23 +93,26 @@ def placing(
     split: str | None,
     kv: KvType,
     shape: ShapeName | None,
+    *,
+    beside: bool,
 ) -> dict[str, Any]:
     """What a plan and a load have in common."""
     runs = read_counts(split) if split else None
     chosen = shape.value if shape else None
     return {
         "model": model, "context": context, "users": users, "split": runs, "kv": kv.value,
-        "shape": chosen,
+        "shape": chosen, "beside": beside,
     }  # fmt: skip
 
 
-def plan(
+def plan(  # noqa: PLR0913  one for each option
     model: ModelArgument,
     context: ContextOption = None,
     users: UsersOption = None,
     split: SplitOption = None,
     kv: KvOption = KvType.F16,
     shape: ShapeOption = None,
+    beside: BesideOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -109,7 +120,7 @@ def plan(
     from app.cli.progress import shown
 
     face = Face(as_json)
-    body = placing(model, context, users, split, kv, shape)
+    body = placing(model, context, users, split, kv, shape, beside=beside)
     with shown(face) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/plan", body, show))
 
@@ -128,6 +139,7 @@ def load(  # noqa: PLR0913  one for each option
     number: NumberOption = NumberName.F16,
     kv: KvOption = KvType.F16,
     shape: ShapeOption = None,
+    beside: BesideOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -135,7 +147,8 @@ def load(  # noqa: PLR0913  one for each option
     from app.cli.progress import shown
 
     face = Face(as_json)
-    body = {**placing(model, context, users, split, kv, shape), "number": number.value}
+    asked = placing(model, context, users, split, kv, shape, beside=beside)
+    body = {**asked, "number": number.value}
     with shown(face) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/load", body, show))
 

@@ -285,6 +285,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     links: dict[str, Link] = {}
     links_between: dict[str, dict[str, Link]] = {}  # of others: who measured it, and the far end
     loaded: Plan | None = None
+    beside: list[Plan] = []  # what else is loaded to write
     embeds: Plan | None = None  # the model of vectors beside it
     forecasts: Forecasts = Forecasts()
     pairing: Pairing | None = None
@@ -355,6 +356,7 @@ class Answer(msgspec.Struct, frozen=True):
     placement: list[Stage] = []
     recoveries: int = 0
     recovered: list[Recovered] = []
+    doubted: list[str] = []
     stages: list[StageFigures] = []
 
 

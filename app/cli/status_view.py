@@ -42,13 +42,9 @@ def status_view(snapshot: Snapshot) -> RenderableType:
     if snapshot.discovery.reason:
         rows.append(Text(safe_text.line(snapshot.discovery.reason), style="yellow"))
     rows += nearby_view(list(snapshot.strangers.values()))
+    for model in (snapshot.loaded, *snapshot.beside):
+        rows += model_view(model) if model is not None and model.stages else []
     if snapshot.loaded is not None and snapshot.loaded.stages:
-        title = Text(headline(snapshot.loaded), style="bold")
-        rows += [Text(), title, placement_view(snapshot.loaded)]
-        if snapshot.loaded.replicas:
-            rows.append(Text(replicas_line(snapshot.loaded.replicas)))
-        if snapshot.loaded.forecast is not None:
-            rows.append(Text(forecast_line(snapshot.loaded.forecast, snapshot.loaded.users or 1)))
         rows += forecasts_view(snapshot.loaded.last_answer, snapshot.forecasts)
     if snapshot.embeds is not None:
         rows += [Text(), *vectors_view(snapshot.embeds)]
@@ -58,6 +54,17 @@ def status_view(snapshot: Snapshot) -> RenderableType:
         sentence = f"Pairing is open at {safe_text.line(window.address)} for {left} more."
         rows += [Text(), Text(sentence)]
     return Group(*rows)
+
+
+def model_view(model: Plan) -> list[RenderableType]:
+    """A model that writes, and where it is."""
+    title = Text(headline(model), style="bold")
+    rows: list[RenderableType] = [Text(), title, placement_view(model)]
+    if model.replicas:
+        rows.append(Text(replicas_line(model.replicas)))
+    if model.forecast is not None:
+        rows.append(Text(forecast_line(model.forecast, model.users or 1)))
+    return rows
 
 
 def vectors_view(embeds: Plan) -> list[RenderableType]:
@@ -73,7 +80,9 @@ def _head(snapshot: Snapshot) -> RenderableType:
     if node.peer_address:
         parts.append(safe_text.line(node.peer_address))
     used_by = node.lending.used_by
-    sentence = hints.text(pool_sentence(snapshot.loaded, snapshot.hosts, used_by), "bold")
+    said = [pool_sentence(snapshot.loaded, snapshot.hosts, used_by)]
+    said += [beside_sentence(model) for model in snapshot.beside]
+    sentence = hints.text(" ".join(said), "bold")
     if node.reason:
         sentence = hints.text(safe_text.line(node.reason), "bold red")
     answers = snapshot.answers
@@ -95,6 +104,15 @@ def pool_sentence(
         return f"Lending: this machine holds layers for {', '.join(map(safe_text.name, used_by))}."
     if loaded is None:
         return "No model is loaded. Load one with `poolhouse load NAME`."
+    return _model_sentence(loaded, "Ready. ")
+
+
+def beside_sentence(model: Plan) -> str:
+    """What a model that is loaded beside the first can do now."""
+    return _model_sentence(model, "")
+
+
+def _model_sentence(loaded: Plan, ready: str) -> str:
     name = safe_text.name(loaded.model)
     machines = len(by_machine(loaded.held))
     match loaded.state:
@@ -104,7 +122,7 @@ def pool_sentence(
                 machines == 1 and loaded.held[0].key != loaded.stages[0].key
             ):  # the host is the first
                 held = f"{safe_text.name(loaded.held[0].machine)} holds"
-            return f"Ready. {held} {name}."
+            return f"{ready}{held} {name}."
         case "loading":
             return f"Loading {name}."
         case state:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 COMMAND_SENTENCES: dict[str, str] = {
-    "node_not_running": "No Poolhouse node runs for {home}. Start one with `poolhouse node --home {home}`.",
+    "node_not_running": "No Poolhouse node runs for {home}. Start one with `poolhouse node`.",
     "home_missing": "There is no folder {home}, so no Poolhouse node runs for it. Check the path; "
     "`poolhouse node --home {home}` makes it and starts one.",
     "node_other_version": "The running node is Poolhouse {node}, this command is {own}. "
@@ -32,6 +32,7 @@ COMMAND_SENTENCES: dict[str, str] = {
     "See `poolhouse status`, load it again and try once more.",
     "erase_while_running": "The node of {home} runs. Quit Poolhouse first, in the tray too, then erase.",
     "erase_no_home": "{path} is no data folder of Poolhouse, so nothing was deleted. Check the path.",
+    "models_folder_new": "There is no folder {folder}. Check its name, or add --create to have it made.",
     "models_move_ended": "The move ended: {why}",
     "erase_away": "The models in {folder} could not be deleted: its disk is not there. Delete that folder by hand.",
     "erase_left": "{path} could not be deleted: {why}. Delete it by hand.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from backends.contract import Layers
@@ -44,6 +44,20 @@ def reachable(boundaries: Iterable[int], n_layers: int, rules: RunRules) -> tupl
         if any(b in back and rules.allow(Layers(edge, b)) for b in edges[index + 1 :]):
             back.add(edge)
     return tuple(edge for edge in edges[1:-1] if edge in fore and edge in back)
+
+
+def fewest(
+    run: Layers, boundaries: Iterable[int], rules: RunRules, fits: Callable[[Layers], bool]
+) -> tuple[Layers, ...]:
+    """The fewest legal runs that together are `run`, each of them such that it fits; none: there are no such."""
+    edges = [run.first, *(edge for edge in boundaries if run.first < edge < run.last), run.last]
+    ways: dict[int, tuple[Layers, ...]] = {run.first: ()}  # by where they end
+    for place, last in enumerate(edges[1:], 1):
+        parts = [Layers(first, last) for first in edges[:place] if first in ways]
+        there = [(*ways[one.first], one) for one in parts if rules.allow(one) and fits(one)]
+        if there:
+            ways[last] = min(there, key=len)
+    return ways.get(run.last, ())
 
 
 def nearest(wanted: int, allowed: Sequence[int]) -> tuple[int, ...]:

@@ -13,8 +13,8 @@ Json = dict[str, Any]
 def news(before: Json, now: Json) -> list[Reason]:
     """What happened between two snapshots of one node, in the order in which it is told."""
     return [
-        *_machines(before, now), *_model(before, now, "loaded"), *_replicas(before, now),
-        *_model(before, now, "embeds"), *_downloads(before, now), *_lending(before, now),
+        *_machines(before, now), *_models(before, now),
+        *_model(before.get("embeds"), now.get("embeds")), *_downloads(before, now), *_lending(before, now),
     ]  # fmt: skip
 
 
@@ -43,9 +43,27 @@ def _machines(before: Json, now: Json) -> Iterator[Reason]:
             yield _reason("log_machine_left", machine=name)
 
 
-def _model(before: Json, now: Json, key: str) -> Iterator[Reason]:
+def _models(before: Json, now: Json) -> Iterator[Reason]:
+    """Of those that write. One that went as another came was replaced by it, which says enough."""
+    old, new = _written(before), _written(now)
+    came = [name for name in new if name not in old]
+    for name in old:
+        if name not in new and not came:
+            yield from _model(old[name], None)
+    for name, model in new.items():
+        yield from _model(old.get(name), model)
+        yield from _replicas(old.get(name) or {}, model)
+
+
+def _written(snapshot: Json) -> dict[str, Json]:
+    """By name: what is loaded, and what is beside it."""
+    every = [snapshot.get("loaded"), *(snapshot.get("beside") or ())]
+    return {one["model"]: one for one in every if one}
+
+
+def _model(before: Json | None, now: Json | None) -> Iterator[Reason]:
     """A load that fails says why itself: the snapshot only shows that it is gone."""
-    old, new = before.get(key) or {}, now.get(key) or {}
+    old, new = before or {}, now or {}
     was, state = old.get("state"), new.get("state")
     same = old.get("model") == new.get("model") and was == state
     if was == "ready" and state is None:
@@ -67,10 +85,9 @@ def _model(before: Json, now: Json, key: str) -> Iterator[Reason]:
         yield _reason("log_model_lost", model=new["model"], why=new.get("reason") or "")
 
 
-def _replicas(before: Json, now: Json) -> Iterator[Reason]:
+def _replicas(old: Json, new: Json) -> Iterator[Reason]:
     """Of a model that goes on answering, which of several machines are gone, or back."""
-    old, new = before.get("loaded") or {}, now.get("loaded") or {}
-    if not old.get("state") == new.get("state") == "ready" or old.get("model") != new.get("model"):
+    if not old.get("state") == new.get("state") == "ready":
         return
     pairs = zip(old.get("replicas") or (), new.get("replicas") or (), strict=False)
     for was, one in pairs:

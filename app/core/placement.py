@@ -33,6 +33,7 @@ class Candidate:
 
     speed: of the model in question there. link: from the host to this machine; the host has none.
     None: not measured. engine: what computes there, with its version; empty: it did not say yet.
+    device: its processor and what else computes, as it says. doubted: its numbers were found wrong.
     """
 
     id: MachineId
@@ -41,6 +42,8 @@ class Candidate:
     speed: Speed | None = None
     link: Link | None = None
     engine: str = ""
+    device: str = ""
+    doubted: bool = False
 
     @property
     def unproved(self) -> bool:

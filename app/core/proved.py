@@ -1,4 +1,5 @@
-"""Whose engine is one with which no cut was proved: it holds no part of a model, and the plan says so. Pure."""
+"""Who holds no part of a model, and the plan says so: whose engine is not one with which cuts were proved, and whose
+numbers were found wrong. Pure."""
 
 from __future__ import annotations
 
@@ -20,19 +21,26 @@ class Proved:
     lenders: tuple[Candidate, ...]
     unproved: tuple[Candidate, ...]
     host_is: bool  # else nothing is shared at all: the host holds a part of whatever is
+    doubted: tuple[Candidate, ...] = ()
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """One sentence for each machine that was left out for it."""
-        return tuple(
-            Reason("left_out_engine", _facts(machine)) if self.host_is
-            else Reason("plan_engine", _facts(machine))
+        doubted = [Reason("left_out_doubted", {"machine": one.name}) for one in self.doubted]
+        unproved = [
+            Reason("left_out_engine" if self.host_is else "plan_engine", _facts(machine))
             for machine in self.unproved
-        )  # fmt: skip
+        ]
+        return (*unproved, *doubted)
 
     def told(self, error: AppError) -> AppError:
         """The error of a plan that the machines left out would perhaps have saved."""
-        if not self.unproved or not isinstance(error, BadInput | DoesNotFit):
+        if not isinstance(error, BadInput | DoesNotFit):
+            return error
+        if self.doubted and not self.unproved:
+            name = self.doubted[0].name
+            return type(error)("doubt_in_the_way", machine=name, what=said(error))
+        if not self.unproved:
             return error
         facts = _facts(self.unproved[0])
         return type(error)("engine_in_the_way", **facts, what=said(error))
@@ -43,7 +51,9 @@ def with_proved(host: Candidate, lenders: Sequence[Candidate]) -> Proved:
     if host.unproved:
         return Proved((), (host,), host_is=False)
     apart = tuple(lender for lender in lenders if lender.unproved)
-    return Proved(tuple(one for one in lenders if not one.unproved), apart, host_is=True)
+    doubted = tuple(lender for lender in lenders if lender.doubted and not lender.unproved)
+    used = tuple(one for one in lenders if not (one.unproved or one.doubted))
+    return Proved(used, apart, host_is=True, doubted=doubted)
 
 
 def _facts(machine: Candidate) -> dict[str, str | int | float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.core.api_reasons import API_SENTENCES
 from app.core.check_reasons import CHECK_SENTENCES
 from app.core.command_reasons import COMMAND_SENTENCES
+from app.core.doubt_reasons import DOUBT_SENTENCES
 from app.core.download_reasons import DOWNLOAD_SENTENCES
 from app.core.errors import AppError, Fact, Reason
 from app.core.folder_reasons import FOLDER_SENTENCES
@@ -28,7 +29,7 @@ ELSEWHERE = (
     | COMMAND_SENTENCES
     | CHECK_SENTENCES
     | SHAPE_SENTENCES
-    | IDENTITY_SENTENCES
+    | (IDENTITY_SENTENCES | DOUBT_SENTENCES)
 )
 SENTENCES: dict[str, str] = ELSEWHERE | {
     # model files
@@ -143,7 +144,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "kv_odd": "The context of {model} cannot be kept as {kv}: its heads are too small for that. Load it without --kv.",
     "split_sum": "The split {split} has {sum} layers, but the model has {layers}. "
     "Choose numbers that add up to {layers}.",
-    "split_lenders": "The split {split} leaves {need} runs to lenders, between the host's two; lenders here: {have}. "
+    "split_lenders": "The split {split} wants lenders between the host's two runs: {need}. Lenders here: {have}. "
     "Pair another machine or use fewer numbers.",
     "split_family": "Models of the family {architecture} are not proved to split, so it runs whole. "
     "Load it without --split.",
@@ -331,6 +332,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "lend_taken_back": "{machine} takes its memory back. {why}",
     "lend_more_than_there": "This machine has {total_bytes} of memory in all, so it cannot lend {asked_bytes}. "
     "Choose less.",
+    "lend_too_little": "With {asked_bytes} neither others nor models of your own could hold anything here. Choose "
+    "{least_bytes} or more, or lend nothing.",
     "link_limit_low": "With less than {least} Mbit/s, machines cannot be told from lost ones. Choose {least} or more, "
     "or no limit.",
     "lend_off": "Its owner has turned lending off.",

@@ -16,6 +16,10 @@ SHAPE_SENTENCES: dict[str, str] = {
     "or choose a smaller model.",
     "shape_and_split": "A split says the shape already. Leave --shape out, or give --shape replicas: then the whole "
     "model is also on each machine that the split leaves free.",
+    "plan_beside": "{models} keeps its memory beside this one; while both answer, each is slower than alone.",
+    "beside_no_room": "{model} does not fit beside the other models any more: their layers came to this machine "
+    "meanwhile. Unload one of them, or try again.",
+    "models_enough": "{most} models are loaded already. Unload one of them first.",
     "plan_replicas": "Whole on {machines} machines: with {users} people at once a typical request "
     "takes {request_s:.1f} s.",
     "plan_replicas_mixed": "Split over {machines} machines, and whole on {others} more: with {users} people at once a "

@@ -49,7 +49,7 @@ WINDOW_SENTENCES: dict[str, str] = {
     "interface_unknown": "This computer has no network interface {name}. Choose one of the list.",
     # what goes with a message
     "attachment_unreadable": "{name} could not be read: {why}. Choose another file.",
-    "attachment_large": "{name} is larger than {most} KiB, too much for a message. Choose a smaller file, "
+    "attachment_large": "{name} is larger than {most_bytes}, too much for a message. Choose a smaller file, "
     "or copy the part that matters.",
     "attachment_no_text": "{name} is not a text file. Choose a file that holds plain text.",
     "attachments_many": "At most {most} files go with one message. Remove one first.",

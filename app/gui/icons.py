@@ -16,18 +16,26 @@ SIZES = (16, 20, 22, 24, 32, 40, 48, 64)
 @lru_cache(maxsize=256)
 def icon(name: str, colour: str) -> QIcon:
     """The icon `name` (a file of resources/gui/icons) in a colour like #14743a."""
-    found = QIcon()
+    found, drawn = QIcon(), _renderer(name, colour)
     for size in SIZES:
-        found.addPixmap(pixmap(name, colour, size))
+        found.addPixmap(_drawn(drawn, size))
     return found
 
 
 def pixmap(name: str, colour: str, size: int) -> QPixmap:
     """One picture of `size` pixels each way."""
+    return _drawn(_renderer(name, colour), size)
+
+
+def _renderer(name: str, colour: str) -> QSvgRenderer:
     svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", colour)
+    return QSvgRenderer(QByteArray(svg.encode()))
+
+
+def _drawn(renderer: QSvgRenderer, size: int) -> QPixmap:
     picture = QPixmap(QSize(size, size))
     picture.fill(Qt.GlobalColor.transparent)
     painter = QPainter(picture)
-    QSvgRenderer(QByteArray(svg.encode())).render(painter)
+    renderer.render(painter)
     painter.end()
     return picture

@@ -89,17 +89,32 @@ class Pool(QObject):
 
     @property
     def loaded(self) -> Json | None:
-        return self.snapshot.get("loaded")
+        return self._still(self.snapshot.get("loaded"))
+
+    @property
+    def models(self) -> list[Json]:
+        """All that is loaded to write: what a question without a name is for first, and those beside it."""
+        beside = map(self._still, self.snapshot.get("beside") or ())
+        return [one for one in (self.loaded, *beside) if one]
+
+    def model(self, name: str | None) -> Json | None:
+        """The loaded model of this name."""
+        return next((one for one in self.models if one.get("model") == name), None)
 
     @property
     def embeds(self) -> Json | None:
         """The model of vectors, which stands beside what is loaded to write."""
-        return self.snapshot.get("embeds")
+        return self._still(self.snapshot.get("embeds"))
 
     @property
     def hosts(self) -> list[str] | None:
         """Names of those that answer for this machine; None: it is no guest, or answers itself."""
         return self.snapshot.get("hosts")
+
+    def _still(self, told: Json | None) -> Json | None:
+        """A model as the node told it last. What it was still loading when it was lost is loaded by nobody."""
+        is_lost = self.link not in (Link.THERE, Link.LOOKING)
+        return None if is_lost and told and told.get("state") == "loading" else told
 
     # Following
 

@@ -12,12 +12,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from PySide6.QtCore import QLocale
+from PySide6.QtCore import QCoreApplication, QLocale
 
 from app.core import reasons
 from app.core.errors import AppError, Reason
 
 ENGLISH = "en"
+GUIDE = "guide"  # the name of the model that comes with the app
+MODEL = "{model}"
 FOLDER = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
 MOST_CHARACTERS = 1_000  # of a sentence that is looked up; no template is as long
 _TOLD = frozenset(
@@ -85,6 +87,8 @@ def _fact(name: str, fact: str, language: str) -> str:
 
     What an engine says in its own language is quoted.
     """
+    if name == "model" and fact == GUIDE:
+        return QCoreApplication.translate("Answer", "Guide")
     if language == ENGLISH:
         return in_language(fact, language) if fact.endswith(".") else fact
     is_ours = name != "words" or fact in reasons.SENTENCES.values()  # else a worker's last ones
@@ -121,10 +125,20 @@ def own_words(language: str, kind: str = "sentences") -> dict[str, str]:
 
 @lru_cache(maxsize=4)
 def _known(language: str) -> Known:
-    known = own_words(language).items()
+    known = own_words(language)
+    if language == ENGLISH:  # others only name the Guide as the window does
+        named = ((code, _named(code, words)) for code, words in reasons.SENTENCES.items())
+        known = {code: words for code, words in named if MODEL in words} | known
     return _patterns(
-        (reasons.SENTENCES[code], own) for code, own in known if code in reasons.SENTENCES
+        (_named(code, reasons.SENTENCES[code]), _named(code, own))
+        for code, own in known.items()
+        if code in reasons.SENTENCES
     )
+
+
+def _named(code: str, words: str) -> str:
+    """What is said of a model calls it so also where its name is just a name."""
+    return words.replace("{name}", MODEL) if code.startswith("model_") else words
 
 
 @lru_cache(maxsize=4)

@@ -72,11 +72,25 @@ def standing(pool: Pool) -> Standing:
         )
     if loaded:
         kind = Kind.WORKING if answers else Kind.IDLE
-        return Standing(kind, _ready(pool, loaded))
+        return Standing(kind, " ".join([_ready(pool, loaded), *_beside(pool)]))
     if pool.hosts is not None:
         kind = Kind.IDLE if pool.hosts else Kind.ATTENTION
         return Standing(kind, _guest(pool.hosts))
     return Standing(Kind.IDLE, _tr("Ready. No model is loaded yet."))
+
+
+def _beside(pool: Pool) -> list[str]:
+    """What else is loaded, comes or is lost."""
+    words = {
+        "loading": _tr("Loading {model} as well."),
+        "lost": _tr("{model} was lost."),
+        "recovering": _tr("A machine of {model} is missing."),
+    }
+    usual = _tr("{model} answers as well.")
+    return [
+        words.get(str(one.get("state")), usual).format(model=model_name(str(one.get("model"))))
+        for one in pool.snapshot.get("beside") or ()
+    ]
 
 
 def _guest(hosts: list[str]) -> str:

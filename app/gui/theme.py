@@ -16,6 +16,8 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.gui.repolish import Repolish
+
 SHEET = Path(__file__).resolve().parents[2] / "resources" / "gui" / "style.qss"
 PICTURES = SHEET.parent / "style"  # what the style sheet draws: grey, for both palettes
 
@@ -92,6 +94,7 @@ class Theme(QObject):
     def __init__(self, app: QApplication, scheme: Scheme, scale: float) -> None:
         super().__init__(app)
         self._app, self.scheme, self.scale = app, scheme, scale
+        self._repolish = Repolish(app, self)
         self._family = app.font().family()
         app.setStyle("Fusion")
         self._hints = QGuiApplication.styleHints()
@@ -99,7 +102,7 @@ class Theme(QObject):
         self._needs = self._hints.accessibility()
         self._needs.contrastPreferenceChanged.connect(self._contrast_changed)
         self._contrast = self._needs.contrastPreference()
-        self._apply()
+        self._apply(is_resized=True)
 
     @property
     def is_dark(self) -> bool:
@@ -135,9 +138,14 @@ class Theme(QObject):
 
     def choose(self, scheme: Scheme, scale: float) -> None:
         """Show everything in another scheme, or with larger text."""
-        self.scheme, self.scale = scheme, min(MAX_SCALE, max(MIN_SCALE, scale))
-        self._apply()
+        scale, before = min(MAX_SCALE, max(MIN_SCALE, scale)), self.scale
+        self.scheme, self.scale = scheme, scale
+        self._apply(is_resized=scale != before)
         self.changed.emit()
+
+    def dress(self, page: QWidget) -> None:
+        """A page came to the front: it has the look of now, also right after a change."""
+        self._repolish.finish(page)
 
     def _system_changed(self) -> None:
         if self.scheme is Scheme.SYSTEM:
@@ -149,8 +157,9 @@ class Theme(QObject):
         self._apply()
         self.changed.emit()
 
-    def _apply(self) -> None:
-        self._app.setFont(self.font())
+    def _apply(self, *, is_resized: bool = False) -> None:
+        if is_resized:
+            self._app.setFont(self.font())
         sizes = {
             name.lower(): f"{self.px(value)}px"
             for name, value in globals().items()
@@ -168,8 +177,7 @@ class Theme(QObject):
                 "pictures": PICTURES.as_posix(),
             }
         )
-        self._app.setStyleSheet(filled)
-        self._app.setPalette(_palette(self.colours))  # a style sheet resets part of it
+        self._repolish.apply(filled, _palette(self.colours), is_resized=is_resized)
 
 
 def _palette(colours: Colours) -> QPalette:

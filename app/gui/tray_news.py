@@ -63,8 +63,15 @@ def _downloads(before: Json, now: Json) -> list[News]:
 
 
 def _lost(before: Json, now: Json) -> list[News]:
-    was, is_now = before.get("loaded") or {}, now.get("loaded") or {}
-    if is_now.get("state") != "lost" or was.get("state") == "lost":
-        return []
-    title = QCoreApplication.translate("Tray", "The model was lost")
-    return [News(title, here(str(is_now.get("reason") or is_now.get("model") or "")), pages.POOL)]
+    was, title = _models(before), QCoreApplication.translate("Tray", "The model was lost")
+    return [
+        News(title, here(str(one.get("reason") or name)), pages.POOL)
+        for name, one in _models(now).items()
+        if one.get("state") == "lost" and was.get(name, {}).get("state") != "lost"
+    ]
+
+
+def _models(snapshot: Json) -> dict[str, Json]:
+    """All that is loaded to write, by name."""
+    every = [snapshot.get("loaded"), *(snapshot.get("beside") or ())]
+    return {str(one.get("model")): one for one in every if one}

@@ -67,6 +67,7 @@ class Window(QMainWindow):
             self._stack.addWidget(page)
         page = self._pages[name]
         self._stack.setCurrentWidget(page)
+        self._services.theme.dress(page)
         self._sidebar.show_chosen(name)
         self._services.preferences.keep("window/page", name)
         page.shown()
@@ -128,14 +129,14 @@ class Window(QMainWindow):
 
     def _show_log(self) -> None:
         """What the node wrote before it ended."""
-        from app.gui.settings.advanced import Advanced
+        from app.gui.settings.groups import ADVANCED
         from app.gui.settings.settings_page import SettingsPage
 
         self.seen()
         self.go(pages.SETTINGS)
         page = self.page(pages.SETTINGS)
         if isinstance(page, SettingsPage):
-            page.open(Advanced)
+            page.open(ADVANCED)
 
     def _tell_link(self) -> None:
         """The node went away, or is another version's: say so over every page."""

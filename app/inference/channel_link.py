@@ -172,7 +172,11 @@ class ChannelLink:
 
     async def _again(self, stage: StageClient, peer: Peer, group: asyncio.TaskGroup) -> bool:
         """One new channel; False when it broke while it was given what had no answer."""
-        self._channel = channel = await peer.reopen()
+        channel = await peer.reopen()
+        if self._closed:  # meanwhile; nobody else would end this one
+            await close_channel(channel)
+            raise StageLost("pipeline_closed")
+        self._channel = channel
         self._number, self._opened_at = self._number + 1, time.monotonic()
         try:
             for frame in stage.unanswered():

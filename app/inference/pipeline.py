@@ -21,6 +21,7 @@ from app.inference.guessing import go_ahead
 from app.inference.in_order import Order
 from app.inference.measure import StageFigures
 from app.inference.recovering import Rebuilder, recovered
+from app.inference.samples import Samples
 from app.inference.sequences import Finish, Request, Token, heard
 from app.inference.sequences import Sequence as Asking
 from app.inference.shape import Shape
@@ -70,8 +71,10 @@ class Pipeline:
         stages: Sequence[StageClient],
         shape: Shape,
         rebuilder: Rebuilder | None = None,
+        samples: Samples | None = None,
     ) -> None:
         self._stages, self._shape, self._rebuilder = tuple(stages), shape, rebuilder
+        self._samples = samples  # of what lenders compute
         self._work = Work(shape, self._limits(), self.figures)
         self._heir: Callable[[Asking, Loss], bool] = lambda *_: False
         self._group = asyncio.TaskGroup()
@@ -318,7 +321,10 @@ class Pipeline:
 
     async def _through(self, stages: Sequence[StageClient], step: Step) -> Step:
         for stage in stages:
-            step = await stage.forward(step)
+            after = await stage.forward(step)
+            if step.prefill and self._samples is not None:
+                self._samples.look(stage.run, step, after)
+            step = after
         return step
 
     async def _watch(self) -> None:

@@ -191,6 +191,9 @@ class PeerClient:
         except (aiohttp.ClientError, OSError, Unreachable) as error:
             link.release()
             raise explained(self.member, self.address, error) from error
+        except asyncio.CancelledError:  # whoever tries anew must not leave one behind each time
+            link.release()
+            raise
 
     async def open_probe(self) -> tuple[FrameChannel, str]:
         """A new connection for lan/probe.py, and our own address on it. Raises Unreachable or Refused."""

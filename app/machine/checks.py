@@ -101,8 +101,8 @@ def disk(home: Home) -> Check:
     folders = models_folders(home)
     if why := folders.look(folders.now):
         return Check("Disk", False, said(why), "", why.code)
-    folder = _existing(home.root if folders.now == folders.own else folders.now)
-    free = shutil.disk_usage(folder).free
+    folder = folders.now
+    free = shutil.disk_usage(_existing(folder)).free
     cause = in_words("check_disk", free_bytes=free, folder=str(folder))
     ok = _enough(free, LEAST_DISK_BYTES, LOW_DISK_BYTES)
     if ok is not False and folders.now != folders.own:  # that one has its check with the home

@@ -45,7 +45,7 @@ async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
     Raises Refused for a folder that is no home of ours: there, `models` may be anybody's; and while a node of it
     starts, runs or ends.
     """
-    if not (home.is_default or await asyncio.to_thread((home.identity / "identity.pem").exists)):
+    if not (home.is_default or await asyncio.to_thread(_has_identity, home)):
         raise Refused("erase_no_home", path=str(home.root))
     lock = HomeLock(home.lock_file)
     if await asyncio.to_thread(home.root.is_dir) and not lock.take():
@@ -54,6 +54,12 @@ async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
         return await _erase(home, lock, entry)
     finally:
         lock.release()
+
+
+def _has_identity(home: Home) -> bool:
+    """One of its own, or one that was put aside: after `reset` there is no other until a node runs."""
+    aside = home.root.glob(f"{home.identity.name}{ASIDE[0]}*")
+    return any((folder / "identity.pem").exists() for folder in (home.identity, *aside))
 
 
 async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> Erased:

@@ -71,10 +71,11 @@ class ModelsFolders:
         elif why := self.look(folder):
             raise Unreachable(why.code, **why.facts)
 
-    def meant(self, path: str, root: Path) -> Path:
+    def meant(self, path: str, root: Path, *, new: bool = False) -> Path:
         """The folder that a person means: an empty one itself, in any other one a folder of ours. Makes nothing.
 
-        root: of the home, where nothing but our own folder may be chosen. Raises BadInput, Refused.
+        root: of the home, where nothing but our own folder may be chosen. new: it may be one that is not
+        there yet, in a folder that is; else that is taken for a slip of the hand. Raises BadInput, Refused.
         """
         if not path:
             return self.own
@@ -87,7 +88,7 @@ class ModelsFolders:
                 return self.own
             if folder == root.resolve() or root.resolve() in folder.parents:
                 raise Refused("models_folder_inside", folder=str(folder))
-            return self._in(folder)
+            return self._in(folder, new)
         except (OSError, ValueError) as error:  # a name that no system knows, a disk that fails
             why = getattr(error, "strerror", None) or str(error)
             raise BadInput("models_folder_unusable", folder=path[:200], why=why) from error
@@ -121,8 +122,8 @@ class ModelsFolders:
                 raise
         return True
 
-    def _in(self, folder: Path) -> Path:
-        if not folder.exists() and folder.parent.is_dir():
+    def _in(self, folder: Path, new: bool) -> Path:
+        if new and not folder.exists() and folder.parent.is_dir():
             return folder  # it is made when it is claimed
         if folder.exists() and not folder.is_dir():
             raise BadInput("models_folder_file", folder=str(folder))

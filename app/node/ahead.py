@@ -1,12 +1,13 @@
-"""While nobody asks: layers lie ahead of a loss, a machine that came back is used, one that became slow replaced."""
+"""While nobody asks: layers lie ahead of a loss, a machine that came back is used, one that became slow or computes
+wrong numbers is replaced, and samples of what lenders compute are computed again."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol
 
 from app.core.degraded import slowed
 from app.core.errors import AppError, DoesNotFit, StageLost
@@ -89,21 +90,39 @@ class Ahead:
             await asyncio.sleep(LOOK_SECONDS)
             placement = self._placement
             self._slowness.look(placement.steps_s(), placement.placed_s, self._clock())
-            if not self._is_time():
-                continue
-            self._looked_s = self._clock()
-            try:
-                await unless(self._placement.asked, self.look(), StageLost("pipeline_closed"))
-            except AppError as error:
-                log.info("no more is placed ahead now: %s", error.reason)
-                if self._placement.asked.is_set():
-                    self._seen = None  # once it is quiet again
-            except Exception:  # the outer wall of this task: the placement serves on without it
-                log.exception("placing layers ahead")
+            if self._is_time():
+                self._looked_s = self._clock()
+                is_done = await self._quietly(self.look())
+                if self._doubted() or (not is_done and placement.asked.is_set()):
+                    self._seen = None  # again: whoever is doubted serves on, or it was not quiet
+            elif self._checks_are_due():
+                await self._quietly(self.check())
+
+    async def _quietly(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do that until somebody asks; whether it was done."""
+        try:
+            await unless(self._placement.asked, work, StageLost("pipeline_closed"))
+        except AppError as error:
+            log.info("no more is done ahead now: %s", error.reason)
+        except Exception:  # the outer wall of this task: the placement serves on without it
+            log.exception("what is done ahead")
+        else:
+            return True
+        return False
+
+    async def check(self) -> None:
+        """Have a sample of what a lender computed compared, if one waits."""
+        if self._rebuilding.checks is not None:
+            await self._rebuilding.checks.look(self._placement.plan)
 
     async def look(self) -> None:
         """Once: first a better placement, then what would be missing if a machine of it were lost."""
         try:
+            if (right := await self._without_doubted()) is not None:
+                await self._rebuilding.prepare(right[0])
+                if self._doubted():  # nobody took it back meanwhile
+                    self._placement.move(right)
+                    return
             if (better := await self._without_slow() or await self._better()) is not None:
                 await self._rebuilding.prepare(better[0])
                 if self._may_move():
@@ -121,16 +140,35 @@ class Ahead:
         now, placement = self._clock(), self._placement
         if now - placement.asked_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
             return False
-        seen = placement.n_changes, self._may_move(), frozenset(self._slowness.slow)
+        odd = frozenset(self._slowness.slow) | self._doubted()
+        seen = placement.n_changes, self._may_move(), odd
         is_new, self._seen = seen != self._seen, seen
         return is_new
+
+    def _checks_are_due(self) -> bool:
+        checks, now = self._rebuilding.checks, self._clock()
+        return checks is not None and checks.is_due and now - self._placement.asked_s >= QUIET_S
+
+    def _doubted(self) -> frozenset[MachineId]:
+        """Machines of it whose numbers were found wrong."""
+        checks, stages = self._rebuilding.checks, self._placement.plan.stages
+        return frozenset(one.machine for one in stages if checks and one.machine in checks.doubts)
+
+    async def _without_doubted(self) -> Option | None:
+        """A placement without machines whose numbers were found wrong, as the planner leaves them out."""
+        if not self._doubted():
+            return None
+        try:
+            return await self._rebuilding.soonest(frozenset())
+        except DoesNotFit:
+            return None  # each of its answers says so
 
     def _may_move(self) -> bool:
         return may_move(self._clock(), self._placement.asked_s, self._placement.placed_s)
 
     async def _better(self) -> Option | None:
         """What the planner would choose today, if that is clearly better than what is there."""
-        if not self._may_move():
+        if not self._may_move() or self._doubted():
             return None
         now = self._placement.plan
         away = frozenset(self._slowness.slow) - {stage.machine for stage in now.stages} - {now.host}

@@ -71,6 +71,7 @@ class Control:
             web.delete("/machines/{ref}", self._remove),
             web.post("/machines/{ref}/name", self._rename),
             web.post("/machines/{ref}/roles", self._set_roles),
+            web.post("/machines/{ref}/use-again", self._use_again),
             web.get("/lending", self._lending),
             web.post("/lending", self._change_lending),
             web.post("/lending/pause", self._pause_lending),
@@ -155,6 +156,13 @@ class Control:
         order = await asked.body(request, asked.SetRoles)
         machine = self._node.machine(request.match_info["ref"])
         return web.json_response(await set_roles(self._node.network, machine, order.roles))
+
+    async def _use_again(self, request: web.Request) -> web.Response:
+        machine = self._node.machine(request.match_info["ref"])
+        used = await self._node.doubts.use_again(machine)
+        for running in self._node.hosting.loaded:
+            running.household_changed()
+        return web.json_response(used)
 
     async def _lending(self, request: web.Request) -> web.Response:
         return web.json_response(self._node.lending.all_json())
@@ -266,7 +274,7 @@ class Control:
 
     async def _tokens(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.CountTokens)
-        running = self._node.hosting.running
+        running = self._node.hosting.loaded.first
         if running is None or running.answerer is None:
             raise BadInput("nothing_loaded")
         return web.json_response({"tokens": await running.answerer.count(order.text)})

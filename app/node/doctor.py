@@ -36,8 +36,7 @@ async def checks(node: Node, whole: bool = False) -> list[Json]:
     ]
     linked = [(machine, link.name) for machine, link in network.links.items()]
     found += await doctor_links.checks(node.links, linked, node.busy())
-    if loaded := node.hosting.loaded_json():
-        found.append(_model(loaded))
+    found += [_model(running.json()) for running in node.hosting.loaded]
     if whole:
         found += await machine_checks(node.home)
     return [asdict(check) for check in found]

@@ -198,10 +198,14 @@ class Downloads:
                 if record.standing == "going" and record.id not in self._tasks:
                     self._go(record.id)
 
-    async def try_again(self, codes: Collection[str]) -> None:
-        """Those go on that failed for one of these reasons; one that cannot says why once more."""
+    async def try_again(
+        self, codes: Collection[str], folders: Collection[str] | None = None
+    ) -> None:
+        """Those go on that failed for one of these reasons, if given because of one of these folders; one that
+        cannot says why once more."""
         for record in self._list:
-            if record.standing == "failed" and record.code in codes:
+            where = folders is None or record.facts.get("folder") in folders
+            if record.standing == "failed" and record.code in codes and where:
                 try:
                     await self.resume(record.id)
                 except AppError as error:

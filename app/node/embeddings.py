@@ -15,12 +15,12 @@ from app.core.errors import BadInput, DoesNotFit, Reason, StageLost
 from app.core.model import Model
 from app.core.placement import Candidate
 from app.core.plan import Plan, Workload
-from app.core.room import stage
+from app.core.room import reading_bytes, stage
 from app.inference.embedder import Embedder, Text, Vector
 from app.machine import devices
 from app.node import requests as asked
 from app.node.ndjson import Progress, hashing
-from app.node.snapshot import plan_json
+from app.node.snapshot import plan_json, with_limits
 from app.node.stoppable import in_thread, unless
 from backends.contract import Layers, Role
 
@@ -30,7 +30,6 @@ Json = dict[str, Any]
 
 MOST_CONTEXT = 2048  # tokens of a text; a pass needs memory for all pairs of them
 IDLE_SECONDS = 300.0
-COMPUTE_BYTES = 512 << 20  # beside weights and KV cache, of a pass of so many tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,9 @@ class Embeddings:
         return held.total_bytes, 0 if held.embedder else held.total_bytes
 
     def json(self) -> Json | None:
-        return self.held.json() | {"asks": self.n_asks} if self.held else None
+        if self.held is None:
+            return None
+        return with_limits(self.held.json(), self._here()[0]) | {"asks": self.n_asks}
 
     async def model(self, name: str) -> Entry:
         """The embedding model of this name; the only one there is, if it names none. Raises BadInput."""
@@ -187,7 +188,10 @@ class Embeddings:
         """Before what writes takes so many bytes here: give the memory back where there is not enough for
         both. A load ends for that; the text that is being read is read to its end."""
         held = self.held
-        if held is None or own_bytes + held.total_bytes <= self._here()[0].lends_bytes:
+        if held is None:
+            return
+        here, taken = self._here()
+        if max(own_bytes, taken) + held.total_bytes <= here.lends_bytes:
             return
         self._stop.set()
         async with self._turn:
@@ -257,7 +261,8 @@ class Embeddings:
         most = devices.memory().total_bytes if order.anyway else here.lends_bytes
         work = Workload(_context(model, order))
         whole = stage(here, Role.WHOLE, Layers(0, model.n_layers), model, work)
-        whole = replace(whole, work_bytes=COMPUTE_BYTES)
+        reading = reading_bytes(model.width, model.n_vocab, work.context)
+        whole = replace(whole, work_bytes=reading)
         if whole.total_bytes > (room := max(0, most - taken)):
             raise DoesNotFit(
                 "embedding_no_room",

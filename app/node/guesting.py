@@ -44,10 +44,11 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Offers(msgspec.Struct, frozen=True):
-    """What a host says of itself to its guests. loaded: the model that answers at once."""
+    """What a host says of itself to its guests. loaded, beside: models that answer at once."""
 
     models: Annotated[list[Offer], Meta(max_length=4096)]
     loaded: Text | None = None
+    beside: Annotated[list[Text], Meta(max_length=64)] = []
 
 
 class Guesting:
@@ -60,13 +61,13 @@ class Guesting:
 
     def json(self) -> Json:
         """The snapshot's part of it: the hosts that answer for this machine."""
-        here = self._rights.is_guest() and self._own() is None
+        here = self._rights.is_guest() and not self._own()
         return {"hosts": [client.host.name for client in self.hosts()] if here else None}
 
     def passes(self, model: str) -> bool:
         """Whether a question for this model goes to a host."""
         own = self._own()
-        return self._rights.is_guest() and (own is None or model not in (*ANY_NAMES, own))
+        return self._rights.is_guest() and (not own or model not in (*ANY_NAMES, *own))
 
     def hosts(self) -> list[GuestClient]:
         """The hosts that are here, by name."""
@@ -90,7 +91,7 @@ class Guesting:
             return hosts[0]
         having: list[GuestClient] = []
         for host, offers in await _all_offers(hosts):
-            if offers.loaded is not None and model in (*ANY_NAMES, offers.loaded):
+            if offers.loaded is not None and model in (*ANY_NAMES, offers.loaded, *offers.beside):
                 return host
             if any(offer.name == model for offer in offers.models):
                 having.append(host)
@@ -120,9 +121,8 @@ class Guesting:
                         return
         raise Unreachable("peer_offline", name=host.host.name)
 
-    def _own(self) -> str | None:
-        running = self._hosting().running
-        return running.entry.name if running else None
+    def _own(self) -> list[str]:
+        return self._hosting().loaded.names
 
 
 async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, Offers]]:

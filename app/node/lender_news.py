@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from app.core.errors import StageLost
 from app.core.household import Told
 from app.core.ids import MachineId
+from app.core.reasons import said
 
 Known = tuple[str, int, int, str, str]  # name, what it lends, what is used, what it does, engine
 
@@ -25,3 +27,11 @@ class LenderNews:
     def left(self, machine: MachineId) -> None:
         """When it comes again, that is news, whatever it says."""
         self._known.pop(machine, None)
+
+
+def wants_back(told: Told) -> StageLost | None:
+    """What ends a run there, if its owner takes the memory back."""
+    if told.lending != "draining":
+        return None
+    sentence = said(told.lending_reason) if told.lending_reason else ""
+    return StageLost("lend_taken_back", machine=told.name, why=sentence)

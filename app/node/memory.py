@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from app.core.errors import BadInput
+from app.core.ids import MachineId
 from app.core.policy import Room
 from app.machine import devices
 
+if TYPE_CHECKING:
+    from app.node.hosting import Hosting
+
 OWNERS_SHARE = 0.5  # of what is free at start stays with the owner, when nobody chose (SAFETY.md 8)
 OWN_MODELS_SHARE = 0.8  # of what is free now, for a model that this machine's own user wants
+LEAST_BYTES = 16 << 20  # a choice: a smaller one keeps out the owner's own models, too
 
 
 class MemoryRules:
@@ -23,7 +29,9 @@ class MemoryRules:
         self.chosen_bytes = chosen_bytes
 
     def check(self, chosen_bytes: int) -> None:
-        """Raises BadInput for a choice that this machine can never keep."""
+        """Raises BadInput for a choice that this machine can never keep, or that nobody can mean."""
+        if 0 < chosen_bytes < LEAST_BYTES:
+            raise BadInput("lend_too_little", asked_bytes=chosen_bytes, least_bytes=LEAST_BYTES)
         total = self._memory().total_bytes
         if chosen_bytes > total:
             raise BadInput("lend_more_than_there", asked_bytes=chosen_bytes, total_bytes=total)
@@ -49,3 +57,9 @@ class MemoryRules:
             return max(0, chosen - used_bytes)
         free = max(0, self._memory().free_bytes - unloaded_bytes)
         return int((free + own_bytes) * OWN_MODELS_SHARE)
+
+
+def own_uses(hosting: Hosting, me: MachineId) -> tuple[int, int]:
+    """Bytes of this machine that its own models have, and those of them that are not loaded yet."""
+    (own, comes), (vectors, vectors_come) = hosting.loaded.uses(me), hosting.embeddings.uses()
+    return own + vectors, comes + vectors_come

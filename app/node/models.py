@@ -50,8 +50,8 @@ class Models:
 
         return await asyncio.to_thread(all_of_them)
 
-    async def named(self, name: str, loaded: str | None = None) -> Entry:
-        """The model of this name; `loaded`: half a name means this one, and no other. Raises BadInput."""
+    async def named(self, name: str, loaded: Collection[str] | None = None) -> Entry:
+        """The model of this name; `loaded`: half a name means one of these, and no other. Raises BadInput."""
         return await asyncio.to_thread(self._shelf.get, name, loaded)
 
     async def add(self, order: asked.Import, report: Progress) -> Json:

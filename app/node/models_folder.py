@@ -27,7 +27,9 @@ Json = dict[str, Any]
 LOOK_SECONDS = 2.0
 HANGS_SECONDS = 5.0  # a network drive that is gone may never answer
 AWAY = frozenset({"models_folder_away", "models_folder_other"})
-FULL = frozenset({"download_no_room", "disk_full", *AWAY})  # another folder may help
+FULL = frozenset(
+    {"download_no_room", "disk_full"}
+)  # another folder may help; a disk that is away is waited for
 
 
 class ModelsFolder:
@@ -85,15 +87,16 @@ class ModelsFolder:
         """What choosing this folder would mean; nothing is changed. Raises AppError."""
         return await asyncio.to_thread(self._judge, path)
 
-    async def choose(self, path: str, *, move: bool) -> Json:
+    async def choose(self, path: str, *, move: bool, new: bool = False) -> Json:
         """New files go to this folder ("": the one in the home) from now on. Unfinished downloads come along,
-        and with `move` the models, too; else they stay, and are used, where they are. Raises AppError."""
+        and with `move` the models, too; else they stay, and are used, where they are. With `new` it may be one
+        that is to be made. Raises AppError."""
         async with self._hands:
             if self._move is not None:
                 raise Busy("models_moving")
             owner = self._choice.owner or secrets.token_hex(16)
             await asyncio.to_thread(self._sweep)
-            folder = await asyncio.to_thread(self._claimed, path, owner, move)
+            folder = await asyncio.to_thread(self._claimed, path, owner, move, new)
             same = folder == self._folders.now
             former = tuple(str(one) for one in self._folders.all if one != self._folders.own)
             mine = "" if folder == self._folders.own else str(folder)
@@ -192,8 +195,8 @@ class ModelsFolder:
             "copied_bytes": copied, "fits": fits,
         }  # fmt: skip
 
-    def _claimed(self, path: str, owner: str, move: bool) -> Path:
-        folder = self._folders.meant(path, self._root)
+    def _claimed(self, path: str, owner: str, move: bool, new: bool) -> Path:
+        folder = self._folders.meant(path, self._root, new=new)
         if move:
             self._check_all(folder)
         self._folders.claim(folder, owner)
@@ -225,8 +228,9 @@ class ModelsFolder:
         self._elsewhere = {one: held for one, (_, held) in found.items() if one != folders.now}
         if before[0] != folders.known_away:
             self._around.shelf.changes += 1  # whoever shows the models looks again
-            if before[0].keys() - folders.known_away.keys() and self._group is not None:
-                again = self._around.downloads.try_again(AWAY)
+            back = before[0].keys() - folders.known_away.keys()
+            if back and self._group is not None:
+                again = self._around.downloads.try_again(AWAY, {str(one) for one in back})
                 self._group.create_task(again, name="go on with downloads")
         if before != (folders.known_away, self._elsewhere):
             self._around.changed()

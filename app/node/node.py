@@ -32,6 +32,7 @@ from app.node import doctor, link_limits, pairings
 from app.node.answers import Ready, StageAnswers
 from app.node.closings import Closings
 from app.node.doors import Doors
+from app.node.doubts import Doubts
 from app.node.events import Events
 from app.node.finding import Finding, choice_of, listening
 from app.node.guesting import Guesting
@@ -44,6 +45,7 @@ from app.node.lessons import Lessons
 from app.node.link_book import LinkBook
 from app.node.links_between import LinksBetween
 from app.node.measuring import Measuring
+from app.node.memory import own_uses
 from app.node.naming import Naming
 from app.node.options import NodeOptions
 from app.node.outlook import Outlook, lenders_but
@@ -97,6 +99,7 @@ class Node:
         self._lending: Lending
         self._lessons = Lessons(home.household / "forecasts.json")
         self.journal = Journal(home.household / "journal.json", self.snapshot, self.changed)
+        self.doubts = Doubts(home.household / "doubts.json", self.journal.note, self.changed)
         self._instances: dict[MachineId, str] = {}  # which start of each machine was met last
 
     async def run(self, ready: Callable[[Json], None]) -> None:
@@ -115,8 +118,8 @@ class Node:
             )  # fmt: skip
             stack.callback(self._lending.end)
             outlook = Outlook(
-                self._candidates, lambda: self.measuring, lambda: self.links, self._lessons
-            )
+                self._candidates, lambda: self.measuring, lambda: self.links, self._lessons, self.doubts,
+            )  # fmt: skip
             self.hosting = Hosting(
                 self._shelf, self._stages, self, outlook, self._threads, group, self.journal, self.changed,
             )  # fmt: skip
@@ -202,11 +205,11 @@ class Node:
             **self.finding.json(self._household.strangers),
             "links": self.links.json(),
             "links_between": self._between.json(self.network.links),
-            "loaded": with_names(self.hosting.loaded_json(), self._household),
+            **with_names(self.hosting.loaded_json(), self._household),
             "embeds": with_names(self.hosting.embeddings.json(), self._household),
             "forecasts": self._lessons.json(),
             **pairings.json(self.network.window),
-            "answers": {**self.hosting.answers(), "line": line_json(self.hosting.running)},
+            "answers": {**self.hosting.answers(), "line": line_json(self.hosting.loaded)},
             **self.guesting.json(),
             **self.shop.json(),
             "journal": {"last": self.journal.number},
@@ -301,6 +304,7 @@ class Node:
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
         self.links.keep_only(members)
         self._lessons.keep_only(members)
+        self.doubts.keep_only(members)
         me = self.network.id
         for machine in self._household.machines.keys() - members.keys() - {me}:
             code = "removed_from_household" if self.network.dismissed else "machine_removed"
@@ -347,8 +351,8 @@ class Node:
     # inside
 
     def _models_in_use(self) -> list[str]:
-        held = self.hosting.running, self.hosting.embeddings.held
-        return [one.entry.model.id for one in held if one is not None]
+        held = self.hosting.embeddings.held
+        return [*self.hosting.loaded.ids, *([held.entry.model.id] if held else [])]
 
     def _tell(self, event: facts.Event) -> None:
         self._household = apply(self._household, event)
@@ -357,18 +361,15 @@ class Node:
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
         """This machine and the lenders here; `released`: bytes of ours they are giving back now."""
         me, guest = self.network.id, self.rights.is_guest()
-        own_bytes, (engine,) = self.lending.memory.own_bytes(*self._uses()), self.hardware.told[1]
-        host = Candidate(me, self.settings.name, own_bytes, engine=engine)
+        own_bytes, told = self.lending.memory.own_bytes(*self._uses()), self.hardware.told
+        gives = max(0, own_bytes - self.hosting.loaded.stays(me, released))
+        host = Candidate(me, self.settings.name, gives, engine=told[1][0], device=told[0])
         return host, [] if guest else lenders_but(me, self._household, released)
 
     def _uses(self) -> tuple[int, int, int]:
         """Bytes here: promised to others; not loaded yet, whoever's; of this machine's own models."""
-        running, others = self.hosting.running, self._lending
-        here = running.plan.stages if running and not running.ended.is_set() else ()
-        own = sum(stage.total_bytes for stage in here if stage.machine == self.network.id)
-        comes = own if running and running.answerer is None else 0
-        vectors, vectors_come = self.hosting.embeddings.uses()
-        return others.used_bytes, others.unloaded_bytes + comes + vectors_come, own + vectors
+        own, comes = own_uses(self.hosting, self.network.id)
+        return self._lending.used_bytes, self._lending.unloaded_bytes + comes, own
 
     def _with_layers(self) -> Household:
         me = self._household.machines[self.network.id]
@@ -378,10 +379,10 @@ class Node:
             self.lending.reason(), self.lending.hottest_c(), about(self._status()),
         )  # fmt: skip
         household = apply(self._household, own)
-        running = self.hosting.running
-        held = dict(running.layers()) if running else {}
+        held = self.hosting.loaded.layers()
         held[me.id] = (*held.get(me.id, ()), *self._lending.layers())
-        return apply(household, facts.Holds(held, running.replaced if running else {}))
+        replaced = {**self.doubts.reasons(household.machines), **self.hosting.loaded.replaced()}
+        return apply(household, facts.Holds(held, replaced))
 
     def _lends_to(self) -> list[str]:
         return sorted(self._name(machine) for machine in self._lending.borrowers())

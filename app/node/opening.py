@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -13,7 +14,11 @@ from app.catalog.stage_store import StageStore
 from app.core.plan import Plan
 from app.inference.pipeline import Pipeline
 from app.inference.proof import Proof, is_asked_whole, prove
+from app.inference.samples import Samples
 from app.inference.shape import Shape
+from app.node.checking import Checks
+from app.node.computing_again import ComputingAgain
+from app.node.doubts import Doubts
 from app.node.ndjson import Progress
 from app.node.placing import Lenders, MakeRoom, Placing
 from app.node.rebuilding import Rebuilding
@@ -22,12 +27,14 @@ from app.node.sizes import Sizes
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where stages come from and go to. make_room: has so many bytes given up here, for what comes."""
+    """Where stages come from and go to, and whose are none. make_room: has so many bytes given up here, for
+    what comes."""
 
     shelf: Shelf
     stages: StageStore
     lenders: Lenders
     make_room: MakeRoom
+    doubts: Doubts
 
 
 class Opener:
@@ -54,7 +61,10 @@ class Opener:
             sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows,
             recurrent=model.later.recurrent, keep=sizes.keep,
         )  # fmt: skip
-        pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilder))
+        samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
+        again = ComputingAgain(self._entry, given.shelf, given.stages, sizes)
+        rebuilder.checks = Checks(samples, placing, again, given.doubts)
+        pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilder, samples))
         await self._prove(plan, pipeline, shape)
         loaded_bytes = sum(stage.weight_bytes for stage in plan.stages)
         rebuilder.bytes_per_second = loaded_bytes / max(time.monotonic() - began, 0.1)

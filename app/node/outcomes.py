@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from app.core.errors import Reason
 from app.core.plan import Plan
+from app.core.reasons import said
 from app.inference.chats import Summary
 from app.node.asking import answer_json
 from app.node.lessons import Outcome, predicted
@@ -36,7 +38,11 @@ class Outcomes:
             self._group.create_task(
                 self._noted(running, chosen, outcome), name="note what came of a forecast"
             )
-        return answer_json(summary, running.entry.name, chosen.stages, expected)
+        told = answer_json(summary, running.entry.name, chosen.stages, expected)
+        names = {stage.machine: stage.name for stage in chosen.stages}
+        doubted = [name for machine, name in names.items() if machine in self._outlook.doubts]
+        why = [Reason("answer_doubted", {"machine": name}) for name in doubted]
+        return told | {"doubted": [said(reason) for reason in why]}
 
     async def _noted(self, running: Running, chosen: Plan, outcome: Outcome) -> None:
         """Keep it, and doubt what the forecast was made from if that cannot hold."""

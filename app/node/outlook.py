@@ -14,6 +14,7 @@ from app.core.link import Link, LinkKind
 from app.core.model import Model
 from app.core.placement import Candidate
 from app.core.speed import Speed
+from app.node.doubts import Doubts
 from app.node.lessons import Lessons
 from app.node.ndjson import Progress
 from app.node.speed_basis import Basis
@@ -54,6 +55,7 @@ class Outlook:
     measures: Callable[[], Measures]
     links: Callable[[], Links]
     lessons: Lessons
+    doubts: Doubts
 
     async def speeds(
         self, entry: Entry, batch_rows: int, report: Progress, *, known_only: bool = False
@@ -100,10 +102,13 @@ class Outlook:
         host, lenders = self.candidates(released)
         seen = [
             self.lessons.corrected(
-                replace(one, speed=speeds.get(one.id), link=self.links().link(one.id))
+                replace(
+                    one, speed=speeds.get(one.id), link=self.links().link(one.id),
+                    doubted=one.id in self.doubts,
+                )
             )
             for one in lenders
-        ]
+        ]  # fmt: skip
         return self.lessons.corrected(replace(host, speed=speeds.get(host.id))), seen
 
     async def doubt(self, entry: Entry, batch_rows: int, machines: Iterable[MachineId]) -> None:
@@ -117,7 +122,11 @@ def lenders_but(me: MachineId, household: Household, released: Released) -> list
     """Who may lend and is here; `released`: bytes that are being given back there now."""
     lenders = [
         Candidate(
-            key, machine.name, machine.could_lend(released.get(key, 0)), engine=machine.about.engine
+            key,
+            machine.name,
+            machine.could_lend(released.get(key, 0)),
+            engine=machine.about.engine,
+            device=machine.device,
         )
         for key, machine in household.machines.items()
         if key != me and machine.online and "lender" in machine.roles

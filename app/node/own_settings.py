@@ -89,7 +89,7 @@ def _interface_json(one: Interface, saved: Settings) -> Json:
 def _folders(home: Home, of_models: ModelsFolders) -> list[Json]:
     """Where the large things are, and how much they are; a folder whose disk is away is not looked at."""
     here = [one for one in of_models.all if one not in (of_models.own, *of_models.known_away)]
-    now = home.models if of_models.now == of_models.own else of_models.now
+    now = of_models.now  # as `poolhouse folder` tells it
     now_free = 0 if now in of_models.known_away else _free(now)
     models = used_bytes(file for one in (home.models, *here) for file in one.rglob("*"))
     free = _free(home.root)

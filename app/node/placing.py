@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,16 +20,17 @@ from app.core.plan import Plan, PlannedStage
 from app.inference.channel_link import ChannelLink
 from app.inference.links import PipeLink, close_run, open_run
 from app.inference.stage_client import FrameChannel, StageClient
-from app.inference.step import Run
+from app.inference.step import Run, Step
 from app.inference.worker import Worker
 from app.lan import messages
 from app.node.answers import Ready
+from app.node.computing_again import forwarded
 from app.node.ndjson import Progress
 from app.node.pace import Pace
 from app.node.sending import SendLink, send_layers
 from app.node.sizes import Sizes
 from app.node.stoppable import in_thread, unless
-from app.node.together import together
+from app.node.together import ended, together
 from app.node.way_back import WayBack
 from backends.contract import Layers, Role
 
@@ -113,6 +114,9 @@ class Placing:
         self._on_disk: set[Key] = set()  # of lenders, as far as this placement sent it
         self._turn = asyncio.Lock()  # what is opened ahead is so before, or after, what is wanted
         self._hurry = asyncio.Event()  # somebody waits: nothing is opened ahead now
+        self._leaving = asyncio.TaskGroup()  # for what is given back while others serve already
+        self._left: dict[asyncio.Task[None], MachineId] = {}
+        self._is_open = False
         self.fetched = Fetched()
         self.failed: PlannedStage | None = None  # which stage the last `open` could not have
 
@@ -127,10 +131,15 @@ class Placing:
             self._hurry.clear()
 
     async def _open(self, plan: Plan) -> list[StageClient]:
+        if not self._is_open:
+            self._is_open = True
+            await self._leaving.__aenter__()
+            self._stack.push_async_exit(lambda *why: ended(self._leaving, self._left, why[1]))
+            self._stack.callback(self._hurry.set)  # what is opened ahead is nobody's from now on
         self._epoch += 1
         self.failed = None
         self._host = plan.host
-        elsewhere = await self._give_back_but(plan)
+        await self._give_back_but(plan)
         here = [stage.total_bytes for stage in plan.stages if stage.machine == plan.host]
         await self._make_room(sum(here))
         worker = await self._own_worker() if here else None
@@ -138,9 +147,7 @@ class Placing:
             self._stage(stage, worker if stage.machine == plan.host else None)
             for stage in plan.stages
         ]
-        # a machine that hangs takes seconds to be closed: nobody waits for those
-        closing = [self._given_back(held) for held in elsewhere]
-        return [stage for stage in await together(*opening, *closing) if stage is not None]
+        return await together(*opening)
 
     async def prepare(self, stage: PlannedStage, *, load: bool = True) -> None:
         """Have another machine take layers that may be wanted: on its disk, and in memory if `load`.
@@ -151,17 +158,46 @@ class Placing:
             await unless(self._hurry, self._ahead(stage, load), StageLost("pipeline_closed"))
 
     async def _ahead(self, stage: PlannedStage, load: bool) -> None:
+        await self._has_left({stage.machine})
         if not load:
             await self._sent(stage, PipelineId(secrets.token_bytes(16)))
         elif _key(stage) not in self._held:
             async with AsyncExitStack() as closing:
                 held = await self._open_there(stage, closing)
+                if self._hurry.is_set():
+                    raise StageLost("pipeline_closed")
                 self._keep(held, closing.pop_all())
 
     def ahead(self, plan: Plan) -> list[PlannedStage]:
         """What is loaded beside the stages of the plan that serves."""
         serving = {_key(stage) for stage in plan.stages}
         return [held.stage for key, held in self._held.items() if key not in serving]
+
+    def stage_of(self, run: Run) -> PlannedStage | None:
+        """What that run holds, if it is open."""
+        return next((h.stage for h in self._held.values() if h.run.pipeline == run.pipeline), None)
+
+    async def computed_elsewhere(
+        self, like: PlannedStage, step: Step
+    ) -> tuple[PlannedStage, bytes] | None:
+        """What another machine that holds the same layers, for a loss that may come, makes of a step; None: none does.
+
+        Ends early when stages are wanted. Raises AppError.
+        """
+        async with self._turn:
+            computing = self._elsewhere(like, step)
+            return await unless(self._hurry, computing, StageLost("pipeline_closed"))
+
+    async def _elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
+        for (machine, role, layers), held in self._held.items():
+            if machine not in (like.machine, self._host) and (role, layers) == _key(like)[1:]:
+                self._epoch += 1  # nothing of what was computed there before is left
+                client = await self._renewed(held, None)
+                try:
+                    return held.stage, await forwarded(client, step)
+                finally:
+                    await client.close()
+        return None
 
     def lost(self) -> frozenset[MachineId]:
         """Other machines that have lost what they held."""
@@ -183,11 +219,9 @@ class Placing:
         worker_died = self._worker is None or self._worker.died is not None
         return not (worker_died and held.stage.machine == self._host)
 
-    async def _give_back_but(self, plan: Plan) -> list[Held]:
-        """Close what the plan does not have, and what is lost, before its memory is needed. What is left
-        to be closed on machines where nothing is needed."""
+    async def _give_back_but(self, plan: Plan) -> None:
+        """Close what the plan does not have, and what is lost, before its memory is needed."""
         wanted, machines = {_key(stage) for stage in plan.stages}, {s.machine for s in plan.stages}
-        elsewhere: list[Held] = []
         for key, held in list(self._held.items()):
             if key not in wanted or not self._stays(held):
                 del self._held[key]
@@ -196,13 +230,25 @@ class Placing:
                 if held.stage.machine in machines:
                     await held.closing.aclose()
                 else:
-                    elsewhere.append(held)
-        return elsewhere
+                    self._leave(held)
+        await self._has_left(machines)
+
+    def _leave(self, held: Held) -> None:
+        """Give it back. A machine that hangs takes seconds for that, which nobody waits for."""
+        name = f"give layers back on {held.stage.name}"
+        task = self._leaving.create_task(self._given_back(held), name=name)
+        self._left[task] = held.stage.machine
+        task.add_done_callback(self._left.pop)
+
+    async def _has_left(self, machines: Collection[MachineId]) -> None:
+        """Wait until what was given back on these machines is closed: their memory is wanted again."""
+        if tasks := [task for task, machine in self._left.items() if machine in machines]:
+            await asyncio.wait(tasks)
 
     async def _given_back(self, held: Held) -> None:
         try:
             await held.closing.aclose()
-        except asyncio.CancelledError:  # what was opened beside it failed: it is told in the end
+        except asyncio.CancelledError:  # the placement ends, and it is told then
             machine, pipeline = held.stage.machine, PipelineId(held.run.pipeline)
             self._stack.push_async_callback(self._lenders.close_stage, machine, pipeline)
             raise

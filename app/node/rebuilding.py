@@ -16,6 +16,7 @@ from app.core.plan import Plan, PlannedStage
 from app.core.reasons import said
 from app.core.recovery import Loss, Notice
 from app.inference.stage_client import StageClient
+from app.node.checking import Checks
 from app.node.placing import Placing
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class Rebuilding:
         self._news = news  # set when the household changes
         self._chosen: Option | None = None
         self._intended: Option | None = None  # what is gone over to on purpose, the next time
+        self.checks: Checks | None = None  # of what lenders compute for it
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:

@@ -77,6 +77,7 @@ class ChooseFolder(Request, frozen=True):
 
     path: Annotated[str, Meta(max_length=4096)]
     move: bool = False
+    new: bool = False  # make it where it is not there
 
 
 class PreferInterface(Request, frozen=True):
@@ -172,6 +173,7 @@ class PlanModel(Request, frozen=True):
     )
     without: Annotated[list[Name], Meta(max_length=64)] = []  # ids of machines to leave out
     kv: KvType = KvType.F16
+    beside: bool = False  # what is loaded keeps its memory, but the same model
     anyway: bool = False  # this machine may take all the memory it has, not only what it gives
 
 

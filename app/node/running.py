@@ -34,6 +34,7 @@ from app.node.ndjson import Progress
 from app.node.opening import Opener, Sources
 from app.node.placing import Placing
 from app.node.planning import lends
+from app.node.quiet import Quiet
 from app.node.rebuilding import Option, Rebuilding, notice_json
 from app.node.sizes import Sizes
 from app.node.snapshot import forecast_json, plan_json, replicas_json, stage_json, trouble_json
@@ -52,8 +53,9 @@ class Running:
     """A model on its way to being ready, ready, or lost."""
 
     def __init__(
-        self, entry: Entry, order: asked.LoadModel, plan: Plan, described: Json, sizes: Sizes
-    ) -> None:
+        self, entry: Entry, order: asked.LoadModel, plan: Plan, described: Json, sizes: Sizes,
+        quiet: Quiet | None = None,
+    ) -> None:  # fmt: skip
         self.entry, self.order, self.described = entry, order, described
         self._plan, self._sizes = plan, sizes
         self.answerer: Answerer | None = None
@@ -61,8 +63,9 @@ class Running:
         self.ended = asyncio.Event()
         self.unused = asyncio.Event()  # nobody asks it now
         self.unused.set()
-        self.asked = asyncio.Event()  # somebody does
-        self._askers = 0
+        self._quiet = quiet or Quiet()
+        self.asked = self._quiet.asked  # somebody asks it, or a model beside it
+        self.n_askers = 0  # who ask it now
         self._ended_at = 0.0
         self._replicas: Replicas | None = None  # of one machine or a split, one
         self._keeper: Keeper | None = None
@@ -72,7 +75,7 @@ class Running:
         self.replaced: dict[MachineId, Reason] = {}  # why others take over what a machine holds
         self._changed: Callable[[], None] = lambda: None
         self.n_changes = 0  # of the household, and of what is placed
-        self._asked_s = self.placed_s = time.monotonic()
+        self._made_s = self.placed_s = time.monotonic()
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
         self._lost: Reason | None = None
@@ -80,8 +83,7 @@ class Running:
         self._news = asyncio.Event()  # the household is another
         self._wanted_back: dict[MachineId, StageLost] = {}  # memory, when no answer needs it
         self._progress: dict[str, Json] = {}
-        self._seconds = 0.0
-        self._fetched_bytes = 0
+        self._seconds, self._fetched_bytes = 0.0, 0
 
     @property
     def plan(self) -> Plan:
@@ -138,8 +140,8 @@ class Running:
 
     @property
     def asked_s(self) -> float:
-        """When it was asked last, by the monotonic clock; now, while somebody does."""
-        return time.monotonic() if self._askers or self._is_moving else self._asked_s
+        """When it, or a model beside it, was asked last, by the monotonic clock; now, while somebody does."""
+        return time.monotonic() if self._is_moving else max(self._made_s, self._quiet.asked_s)
 
     def steps_s(self) -> dict[MachineId, float]:
         """Of its one pipeline, seconds that a token takes on each machine; replicas choose by themselves."""
@@ -196,22 +198,20 @@ class Running:
     def _give_up_unused(self) -> None:
         """Whoever has left meanwhile has its memory, and the others keep theirs."""
         back = [one for one in self._wanted_back if self.uses(one) and one not in self._leaving]
-        if back and not (self._askers or self._is_moving):
+        if back and not (self.n_askers or self._is_moving):
             self.give_up(self._wanted_back[back[0]])
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Somebody asks it: a question about another model waits."""
-        self._askers += 1
-        self.asked.set()
+        self.n_askers += 1
         self.unused.clear()
         try:
-            yield
+            with self._quiet.broken():
+                yield
         finally:
-            self._askers -= 1
-            self._asked_s = time.monotonic()
-            if not self._askers:
-                self.asked.clear()
+            self.n_askers -= 1
+            if not self.n_askers:
                 self.unused.set()
                 self._give_up_unused()
 
@@ -312,7 +312,7 @@ class Running:
         def rebuilding(placing: Placing) -> Rebuilding:
             self._rebuilding = Rebuilding(
                 placing, replan, self._replaced, self._news,
-                lambda: self._askers > 0 or self._is_moving,
+                lambda: self.n_askers > 0 or self._is_moving,
             )  # fmt: skip
             return self._rebuilding
 

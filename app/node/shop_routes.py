@@ -81,7 +81,8 @@ class _Routes:
 
     async def choose_folder(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.ChooseFolder)
-        return web.json_response(await self._shop().folder.choose(order.path, move=order.move))
+        chosen = await self._shop().folder.choose(order.path, move=order.move, new=order.new)
+        return web.json_response(chosen)
 
     async def look_at_folder(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.ChooseFolder)

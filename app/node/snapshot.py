@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from app.core.forecast import way
 from app.core.household import Household, Machine
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.placement import Forecast, Plan, PlannedStage
+from app.core.placement import Candidate, Forecast, Plan, PlannedStage
 from app.core.reasons import said
 from app.inference.replicas import Replica
 from app.node.lessons import predicted
@@ -34,6 +34,7 @@ def machine_json(machine: Machine, this: bool) -> Json:
         "online": machine.online,
         "state": machine.state,
         "reason": sentence(machine.reason or (machine.lending_reason if says else None)),
+        "doubted": machine.reason is not None and machine.reason.code == "machine_doubted",
         "device": machine.device,
         "hottest_c": machine.hottest_c if machine.online else None,
         "engine": machine.about.engine,
@@ -81,6 +82,15 @@ def with_names(told: Any, household: Household) -> Any:
     if "reasons" in now and "why" in now:  # of a plan: the same twice
         now["reasons"] = [one["sentence"] for one in now["why"]]
     return now
+
+
+def with_limits(told: Json, host: Candidate, lenders: Iterable[Candidate] = ()) -> Json:
+    """A plan as it was described when it was placed, with what those of its machines lend that are here now."""
+    lends = {one.id: one.lends_bytes for one in (host, *lenders)}
+    machines = [
+        {**one, "lends_bytes": lends.get(one["id"], one["lends_bytes"])} for one in told["machines"]
+    ]
+    return {**told, "machines": machines}
 
 
 def run_json(run: Layers) -> list[int]:

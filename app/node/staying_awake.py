@@ -23,7 +23,8 @@ def is_needed(snapshot: Json, battery: Battery | None) -> bool:
     lending = snapshot["node"]["lending"]["state"]
     if lending in ("paused", "draining"):
         return False
-    loading = (snapshot.get("loaded") or {}).get("state") == "loading"
+    models = snapshot.get("loaded") or {}, *(snapshot.get("beside") or ())
+    loading = any(one.get("state") == "loading" for one in models)
     vectors = snapshot.get("embeds") or {}
     downloads = (snapshot.get("downloads") or {}).values()
     return (

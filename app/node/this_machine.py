@@ -20,8 +20,7 @@ Json = dict[str, Any]
 
 async def told(hardware: Hardware, home: Home, of_models: ModelsFolders) -> Json:
     """All of it; the engines may need some seconds to say what they find. A disk that is away is not asked."""
-    chosen = of_models.now != of_models.own and of_models.now not in of_models.known_away
-    models = of_models.now if chosen else home.models
+    models = of_models.own if of_models.now in of_models.known_away else of_models.now
     disk = await asyncio.to_thread(shutil.disk_usage, existing(models))
     memory = devices.memory()
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 from app.core.errors import AppError, StageLost
@@ -22,6 +22,17 @@ async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
             raise
         raise _first(known) from None
     return [task.result() for task in tasks]
+
+
+async def ended(
+    group: asyncio.TaskGroup, tasks: Iterable[asyncio.Task[None]], error: BaseException | None
+) -> None:
+    """The end of a group that was begun by hand, with its stack. An error from above ends its tasks, and stays what it
+    is: the group would wrap it."""
+    if error is not None:
+        for task in tasks:
+            task.cancel()
+    await group.__aexit__(None, None, None)
 
 
 def _first(errors: BaseExceptionGroup[AppError]) -> AppError:

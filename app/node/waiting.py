@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.node.running import Running
+from app.node.loaded import Loaded
 
 Json = dict[str, Any]
 
 
-def line_json(running: Running | None) -> list[Json]:
+def line_json(loaded: Loaded) -> list[Json]:
     """Who waits for a slot: whose chat, which place, and about how many seconds; None: not known yet."""
     return [
         {
@@ -17,5 +17,6 @@ def line_json(running: Running | None) -> list[Json]:
             "place": one.place,
             "seconds": None if one.seconds is None else round(one.seconds),
         }
-        for one in (running.line() if running is not None else ())
+        for running in loaded
+        for one in running.line()
     ]

@@ -99,11 +99,22 @@ def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
     # Not mapped: memory of our own can lie in huge pages (process.use_huge_pages), is counted as ours,
     # and no step waits for the disk because the system dropped a page.
     params.load_mode = llama.LLAMA_LOAD_MODE_NONE
+    params.use_extra_bufts = rearranges(llama.llama_print_system_info().decode("utf-8", "replace"))
     last_words()
     model = llama.llama_model_load_from_file(path.encode(), params)
     if not model:
         raise StageError(f"llama.cpp cannot load it: {why_not(last_words())}")
     return model
+
+
+def rearranges(engine: str) -> bool:
+    """Whether weights are laid out anew for several rows at once, by what the engine says of its build.
+
+    With AVX-512 prompts are read quicker from weights as the file has them: 4.3 instead of 6.7 ms a row,
+    where steps of eight rows take 128 instead of 115 ms. Without it, steps of eight lose more than
+    prompts gain: 29 instead of 20 ms a row against 9.1 instead of 11.3 (one core of a Zen 5, 0.75 B).
+    """
+    return "AVX512 = 1" not in engine
 
 
 def why_not(words: str) -> str:

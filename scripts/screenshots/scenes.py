@@ -18,7 +18,6 @@ from app.gui.activity.bench_run import FULL
 from app.gui.chat.chat_page import ChatPage
 from app.gui.first_run.welcome import Welcome
 from app.gui.launch import Endpoint
-from app.gui.settings.models import Models
 from app.gui.settings.settings_page import SettingsPage
 from app.machine.paths import Home
 from scripts import translations
@@ -72,7 +71,7 @@ def folder_away(camera: Camera) -> None:
     for name in (pages.MODELS, pages.COMPUTER, pages.SETTINGS):
         page = camera.page(name)
         if isinstance(page, SettingsPage):
-            page.open(Models)
+            page.open("Models")
             wait(PAINT_MS)
         camera.shoot(f"folder-away-{name}")
 

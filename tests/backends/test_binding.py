@@ -35,3 +35,17 @@ def test_an_engine_that_is_not_there_names_the_cure(monkeypatch: pytest.MonkeyPa
 )  # fmt: skip
 def test_what_cannot_be_loaded_has_one_cause(words: str, cause: str) -> None:
     assert binding.why_not(words) == cause
+
+
+@pytest.mark.parametrize(
+    ("engine", "rearranged"),
+    [
+        ("CPU : SSE3 = 1 | AVX = 1 | AVX2 = 1 | REPACK = 1 | ", True),
+        ("CPU : AVX2 = 1 | AVX512 = 1 | AVX512_VNNI = 1 | REPACK = 1 | ", False),
+        ("CPU : NEON = 1 | DOTPROD = 1 | REPACK = 1 | ", True),
+    ],
+)
+def test_weights_stay_as_they_lie_where_the_engine_has_avx_512(
+    engine: str, rearranged: bool
+) -> None:
+    assert binding.rearranges(engine) is rearranged

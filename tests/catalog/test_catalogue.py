@@ -25,30 +25,32 @@ def test_every_entry_can_be_asked_for() -> None:
             assert quantisation_of(one.file) == one.quantisation, one.file
 
 
+def test_every_file_is_promised_to_the_byte() -> None:
+    """Its revision cannot change, and its hash, or that of each of its files, is known."""
+    for offer in shipped().models:
+        assert offer.is_pinned, offer.id
+        for one in offer.files:
+            assert one.whole_hash, (offer.id, one.file)
+            assert one.size_bytes, (offer.id, one.file)
+
+
 def test_a_model_in_several_files_is_promised_file_by_file() -> None:
-    """Where its revision cannot change; else the hub says it when it is fetched."""
     several = [
         (offer, one) for offer in shipped().models for one in offer.files if parts_of(one.file)
     ]
     assert {offer.id for offer, _ in several} >= {"gpt-oss-120b", "glm-4.5-air"}
-    for offer, one in several:
+    for _, one in several:
         assert one.file == part_names(one.file)[0], "the first is the one that is asked for"
         assert one.sha256 is None
-        assert len(one.parts) == (parts_of(one.file) if offer.is_pinned else 0)
-        if one.parts:
-            assert one.size_bytes == sum(part.size_bytes for part in one.parts)
-            assert shipped().has(str(one.whole_hash))
+        assert len(one.parts) == parts_of(one.file)
+        assert one.size_bytes == sum(part.size_bytes for part in one.parts)
+        assert shipped().has(str(one.whole_hash))
 
 
 def test_every_entry_is_described_in_german_too() -> None:
     said = [offer.about_in["de"] for offer in shipped().models]
     assert len(set(said)) == len(said)
     assert not any(offer.about == offer.about_in["de"] for offer in shipped().models)
-
-
-def test_a_hash_stands_only_beside_a_revision_that_cannot_change() -> None:
-    for offer in shipped().models:
-        assert offer.is_pinned or not any(one.sha256 for one in offer.files), offer.id
 
 
 def test_hashes_are_those_of_one_file_each() -> None:

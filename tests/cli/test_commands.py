@@ -240,7 +240,7 @@ def test_plan(poolhouse: Any, answering: Any) -> None:
     assert said.out.splitlines()[-1] == "Split as asked."
     assert node.asked[0][2] == {
         "model": "guide", "context": 2048, "users": 8, "split": [4, 4, 4], "kv": "f16",
-        "shape": None,
+        "shape": None, "beside": False,
     }  # fmt: skip
 
 
@@ -252,7 +252,7 @@ def test_load(poolhouse: Any, answering: Any) -> None:
     assert said.err == "Sending layers to attic-pc…\nSending layers to attic-pc: 50 %\n"
     assert node.asked[0][2] == {
         "model": "guide", "context": None, "users": None, "split": [4, 4, 4],
-        "kv": "q8_0", "number": "f32", "shape": None,
+        "kv": "q8_0", "number": "f32", "shape": None, "beside": False,
     }  # fmt: skip
 
 
@@ -345,7 +345,7 @@ def test_help_names_every_command(poolhouse: Any) -> None:
     said = poolhouse("--help", at_home=False)
     assert said.code == 0
     for command in (
-        "node", "status", "lend", "pair", "machines", "rename", "roles", "remove", "reset", "models",
+        "node", "status", "lend", "pair", "machines", "rename", "roles", "use-again", "remove", "reset", "models",
         "import", "rm", "plan", "load", "unload", "ask", "bench", "demo", "doctor",
         "erase",
     ):  # fmt: skip

@@ -287,7 +287,12 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("bench", "m", "--streams", "0"), "Write it like 1,8."),
         (("node", "--name", "a\nb"), "one line of at most 64 characters"),
         (("node", "--name", "n" * 65), "one line of at most 64 characters"),
-        (("load", "m", "--context", "0"), "0 is not in the range x>=1"),
+        (("load", "m", "--context", "0"), "--context: 0 is not allowed; give 1 or more."),
+        (("load", "m", "--context", "4k"), "--context: '4k' is no whole number."),
+        (("lend", "--battery", "200"), "--battery: 200 is not allowed; give from 0 to 100."),
+        (("lend", "--idle", "5"), "'5' of what? Write 5s"),
+        (("lend", "2GiB"), "To lend so much, write --memory 2GiB; to pause so long, --pause 2GiB."),
+        (("lend", "--drain", "1h"), "at most 10m to end, and '1h' is longer"),
         (("load", "m", "--number", "f8"), "'f8' is not one of 'f16', 'f32', 'q8'"),
         (("pair", "--open", "10.0.0.1"), "Give either --open, or the address"),
         (("pair", "10.0.0.1:1", "--code", "12345"), "A pairing code has six digits."),
@@ -316,6 +321,7 @@ def test_wrong_usage(
     assert said.code == 2
     assert said.out == ""
     assert sentence in said.err
+    assert "Invalid value" not in said.err
     assert said.err.count("\n") == 1
     said = poolhouse(*command, "--json")
     assert said.code == 2

@@ -46,7 +46,35 @@ def test_another_one_is_chosen_and_the_move_followed(
     node = answering({("POST", "/folder"): MOVING, ("GET", "/folder"): lambda _: next(later)})
     said = poolhouse("folder", str(tmp_path), "--move")
     assert (said.code, said.err) == (0, "Moving models…\n")
-    assert node.asked[0] == ("POST", "/folder", {"path": str(tmp_path), "move": True})
+    body = {"path": str(tmp_path), "move": True, "new": False}
+    assert node.asked[0] == ("POST", "/folder", body)
+
+
+def test_a_mistyped_folder_is_not_made(
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode], tmp_path: Path
+) -> None:
+    node = answering({("POST", "/folder"): HERE})
+    there = tmp_path / "larje"
+    said = poolhouse("folder", str(there))
+    assert (said.code, said.err) == (
+        1, f"There is no folder {there}. Check its name, or add --create to have it made.\n",
+    )  # fmt: skip
+    assert not node.asked
+    assert poolhouse("folder", str(there), "--create").code == 0
+    assert node.asked[0][2] == {"path": str(there), "move": False, "new": True}
+    assert poolhouse("folder", "--create").code == 2
+
+
+def test_where_files_land_in_a_folder_that_is_not_empty_is_said(
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode], tmp_path: Path
+) -> None:
+    inside = str(tmp_path / "Poolhouse models")
+    answering({("POST", "/folder"): HERE | {"folder": inside}})
+    said = " ".join(poolhouse("folder", str(tmp_path)).out.split())  # a long path is wrapped
+    assert said.startswith("Models are kept in ")
+    assert said.endswith("They have a folder of their own there, as that one is not empty.")
+    answering({("POST", "/folder"): HERE | {"folder": str(tmp_path)}})
+    assert "of their own" not in poolhouse("folder", str(tmp_path)).out
 
 
 def test_a_disk_where_nothing_can_be_downloaded_is_said(
@@ -77,7 +105,7 @@ def test_back_to_the_own_folder_and_a_move_that_ended_early(
         }
     )
     assert poolhouse("folder", "--default").code == 0
-    assert node.asked[0][2] == {"path": "", "move": False}
+    assert node.asked[0][2] == {"path": "", "move": False, "new": False}
     said = poolhouse("folder", "--move")
     assert (said.code, said.err) == (1, "The move ended: The disk is full.\n")
     assert poolhouse("folder", "/x", "--default").code == 2

@@ -215,6 +215,14 @@ def test_rename_and_roles(poolhouse: Any, answering: Any) -> None:
     assert poolhouse("roles", "loft").code == 2
 
 
+def test_a_machine_that_gave_wrong_numbers_is_used_again(poolhouse: Any, answering: Any) -> None:
+    told = {"used_again": {"id": "x", "name": "attic"}}
+    node = answering({("POST", "/machines/attic/use-again"): told})
+    assert poolhouse("use-again", "attic").out == "attic is used again.\n"
+    assert poolhouse("use-again", "attic", "--json").json == told
+    assert [path for _, path, _ in node.asked] == ["/machines/attic/use-again"] * 2
+
+
 @pytest.mark.parametrize(
     "command", [("remove", "attic-pc"), ("rm", "guide"), ("reset",), ("erase",)]
 )

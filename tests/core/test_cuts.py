@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
-from app.core.cuts import RunRules, nearest, reachable
+from app.core.cuts import ANY_RUN, RunRules, fewest, nearest, reachable
 from backends.contract import Layers
 
 HYBRID = RunRules(every_run=((0, 1, 2, 4, 5, 6), (3, 7)))
@@ -35,3 +37,15 @@ def test_the_nearest_are_the_ones_on_both_sides() -> None:
     assert nearest(1, (2, 4)) == (2,)
     assert nearest(9, (2, 4)) == (4,)
     assert nearest(3, ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("rules", "most", "sizes"),
+    [(ANY_RUN, 6, [6]), (ANY_RUN, 4, [2, 4]), (ANY_RUN, 1, []), (RunRules(not_long=(2,)), 4, [3, 3]),
+     (HYBRID, 3, [3, 3]), (HYBRID, 2, [])],
+)  # fmt: skip
+def test_a_run_in_the_fewest_parts_that_fit(rules: RunRules, most: int, sizes: list[int]) -> None:
+    """Layers 2 to 8 of a model that may be cut before 2, 4, 5, 7 and 8."""
+    parts = fewest(Layers(2, 8), (2, 4, 5, 7, 8), rules, lambda one: len(one) <= most)
+    assert [len(part) for part in parts] == sizes
+    assert all(before.last == after.first for before, after in pairwise(parts))

@@ -41,7 +41,29 @@ def loads(state: str, reason: str | None = None) -> Json:
 PLAIN = snapshot()
 BOTH = [{"machine": "den", "state": "ready"}, {"machine": "attic", "state": "ready"}]
 ONE = [BOTH[0], BOTH[1] | {"state": "lost"}]
+PHI = {"model": "phi", "state": "ready", "machines": [{}], "replicas": BOTH}
 CASES: list[tuple[Json, Json, list[str]]] = [
+    (
+        snapshot(model("ready")),
+        snapshot(model("ready")) | {"beside": [PHI | {"state": "loading"}]},
+        ["Loading phi on this machine."],
+    ),
+    (
+        snapshot(model("ready")) | {"beside": [PHI | {"state": "loading"}]},
+        snapshot(PHI) | {"beside": [model("ready")]},
+        ["phi is ready, after 0.0 seconds."],
+    ),
+    (
+        snapshot(PHI) | {"beside": [model("ready")]},
+        snapshot(model("ready")),
+        ["phi was unloaded, and its memory is free again."],
+    ),
+    (
+        snapshot(model("ready")) | {"beside": [PHI]},
+        snapshot(model("ready")) | {"beside": [PHI | {"replicas": ONE}]},
+        ["attic answers with phi no more. The other machines go on."],
+    ),
+    (snapshot(PHI), snapshot(model("loading")), ["Loading guide on 2 machines."]),
     (
         snapshot(model("ready", replicas=BOTH)),
         snapshot(model("ready", replicas=ONE)),

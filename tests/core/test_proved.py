@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.core.errors import AppError, BadInput, DoesNotFit, StageLost
@@ -57,3 +59,16 @@ def test_an_error_with_another_cause_stays_as_it_is(error: AppError) -> None:
 )  # fmt: skip
 def test_a_version_is_proved_or_not(version: str, proved: bool) -> None:
     assert is_proved(version) is proved
+
+
+def test_a_lender_whose_numbers_were_wrong_is_left_out_and_named() -> None:
+    wrong = replace(SHED, doubted=True)
+    known, small = with_proved(DEN, [ATTIC, wrong]), DoesNotFit("helps_nothing")
+    assert known.lenders == (ATTIC,)
+    assert [(why.code, why.facts) for why in known.reasons] == [
+        ("left_out_doubted", {"machine": "s"})
+    ]
+    assert known.told(small).reason.code == "doubt_in_the_way"
+    assert said(known.told(small)).startswith("s gave wrong numbers in a check")
+    both = with_proved(DEN, [replace(OLD, doubted=True)])
+    assert [why.code for why in both.reasons] == ["left_out_engine"]  # one reason is enough

@@ -52,7 +52,7 @@ PROOFS = (
         "tests/catalog/test_stage_store.py::test_60_flips_and_cuts_of_a_stage_are_found",
         "tests/catalog/test_gguf_check.py::test_300_flips_and_cuts_are_refused_or_harmless",
         "tests/catalog/test_transfer.py::test_a_flipped_byte_is_never_used_and_the_next_try_is_good",
-        "tests/catalog/test_catalogue.py::test_a_hash_stands_only_beside_a_revision_that_cannot_change",
+        "tests/catalog/test_catalogue.py::test_every_file_is_promised_to_the_byte",
     )),
     Proof("F12", "distant protocols, and neighbours as if released; another model; no other engine build", (
         "tests/lan/test_links.py::test_neighbouring_protocols_link",
@@ -71,6 +71,12 @@ PROOFS = (
         "tests/inference/test_lend.py::test_a_worker_that_grows_past_what_is_lent_is_ended_and_the_host_told_why",
         "tests/inference/test_lend.py::test_those_who_ask_at_once_do_not_get_the_same_memory",
         "tests/backends/test_worker.py::test_a_model_larger_than_its_limit_is_refused_and_nothing_is_kept",
+    )),
+    Proof("S2", "a lender that computes, and gives other numbers than the model", (
+        "tests/node/test_samples.py",
+        "tests/node/test_checking.py",
+        "tests/core/test_sample.py",
+        "tests/inference/test_samples.py",
     )),
     Proof("S3", "any bytes as frame, message, order, log, announcement, GGUF, chat; what `make fuzz` has kept", (
         "tests/fuzz/test_corpus.py",

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QObject, Signal
+from PySide6.QtWidgets import QApplication, QLineEdit
+from shiboken6 import Shiboken
+
+from scripts.endurance.reading import own_memory
 
 PROJECT = Path(__file__).resolve().parents[2]
 WINDOW = PROJECT / "app" / "gui"
@@ -18,6 +23,9 @@ ALLOWED = {
     "QtCore", "QtGui", "QtWidgets", "QtNetwork", "QtSvg", "QtDBus", "QtPrintSupport",
 }  # fmt: skip
 CALLS, EMITS = 10_000, 2_000
+SOME, MANY = 100, 2_000
+FUNCTIONS = 40  # of Qt's that an object may be asked for
+LEFT_BYTES = 500  # of an object that is gone, at most; one that stays takes ten thousand
 STRAY = 20  # references that anything else in the process may take meanwhile
 
 COLOUR = re.compile(r"(?<![\w&])#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
@@ -60,6 +68,35 @@ def test_qt_loses_no_reference_to_none_or_true(qapp: QApplication) -> None:
     ]  # fmt: skip
 
 
+def test_what_is_left_of_a_gone_object_is_a_count_of_none_and_no_memory(qapp: QApplication) -> None:
+    """PySide takes a reference to None when an object is first asked for a function that Python has not
+    overridden, and keeps it: a window that makes and drops widgets counts up, and that is all."""
+    made_and_gone(qapp, SOME)  # what is taken once
+    before, memory, wrappers = references(), own_memory(psutil.Process()), n_wrappers()
+    made_and_gone(qapp, MANY)
+    risen = references()[0] - before[0]
+    assert -STRAY < risen < MANY * FUNCTIONS
+    assert abs(references()[1] - before[1]) < STRAY
+    assert n_wrappers() == wrappers
+    assert own_memory(psutil.Process()) - memory < MANY * LEFT_BYTES
+
+
+def made_and_gone(qapp: QApplication, number: int) -> None:
+    heard: list[str] = []
+    parent = QLineEdit()
+    for _ in range(number):
+        child = QLineEdit("x", parent)
+        child.textChanged.connect(heard.append)
+        child.setText("y")
+        child.deleteLater()
+        qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    gc.collect()
+
+
+def n_wrappers() -> int:
+    return len(Shiboken.getAllValidWrappers())
+
+
 def sources(*roots: Path) -> Iterator[tuple[str, ast.Module]]:
     for root in roots:
         for file in sorted(root.rglob("*.py")):
@@ -88,6 +125,18 @@ def test_only_the_allowed_parts_of_qt_are_used() -> None:
         if (extra := qt_modules(tree) - ALLOWED - {"QtTest"})
     }
     assert not tests
+
+
+def test_nothing_is_looked_for_below_what_stays() -> None:
+    """PySide ties what `findChildren` finds to the object that was asked: shells of widgets that are gone stay as
+    long as that one does. A message goes with its parts."""
+    asking = {
+        Path(name).name
+        for name, tree in sources(WINDOW)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "findChildren"
+    }
+    assert asking == {"reading_order.py"}
 
 
 def docstrings(tree: ast.Module) -> set[int]:

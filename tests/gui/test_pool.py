@@ -13,6 +13,7 @@ from app.core.errors import AppError, BadInput, Unreachable
 from app.gui.launch import Endpoint
 from app.gui.node_client import NodeClient
 from app.gui.pool import Link, Pool
+from app.gui.shelf.loading import Loading
 from tests.gui.desk import Attached, Desk, desk, follow
 from tests.node.pool import TestNode, node
 
@@ -148,3 +149,25 @@ def test_a_file_that_stays_is_asked_no_more(qtbot: QtBot, tmp_path: Path) -> Non
     pool.look()
     assert (pool.link, launcher.starts) == (Link.STARTING, 1)
     pool.stop()
+
+
+@pytest.mark.parametrize(
+    ("link", "goes_on"),
+    [(Link.THERE, True), (Link.LOOKING, True), (Link.STARTING, False), (Link.AWAY, False)],
+)
+def test_a_node_that_is_lost_loads_nothing(away: Desk, link: Link, goes_on: bool) -> None:
+    pool, changed = away.services.pool, list[bool]()
+    loading = Loading(pool)
+    loading.changed.connect(lambda: changed.append(True))
+    pool.link = Link.THERE
+    pool.snapshot = {"loaded": {"model": "big", "state": "loading", "progress": {"a": {}}}}
+    pool.snapshot["beside"] = [{"model": "small", "state": state} for state in ("loading", "ready")]
+    pool.changed.emit()
+    assert (loading.model, len(changed)) == ("big", 1)
+    pool._say(link, None)
+    assert loading.model == ("big" if goes_on else "")
+    assert bool(loading.steps) is goes_on
+    assert len(pool.models) == (3 if goes_on else 1)
+    assert len(changed) == (1 if goes_on else 2)
+    pool.snapshot["loaded"]["state"] = "ready"
+    assert pool.loaded is not None

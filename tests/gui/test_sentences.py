@@ -339,3 +339,22 @@ def test_what_is_not_known_stays_as_it_is() -> None:
 def test_english_is_said_as_it_was_made() -> None:
     QLocale.setDefault(QLocale("en"))
     assert said(Reason("pause_hot")) == reasons.said(Reason("pause_hot"))
+
+
+@pytest.mark.parametrize(
+    ("what", "english"),
+    [
+        (Reason("load_stopped", {"model": "guide"}), "Loading Guide was stopped."),
+        (Reason("load_stopped", {"model": "my-guide"}), "Loading my-guide was stopped."),
+        (Reason("model_builtin", {"name": "guide"}), "Guide "),
+    ],
+)
+def test_the_guide_is_called_as_everywhere_in_the_window(what: Reason, english: str) -> None:
+    assert in_language(reasons.said(what), "en").startswith(english)
+    name = english.split(" was", maxsplit=1)[0].removeprefix("Loading ").strip()
+    assert name in in_language(reasons.said(what), "de")
+
+
+def test_a_machine_may_be_called_like_the_guide() -> None:
+    sentence = reasons.said(Reason("log_machine_came", {"machine": "guide"}))
+    assert in_language(sentence, "en") == sentence

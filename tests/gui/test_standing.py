@@ -73,3 +73,14 @@ def test_a_replica_that_is_left_alone_is_named(qapp: object) -> None:
     assert standing(made).sentence == "Ready. attic holds m."
     cast("Any", made).loaded = LOADED | {"holders": ["a"]}
     assert standing(made).sentence == "Ready. This machine holds m."
+
+
+def test_what_is_loaded_beside_is_told_as_well(qapp: object) -> None:
+    made = pool([])
+    states = {"a": "ready", "b": "loading", "c": "lost", "d": "recovering"}
+    beside = [{"model": model, "state": state} for model, state in states.items()]
+    cast("Any", made).snapshot = {"beside": beside}
+    assert standing(made).sentence == (
+        "Ready. 2 machines hold m. a answers as well. Loading b as well. c was lost. "
+        "A machine of d is missing."
+    )

@@ -209,6 +209,8 @@ READY = {"loaded": {"model": "guide", "state": "ready"}}
         (READY, {"loaded": {"state": "lost", "reason": "attic is gone."}}, ["The model was lost"]),
         ({"loaded": {"state": "lost"}}, {"loaded": {"state": "lost", "reason": "x"}}, []),
         (READY, {"loaded": None}, []),
+        (READY | {"beside": [{"model": "m", "state": "ready"}]},
+         READY | {"beside": [{"model": "m", "state": "lost"}]}, ["The model was lost"]),
     ],
 )  # fmt: skip
 def test_what_is_news(before: Json, now: Json, titles: list[str]) -> None:

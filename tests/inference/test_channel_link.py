@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from app.core.errors import Unreachable
 from app.inference.channel_link import ChannelLink
 from app.inference.stage_client import StageClient
 from app.inference.step import Run, Step
@@ -54,6 +55,51 @@ async def test_a_step_behind_something_else_is_not_charged_with_its_time() -> No
         assert figures.steps == 1
         assert COMPUTES_S * 0.9 <= figures.busy_s < WAITS_S
         listening.cancel()
+
+
+class Fleeting(Lender):
+    """Breaks at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_closed = False
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        raise Unreachable("channel_closed", name="attic")
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class SlowWay:
+    """A way back that takes its time."""
+
+    def __init__(self) -> None:
+        self.channel, self.asked, self.may_open = Fleeting(), asyncio.Event(), asyncio.Event()
+
+    async def reopen(self) -> Fleeting:
+        self.asked.set()
+        await self.may_open.wait()
+        return self.channel
+
+    async def ask(self) -> None: ...
+
+    def computes(self) -> bool:
+        return False
+
+
+async def test_a_channel_that_opens_after_the_end_is_closed() -> None:
+    way = SlowWay()
+    stage = StageClient(RUN, ChannelLink(first := Fleeting(), way), "attic")
+    async with asyncio.TaskGroup() as group:
+        listening = group.create_task(stage.listen())
+        await way.asked.wait()
+        await stage.close()
+        way.may_open.set()
+        await asyncio.wait({listening}, timeout=1)
+        assert listening.done()
+    assert first.is_closed
+    assert way.channel.is_closed
 
 
 class Holding(Lender):

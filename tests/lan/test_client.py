@@ -9,7 +9,7 @@ import os
 import pytest
 
 from app.core.ids import PipelineId
-from app.lan.client import CONNECTIONS, OPEN_SECONDS, PinnedConnector, is_held_back
+from app.lan.client import CONNECTIONS, OPEN_SECONDS, PinnedConnector, _WebSocket, is_held_back
 from app.lan.sockets import Address
 from tests.lan.nodes import Nodes
 
@@ -47,6 +47,27 @@ async def test_as_many_data_connections_as_ever_are_opened_one_after_the_other(
             await channel.send(b"frame")
             assert await channel.receive() == b"frame"
             await channel.close()
+    connector = link._client._session.connector
+    assert isinstance(connector, PinnedConnector)
+    assert connector.n_in_use <= 1  # the control link
+
+
+async def test_a_connection_that_nobody_waits_for_any_more_is_given_back(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path that stalls is tried anew every second: each try ended with a connection of ours still open."""
+    den, attic = await nodes.paired("den", "attic")
+    link, hung = attic.network.link(den.network.id), asyncio.Event()
+
+    async def hangs(*given: object) -> None:
+        hung.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(_WebSocket, "leave", hangs)
+    async with asyncio.timeout(OPEN_SECONDS), asyncio.TaskGroup() as group:
+        opening = group.create_task(link.open_data(PipelineId(bytes(16))), name="open a channel")
+        await hung.wait()
+        opening.cancel()
     connector = link._client._session.connector
     assert isinstance(connector, PinnedConnector)
     assert connector.n_in_use <= 1  # the control link

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.alone
 MEGABIT = 1e6 / 8
 
 
-TRIES = 5
+TRIES, BEST_OF = 5, 12  # as many as a minute allows; a computer with time needs one
 T = TypeVar("T")
 
 
@@ -49,7 +49,7 @@ async def unless_busy(work: Callable[[], Awaitable[T]]) -> T:
 async def at_best(limit: float, measure: Callable[[], Awaitable[Measured]]) -> Measured:
     """A busy computer only takes away, so the best of a few tries counts, each way for itself."""
     best = await unless_busy(measure)
-    for _ in range(TRIES):
+    for _ in range(BEST_OF - 1):
         if min(best.out_bytes_per_s, best.in_bytes_per_s) > 0.92 * limit:
             break
         more = await unless_busy(measure)

@@ -98,6 +98,7 @@ def test_what_the_window_has_words_for_has_a_code(
     assert checks.engine(Engine("x", missing="no"), "A CPU").code == "engine_missing"
     assert checks.writable(home).code == ""
     assert (checks.disk(home).code == "disk_low") is not checks.disk(home).ok
+    assert str(home.downloaded) in checks.disk(home).cause  # as `poolhouse folder` tells it
     monkeypatch.setattr(checks, "LEAST_DISK_BYTES", 1 << 62)
     assert checks.disk(home).code == "disk_low"
 

@@ -74,6 +74,12 @@ async def test_what_others_put_there_stays(home: Home, tmp_path: Path) -> None:
     assert (elsewhere / "model.gguf").exists()
 
 
+async def test_after_a_reset_all_of_it_goes_too(home: Home) -> None:
+    home.identity.rename(home.root / "identity.old-1a2b3c4d")
+    await erase(home)
+    assert not home.root.exists()
+
+
 async def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "mine.gguf").write_text("mine")

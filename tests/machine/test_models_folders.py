@@ -34,7 +34,7 @@ def test_an_empty_folder_is_taken_itself_and_any_other_gets_one_of_ours(
     disk.mkdir()
     (disk / "holidays.jpg").write_bytes(b"x")
     assert folders.meant(str(empty), root) == empty
-    assert folders.meant(str(tmp_path / "new"), root) == tmp_path / "new"
+    assert folders.meant(str(tmp_path / "new"), root, new=True) == tmp_path / "new"
     assert folders.meant(str(disk), root) == disk / NAME
     folders.claim(disk / NAME, MINE)
     assert folders.meant(str(disk), root) == folders.meant(str(disk / NAME), root) == disk / NAME
@@ -63,6 +63,7 @@ def test_two_homes_never_share_a_folder(folders: ModelsFolders, root: Path, tmp_
         ("{root}", "models_folder_inside"),
         ("{root}/stages", "models_folder_inside"),
         ("{root}/../nothing/there", "models_folder_none"),
+        ("{root}/../mistyped", "models_folder_none"),
         ("{root}/../file", "models_folder_file"),
         ("/tmp/a\0b", "models_folder_unusable"),
     ],

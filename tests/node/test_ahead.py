@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.errors import DoesNotFit
+from app.core.errors import DoesNotFit, StageLost
 from app.core.ids import MachineId
 from app.core.moving import QUIET_S, SETTLED_S, kept_runs
 from app.core.placement import Candidate, Plan, PlannedStage, Workload
@@ -41,6 +41,7 @@ class Scene:
         self.steps: dict[MachineId, float] = {}
         self.told: list[MachineId | None] = []
         self.prepared: list[tuple[str, bool]] = []
+        self.checks: Any = None  # of samples
         self.ahead = Ahead(self, self, lambda: self.clock_s)  # type: ignore[arg-type]
 
     def steps_s(self) -> dict[MachineId, float]:
@@ -242,3 +243,112 @@ async def until(holds: Any) -> None:
     async with asyncio.timeout(10):
         while not holds():  # noqa: ASYNC110  seen from outside
             await asyncio.sleep(0.01)
+
+
+class Checking:
+    """In place of node/checking.py: who is doubted, and whether a sample waits."""
+
+    def __init__(self, *doubts: MachineId, is_due: bool = False) -> None:
+        self.doubts, self.is_due, self.looked = set(doubts), is_due, 0
+        self.begun = asyncio.Event()
+        self.until = asyncio.Event()
+
+    async def look(self, plan: Plan) -> None:
+        self.begun.set()
+        await self.until.wait()
+        self.looked += 1
+        self.is_due = False
+
+
+async def test_a_machine_whose_numbers_were_wrong_is_replaced_without_waiting_for_a_better_speed() -> (
+    None
+):
+    now = spread(ATTIC, sizes=[1, 6, 1])
+    scene = Scene(now, KITCHEN)  # the planner has left it out already
+    scene.checks = Checking(ATTIC.id)
+    await scene.ahead.look()
+    [right] = scene.moved
+    assert {stage.name for stage in right.stages} == {"den", "kitchen"}
+    assert any(run.startswith("kitchen") for run, _ in scene.prepared)  # before anything is let go
+
+
+async def test_where_nobody_can_replace_it_the_placement_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(spread(ATTIC, sizes=[1, 6, 1]))
+    scene.checks = Checking(ATTIC.id)
+
+    async def short(_: frozenset[MachineId]) -> Any:
+        raise DoesNotFit("nothing_fits")
+
+    monkeypatch.setattr(scene, "soonest", short)
+    await scene.ahead.look()
+    assert scene.moved == []
+
+
+async def test_a_doubted_machine_is_tried_to_be_replaced_until_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At the usual pauses, though nothing else is new."""
+    monkeypatch.setattr(ahead, "LOOK_SECONDS", 0.005)
+    scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), KITCHEN).waits(QUIET_S)
+    scene.checks, prepare, n_tries = Checking(ATTIC.id), scene.prepare, 0
+
+    async def fails_first(*given: Any, **how: Any) -> None:
+        nonlocal n_tries
+        n_tries += 1
+        if n_tries == 1:
+            raise StageLost("stage_unreachable", machine="kitchen")
+        await prepare(*given, **how)
+
+    monkeypatch.setattr(scene, "prepare", fails_first)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(scene.ahead.run(), name="ahead")
+        await until(lambda: n_tries == 1)
+        await asyncio.sleep(0.05)
+        assert (n_tries, scene.moved) == (1, [])
+        scene.waits(LEAST_BETWEEN_SECONDS)
+        await until(lambda: scene.moved)
+        task.cancel()
+
+
+async def test_a_machine_that_is_used_again_meanwhile_is_not_moved_away_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), KITCHEN)
+    checks = scene.checks = Checking(ATTIC.id)
+
+    async def used_again(*_: Any, **__: Any) -> None:
+        checks.doubts.clear()
+
+    monkeypatch.setattr(scene, "prepare", used_again)
+    await scene.ahead.look()
+    assert scene.moved == []
+
+
+async def test_a_question_ends_a_check_at_once_and_waits_for_none_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The order of events, not their times: asked, answered, and only then is the check done, another time."""
+    monkeypatch.setattr(ahead, "LOOK_SECONDS", 0.005)
+    scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), ATTIC)
+    checks = scene.checks = Checking(is_due=True)
+    scene.ahead._seen = (0, True, frozenset())
+    scene.asked_s = scene.clock_s - QUIET_S
+    scene.placed_s = scene.clock_s - SETTLED_S
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        running = group.create_task(scene.ahead.run(), name="ahead")
+        await checks.begun.wait()
+        scene.asked.set()  # somebody asks; what is answered needs nothing of the check
+        await asyncio.sleep(0.05)
+        assert (checks.looked, checks.is_due) == (0, True)
+        checks.begun.clear()
+        scene.asked_s = scene.clock_s  # it was answered
+        scene.asked.clear()
+        await asyncio.sleep(0.05)
+        assert not checks.begun.is_set()  # not so soon after an answer
+        scene.clock_s += QUIET_S
+        checks.until.set()
+        await checks.begun.wait()
+        running.cancel()
+    assert checks.looked == 1

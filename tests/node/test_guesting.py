@@ -63,8 +63,7 @@ def has(*names: str, loaded: str | None = None) -> dict[str, Any]:
 
 
 def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> Guesting:
-    running = SimpleNamespace(entry=SimpleNamespace(name=own)) if own else None
-    hosting = cast("Any", SimpleNamespace(running=running))
+    hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[own] if own else [])))
     made = Guesting(lambda: cast("Any", None), Rights(lambda: members, lambda: ME), lambda: hosting)
     made.hosts = lambda: cast("Any", list(hosts))  # type: ignore[method-assign]
     return made
@@ -106,7 +105,7 @@ def test_only_members_that_may_host_and_are_linked_answer() -> None:
             for name in linked
         },
     )
-    hosting = cast("Any", SimpleNamespace(running=None))
+    hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[])))
     made = Guesting(lambda: network, Rights(lambda: GUEST, lambda: ME), lambda: hosting)
     assert [client.host.name for client in made.hosts()] == ["attic", "den"]
     assert made.json() == {"hosts": ["attic", "den"]}

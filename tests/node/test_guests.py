@@ -144,7 +144,7 @@ def test_what_it_loads_lies_on_itself_alone_and_answers_first(pool: Pool) -> Non
     """Though the host lends: a guest opens no pipelines."""
     refused = pool.guest.run("load", "guide", "--split", "2,4,2")
     assert refused.returncode != 0
-    assert "lenders here: 0." in refused.stderr, refused.stderr
+    assert "Lenders here: 0." in refused.stderr, refused.stderr
     try:
         planned = json.loads(pool.guest.run("load", "guide", "--json").stdout)["loaded"]
         assert {stage["machine"] for stage in planned["stages"]} == {"visitor"}

@@ -23,6 +23,7 @@ from app.inference.chats import Delta, Question
 from app.node import hosting as hosting_module
 from app.node import requests as asked
 from app.node import running as running_module
+from app.node.doubts import Doubts
 from app.node.hosting import Hosting
 from app.node.journal import Journal
 from app.node.lessons import Lessons
@@ -131,7 +132,7 @@ class FakeRunning(Running):
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
     folder = tmp_path_factory.mktemp("shelf")
     made = Shelf(folder / "models", folder / "none", StageStore(folder / "stages", 1 << 30))
-    for seed, name in enumerate(("one", "two")):
+    for seed, name in enumerate(("one", "two", "three")):
         made.import_file(tiny.llama(folder / f"{name}.gguf", layers=4, seed=seed))
     return made
 
@@ -150,10 +151,8 @@ async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[
     async with asyncio.TaskGroup() as group:
         outlook = Outlook(
             lambda *released: scene.candidates(*released),  # noqa: PLW0108  a test may change it
-            NoSpeeds,
-            NoLinks,
-            Lessons(tmp_path / "forecasts.json"),
-        )
+            NoSpeeds, NoLinks, Lessons(tmp_path / "forecasts.json"), Doubts(tmp_path / "doubts.json"),
+        )  # fmt: skip
         journal = Journal(tmp_path / "journal.json", dict)
         made = Hosting(shelf, nothing, nothing, outlook, 1, group, journal, lambda: None)
         yield made
@@ -265,12 +264,12 @@ async def test_unload_ends_a_load_at_once(hosting: Hosting, scene: Scene, begun:
             await until(lambda: scene.placed)
         else:
             await asyncio.sleep(0.01)
-            await until(lambda: len(hosting._stops) == 2)
+            await until(lambda: len(hosting._loads) == 2)
         async with asyncio.timeout(2):
             await hosting.unload()
     assert (first.result(), second.result()) == ("load_stopped", "load_stopped")
-    assert hosting.running is None
-    assert not hosting._stops
+    assert hosting.loaded.first is None
+    assert not hosting._loads
 
 
 async def test_unload_ends_a_load_that_hashes(
@@ -305,7 +304,7 @@ async def test_a_cancelled_load_leaves_nothing(hosting: Hosting, scene: Scene) -
         await asyncio.sleep(0)
         loading.cancel()
         await asyncio.wait({loading})
-    assert hosting.running is None
+    assert hosting.loaded.first is None
     assert scene.placed[0].ended.is_set()
 
 
@@ -333,7 +332,7 @@ async def test_a_lender_with_less_than_it_said_is_planned_for_again(
 
 async def test_only_news_for_a_plan_is_a_reason_to_plan_anew(hosting: Hosting) -> None:
     assert await load(hosting, "one") == "loaded"
-    running: Any = hosting.running
+    running: Any = hosting.loaded.first
     told = Told(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
     hosting.lender_told(told)
     known = running.n_changes
@@ -396,5 +395,5 @@ async def test_what_a_lost_placement_held_counts_only_while_that_is_news(
     await hosting.plan(order, lambda _: None)
     live, lately, later = scene.released[-7::3]  # of three looks for each plan, the last
     assert live.keys() == {DEN, ATTIC}
-    assert lately == live
+    assert lately == {ATTIC: live[ATTIC]}  # this machine knows of its own at once
     assert later == {}

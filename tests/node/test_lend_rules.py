@@ -199,6 +199,10 @@ async def test_less_memory_holds_at_once_and_is_used_again(
     den: NodeClient, attic: NodeClient
 ) -> None:
     await loaded(den)
+    await den.post("/lending", {"memory_bytes": 300 << 20})
+    held = (await den.get("/status"))["loaded"]["machines"]
+    assert [one["lends_bytes"] >> 20 for one in held] == [300, 1024], "the limits of now"
+    await den.post("/lending", {"memory_bytes": 1 << 30})
     shown = await attic.post("/lending", {"memory_bytes": 50 << 20})
     assert shown["lending"]["reason"] == "Paused: its owner lends less memory than was in use."
     lender = await seen(den, "ready")
@@ -211,7 +215,7 @@ async def test_less_memory_holds_at_once_and_is_used_again(
 async def test_nonsense_is_refused_and_changes_nothing(attic: NodeClient) -> None:
     before = (await attic.get("/lending"))["rules"]
     for body in ({"hours": "noon"}, {"battery_percent": 101}, {"idle_s": -1}, {"unknown": 1},
-                 {"memory_bytes": -1}, {"memory_bytes": 1 << 50}, {"programs": [""]},
+                 {"memory_bytes": -1}, {"memory_bytes": 1}, {"memory_bytes": 1 << 50}, {"programs": [""]},
                  {"devices": ["nope"]}, {"link_mbit": 1}, {"link_mbit": -1},
                  {"link_mbit": 100_001}):  # fmt: skip
         with pytest.raises(BadInput):

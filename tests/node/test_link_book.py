@@ -219,12 +219,13 @@ async def test_the_better_of_two_ways_is_taken_and_named(nodes: Nodes, tmp_path:
     den, attic = await nodes.paired("den", "attic")
     far, link = attic.network.id, den.network.link(attic.network.id)
     book = book_of(den, tmp_path / "links.json")
-    with relay(attic.network.port, Faults(rate_bits_per_s=50e6, delay_s=0.002)) as slow:
+    # so slow that a busy computer makes no way without it as slow
+    with relay(attic.network.port, Faults(rate_bits_per_s=5e6, delay_s=0.002)) as slow:
         paths.change_to(den.network, far, Address("127.0.0.1", slow.port))
         await book._measure(far)
         assert link.address == at(attic)
         assert book.json()[far]["measured_address"] == str(at(attic))
-        assert book._known[far].link.out_bytes_per_s > 50e6 / 8
+        assert book._known[far].link.out_bytes_per_s > 5e6 / 8
 
 
 async def test_a_better_way_that_is_heard_of_is_taken_and_a_false_one_is_not(

@@ -48,6 +48,18 @@ def test_a_small_machine_keeps_a_tenth() -> None:
     assert rules.room(0, 0, 0).lent_bytes == (GIB - 2 * GIB // 10) // (64 << 20) * (64 << 20)
 
 
+def test_next_to_nothing_is_refused_and_nothing_is_not() -> None:
+    rules = MemoryRules(None, lambda: Memory(16 * GIB, 8 * GIB))
+    rules.check(0)
+    rules.check(16 << 20)
+    with pytest.raises(BadInput) as refused:
+        rules.check(1)
+    assert said(refused.value) == (
+        "With 1 byte neither others nor models of your own could hold anything here. Choose 16.0 MiB or more, or "
+        "lend nothing."
+    )
+
+
 def test_more_than_there_is_is_refused_with_what_there_is() -> None:
     rules = MemoryRules(None, lambda: Memory(16 * GIB, 8 * GIB))
     rules.check(16 * GIB)

@@ -304,6 +304,31 @@ async def test_a_disk_that_is_unplugged_takes_nothing_with_it(
     assert tried["state"] != "paused"  # it went on by itself
 
 
+async def test_a_download_whose_disk_is_away_waits_for_it_or_for_a_person(
+    computer: Computer, disk: Path, tmp_path: Path
+) -> None:
+    """Another folder is no reason to begin it there: what came of it lies on the disk that is away."""
+    other = tmp_path / "other disk"
+    other.mkdir()
+    await computer.folder.choose(str(disk), move=False)
+    await computer.rested()
+    put(disk, tmp_path / "in the drawer")
+    await computer.until(lambda now: bool(now["reason"]))
+    key = (await computer.place.start())["id"]
+    assert (await computer.place.ended(key))["code"] == "models_folder_away"
+    await computer.folder.choose(str(other), move=False)
+    await computer.rested()
+    asked = len(computer.place.server.ranges)
+    await asyncio.sleep(0.1)
+    one = computer.place.downloads.one(key)
+    assert (one["state"], one["code"]) == ("failed", "models_folder_away")
+    assert len(computer.place.server.ranges) == asked
+    put(tmp_path / "in the drawer", disk)
+    assert (await computer.place.ended(key))["state"] == "failed"
+    done = await computer.place.until(key, lambda one: one["state"] == "done")
+    assert done["reason"] is None
+
+
 async def test_an_unfinished_download_comes_along(computer: Computer, disk: Path) -> None:
     faults = computer.place.server.faults
     faults.hold, faults.bytes_at_once = asyncio.Event(), 1 << 20

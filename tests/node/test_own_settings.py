@@ -21,12 +21,14 @@ def den(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
 
 async def test_they_are_told_with_what_is_in_force(den: TestNode) -> None:
     async with den.client() as client:
-        told = await client.get("/settings")
+        told, models = await client.get("/settings"), await client.get("/folder")
     assert told["port_fixed"]  # by --port
     assert told["port"] == den.ready["peer_port"]
     assert told["keys"] == "in a file only you can read"
     assert told["home"] == str(den.root)
-    assert {"models", "stages", "logs"} == {folder["what"] for folder in told["folders"]}
+    paths = {folder["what"]: folder["path"] for folder in told["folders"]}
+    assert paths.keys() == {"models", "stages", "logs"}
+    assert paths["models"] == models["folder"]
     loopback = next(one for one in told["interfaces"] if one["kind"] == "loopback")
     assert not loopback["unasked"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -202,3 +202,102 @@ async def test_a_planned_stage_has_room_for_all_of_its_file(place: Place) -> Non
     for stage in place.plan(1, 2, 1).stages:
         cut = place.shelf.cut(place.entry, stage.layers, stage.role)
         assert stage.weight_bytes >= cut.manifest.total_bytes  # what a lender counts
+
+
+class Channel:
+    """To a machine that hangs: what is closed is so once it may be."""
+
+    def __init__(self) -> None:
+        self.closing, self.may_close = asyncio.Event(), asyncio.Event()
+
+    async def send(self, frame: bytes) -> None: ...
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        self.closing.set()
+        await self.may_close.wait()
+
+
+class Connected(Lender):
+    """Two machines, to which each data connection opens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.machine, self.channels = ATTIC, dict[MachineId, Channel]()
+        self.hears_at: asyncio.Event | None = None
+
+    async def send(self, message: messages.Message) -> None:
+        if self.hears_at is not None:
+            await self.hears_at.wait()
+        await super().send(message)
+
+    def link(self, machine: MachineId) -> Lender:
+        self.machine = machine
+        return self
+
+    async def open_data(self, pipeline: PipelineId) -> FrameChannel:
+        return self.channels.setdefault(self.machine, Channel())
+
+    def expect(self, machine: MachineId, pipeline: PipelineId) -> Any:
+        return self.answers.expect(ATTIC, pipeline)
+
+
+async def test_nobody_waits_for_the_end_on_a_machine_that_hangs(place: Place) -> None:
+    middle = place.plan(1, 2, 1).stages[1]
+    there = replace(place.plan(1, 2, 1), stages=(middle,))
+    elsewhere = replace(there, stages=(replace(middle, machine=MachineId("c" * 64)),))
+    lender = Connected()
+    async with asyncio.timeout(5), AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        placing = place.placing(lender, stack)
+        await placing.open(there)
+        hangs = lender.channels[ATTIC]
+        await placing.open(elsewhere)
+        await hangs.closing.wait()
+        assert not lender.closed
+        again = group.create_task(placing.open(there), name="open there again")
+        lender.channels[elsewhere.stages[0].machine].may_close.set()
+        await asyncio.sleep(0.05)
+        assert len(lender.closed) == 1
+        assert not again.done(), "its memory is wanted again: first it is given back"
+        hangs.may_close.set()
+        await again
+        assert len(lender.closed) == 2
+    assert len(lender.closed) == 3
+
+
+async def test_what_goes_wrong_above_a_placement_is_told_as_it_is(place: Place) -> None:
+    middle, lender = place.plan(1, 2, 1).stages[1], Connected()
+    stack = AsyncExitStack()
+    await place.placing(lender, stack).open(replace(place.plan(1, 2, 1), stages=(middle,)))
+    lender.channels[ATTIC].may_close.set()
+    why = StageLost("stage_gone")
+    assert not await stack.__aexit__(StageLost, why, None)  # no group of errors is raised
+    assert len(lender.closed) == 1
+
+
+async def test_what_is_opened_ahead_is_given_back_when_the_placement_ends(place: Place) -> None:
+    middle, lender = place.plan(1, 2, 1).stages[1], Connected()
+    spare = replace(middle, machine=MachineId("c" * 64))
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        async with AsyncExitStack() as stack:
+            placing = place.placing(lender, stack)
+            await placing.open(replace(place.plan(1, 2, 1), stages=(middle,)))
+            lender.channels[ATTIC].may_close.set()
+            await placing.prepare(spare)
+            lender.channels[spare.machine].may_close.set()
+            assert placing.ahead(replace(place.plan(1, 2, 1), stages=(middle,))) == [spare]
+            lender.hears_at = asyncio.Event()
+            other = replace(spare, machine=MachineId("e" * 64))
+            late = group.create_task(_fails(placing.prepare(other)), name="opened ahead")
+            await asyncio.sleep(0.05)
+        lender.hears_at.set()
+        assert await late == "pipeline_closed"
+    assert len(lender.closed) == 3  # the late one's, too: it may have been opened there
+
+
+async def _fails(work: Awaitable[None]) -> str:
+    with pytest.raises(StageLost) as found:
+        await work
+    return found.value.reason.code

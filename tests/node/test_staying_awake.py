@@ -33,6 +33,7 @@ def lends(state: str) -> Json:
         (lends("paused") | {"answers": {"running": 1}}, None, False),
         ({"loaded": {"state": "loading"}}, None, True),
         ({"loaded": {"state": "ready"}}, None, False),
+        ({"loaded": {"state": "ready"}, "beside": [{"state": "loading"}]}, None, True),
         ({"downloads": {"a": {"state": "running"}}}, None, True),
         ({"downloads": {"a": {"state": "paused"}, "b": {"state": "done"}}}, None, False),
     ],

@@ -60,7 +60,7 @@ async def test_what_the_machine_has(client: NodeClient, den: TestNode) -> None:
     assert 1 == told["threads"] <= told["cores"]
     assert 0 < told["memory"]["free_bytes"] <= told["memory"]["total_bytes"]
     assert 0 < told["disk"]["free_bytes"] <= told["disk"]["total_bytes"]
-    assert told["disk"]["folder"] == str(den.root / "models")
+    assert told["disk"]["folder"] == str(den.root / "models" / "files")
     assert [engine["name"] for engine in told["engines"]] == ["llamacpp"]
     assert not told["engines"][0]["missing"]
     assert isinstance((await client.get("/programs"))["programs"], list)

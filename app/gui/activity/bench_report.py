@@ -14,6 +14,7 @@ from PySide6.QtCore import QCoreApplication
 from app.gui import formats
 from app.gui.activity.bench_store import Bench
 from app.gui.activity.moments import exact
+from app.gui.chat.figures import model_name
 from app.gui.theme import LIGHT
 
 Json = dict[str, Any]
@@ -59,7 +60,7 @@ def _renamed(result: Json, names: dict[str, str]) -> Json:
 def headline(made: Bench) -> str:
     """`Guide on 3 machines`."""
     many = QCoreApplication.translate("Report", "%n machine(s)", "", len(made.machines))
-    return _tr("{model} on {machines}").format(model=made.model, machines=many)
+    return _tr("{model} on {machines}").format(model=model_name(made.model), machines=many)
 
 
 def subtitle(made: Bench) -> str:

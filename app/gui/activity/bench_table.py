@@ -12,6 +12,7 @@ from app.gui import theme as sizes
 from app.gui.activity.bench_report import against
 from app.gui.activity.bench_store import Bench
 from app.gui.activity.moments import clock, exact
+from app.gui.chat.figures import model_name
 from app.gui.parts.columns import Columns
 from app.gui.parts.text import tooltip
 from app.gui.theme import Theme
@@ -72,7 +73,7 @@ class BenchModel(QAbstractTableModel):
         unknown = self.tr("not measured")
         return (
             clock(one.at),
-            one.model,
+            model_name(one.model),
             formats.number(len(one.machines)),
             self.tr("full") if one.extent == "full" else self.tr("quick"),
             formats.seconds(first) if first else unknown,

@@ -89,7 +89,7 @@ class NowCard(QFrame):
 def jobs_of(pool: Pool, running: list[Running]) -> list[Job]:
     """All that is under way, from the node's snapshot and its journal."""
     return [
-        *_answers(pool, running), *_load(pool.loaded), *_downloads(pool), *_lent(pool),
+        *_answers(pool, running), *_loads(pool), *_downloads(pool), *_lent(pool),
     ]  # fmt: skip
 
 
@@ -112,9 +112,14 @@ def _answers(pool: Pool, running: list[Running]) -> list[Job]:
     return jobs
 
 
-def _load(loaded: Json | None) -> list[Job]:
+def _loads(pool: Pool) -> list[Job]:
+    """Models that are on their way."""
+    return [job for model in pool.models for job in _load(model)]
+
+
+def _load(loaded: Json) -> list[Job]:
     """A line for each machine that is getting its layers."""
-    if loaded is None or loaded.get("state") != "loading":
+    if loaded.get("state") != "loading":
         return []
     model, steps = model_name(str(loaded.get("model"))), (loaded.get("progress") or {}).values()
     if not steps:

@@ -19,7 +19,7 @@ Json = dict[str, Any]
 MAX_TOKENS = 2_048  # of an answer, when nobody says
 FIGURES = (
     "prompt_tokens", "reused_tokens", "queued_s", "ttft_s", "decode_tok_s", "guessed",
-    "guessed_right", "predicted", "recoveries", "recovered", "placement",
+    "guessed_right", "predicted", "recoveries", "recovered", "doubted", "placement",
 )  # fmt: skip
 
 

@@ -65,7 +65,7 @@ class ChatHead(QWidget):
 
     def _model(self, chat: Chat) -> str:
         """Who answers next, and where."""
-        loaded = self._pool.loaded or {}
+        loaded = self._pool.model(chat.model) or self._pool.loaded or {}
         name = loaded.get("model")
         if self._pool.hosts == []:
             return self.tr("No host is here to answer")
@@ -85,7 +85,7 @@ class ChatHead(QWidget):
         return words.format(model=figures.model_name(str(name)))
 
     def _room(self, chat: Chat) -> int:
-        loaded = self._pool.loaded or {}
+        loaded = self._pool.model(chat.model) or self._pool.loaded or {}
         if chat.model is not None and chat.model != loaded.get("model"):
             return 0
         return int(loaded.get("context") or 0)

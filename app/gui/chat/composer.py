@@ -38,7 +38,7 @@ def read_text(path: Path) -> Json:
     except OSError as error:
         raise BadInput("attachment_unreadable", name=path.name, why=str(error.strerror)) from None
     if len(data) > MAX_FILE_BYTES:
-        raise BadInput("attachment_large", name=path.name, most=MAX_FILE_BYTES >> 10)
+        raise BadInput("attachment_large", name=path.name, most_bytes=MAX_FILE_BYTES)
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:

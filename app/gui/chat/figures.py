@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 from app.gui import formats
+from app.gui.sentences import here
 
 Json = Mapping[str, Any]
 SEPARATOR = " · "
@@ -84,7 +85,7 @@ def details(figures: Json) -> list[str]:
         text = _tr("{machine} was lost; the answer went on after {time}")
         time = formats.seconds(float(one.get("recovered_after_s") or 0))
         found.append(text.format(machine=one.get("machine"), time=time))
-    return found
+    return found + [here(str(sentence)) for sentence in figures.get("doubted") or ()]
 
 
 def machines(figures: Json) -> list[str]:

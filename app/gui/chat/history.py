@@ -142,6 +142,8 @@ class History(QObject):
             changed_at=self.now(),
         )  # fmt: skip
         self._begun[made.id] = made
+        for old in list(self._begun)[:-OPEN_CHATS]:  # left empty: nobody comes back to it
+            del self._begun[old]
         return made
 
     def keep(self, chat: Chat) -> None:

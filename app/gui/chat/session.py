@@ -171,14 +171,16 @@ class Session(QObject):
 
     def _load_first(self, chat: Chat) -> Json | None:
         """What to load before, if this chat wants more context than there is."""
-        loaded = self._pool.loaded or {}
+        loaded = self._pool.model(chat.model) or self._pool.loaded or {}
         name = chat.model or loaded.get("model") or GUIDE
         if chat.context is None or self._pool.hosts is not None:
             return None
         enough = int(loaded.get("context") or 0) >= chat.context
         if loaded.get("model") == name and loaded.get("state") in THERE and enough:
             return None
-        return {"model": name, "context": chat.context}
+        # more of one that is loaded takes nothing from those beside it
+        beside = {"beside": True} if len(self._pool.models) > 1 and self._pool.model(name) else {}
+        return {"model": name, "context": chat.context, **beside}
 
     def _tick(self) -> None:
         self._ticks += 1
@@ -215,7 +217,8 @@ class Session(QObject):
         self, chat: Chat, branch: Sequence[Message]
     ) -> tuple[Sequence[Message], tuple[str, ...]]:
         """The branch without its oldest turns, if that was agreed to and all would not fit."""
-        context = int((self._pool.loaded or {}).get("context") or 0)
+        loaded = self._pool.model(chat.model) or self._pool.loaded or {}
+        context = int(loaded.get("context") or 0)
         if chat.id not in self._trimmed or not context:
             return branch, ()
         per_character = _tokens_per_character(branch)

@@ -128,12 +128,18 @@ class Welcome(QWidget):
 
     # inside
 
+    def _paint(self) -> None:
+        side = self._services.theme.px(sizes.XL)
+        picture = icon("app", self._services.theme.colours.accent)
+        self._mark.setPixmap(picture.pixmap(side, side))
+
     def _fill(self) -> None:
         theme = self._services.theme
-        mark, side = label(), theme.px(sizes.XL)
-        mark.setPixmap(icon("app", theme.colours.accent).pixmap(side, side))
+        self._mark = label()
+        theme.changed.connect(self._paint)
+        self._paint()
         leave = button(self.tr("Skip the introduction"), self.end, "link")
-        head = row(mark, label("Poolhouse", "section"), None, leave, gap=sizes.S)
+        head = row(self._mark, label("Poolhouse", "section"), None, leave, gap=sizes.S)
         feet = row(self._back, None, self._where, None, self._skip, self._next, gap=sizes.S)
         for one in (head, feet):  # as far to the right as the steps, which keep room for a bar
             one.setContentsMargins(0, 0, sizes.M, 0)

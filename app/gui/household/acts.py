@@ -58,7 +58,9 @@ class Acts(QObject):
             self.fill_pause(menu, machine)
             menu.addSeparator()
         else:
-            if machine.lends:
+            if machine.doubted:
+                menu.addAction(self.tr("Use again"), lambda: self.use_again(machine))
+            elif machine.lends:
                 text = self.tr("Take back in") if machine.left_out else self.tr("Leave out")
                 menu.addAction(text, lambda: self.toggle(machine))
             if machine.can_test:
@@ -88,6 +90,10 @@ class Acts(QObject):
         """Leave it out to see the forecast, or take it back in."""
         if machine.lends or machine.left_out:
             self._outlook.leave_out(machine.id, not machine.left_out)
+
+    def use_again(self, machine: MachineFacts) -> None:
+        """It gave wrong numbers, and somebody has looked after it."""
+        self._send(f"/machines/{segment(machine.id)}/use-again", {})
 
     def rename(self, machine: MachineFacts) -> None:
         RenameSheet(self._page.services, machine, self._say, self._page).open()

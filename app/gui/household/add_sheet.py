@@ -72,6 +72,11 @@ class AddSheet(Sheet):
         body = {"role": ROLE_ORDER[self.role.currentIndex()]}
         self.keep(self.services.client.post("/pairing", body, self._opened, self._ended))
 
+    def came_back(self) -> None:
+        """Its code was the other node's: nobody can use it any more."""
+        if not self._open.isHidden():
+            self.open_window()
+
     # Inside
 
     def _fill_open(self) -> None:

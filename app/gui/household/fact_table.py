@@ -14,7 +14,13 @@ from PySide6.QtCore import (
     Qt,
 )
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+)
 
 from app.gui import theme as sizes
 from app.gui.household import drawn
@@ -24,7 +30,8 @@ Index = QModelIndex | QPersistentModelIndex
 Role = Qt.ItemDataRole
 SORT_ROLE = int(Role.UserRole)
 NOWHERE = QModelIndex()
-LEAST_NAME = 136
+NAME = 148  # words are shortened for it
+LEAST_NAME, LEAST_WORDS = 128, 96  # below, the table scrolls sideways
 ACROSS = Qt.Orientation.Horizontal
 
 
@@ -36,6 +43,16 @@ class Column:
     shown: Callable[[Any], str]
     value: Callable[[Any], float | str]
     figure: bool = True
+
+
+class _Middle(QStyledItemDelegate):
+    """A name is told apart by its beginning and its end: what it lacks room for is its middle."""
+
+    def initStyleOption(  # noqa: N802  Qt's name
+        self, option: QStyleOptionViewItem, index: Index
+    ) -> None:
+        super().initStyleOption(option, index)
+        option.textElideMode = Qt.TextElideMode.ElideMiddle
 
 
 class FactModel(QAbstractTableModel):
@@ -87,7 +104,16 @@ class FactModel(QAbstractTableModel):
             return column.value(fact)
         if role == Role.TextAlignmentRole:
             return _aligned(column)
-        return self._tip_of(fact) if role == Role.ToolTipRole else None
+        return self._tip(index) if role == Role.ToolTipRole else None
+
+    def _tip(self, index: Index) -> str:
+        """Of a row; of a cell with words these too, which may be shortened."""
+        fact, column = self.facts[index.row()], self._columns[index.column()]
+        told = "" if column.figure or not index.column() else column.shown(fact)
+        return drawn.tip(told) if told else self._tip_of(fact)
+
+    def is_figure(self, column: int) -> bool:
+        return self._columns[column].figure
 
 
 class FactTable(QTableView):
@@ -107,6 +133,8 @@ class FactTable(QTableView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setShowGrid(False)
         self.setWordWrap(False)
+        self._middle = _Middle(self)
+        self.setItemDelegateForColumn(0, self._middle)
         self.setSortingEnabled(True)
         self.sortByColumn(0, Qt.SortOrder.AscendingOrder)
         self.setTabKeyNavigation(False)
@@ -122,16 +150,26 @@ class FactTable(QTableView):
         self.fit_columns()
 
     def fit_columns(self) -> None:
-        """As wide as their words; the names get the rest."""
-        header, gap = self.horizontalHeader(), 2 * self._theme.px(sizes.S)
-        taken = 0
-        for place in range(1, self._model.columnCount()):
-            title = drawn.width(str(self._model.headerData(place, ACROSS)), header.font())
-            wide = max(round(title) + gap, self.sizeHintForColumn(place))
-            header.resizeSection(place, wide)
-            taken += header.sectionSize(place)
-        left = self.viewport().width() - taken
-        header.resizeSection(0, max(left, self._theme.px(LEAST_NAME)))
+        """As wide as their words; the names get the rest. Without room the longest words are shortened first."""
+        header, name = self.horizontalHeader(), self._theme.px(NAME)
+        shown = [n for n in range(1, self._model.columnCount()) if not self.isColumnHidden(n)]
+        wide = {place: max(self._titled(place), self.sizeHintForColumn(place)) for place in shown}
+        room = self.viewport().width()
+        for place in sorted(shown, key=lambda one: -wide[one]):
+            over = sum(wide.values()) + name - room
+            if over > 0 and not self._model.is_figure(place):
+                fewest = max(self._titled(place), self._theme.px(LEAST_WORDS))
+                wide[place] = min(wide[place], max(fewest, wide[place] - over))
+        for place in shown:
+            header.resizeSection(place, wide[place])
+        header.resizeSection(0, max(room - sum(wide.values()), self._theme.px(LEAST_NAME)))
+
+    def _titled(self, place: int) -> int:
+        """How wide the title of a column is."""
+        title = drawn.width(
+            str(self._model.headerData(place, ACROSS)), self.horizontalHeader().font()
+        )
+        return round(title) + 2 * self._theme.px(sizes.S)
 
     def _measure(self) -> None:
         self.verticalHeader().setDefaultSectionSize(self._theme.px(sizes.CONTROL_HEIGHT))

@@ -52,6 +52,7 @@ class MachineFacts:
     used_by_ids: tuple[str, ...] = ()
     replica: ReplicaFacts | None = None
     vectors: str = ""  # the model that turns texts into vectors here
+    doubted: bool = False  # its numbers were found wrong in a check, so it gets no layers
     has_own: bool = False  # it runs a model of its own, of which no layers are known here
 
     @property
@@ -140,7 +141,8 @@ def _view(snapshot: Json, without: Collection[str], centre: str) -> _View:
         told=snapshot.get("links_between") or {}, node=snapshot.get("node") or {},
         loaded=loaded, me=me, centre=centre or me, without=without,
         hosts=frozenset(key for key, _ in hosts_of(snapshot)),
-        left_out=_left_out(loaded), replicas=replicas_of(loaded), own_bytes=_own_bytes(own, embeds),
+        left_out=_left_out(loaded), replicas=replicas_of(loaded),
+        own_bytes=_own_bytes(own, embeds, *(snapshot.get("beside") or ())),
         vectors=str(embeds.get("model") or ""),
     )  # fmt: skip
 
@@ -179,6 +181,7 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
         used_by_ids=by,
         replica=view.replicas.get(key),
         vectors=view.vectors if this else "",
+        doubted=bool(one.get("doubted")),
         has_own=not view.is_own and key in view.hosts and (key == view.centre or not by),
     )
 

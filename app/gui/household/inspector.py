@@ -44,6 +44,7 @@ class Inspector(QFrame):
         self.title = label("", "section")
         self._picture, self.state = label(), label()
         self.why = Elided("", "muted")
+        self.again = button(self.tr("Use again"), lambda: self._on(acts.use_again))
         self.leave = button(self.tr("Leave out"), self._toggle)
         self.test = button(self.tr("Test link"), lambda: self._on(acts.test))
         self.pause = button(self.tr("Pause lending"))
@@ -57,7 +58,9 @@ class Inspector(QFrame):
         who.addWidget(self.why, 1)
         told = QWidget()
         told.setLayout(who)
-        buttons = (self.leave, self.test, self.pause, self.resume, self.rename, self.more, close)
+        buttons = (
+            self.again, self.leave, self.test, self.pause, self.resume, self.rename, self.more, close
+        )  # fmt: skip
         for one in buttons:
             one.setVisible(one is close)
         head = Beside(told, *buttons, gap=sizes.S, least=LEAST_CHARACTERS)
@@ -98,11 +101,14 @@ class Inspector(QFrame):
 
     def first_button(self) -> QWidget:
         """Where the keyboard goes when the details are opened."""
-        buttons = (self.leave, self.test, self.pause, self.resume, self.rename, self.more)
+        buttons = (
+            self.again, self.leave, self.test, self.pause, self.resume, self.rename, self.more
+        )  # fmt: skip
         return next((one for one in buttons if one.isVisible()), self.more)
 
     def _buttons(self, facts: MachineFacts) -> None:
-        self.leave.setVisible(facts.lends or facts.left_out)
+        self.again.setVisible(facts.doubted)
+        self.leave.setVisible((facts.lends or facts.left_out) and not facts.doubted)
         self.leave.setText(self.tr("Take back in") if facts.left_out else self.tr("Leave out"))
         self.test.setVisible(facts.can_test)
         self.test.setEnabled(not self._acts.testing)

@@ -44,7 +44,15 @@ class InterfaceSheet(MachineSheet):
         self.act = button(_tr("Use and test"), self.save, "primary")
         self.act.setEnabled(False)
         self.offer(_tr("Cancel"), self.act)
-        self.keep(services.client.get("/settings", self._fill, self._not_found))
+        self._look()
+
+    def came_back(self) -> None:
+        if len(self.choices) == 1:  # it was lost before it had told them
+            self._look()
+
+    def _look(self) -> None:
+        self.waiting.show()
+        self.keep(self.services.client.get("/settings", self._fill, self._not_found))
 
     def _fill(self, answer: Json) -> None:
         link = self._machine.link

@@ -17,6 +17,8 @@ from app.gui.services import Services
 class LeaveSheet(Sheet):
     """Says what ends and what stays; works while the node is away, too. `done` hears a sentence."""
 
+    needs_node = False
+
     def __init__(
         self, services: Services, parent: QWidget, done: Callable[[str], object] = lambda _: None
     ) -> None:

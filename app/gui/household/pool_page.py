@@ -86,7 +86,7 @@ class PoolPage(Page):
         self.destroyed.connect(self.outlook.stop)
         self.destroyed.connect(self.acts.stop)
         self.destroyed.connect(self.loading.stop)
-        for changed in (services.pool.changed, services.theme.changed, self.outlook.changed,
+        for changed in (services.pool.changed, services.pool.link_changed, services.theme.changed, self.outlook.changed,
                         self.acts.changed, self.loading.changed):  # fmt: skip
             changed.connect(self._tell)
         self._show_view(self._usual_view())

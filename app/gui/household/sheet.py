@@ -13,16 +13,20 @@ from app.gui.parts.buttons import button
 from app.gui.parts.layouts import Item, column, row, scrolled
 from app.gui.parts.notice import Notice
 from app.gui.parts.text import label, paragraph
+from app.gui.pool import Link
 from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
 
 WIDTH, HEIGHT = 460, 600  # of a window at its smallest there is room for this height
 LEAST = 120  # of what scrolls
+LOST = (Link.STARTING, Link.AWAY, Link.OTHER_VERSION)
 
 
 class Sheet(QDialog):
-    """Closes with Escape. Its calls end with it."""
+    """Closes with Escape. Its calls end with it. `needs_node`: nothing in it can be done without one."""
+
+    needs_node = True
 
     def __init__(self, services: Services, title: str, sentence: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -53,6 +57,8 @@ class Sheet(QDialog):
         room = max(parent.window().width() - 2 * sizes.L, WIDTH)
         self.setFixedWidth(min(services.theme.px(WIDTH), room))
         self.finished.connect(self._end)
+        self._is_lost = False
+        services.pool.link_changed.connect(self._link_changed)
 
     def add(self, *items: Item) -> None:
         """Content, one under another."""
@@ -78,6 +84,9 @@ class Sheet(QDialog):
     def fail(self, error: AppError) -> None:
         self.notice.say(said(error), "error", closable=False)
         self.fit()
+
+    def came_back(self) -> None:
+        """The node is there again: what was asked of the one before is asked anew, if need be."""
 
     def fit(self) -> None:
         """As high as its words need at its width, and no higher than its window: then it scrolls."""
@@ -117,6 +126,24 @@ class Sheet(QDialog):
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)
         self.fit()
+
+    def _link_changed(self) -> None:
+        """Nothing can be done here while the node is lost; the window behind cannot be reached to say so."""
+        pool = self.services.pool
+        if self.needs_node and pool.link in LOST:
+            self._is_lost = True
+            waits = self.tr(
+                "The background service does not run just now. This waits until it is back."
+            )
+            again = (self.tr("Start again"), pool.try_again)
+            actions = (again,) if pool.link is Link.AWAY else ()
+            self.notice.say(pool.problem or waits, "error", *actions, closable=False)
+            self.fit()
+        elif pool.link is Link.THERE and self._is_lost:
+            self._is_lost = False
+            self.notice.clear()
+            self.came_back()
+            self.fit()
 
     def _end(self) -> None:
         for call in self._calls:

@@ -31,7 +31,7 @@ class HardwareCard(QFrame):
         self._grid.setHorizontalSpacing(sizes.XL)
         self._grid.setVerticalSpacing(sizes.S)
         self._grid.setColumnStretch(1, 1)
-        self._waiting = paragraph(self.tr("Asking the engines what they find…"), "muted")
+        self._waiting = paragraph("", "muted")
         self.speed = paragraph(self.tr("Not measured yet."))
         self.measure = button(self.tr("Measure speed"), self._measure)
         self.cancel = button(self.tr("Cancel"), self._cancel)
@@ -46,11 +46,22 @@ class HardwareCard(QFrame):
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
         self.setLayout(box)
         self._show_measuring(False)
+        services.pool.link_changed.connect(self._tell_waiting)
+        self._tell_waiting()
 
     def look(self) -> None:
         """Ask what is there, and whether the speed is known already."""
         if self._asked is None and self._pool.is_there:
             self._asked = self._client.get("/machine", self._tell, self._fail)
+            self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
+        """Nobody is asked while no node is there."""
+        there = self._pool.is_there
+        asking = self.tr("Asking the engines what they find…")
+        absent = self.tr("Shown as soon as the background service runs.")
+        self._waiting.setText(asking if there else absent)
+        self.measure.setEnabled(there)
 
     def _tell(self, machine: Json) -> None:
         self._asked = None

@@ -76,7 +76,8 @@ class HoursCard(QFrame):
         self.switch.setEnabled(True)
         self.switch.show_on(limited)
         self._week.setVisible(limited)
-        self.grid.show_cells(cells_of(spans))
+        if not self._lending.is_changing:  # else hours that are painted quickly would come undone
+            self.grid.show_cells(cells_of(spans))
         if not self.text.hasFocus():
             self.text.setText(text)
         self._row.say(self._reading(limited, text))

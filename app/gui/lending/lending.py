@@ -92,6 +92,11 @@ class Lending(QObject):
         return bool(self.rules.get("on", True)) and self.rules.get("memory_bytes") != 0
 
     @property
+    def is_changing(self) -> bool:
+        """Whether a change of the rules is on its way: what the node said last is older than that."""
+        return any(order.what[0] == "/lending" for order in self._orders)
+
+    @property
     def can_undo(self) -> bool:
         return bool(self._before)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QPushButton,
     QSizePolicy,
@@ -127,9 +127,9 @@ class IconButton(QToolButton):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._theme, self._picture = theme, picture
+        self._theme, self._picture, self._is_stale = theme, picture, False
         self.rename(name)
-        theme.changed.connect(self._paint)
+        theme.changed.connect(self._repaint)
         self._paint()
         if clicked is not None:
             self.clicked.connect(lambda *_: clicked())
@@ -144,7 +144,19 @@ class IconButton(QToolButton):
         self._picture = picture
         self._paint()
 
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        super().showEvent(event)
+        if self._is_stale:
+            self._paint()
+
+    def _repaint(self) -> None:
+        """Another palette: one that nobody sees is painted once it is shown."""
+        self._is_stale = not self.isVisible()
+        if not self._is_stale:
+            self._paint()
+
     def _paint(self) -> None:
+        self._is_stale = False
         side = self._theme.px(sizes.TITLE)
         self.setIcon(icon(self._picture, self._theme.colours.text))
         self.setIconSize(QSize(side, side))

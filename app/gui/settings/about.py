@@ -36,7 +36,7 @@ class About(Group):
     can_reset = False
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services, self.tr("About"), "info")
+        super().__init__(services, self.tr("About"))
         own = button(self.tr("Show licence"), self._own)
         icons = button(
             self.tr("Show"), lambda: self._text(self.tr("Icons"), _of(FOLDER / "LICENCE.md"))

@@ -29,7 +29,7 @@ class Advanced(Group):
     can_reset = False
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services, self.tr("Advanced"), "activity")
+        super().__init__(services, self.tr("Advanced"))
         why = button(self.tr("Find out…"), lambda: why_unseen(services, self.window()))
         save = button(
             self.tr("Save diagnostics…"), lambda: save_diagnostics(services, self.window())

@@ -29,7 +29,7 @@ class Chat(Group):
     """A chat that has values of its own keeps them."""
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services, self.tr("Chat"), "chat")
+        super().__init__(services, self.tr("Chat"))
         self.system = QPlainTextEdit()
         self.system.setTabChangesFocus(True)
         self.system.setPlaceholderText(self.tr("None. For example: Answer briefly, in German."))

@@ -20,6 +20,8 @@ LATE_MS = 3000  # a node that does not answer: whoever deletes waits for its end
 class EraseSheet(Sheet):
     """Nothing happens before the window and its node have ended; `end` ends the window."""
 
+    needs_node = False
+
     def __init__(
         self, services: Services, parent: QWidget, end: Callable[[], object] = QCoreApplication.exit
     ) -> None:

@@ -21,7 +21,7 @@ class General(Group):
     """Changes of the look are seen at once."""
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services, self.tr("General"), "settings")
+        super().__init__(services, self.tr("General"))
         system = ("", self.tr("As the system"))
         languages = [system, ("en", "English"), ("de", "Deutsch")]
         self.language = Choice(languages, self._choose_language)

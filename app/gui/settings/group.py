@@ -24,9 +24,9 @@ class Group(QWidget):
     told = Signal(str, str)  # a sentence for the page, and its kind: info or error
     can_reset = True
 
-    def __init__(self, services: Services, title: str, picture: str) -> None:
+    def __init__(self, services: Services, title: str) -> None:
         super().__init__()
-        self.services, self.title, self.picture = services, title, picture
+        self.services, self.title = services, title
         self.heading = label(title, "section")
         self._cards: list[Card] = []
         self._words: list[str] = []  # that are searched for

@@ -29,7 +29,7 @@ class Household(Group):
     can_reset = False
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services, self.tr("Household"), "pool")
+        super().__init__(services, self.tr("Household"))
         self._list = column(gap=0)
         self._shown: tuple[MachineFacts, ...] = ()
         members = QWidget()

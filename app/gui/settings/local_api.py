@@ -27,7 +27,7 @@ class LocalApi(Group):
     """What is chosen here holds at once; the node keeps it."""
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services, self.tr("Local API"), "cable")
+        super().__init__(services, self.tr("Local API"))
         self.on = self._switch(self.tr("Other programs may use the pool"), "on")
         self.address = label()
         self._listens = False

@@ -27,7 +27,7 @@ class Models(Group):
     can_reset = False
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services, self.tr("Models"), "models")
+        super().__init__(services, self.tr("Models"))
         self.models, self.stages = Value(), Value()
         self._folders = {"models": self.models, "stages": self.stages}
         self._paths: dict[str, str] = {}
@@ -85,8 +85,7 @@ class Models(Group):
         for folder in told["folders"]:
             if words := self._folders.get(folder["what"]):
                 self._paths[folder["what"]] = folder["path"]
-                empty = self.tr("Empty")
-                words.setText(formats.size(folder["bytes"]) if folder["bytes"] else empty)
+                words.setText(self._size(folder))
             if folder["what"] == "models":
                 free = self.tr("{free} are free on this disk.")
                 sizes_now = free.format(free=formats.size(folder["free_bytes"]))
@@ -94,6 +93,13 @@ class Models(Group):
                 self._models.tell(f"{folder['path']}{known}")
             elif folder["what"] == "stages":
                 self._stages.tell(folder["path"])
+
+    def _size(self, folder: Json) -> str:
+        """Of a folder whose disk is not there nobody knows."""
+        models = self.services.pool.snapshot.get("models_folder") or {}
+        if folder["what"] == "models" and not models.get("there", True):
+            return self.tr("not available")
+        return formats.size(folder["bytes"]) if folder["bytes"] else self.tr("Empty")
 
     def _tell_token(self, told: Json) -> None:
         there = bool(told["set"])

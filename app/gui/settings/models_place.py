@@ -85,7 +85,7 @@ class ModelsPlace(QWidget):
 def _moving(move: Json) -> str:
     if move.get("waits"):
         return here(str(move["waits"]))
-    words = _tr("Moving {name}: {done} of {total}").format(
+    words = _tr("Moving {name}. In all {done} of {total}").format(
         name=move["name"], done=formats.size(move["done_bytes"]),
         total=formats.size(move["total_bytes"]),
     )  # fmt: skip

@@ -27,7 +27,7 @@ class Network(Group):
     """What is saved counts from the node's next start; the page says so and offers it."""
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services, self.tr("Network"), "link")
+        super().__init__(services, self.tr("Network"))
         self.restart = RestartRow(
             services, self.tr("Saved. It counts once the background service starts anew.")
         )

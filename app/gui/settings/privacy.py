@@ -24,7 +24,7 @@ class Privacy(Group):
     can_reset = False
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services, self.tr("Privacy"), "key")
+        super().__init__(services, self.tr("Privacy"))
         self.machines, self.nearby = Value(), Value()
         self.hub, self.upstreams = Value(), Value()
         self.key, self.token = Value(), Value()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication, QItemSelectionModel, QSize
+from PySide6.QtCore import QCoreApplication, QItemSelectionModel, QSize, QTimer
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 
@@ -15,20 +15,12 @@ from app.gui.parts.layouts import column, row, scrolled
 from app.gui.parts.sized import bound_width
 from app.gui.pool import Link
 from app.gui.services import Services
-from app.gui.settings.about import About
-from app.gui.settings.advanced import Advanced
-from app.gui.settings.chat import Chat
-from app.gui.settings.general import General
 from app.gui.settings.group import Group
-from app.gui.settings.household import Household
-from app.gui.settings.local_api import LocalApi
-from app.gui.settings.models import Models
-from app.gui.settings.network import Network
-from app.gui.settings.privacy import Privacy
-from app.gui.settings.updates import Updates
+from app.gui.settings.groups import ENTRIES
 from app.gui.theme import set_role
 
 LIST_WIDTH = 184
+REST_MS = 20
 SELECT = QItemSelectionModel.SelectionFlag.ClearAndSelect
 
 
@@ -37,11 +29,12 @@ class SettingsPage(Page):
 
     def __init__(self, services: Services) -> None:
         super().__init__(services, QCoreApplication.translate("SettingsPage", "Settings"))
-        self.groups: list[Group] = [
-            General(services), Network(services), Household(services), Models(services),
-            Chat(services), LocalApi(services), Privacy(services), Updates(services),
-            Advanced(services), About(services),
-        ]  # fmt: skip
+        self._made: dict[int, Group] = {}  # by their lines in the list
+        self._rest = QTimer(
+            self
+        )  # makes the others between events, so that a search finds them there
+        self._rest.setInterval(REST_MS)
+        self._rest.timeout.connect(self._make_next)
         self.search = QLineEdit()
         self.search.setPlaceholderText(self.tr("Search settings"))
         self.search.setAccessibleName(self.tr("Search settings"))
@@ -67,45 +60,66 @@ class SettingsPage(Page):
         self.list.setCurrentRow(0)
 
     @property
+    def groups(self) -> list[Group]:
+        """All of them; those that were not needed yet are made."""
+        return [self._group(number) for number in range(len(ENTRIES))]
+
+    @property
     def group(self) -> Group:
         """The one in front."""
-        return self.groups[max(0, self.list.currentRow())]
+        return self._group(max(0, self.list.currentRow()))
 
-    def open(self, kind: type[Group]) -> None:
-        """Show one group."""
+    def open(self, name: str) -> None:
+        """Show one group, by its name in `groups.ENTRIES`."""
         self.search.clear()
-        numbers = [number for number, one in enumerate(self.groups) if isinstance(one, kind)]
-        self.list.setCurrentRow(numbers[0])
+        self.list.setCurrentRow([entry.name for entry in ENTRIES].index(name))
 
     def shown(self) -> None:
         self.group.refresh()
+        self._rest.start()
 
     # inside
 
     def _fill(self) -> None:
-        for one in (*self.groups, self.nothing):
-            one.hide()  # laid out when they are shown: all at once would take a third of a second
+        self.nothing.hide()
         inner = QWidget()
-        body = column(*self.groups, self.nothing, gap=sizes.XL)
-        body.addStretch(1)
-        body.setContentsMargins(0, 0, sizes.L, 0)
-        inner.setLayout(body)
+        self._body = column(self.nothing, gap=sizes.XL)
+        self._body.addStretch(1)
+        self._body.setContentsMargins(0, 0, sizes.L, 0)
+        inner.setLayout(self._body)
         bound_width(self.services.theme, inner, sizes.CHAT_WIDTH)
         self._view = scrolled(inner)
-        for group in self.groups:
-            self.list.addItem(QListWidgetItem(group.title))
-            group.told.connect(self._tell)
+        for entry in ENTRIES:
+            self.list.addItem(QListWidgetItem(entry.title))
         box = row(self.list, gap=sizes.XL)
         box.addWidget(self._view, 1)
         self.content.addLayout(box, 1)
         self._paint()
 
+    def _group(self, number: int) -> Group:
+        """Made when it is first needed: all of them at once would hold the window for a moment."""
+        if number not in self._made:
+            group = ENTRIES[number].make(self.services)
+            group.hide()  # laid out when it is shown
+            group.told.connect(self._tell)
+            place = sum(other < number for other in self._made)
+            self._body.insertWidget(place, group)
+            self._made[number] = group
+        return self._made[number]
+
+    def _make_next(self) -> None:
+        missing = [number for number in range(len(ENTRIES)) if number not in self._made]
+        if missing:
+            self._group(missing[0])
+        else:
+            self._rest.stop()
+
     def _paint(self) -> None:
         theme = self.services.theme
         side = theme.px(sizes.TITLE)
         self.list.setIconSize(QSize(side, side))
-        for number, group in enumerate(self.groups):
-            self.list.item(number).setIcon(icon(group.picture, theme.colours.text))
+        for number, entry in enumerate(ENTRIES):
+            self.list.item(number).setIcon(icon(entry.icon, theme.colours.text))
         words = self.list.sizeHintForColumn(0) + 2 * self.list.frameWidth() + sizes.M
         self.list.setFixedWidth(max(LIST_WIDTH, words))
 
@@ -120,9 +134,10 @@ class SettingsPage(Page):
 
     def _show_group(self) -> None:
         self.list.setCurrentRow(self.list.currentRow(), SELECT)
-        for group in self.groups:
+        front = self.group
+        for group in self._made.values():
             group.search([])
-            group.setVisible(group is self.group)
+            group.setVisible(group is front)
         self.nothing.hide()
         self._view.verticalScrollBar().setValue(0)
 

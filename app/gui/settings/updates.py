@@ -24,7 +24,7 @@ class Updates(Group):
     can_reset = False
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services, self.tr("Updates"), "refresh")
+        super().__init__(services, self.tr("Updates"))
         self.engine, self.others = Value(), Value()
         new = button(self.tr("Show"), self._show_changes)
         new.setAccessibleName(self.tr("Show what is new"))

@@ -21,6 +21,7 @@ class Do(StrEnum):
     """What a button does."""
 
     LOAD = "load"
+    BESIDE = "beside"  # load it, and keep what is loaded
     ANYWAY = "anyway"
     UNLOAD = "unload"
     CHAT = "chat"
@@ -45,7 +46,7 @@ class Action:
 class Now:
     """How the pool stands with the chosen model."""
 
-    loaded: Json | None  # whatever is loaded
+    loaded: Json | None  # the chosen model, if it is loaded, or else whatever is
     is_loading: bool  # some model is on its way
     judgement: Judgement | None
     may_try: bool  # it could run on this machine alone, beyond what it is meant to give
@@ -88,6 +89,8 @@ def _running(setup: Setup, now: Now) -> list[Action]:
     gone = bool(setup.item.facts.get("missing"))
     fits = now.judgement is None or now.judgement.fits
     load = _one(Do.LOAD, translate("Models", "Load"), fits and not gone and not now.is_loading)
+    if loaded and load.enabled:
+        return [load, Action(Do.BESIDE, translate("Models", "Load as well"))]
     if fits or gone or not now.may_try or now.is_loading:
         return [load]
     return [load, Action(Do.ANYWAY, translate("Models", "Try anyway"))]

@@ -165,9 +165,7 @@ class Details(QFrame):
 
     def _begin(self, item: Item) -> None:
         """Nothing is known of it yet."""
-        loaded = self._services.pool.loaded or {}
-        mine = loaded.get("model") == item.name and item.is_here
-        was = loaded if mine else {}
+        was = (self._services.pool.model(item.name) or {}) if item.is_here else {}
         self.form.show_item(item, was.get("context"), was.get("kv"), was.get("shape_ordered"))
         known = self._judging.of(item)
         asks = item.kind is Kind.FOUND and not item.files
@@ -248,8 +246,9 @@ class Details(QFrame):
         pool = self._services.pool
         this = next((one for one in pool.machines if one.get("this")), {})
         may_try = 0 < self._need_bytes <= int(this.get("total_bytes") or 0)
+        chosen = pool.model(self.item.name) if self.item is not None else None
         return Now(
-            pool.loaded,
+            chosen or pool.loaded,
             bool(self._loading.model),
             self.verdict.judgement,
             may_try,
@@ -258,9 +257,8 @@ class Details(QFrame):
         )
 
     def _tell_lost(self, item: Item) -> None:
-        loaded = self._services.pool.loaded or {}
-        lost = loaded.get("model") == item.name and loaded.get("state") in ("lost", "failed")
+        loaded = self._services.pool.model(item.name) or {}
+        lost = loaded.get("state") in ("lost", "failed")
         self.lost.setText(here(str(loaded.get("reason") or "")))
         self.lost.setVisible(bool(lost and self.lost.text()))
-        mine = item.is_here and loaded.get("model") == item.name
-        self.forecast.show_fact(loaded.get("last_answer") if mine else None)
+        self.forecast.show_fact(loaded.get("last_answer") if item.is_here else None)

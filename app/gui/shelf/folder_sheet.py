@@ -41,7 +41,7 @@ class FolderSheet(Sheet):
         if not path:
             title = _tr("Keep models in Poolhouse's own folder")
         super().__init__(services, title, _tr("Looking at that folder…"), parent)
-        self._path = path
+        self._path, self._is_first = path, True
         self.along = QCheckBox()
         self.along.hide()
         self.about = paragraph("", "caption")
@@ -50,8 +50,14 @@ class FolderSheet(Sheet):
         self.act = button(_tr("Keep models there"), self.choose, "primary")
         self.act.setEnabled(False)
         self.offer(_tr("Cancel"), self.act)
-        body = {"path": path}
-        self.keep(services.client.post("/folder/look", body, self._tell, self._refused))
+        self._look()
+
+    def came_back(self) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        body = {"path": self._path}
+        self.keep(self.services.client.post("/folder/look", body, self._tell, self._refused))
 
     def choose(self) -> None:
         self.act.setEnabled(False)
@@ -75,7 +81,9 @@ class FolderSheet(Sheet):
             QCoreApplication.translate("Models", "Move %n model(s) there too, {size}", "", models)
             .replace("{size}", formats.size(seen["bytes"]))
         )  # fmt: skip
-        self.along.setChecked(models > 0 and bool(seen["fits"]))
+        wanted = self._is_first or self.along.isChecked()  # afterwards it is as it was left
+        self._is_first = False
+        self.along.setChecked(wanted and models > 0 and bool(seen["fits"]))
         self.along.setEnabled(bool(seen["fits"]))
         self.about.setVisible(models > 0)
         self.about.setText(

@@ -29,28 +29,33 @@ class Loading(QObject):
         self._progress: dict[str, Json] = {}
         self._was: object = None
         pool.changed.connect(self._look)
+        pool.link_changed.connect(self._look)  # one that is lost loads nothing
 
     @property
     def model(self) -> str:
         """The name of the model that is on its way; empty: none is."""
         if self._calls.running(LOAD):
             return self._model
-        now = self._pool.loaded or {}
-        return str(now.get("model")) if now.get("state") == "loading" else ""
+        return str(self._coming.get("model") or "")
+
+    @property
+    def _coming(self) -> Json:
+        """As the node tells it; nothing else of a load is known of one that another face began."""
+        return next((one for one in self._pool.models if one.get("state") == "loading"), {})
 
     @property
     def steps(self) -> list[Json]:
         """The newest step of each machine."""
-        now = self._pool.loaded or {}
-        told = (now.get("progress") or {}) if now.get("state") == "loading" else {}
+        told = self._coming.get("progress") or {}
         every = {**self._progress, **told} if self._calls.running(LOAD) else told
         named = {key: step for key, step in every.items() if step.get("machine")}
         return list((named or every).values())
 
-    def start(self, setup: Setup, *, anyway: bool = False) -> None:
-        """Load it. What is loaded now stays until it is clear that the new one fits."""
+    def start(self, setup: Setup, *, anyway: bool = False, beside: bool = False) -> None:
+        """Load it. What is loaded now stays until it is clear that the new one fits; `beside`: also then."""
         self._model, self._progress = setup.item.name, {}
-        body = setup.order() | ({"anyway": True} if anyway else {})
+        more = {"anyway": anyway, "beside": beside}
+        body = setup.order() | {key: True for key, wanted in more.items() if wanted}
         client = self._pool.client
         call = client.call("POST", "/load", body, self._done, self._refused, self._stepped)
         self._calls.keep(LOAD, call)
@@ -99,11 +104,10 @@ class Loading(QObject):
 
     def _look(self) -> None:
         """Tell it when the loaded model, or a step of it, is another."""
-        now, vectors = self._pool.loaded or {}, self._pool.embeds or {}
-        seen = (
-            now.get("model"), now.get("state"), str(now.get("progress")),
-            str(now.get("last_answer")), vectors.get("model"), vectors.get("state"),
-        )  # fmt: skip
+        vectors = self._pool.embeds or {}
+        facts = ("model", "state", "progress", "last_answer")
+        models = [str([one.get(fact) for fact in facts]) for one in self._pool.models]
+        seen = models, vectors.get("model"), vectors.get("state")
         if seen != self._was:
             self._was = seen
             self.changed.emit()

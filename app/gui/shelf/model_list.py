@@ -97,7 +97,7 @@ class ModelList(QWidget):
 
     def refresh_marks(self) -> None:
         """Another model is loaded."""
-        both = self._services.pool.loaded or {}, self._services.pool.embeds or {}
+        both = *self._services.pool.models, self._services.pool.embeds or {}
         now = " ".join(f"{one.get('model')} {one.get('state')}" for one in both)
         if now != self._marked:
             self._marked = now
@@ -177,7 +177,7 @@ class ModelList(QWidget):
         self._empty.sentence.setText(sentence)
 
     def _row(self, item: Item) -> Row:
-        both = self._services.pool.loaded or {}, self._services.pool.embeds or {}
+        both = *self._services.pool.models, self._services.pool.embeds or {}
         loaded = next((one for one in both if one.get("model") == item.name), {})
         mark = ""
         if item.is_here and loaded:

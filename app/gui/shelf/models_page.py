@@ -218,9 +218,9 @@ class ModelsPage(Page):
     def _do(self, what: Do, setup: Setup) -> None:
         item = setup.item
         match what:
-            case Do.LOAD:
+            case Do.LOAD | Do.BESIDE:
                 self.notice.clear()
-                self.loading.start(setup)
+                self.loading.start(setup, beside=what is Do.BESIDE or self._has_others(item))
             case Do.ANYWAY:
                 self.removal.ask_anyway(item.name, lambda: self.loading.start(setup, anyway=True))
             case Do.UNLOAD:
@@ -237,6 +237,11 @@ class ModelsPage(Page):
                 self.importing.add(str(item.facts["path"]), str(item.facts["name"]))
             case Do.REMOVE | Do.DELETE:
                 self.removal.ask(item)
+
+    def _has_others(self, item: Item) -> bool:
+        """Whether it is loaded, and others beside it: to load it anew takes nothing from them."""
+        pool = self.services.pool
+        return len(pool.models) > 1 and pool.model(item.name) is not None
 
     def _delete_key(self) -> None:
         found = {Do.DELETE, Do.REMOVE} & set(self.details.bar.buttons)

@@ -59,9 +59,9 @@ class Watch(QObject):
 
     def _lends(self) -> list[tuple[Any, ...]]:
         """Roughly: what is free beside what is used moves all the time."""
-        loaded = self._pool.loaded or {}
         machines = [
             (one["id"], one.get("online"), int(one.get("lent_bytes") or 0) // GRAIN_BYTES)
             for one in self._pool.machines
         ]
-        return [*machines, (loaded.get("model"), loaded.get("state") == "ready")]
+        models = [(one.get("model"), one.get("state") == "ready") for one in self._pool.models]
+        return [*machines, *models]

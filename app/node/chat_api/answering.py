@@ -7,7 +7,7 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -64,7 +64,7 @@ class Answering:
     ) -> None:
         self._hosting, self._models, self._may_load = hosting, models, may_load
         self._figures, self._budget, self._upstreams = figures, budget, upstreams
-        self.queue = FairQueue(self._room)
+        self.queue = FairQueue(self._room, by=self._by)
 
     async def model(self, name: str) -> str:
         """The name of the model that will answer. Raises BadInput for one that will not."""
@@ -84,18 +84,18 @@ class Answering:
 
     async def _here(self, name: str) -> str:
         """As `model`, without upstreams."""
-        running = self._hosting().running
+        loaded = self._hosting().loaded
         name = name.removesuffix(":latest")
-        if running is not None and name in (*ANY_NAMES, running.entry.name):
-            return running.entry.name
-        loaded = running.entry.name if running else None
-        entry = await self._models().named("guide" if name in ANY_NAMES else name, loaded)
-        wanted = entry.name
+        there = loaded.first if name in ANY_NAMES else loaded.named(name)
+        if there is not None:
+            return there.entry.name
+        known = loaded.names
+        entry = await self._models().named("guide" if name in ANY_NAMES else name, known or None)
         if not entry.model.writes:
-            raise BadInput("model_only_embeds", name=wanted)
-        if running is not None and running.entry.name != wanted and not self._may_load():
-            raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
-        return wanted
+            raise BadInput("model_only_embeds", name=entry.name)
+        if known and entry.name not in known and not self._may_load():
+            raise BadInput("api_model_not_loaded", name=entry.name, loaded=", ".join(known))
+        return entry.name
 
     async def answer(self, wish: Wish, asker: Asker) -> AsyncGenerator[Piece, None]:
         """The pieces of `wish.n` answers. Closing it cancels: use contextlib.aclosing. Raises AppError."""
@@ -131,7 +131,8 @@ class Answering:
 
     async def count(self, wish: Wish) -> int:
         """How many tokens a wish's prompt is. Raises BadInput when no model is loaded."""
-        running = self._hosting().running
+        loaded, name = self._hosting().loaded, wish.model.removesuffix(":latest")
+        running = loaded.named(name) or loaded.first
         if running is None or running.answerer is None:
             raise BadInput("nothing_loaded")
         _check_tools(wish, running)
@@ -187,14 +188,14 @@ class Answering:
             if not can_go(wish):
                 raise BadInput("upstream_tokens", name=chosen.name) from None
             return chosen, True
-        is_full = self.queue.n_running >= self._room()
-        return self._upstreams.serving(name) if is_full and can_go(wish) else None, False
+        is_full = self.queue.is_full(name) and can_go(wish)
+        return self._upstreams.serving(name) if is_full else None, False
 
     async def _by_the_pool(
         self, wish: Wish, asker: Asker, index: int
     ) -> AsyncGenerator[Piece, None]:
         asked_at = time.monotonic()
-        async with self.queue.turn(asker.key):
+        async with self.queue.turn(asker.key, await self._here(wish.model)):
             queued_s = time.monotonic() - asked_at
             talk = _Talk(wish, index, asker)
             wanted = await self._here(wish.model)
@@ -205,7 +206,7 @@ class Answering:
                 await talk.hear(running)
                 return await self._question(wish, asker, index, running)
 
-            async with aclosing(self._hosting().answered(self.to_load(wanted), ask)) as lines:
+            async with aclosing(self._pool(wanted, ask)) as lines:
                 first = last = 0.0
                 async for line in lines:
                     if delta := line.get("delta"):
@@ -248,17 +249,30 @@ class Answering:
             whose=asker.whose,
         )
 
-    def to_load(self, wanted: str) -> str | None:
-        """None for what is loaded: to look for it on the shelf would take longer than all else here."""
-        running = self._hosting().running
-        is_there = running is not None and running.is_ready and running.entry.name == wanted
-        return None if is_there else wanted
+    def _pool(
+        self, wanted: str, ask: Callable[[Running], Awaitable[Question]]
+    ) -> AsyncGenerator[Json, None]:
+        return self._hosting().answered(wanted, ask, brings=self.brings(wanted))
 
-    def _room(self) -> int:
+    def brings(self, wanted: str) -> bool:
+        """Whether a question has its model loaded. One whose model is there does not, should it go in that moment."""
+        there = self._hosting().loaded.named(wanted)
+        return there is None or not there.is_ready
+
+    def _by(self, model: str) -> str:
+        """Which loaded model answers for this one: itself, or the one whose place it would take."""
+        loaded = self._hosting().loaded
+        running = loaded.named(model) or loaded.first
+        return running.entry.name if running else ""
+
+    def _room(self, by: str) -> int:
         """Slots that the owner's own chats leave; one is always for programs."""
         hosting = self._hosting()
-        own = hosting.n_asks - self.queue.n_running
-        return max(1, (hosting.running.slots if hosting.running else 1) - max(0, own))
+        running, n_asks = hosting.loaded.named(by), hosting.n_asks
+        if running and len(hosting.loaded) > 1:
+            n_asks = running.n_askers
+        own = n_asks - self.queue.n_running_by(by)
+        return max(1, (running.slots if running else 1) - max(0, own))
 
 
 class _Talk:

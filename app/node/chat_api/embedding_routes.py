@@ -30,7 +30,7 @@ class EmbeddingRoutes:
         self, embeddings: Callable[[], Embeddings], budget: Budget, figures: Figures
     ) -> None:
         self._embeddings, self._budget, self._figures = embeddings, budget, figures
-        self._queue = FairQueue(lambda: 1)
+        self._queue = FairQueue(lambda _: 1)
 
     def routes(self) -> list[web.RouteDef]:
         return [

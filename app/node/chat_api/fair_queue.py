@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from app.core.errors import Busy
 
@@ -14,74 +15,118 @@ MAX_WAITING = 64
 USUAL_S = 10.0  # an answer, before any was seen
 
 
-class FairQueue:
-    """`room` says how many answers may be made now. One who asks much waits behind his own questions only, and
-    keeps nobody out: once too many wait, the last of the longest line makes room for whoever has a shorter one."""
+@dataclass(slots=True, eq=False)
+class _Turn:
+    """One question in line: for which model, and whether it may begin."""
 
-    def __init__(self, room: Callable[[], int], max_waiting: int = MAX_WAITING) -> None:
-        self._room, self._max_waiting = room, max_waiting
-        self._lines: dict[str, deque[asyncio.Future[None]]] = {}  # in the order of their turns
+    model: str
+    comes: asyncio.Future[None]
+
+
+class FairQueue:
+    """`room` says how many answers may be made now, by whatever answers for a model: `by` says what does, and where it
+    has no room for more, those for another model are let in all the same. One who asks much waits behind his own
+    questions only, and keeps nobody out: once too many wait, the last of the longest line makes room for whoever
+    has a shorter one."""
+
+    def __init__(
+        self,
+        room: Callable[[str], int],
+        max_waiting: int = MAX_WAITING,
+        by: Callable[[str], str] = lambda _: "",
+    ) -> None:
+        self._room, self._max_waiting, self._by = room, max_waiting, by
+        self._lines: dict[str, deque[_Turn]] = {}  # in the order of their turns
         self._usual_s = USUAL_S
-        self.n_running = 0
+        self._running: Counter[str] = Counter()  # by the model that is asked
+
+    @property
+    def n_running(self) -> int:
+        return self._running.total()
 
     @property
     def n_waiting(self) -> int:
         return sum(map(len, self._lines.values()))
 
+    def n_running_by(self, what: str) -> int:
+        """Answers that this makes, whichever of its models were named."""
+        return sum(n for model, n in self._running.items() if self._by(model) == what)
+
+    def is_full(self, model: str = "") -> bool:
+        """Whether what answers for this model makes all the answers that it may."""
+        by = self._by(model)
+        return self.n_running_by(by) >= self._room(by)
+
     @asynccontextmanager
-    async def turn(self, who: str) -> AsyncGenerator[None, None]:
+    async def turn(self, who: str, model: str = "") -> AsyncGenerator[None, None]:
         """Wait for a turn; it lasts as long as the block. Raises Busy when too many wait."""
-        await self._wait(who)
+        await self._wait(who, model)
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
             yield
         finally:
             self._usual_s += 0.2 * (loop.time() - begun - self._usual_s)
-            self.n_running -= 1
-            self.look()
+            self._ended(model)
 
     def look(self) -> None:
         """Let in whoever there is room for now."""
-        while self._lines and self.n_running < self._room():
-            who, line = next(iter(self._lines.items()))
-            turn = line.popleft()
-            del self._lines[who]
+        while (found := self._next()) is not None:
+            who, turn = found
+            line = self._lines.pop(who)
+            line.remove(turn)
             if line:
                 self._lines[who] = line  # behind all others
-            if not turn.done():  # else its asker left
-                self.n_running += 1
-                turn.set_result(None)
+            if not turn.comes.done():  # else its asker left
+                self._running[turn.model] += 1
+                turn.comes.set_result(None)
 
-    async def _wait(self, who: str) -> None:
+    def _next(self) -> tuple[str, _Turn] | None:
+        """The first that there is room for, and whose it is."""
+        full: dict[str, bool] = {}  # by model
+        for who, line in self._lines.items():
+            for turn in line:
+                if turn.model not in full:
+                    full[turn.model] = self.is_full(turn.model)
+                if not full[turn.model]:
+                    return who, turn
+        return None
+
+    def _ended(self, model: str) -> None:
+        self._running[model] -= 1
+        self._running += Counter()  # without what is at nought
+        self.look()
+
+    async def _wait(self, who: str, model: str) -> None:
         if self.n_waiting >= self._max_waiting:
-            self._make_room(who)
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._make_room(who, model)
+        turn = _Turn(model, asyncio.get_running_loop().create_future())
         self._lines.setdefault(who, deque()).append(turn)
         self.look()
         try:
-            await turn
+            await turn.comes
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.n_running -= 1  # the turn came in the same moment
-                self.look()
+            if turn.comes.done() and not turn.comes.cancelled() and turn.comes.exception() is None:
+                self._ended(model)  # the turn came in the same moment
             else:
                 self._forget(who, turn)
             raise
 
-    def _make_room(self, who: str) -> None:
+    def _make_room(self, who: str, model: str) -> None:
         """Raises Busy, unless somebody has asked so much more that the last of it is turned away instead."""
         longest = max(self._lines.values(), key=len, default=deque())
-        seconds = math.ceil(self._usual_s * (self.n_waiting + 1) / max(1, self._room()))
+        seconds = math.ceil(
+            self._usual_s * (self.n_waiting + 1) / max(1, self._room(self._by(model)))
+        )
         full = Busy("queue_full", waiting=self.n_waiting, seconds=max(1, seconds))
         if len(self._lines.get(who, ())) + 1 >= len(longest):
             raise full
-        last = longest.pop()
+        last = longest.pop().comes
         if not last.done():  # else its asker has left
             last.set_exception(full)
             last.exception()  # seen: its asker may be leaving
 
-    def _forget(self, who: str, turn: asyncio.Future[None]) -> None:
+    def _forget(self, who: str, turn: _Turn) -> None:
         line = self._lines.get(who)
         if line is not None and turn in line:
             line.remove(turn)

@@ -98,11 +98,11 @@ class GuestRoutes:
 
     async def models(self, request: web.Request) -> web.Response:
         """No path on this computer is in it."""
-        running = self._hosting().running
         told = [{fact: model[fact] for fact in FACTS} for model in await self._listed()]
-        return web.json_response(
-            {"models": told, "loaded": running.entry.name if running else None}
-        )
+        loaded = self._hosting().loaded
+        first, beside = loaded.first, [one.entry.name for one in loaded.but(loaded.first)]
+        name = first.entry.name if first else None
+        return web.json_response({"models": told, "loaded": name, "beside": beside})
 
     async def ask(self, request: web.Request) -> web.StreamResponse:
         order = read(request, asked.Ask)
@@ -116,7 +116,7 @@ class GuestRoutes:
         question = replace(
             question_of(order), conversation=talk, request=asker.request, whose=asker.whose
         )
-        async with answering.queue.turn(asker.key):
+        async with answering.queue.turn(asker.key, await answering.model(order.model or "")):
             wanted = await answering.model(order.model or "")
 
             async def ask(running: Running) -> Question:
@@ -124,7 +124,7 @@ class GuestRoutes:
                     raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
                 return question
 
-            answer = self._hosting().answered(answering.to_load(wanted), ask)
+            answer = self._hosting().answered(wanted, ask, brings=answering.brings(wanted))
             async with aclosing(answer) as lines:
                 async for line in lines:
                     if delta := line.get("delta"):

@@ -50,7 +50,7 @@ class OwnRoutes:
             "poolhouse_model_loaded": (
                 "gauge",
                 "1 for each model that is loaded.",
-                [({"model": one.entry.name}, 1) for one in (hosting.running, vectors.held) if one],
+                [({"model": one.entry.name}, 1) for one in (*hosting.loaded, vectors.held) if one],
             ),
             "poolhouse_vectors_memory_bytes": (
                 "gauge",
@@ -66,8 +66,11 @@ class OwnRoutes:
 
 def _replicas(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:
     """Of a model that stands on several machines, how each of them does now."""
-    held = hosting.running.replicas if hosting.running else ()
-    known = [({"machine": one.name}, one.pipeline) for one in held]
+    known = [
+        ({"model": running.entry.name, "machine": one.name}, one.pipeline)
+        for running in hosting.loaded
+        for one in running.replicas
+    ]
     about = "Of replicas: 1 for one that serves."
     return {
         "poolhouse_replica_up": (
@@ -93,15 +96,18 @@ def _in_words(layers: Layers) -> str:
 
 def _stages(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:
     """Since the model was loaded: each machine's compute and wait, and the bytes to it and from it."""
-    running = hosting.running
-    pairs = list(zip(running.plan.stages, running.figures(), strict=False)) if running else []
+    pairs = [
+        (running.entry.name, stage, figures)
+        for running in hosting.loaded
+        for stage, figures in zip(running.plan.stages, running.figures(), strict=False)
+    ]
 
     def lines(*fields: str) -> Lines:
         return [
-            ({"machine": stage.name, "layers": _in_words(stage.layers)}
+            ({"model": model, "machine": stage.name, "layers": _in_words(stage.layers)}
              | ({"direction": field.removeprefix("bytes_")} if len(fields) > 1 else {}),
              getattr(figures, field))
-            for stage, figures in pairs for field in fields
+            for model, stage, figures in pairs for field in fields
         ]  # fmt: skip
 
     return {

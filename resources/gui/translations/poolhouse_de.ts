@@ -189,6 +189,10 @@
         <translation>Die Verbindungen sind gemessen.</translation>
     </message>
     <message>
+        <source>Use again</source>
+        <translation>Wieder verwenden</translation>
+    </message>
+    <message>
         <source>What it may do…</source>
         <translation>Was es darf…</translation>
     </message>
@@ -2278,6 +2282,10 @@
         <translation>Fortschritt der Messung</translation>
     </message>
     <message>
+        <source>Shown as soon as the background service runs.</source>
+        <translation>Wird gezeigt, sobald der Hintergrunddienst läuft.</translation>
+    </message>
+    <message>
         <source>This machine has</source>
         <translation>Dieses Gerät hat</translation>
     </message>
@@ -3115,6 +3123,10 @@
     <message>
         <source>Test link</source>
         <translation>Verbindung testen</translation>
+    </message>
+    <message>
+        <source>Use again</source>
+        <translation>Wieder verwenden</translation>
     </message>
     <message>
         <source>Use {interface}</source>
@@ -4184,6 +4196,10 @@
         <translation>Erneut laden</translation>
     </message>
     <message>
+        <source>Load as well</source>
+        <translation>Zusätzlich laden</translation>
+    </message>
+    <message>
         <source>Load with these settings</source>
         <translation>Mit diesen Einstellungen laden</translation>
     </message>
@@ -4223,8 +4239,8 @@
         <translation>Hierher verschieben</translation>
     </message>
     <message>
-        <source>Moving {name}: {done} of {total}</source>
-        <translation>{name} wird verschoben: {done} von {total}</translation>
+        <source>Moving {name}. In all {done} of {total}</source>
+        <translation>{name} wird verschoben. Insgesamt {done} von {total}</translation>
     </message>
     <message>
         <source>New models go to {folder}. {free} are free there.</source>
@@ -4353,6 +4369,10 @@
     <message>
         <source>from {source}</source>
         <translation>von {source}</translation>
+    </message>
+    <message>
+        <source>not available</source>
+        <translation>nicht verfügbar</translation>
     </message>
     <message>
         <source>only {size} to spare</source>
@@ -5793,6 +5813,17 @@
     </message>
 </context>
 <context>
+    <name>Sheet</name>
+    <message>
+        <source>Start again</source>
+        <translation>Erneut starten</translation>
+    </message>
+    <message>
+        <source>The background service does not run just now. This waits until it is back.</source>
+        <translation>Der Hintergrunddienst läuft gerade nicht. Das hier wartet, bis er wieder da ist.</translation>
+    </message>
+</context>
+<context>
     <name>Shortage</name>
     <message>
         <source>Use a smaller model: {model}</source>
@@ -5836,6 +5867,14 @@
 </context>
 <context>
     <name>Standing</name>
+    <message>
+        <source>A machine of {model} is missing.</source>
+        <translation>Ein Gerät von {model} fehlt.</translation>
+    </message>
+    <message>
+        <source>Loading {model} as well.</source>
+        <translation>Auch {model} wird geladen.</translation>
+    </message>
     <message>
         <source>Loading {model}.</source>
         <translation>{model} wird geladen.</translation>
@@ -5883,6 +5922,14 @@
     <message>
         <source>{machine} stops lending. {why}</source>
         <translation>{machine} verleiht nicht mehr. {why}</translation>
+    </message>
+    <message>
+        <source>{model} answers as well.</source>
+        <translation>Auch {model} antwortet.</translation>
+    </message>
+    <message>
+        <source>{model} was lost.</source>
+        <translation>{model} ging verloren.</translation>
     </message>
 </context>
 <context>

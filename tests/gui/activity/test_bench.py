@@ -146,7 +146,7 @@ def test_it_says_what_ended_it(qtbot: QtBot, away: Desk) -> None:
     page = ActivityPage(away.services)
     qtbot.addWidget(page)
     page.bench._failed(StageLost("load_stopped", model="guide"))
-    assert "guide" in page.notice.sentence
+    assert "Guide" in page.notice.sentence
 
 
 def test_kept_ones_are_bounded_and_outlive_the_window(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_figures_stand_beside_their_forecast() -> None:
     assert against(made, "decode_tok_s") == "forecast 25.0 tok/s, 20 % slower"
     assert against(made, "ttft_s") == "forecast 0.4 s, 25 % later"
     assert against(bench(forecast=None), "ttft_s") == "no forecast"
-    assert headline(made).startswith("guide on 2 machine")
+    assert headline(made).startswith("Guide on 2 machine")
 
 
 def test_a_report_that_cannot_be_written_is_said(away: Desk, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId, Message, MessageId, Role, add, edit, path, say, switch
 from app.gui.chat import history_rows
-from app.gui.chat.history import History
+from app.gui.chat.history import OPEN_CHATS, History
 from app.gui.chat.history_file import FILE
 from tests.gui.chat.talk import history, talked
 
@@ -42,6 +42,12 @@ def test_a_chat_comes_back_whole(kept: History, tmp_path: Path) -> None:
     assert again.chat(chat.id) == switch(chat, first)
     assert [one.folder for one in again.headings()] == ["Work"]
     again.close()
+
+
+def test_chats_that_are_left_empty_are_forgotten_but_for_the_last(kept: History) -> None:
+    """A person who presses New chat all day: nothing grows."""
+    begun = [kept.begin() for _ in range(OPEN_CHATS + 3)]
+    assert [kept.chat(one.id) for one in begun] == [None] * 3 + begun[3:]
 
 
 def test_nothing_is_left_of_a_chat_without_words(kept: History, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from app.gui.first_run.pair_step import PairStep
 from app.gui.first_run.role_step import RoleStep
 from app.gui.first_run.welcome import DONE, Welcome
 from app.gui.parts.scroll_area import ScrollArea
+from app.gui.theme import Scheme
 from tests.gui.desk import Desk, follow
 from tests.gui.household.snapshots import household
 from tests.node.pool import node
@@ -181,3 +182,13 @@ def test_who_may_not_change_its_household_is_offered_no_code(qtbot: QtBot, away:
     away.services.pool.snapshot["machines"][f"{0:064x}"]["roles"] = ["admin"]
     away.services.pool.changed.emit()
     assert step._first.isVisibleTo(step)
+
+
+def test_its_mark_follows_the_palette(away: Desk, window: QMainWindow) -> None:
+    theme = away.services.theme
+    made = begun(away, window)
+    light = made._mark.pixmap().toImage()
+    theme.choose(Scheme.DARK, 1.0)
+    assert made._mark.pixmap().toImage() != light
+    theme.choose(Scheme.LIGHT, 1.0)
+    assert made._mark.pixmap().toImage() == light

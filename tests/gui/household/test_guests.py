@@ -49,7 +49,10 @@ def test_a_guest_s_window_says_who_answers(
     qapp: QApplication, hosts: list[str] | None, sentence: str
 ) -> None:
     pool = cast(
-        "Pool", SimpleNamespace(is_there=True, loaded=None, hosts=hosts, node={}, snapshot={})
+        "Pool",
+        SimpleNamespace(
+            is_there=True, loaded=None, hosts=hosts, node={}, snapshot={}, model=lambda _: None
+        ),
     )
     assert sentence in vars_of(standing(pool))
     head = ChatHead(Theme(qapp, Scheme.LIGHT, 1.0), pool, lambda: None)

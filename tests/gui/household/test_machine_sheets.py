@@ -16,6 +16,7 @@ from app.gui.household.machine_sheets import RoleChoice, RolesSheet
 from app.gui.parts.layouts import column
 from app.gui.parts.scroll_area import ScrollArea
 from app.gui.parts.text import paragraph
+from app.gui.pool import Link
 from app.gui.settings.upstream_sheets import AddServer
 from app.gui.theme import Scheme
 from tests.gui.desk import Desk
@@ -122,4 +123,22 @@ def test_a_dialog_grows_with_what_comes_later(qtbot: QtBot, away: Desk, window: 
     view = sheet.findChild(ScrollArea)
     assert view is not None
     assert not view.verticalScrollBar().maximum()
+    sheet.close()
+
+
+def test_connections_are_asked_for_again_once_a_lost_node_is_back(
+    away: Desk, window: QWidget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(away.services.client, "get", lambda path, *_: asked.append(path))
+    sheet = InterfaceSheet(away.services, attic(), print, window)
+    pool = away.services.pool
+    pool._say(Link.STARTING, None)
+    pool._say(Link.THERE, None)
+    assert asked == ["/settings", "/settings"]
+    eth = {"name": "eth0", "kind": "ethernet", "up": True, "addresses": ["10.0.0.2"]}
+    sheet._fill({"interfaces": [eth]})
+    pool._say(Link.STARTING, None)
+    pool._say(Link.THERE, None)
+    assert len(asked) == 2
     sheet.close()

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QLocale, Qt, QTranslator
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QStyledItemDelegate, QStyleOptionViewItem
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
 from app.gui.household.facts import machines_of
-from app.gui.household.machine_table import MachineModel, MachineTable
+from app.gui.household.machine_table import SHARE, MachineModel, MachineTable
 from app.gui.language import translate
 from app.gui.theme import Scheme, Theme
 from tests.gui.household.snapshots import household, machine
+
+USUAL_WIDTH = 952  # of the table in a window as it first opens
 
 
 @pytest.fixture
@@ -95,3 +97,28 @@ def test_in_german_no_title_makes_a_column_wider_than_its_figures(
     table.show_machines(machines_of(household(3)))
     for place in (2, 6):  # held of lent, round trip
         assert table.columnWidth(place) <= table.sizeHintForColumn(place) + 4
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_ten_machines_have_room_in_a_window_of_the_usual_width(
+    qapp: QApplication, table: MachineTable, request: pytest.FixtureRequest, language: str
+) -> None:
+    if language == "de":
+        request.getfixturevalue("german")
+    table.resize(USUAL_WIDTH, 500)
+    table.show()
+    table.show_machines(machines_of(household(10)))
+    qapp.processEvents()
+    assert table.horizontalScrollBar().maximum() == 0
+    for place in (2, 3, 4, 5, 6):  # figures are never shortened
+        assert table.columnWidth(place) >= table.sizeHintForColumn(place)
+    cell = table.model().index(1, SHARE)
+    assert str(cell.data()) in str(cell.data(Qt.ItemDataRole.ToolTipRole))
+
+
+def test_of_a_long_name_its_middle_is_left_out(table: MachineTable) -> None:
+    option = QStyleOptionViewItem()
+    names = table.itemDelegateForColumn(0)
+    assert isinstance(names, QStyledItemDelegate)
+    names.initStyleOption(option, table.model().index(0, 0))
+    assert option.textElideMode is Qt.TextElideMode.ElideMiddle

@@ -228,6 +228,31 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     assert page.inspector.isVisible()
 
 
+def test_a_machine_that_gave_wrong_numbers_says_so_and_is_taken_back_there(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    made, far = household(3), f"{1:064x}"
+    why = "attic-pc gave wrong numbers in a check, so it gets no layers from this machine."
+    made["machines"][far] |= {"doubted": True, "reason": why}
+    away.services.pool.snapshot = made
+    page = shown(qtbot, away)
+    page.choose(f"{2:064x}")
+    assert not page.inspector.again.isVisible()
+    page.choose(far)
+    assert why in page.inspector.why.toolTip()
+    assert not page.inspector.leave.isVisible()
+    assert page.inspector.first_button() is page.inspector.again
+    monkeypatch.setattr(away.services.client, "post", lambda *order: asked.append(order))
+    page.inspector.again.click()
+    menu = QMenu()
+    page.acts.fill(menu, next(one for one in page.machines if one.id == far))
+    names = {act.text(): act for act in menu.actions() if act.text()}
+    assert "Leave out" not in names
+    names["Use again"].trigger()
+    assert [order[:2] for order in asked] == [(f"/machines/{far}/use-again", {})] * 2
+
+
 def test_who_may_not_change_the_household_is_not_offered_it(
     qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,11 +28,13 @@ def test_only_an_admin_can_allow_it(qtbot: QtBot, qapp: QApplication, tmp_path: 
     with paired(tmp_path, "den", "attic") as (den, attic):
         here, own = page_of(qtbot, qapp, den)
         there, theirs = page_of(qtbot, qapp, attic)
-        done: list[object] = []
+        done, failed = list[object](), list[object]()
         for ident, roles in ((den.ready["id"], ["admin", "host"]), (attic.ready["id"], ["host"])):
             here.services.client.post(
-                f"/machines/{ident}/roles", {"roles": roles}, done.append, done.append
+                f"/machines/{ident}/roles", {"roles": roles}, done.append, failed.append
             )
+        qtbot.waitUntil(lambda: len(done) == 2 or bool(failed), timeout=WITHIN_MS)
+        assert not failed
         for page in (own, theirs):
             qtbot.waitUntil(page.state.allow.isVisible, timeout=WITHIN_MS)
             assert "does not let this machine lend" in page.state._sentence.text()

@@ -29,7 +29,7 @@ def page(qtbot: QtBot, at_lone: Desk) -> SettingsPage:
     qtbot.addWidget(made)
     made.resize(1000, 760)
     made.show()
-    made.open(Models)
+    made.open("Models")
     return made
 
 
@@ -100,6 +100,28 @@ def test_a_small_disk_is_said_to_take_no_downloads(
     sheet.reject()
 
 
+def test_a_tick_that_was_taken_away_stays_away(
+    qtbot: QtBot, at_lone: Desk, page: SettingsPage, tmp_path: Path
+) -> None:
+    """The node was lost and came back: the folder is looked at again, and what the person chose is kept."""
+    sheet = FolderSheet(at_lone.services, str(tmp_path), page)
+    seen = {
+        "folder": "/x",
+        "same": False,
+        "free_bytes": 1,
+        "room_bytes": 1,
+        "models": 1,
+        "bytes": 1,
+    }
+    ticked = []
+    for fits, chosen in ((True, True), (True, False), (True, True), (False, True), (True, False)):
+        sheet._tell(seen | {"fits": fits})
+        ticked.append(sheet.along.isChecked())
+        sheet.along.setChecked(chosen)
+    assert ticked == [True, True, False, False, True]
+    sheet.reject()
+
+
 def test_a_folder_of_another_poolhouse_is_refused_in_the_sheet(
     qtbot: QtBot, at_lone: Desk, page: SettingsPage, tmp_path: Path
 ) -> None:
@@ -132,7 +154,10 @@ def test_a_disk_that_is_away_and_a_move_are_said(qtbot: QtBot, away: Desk) -> No
     away.services.pool.snapshot["models_folder"] = folder
     shown.tell()
     assert shown.problem.text() == "/x is away."
-    assert shown.words.text() == "Moving tiny: 1.0 GiB of 4.0 GiB · 1.0 MiB/s · 51 min 12 s left"
+    assert (
+        shown.words.text()
+        == "Moving tiny. In all 1.0 GiB of 4.0 GiB · 1.0 MiB/s · 51 min 12 s left"
+    )
     assert shown.bar.value() == 250
     assert shown.stop.isVisible()
     assert not shown.choose.isVisible()
@@ -181,3 +206,19 @@ def test_the_first_steps_offer_another_disk_where_there_is_little_room(
     step.entered()
     assert step.few.isVisible()
     assert step.choose.isVisible()
+
+
+def test_how_large_models_are_is_not_known_while_their_disk_is_away(
+    qtbot: QtBot, at_lone: Desk, page: SettingsPage
+) -> None:
+    group = page.group
+    assert isinstance(group, Models)
+    until(qtbot, group.models.text)
+    there = told(at_lone)
+    at_lone.services.pool.snapshot["models_folder"] = {**there, "there": False}
+    folder = {"what": "models", "path": "/x", "bytes": 0, "free_bytes": 0}
+    group._tell_folders({"folders": [folder]})
+    assert group.models.text() == "not available"
+    at_lone.services.pool.snapshot["models_folder"] = there
+    group._tell_folders({"folders": [folder]})
+    assert group.models.text() == "Empty"

@@ -33,6 +33,8 @@ from app.gui.settings.chat_defaults import (
     system_message,
 )
 from app.gui.settings.general import General
+from app.gui.settings.group import Group
+from app.gui.settings.groups import ENTRIES
 from app.gui.settings.household import Household
 from app.gui.settings.libraries import libraries, licence_text
 from app.gui.settings.network import Network
@@ -54,6 +56,26 @@ def page(qtbot: QtBot, at_lone: Desk) -> SettingsPage:
     made.show()
     made.shown()
     return made
+
+
+def test_its_pages_are_made_one_after_another(qtbot: QtBot, away: Desk) -> None:
+    """All of them at once would hold the window when Settings is first opened."""
+    page = SettingsPage(away.services)
+    qtbot.addWidget(page)
+    assert [type(one) for one in page.findChildren(Group)] == [General]
+    named = [page.list.item(number).text() for number in range(page.list.count())]
+    page.open("Privacy")
+    assert isinstance(page.group, Privacy)
+    assert len(page.findChildren(Group)) == 2
+    page.shown()
+    qtbot.waitUntil(lambda: len(page.findChildren(Group)) == len(ENTRIES), timeout=5000)
+    assert [one.title for one in page.groups] == named
+    assert [type(one).__name__ for one in page.groups] == [one.name for one in ENTRIES]
+    inner = page.group.parentWidget()
+    box = inner.layout() if inner is not None else None
+    assert box is not None
+    places = [box.indexOf(one) for one in page.groups]
+    assert places == sorted(places)
 
 
 def visible(page: SettingsPage) -> list[str]:
@@ -148,7 +170,7 @@ def test_the_look_changes_at_once_and_goes_back(qtbot: QtBot, page: SettingsPage
 
 
 def test_chat_defaults_are_kept_within_their_range(page: SettingsPage) -> None:
-    page.open(Chat)
+    page.open("Chat")
     chat, preferences = page.group, page.services.preferences
     assert isinstance(chat, Chat)
     chat.numbers["temperature"].setValue(0.3)
@@ -169,7 +191,7 @@ def test_chat_defaults_are_kept_within_their_range(page: SettingsPage) -> None:
 def test_the_network_page_saves_on_the_node(
     qtbot: QtBot, page: SettingsPage, at_lone: Desk
 ) -> None:
-    page.open(Network)
+    page.open("Network")
     network, home = page.group, at_lone.services.launcher.home
     assert isinstance(network, Network)
     qtbot.waitUntil(lambda: network.port.value() > 0, timeout=5000)
@@ -185,7 +207,7 @@ def test_the_network_page_saves_on_the_node(
 def test_the_household_lists_its_machines_and_where_the_key_is(
     qtbot: QtBot, page: SettingsPage
 ) -> None:
-    page.open(Household)
+    page.open("Household")
     household = page.group
     assert isinstance(household, Household)
     qtbot.waitUntil(lambda: household.where.text() == "In a file only you can read", timeout=5000)
@@ -204,7 +226,7 @@ def test_advanced_shows_the_log_also_without_a_node(
 
 
 def test_about_lists_every_library_with_its_licence(qtbot: QtBot, page: SettingsPage) -> None:
-    page.open(About)
+    page.open("About")
     about = page.group
     assert isinstance(about, About)
     qtbot.waitUntil(lambda: about.list.topLevelItemCount() > 10, timeout=10_000)
@@ -239,7 +261,7 @@ def _saved(home: Path) -> dict[str, object]:
 
 
 def test_updates_says_what_is_here_and_asks_nobody(qtbot: QtBot, page: SettingsPage) -> None:
-    page.open(Updates)
+    page.open("Updates")
     group = page.group
     assert isinstance(group, Updates)
     qtbot.waitUntil(lambda: "llama.cpp" in group.engine.text(), timeout=5000)

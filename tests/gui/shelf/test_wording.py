@@ -231,6 +231,10 @@ def test_what_can_be_done() -> None:
     assert done(MINE, Now(loaded, False, None, False, {})) == [Do.CHAT, Do.UNLOAD]
     other = loaded | {"context": 512}
     assert done(MINE, Now(other, False, None, False, {})) == [Do.CHAT, Do.LOAD, Do.UNLOAD]
+    another = loaded | {"model": "another"}
+    assert done(MINE, Now(another, False, None, False, {})) == [Do.LOAD, Do.BESIDE, Do.DELETE]
+    assert done(MINE, Now(another, True, None, False, {})) == [Do.LOAD, Do.DELETE]
+    assert done(MINE, Now(another, False, too_big, True, {})) == [Do.LOAD, Do.ANYWAY, Do.DELETE]
     assert done(offer_item(offer()), IDLE) == [Do.DOWNLOAD]
     vectors = {"model": "mine", "state": "ready"}
     both = Now(None, False, None, False, {}, vectors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +19,7 @@ from app.node.chat_api.figures import Figures
 from app.node.chat_api.refusals import Api, explained, status_of
 from app.node.chat_api.upstreams import Chosen, Upstreams
 from app.node.chat_api.wish import Called, Ended, Json, Piece, Said, Tool, Wish, text_of
+from app.node.loaded import Loaded
 from app.node.running import Running
 
 ARGUMENTS = '{"name": "clock", "arguments": {"zone": "UTC"}}'
@@ -89,7 +90,11 @@ class Pool:
     """A pool with one slot, which answers with a word, and an upstream that does too, or cannot."""
 
     def __init__(self, fails: AppError | None = None) -> None:
-        self.running = SimpleNamespace(entry=SimpleNamespace(name="m"), slots=1, is_ready=True)
+        self.running = SimpleNamespace(
+            entry=SimpleNamespace(name="m"), slots=1, is_ready=True, answerer=True
+        )
+        self.loaded = Loaded()
+        self.loaded.add(cast("Any", self.running))
         self.n_asks, self._fails = 0, fails
         choice = {
             "barn": Upstream(
@@ -109,12 +114,15 @@ class Pool:
             self.upstreams,
         )
 
-    async def _unknown(self, name: str, loaded: str | None) -> None:
-        if loaded == "m" and "many".startswith(name):
+    async def _unknown(self, name: str, loaded: Collection[str] | None) -> None:
+        if loaded == ["m"] and "many".startswith(name):
             raise BadInput("model_inexact", name=name, there="many")
         raise BadInput("model_unknown", name=name, there="m")
 
-    async def answered(self, wanted: str, ask: object) -> AsyncGenerator[Json, None]:
+    async def answered(
+        self, wanted: str, ask: object, *, brings: bool
+    ) -> AsyncGenerator[Json, None]:
+        assert not brings
         yield {"delta": {"text": "here", "token_ids": [1]}}
         yield {"done": DONE | {"recoveries": 0, "guessed": 0, "guessed_right": 0}}
 
@@ -148,11 +156,11 @@ def test_the_owner_s_own_answers_have_their_slots_and_programs_have_one_at_least
     pool = Pool()
     for slots, own, room in ((4, 0, 4), (4, 1, 3), (4, 3, 1), (4, 4, 1), (4, 9, 1), (1, 0, 1)):
         pool.running.slots, pool.n_asks = slots, own
-        assert pool.answering._room() == room
-        pool.answering.queue.n_running = 2  # of programs: they are among those who ask
+        assert pool.answering._room("m") == room
+        pool.answering.queue._running["m"] = 2  # of programs: they are among those who ask
         pool.n_asks += 2
-        assert pool.answering._room() == room
-        pool.answering.queue.n_running = 0
+        assert pool.answering._room("m") == room
+        pool.answering.queue._running["m"] = 0
 
 
 async def test_half_a_name_replaces_nothing_and_is_no_model_to_a_client() -> None:

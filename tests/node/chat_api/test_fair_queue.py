@@ -14,7 +14,7 @@ class Room:
     def __init__(self, room: int) -> None:
         self.room = room
 
-    def __call__(self) -> int:
+    def __call__(self, _: str) -> int:
         return self.room
 
 
@@ -125,4 +125,22 @@ async def test_who_leaves_takes_nobodys_turn(at_its_turn: bool) -> None:
                 await asyncio.sleep(0)
         leaving.cancel()  # in the moment in which its turn has come
     assert order == ["c"]
+    assert (queue.n_running, queue.n_waiting) == (0, 0)
+
+
+async def test_a_model_with_room_is_not_kept_from_its_questions_by_one_that_is_full() -> None:
+    queue = FairQueue(Room(1), by={"old": "one", "one": "one", "two": "two"}.__getitem__)
+    order: list[str] = []
+
+    async def ask(model: str) -> None:
+        async with queue.turn("a", model):
+            order.append(model)
+
+    async with asyncio.TaskGroup() as group, queue.turn("a", "old"):
+        assert [queue.is_full(model) for model in ("one", "old", "two")] == [True, True, False]
+        for model in ("one", "one", "two"):
+            group.create_task(ask(model), name=model)
+        await asyncio.sleep(0.001)
+        assert (order, queue.n_running, queue.n_waiting) == (["two"], 1, 2)
+    assert order == ["two", "one", "one"]
     assert (queue.n_running, queue.n_waiting) == (0, 0)

@@ -1,0 +1,101 @@
+"""A sample of what a lender computed, to be computed again here: when one is taken, and what comes of it. Pure.
+
+How far two honest computations of the same rows are apart depends on the model, and on how many layers they went
+through: engines choose between several ways through the same sums. So no fixed limit would do. This machine computes
+each sample in two ways, with flash attention and without; how far these two are apart says how much honest ones differ
+for just these rows.
+
+Measured with llama-cpp-python 0.3.36 on x86_64, 64 rows, the largest distance of a row as a share of its length:
+
+| layers              | the same again | without flash attention | fewer rows at once | weights in f32 |
+|---------------------|----------------|-------------------------|--------------------|----------------|
+| Guide, Q8_0, 4      | 0              | 0.008                   | 0.010              | 0.008          |
+| random, Q4_K_M, 4   | 0              | 0.020                   | 0.024              | 0.019          |
+| random, Q4_K_M, 20  | –              | 0.040                   | 0.029              | 0.027          |
+| random, Q8_0, 20    | –              | 0.021                   | 0.020              | 0.018          |
+| random, Q4_0, 4     | 0              | 0.013                   | 0.014              | 0.013          |
+| random, F16, 4      | 0              | 0.0006                  | 0.0011             | 0.0005         |
+| random, F16, 20     | –              | 0.0008                  | 0.0012             | 0.0006         |
+
+Where layers choose, experts or positions, a row may be far off for one choice that fell otherwise, and its machine is
+honest: of eight samples of a tiny Mixtral one had a row 0.2 off, where all others were within 0.001. There a quarter of
+the rows may be as far apart as they like between the two ways, and three quarters of a lender's.
+
+The wire adds 0.0003 in f16 and 0.01 in 8 bits; there more where one value of a row is huge, and what it adds to this
+machine's row is taken off the distance first (`beyond` in hidden_rows.py). Other processors were not measured: there
+more is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+
+from backends.contract import Number
+
+CHANCE = 0.25  # of a prompt's first chunk to be kept as a sample, where none is kept
+REST_S = 600.0  # a machine that was checked is left alone for so long
+LEAST_ROWS = 16  # of a sample; the known answer of a new placement is shorter
+MOST_BYTES = 4 << 20  # of a sample, what went in and what came out together
+FACTOR = 4.0  # times as far apart as two ways of this machine: no honest one
+MOST_NOISE = 0.1  # beyond that this machine's own two ways say nothing
+# at least so far apart, however close the two ways are
+SAME_KIND = {Number.F32: 0.005, Number.F16: 0.006, Number.Q8: 0.06}
+OTHER_KIND = (
+    0.06  # another processor, or another engine: bf16 has 8 bits, and there are many layers
+)
+
+
+class Finding(StrEnum):
+    """Of the numbers of one machine, beside those of another."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    UNCLEAR = "unclear"  # this cannot be said
+
+
+def is_wanted(n_rows: int, n_bytes: int, draw: float, rested_s: float) -> bool:
+    """Whether the first chunk of a prompt is kept as a sample. draw: by chance, 0 to 1."""
+    return n_rows >= LEAST_ROWS and n_bytes <= MOST_BYTES and draw < CHANCE and rested_s >= REST_S
+
+
+def noise_of(distances: Sequence[float], *, chooses: bool) -> float:
+    """How far the rows of this machine's two ways are apart. chooses: its layers choose experts or positions."""
+    return _at(distances, 0.75 if chooses else 1.0)
+
+
+def distance_of(distances: Sequence[float], *, chooses: bool) -> float:
+    """The same of a lender's rows and the nearer of this machine's."""
+    return _at(distances, 0.25 if chooses else 1.0)
+
+
+def _at(distances: Sequence[float], share: float) -> float:
+    """So large is this share of them at most; infinite where there are none."""
+    place = math.ceil(share * len(distances)) - 1
+    return sorted(distances)[place] if distances else math.inf
+
+
+def limit(noise: float, number: Number, *, same_kind: bool) -> float:
+    """How far an honest machine's rows may be from this machine's. noise: how far its two ways are apart."""
+    least = SAME_KIND.get(number, OTHER_KIND) if same_kind else OTHER_KIND
+    return max(least, FACTOR * noise)
+
+
+def found(distance: float, noise: float, most: float) -> Finding:
+    """Of a machine whose rows are so far from the nearer of this machine's two ways."""
+    if not (math.isfinite(noise) and noise <= MOST_NOISE):
+        return Finding.UNCLEAR
+    return Finding.AGREES if distance <= most else Finding.DIFFERS
+
+
+def verdict(lender: Finding, third: Finding | None) -> Finding:
+    """Whether the lender's numbers are wrong. Both are compared with this machine's; `third`: of another
+    machine that computed the same rows, if there is one.
+
+    Two machines of three that agree are right. Of two, this one is believed: it has the whole file, and
+    all else that it says is believed as well. Where three say three things, nobody is.
+    """
+    if lender is not Finding.DIFFERS or third is None:
+        return lender
+    return Finding.DIFFERS if third is Finding.AGREES else Finding.UNCLEAR

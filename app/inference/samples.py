@@ -1,0 +1,70 @@
+"""Keeps samples of what lenders computed, one of each run, until somebody has the time to compute it again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.core.sample import is_wanted
+from app.inference.step import Run, Step
+from backends.contract import Role
+from backends.frames import SEGMENT
+
+MOST_RUNS = 16  # of which a sample is kept, or it is remembered when one was
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The first positions of one sequence: they need nothing that the run had computed before.
+
+    They went through the run alone, so that whoever computes them again does just the same.
+    """
+
+    run: Run
+    n_rows: int
+    given: bytes  # in the number type of the run, as they were on the wire
+    answered: bytes
+
+
+class Samples:
+    """Of one pipeline. `draw`: a number by chance, 0 to 1."""
+
+    def __init__(
+        self, draw: Callable[[], float], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._draw, self._clock = draw, clock
+        self._kept: dict[bytes, Sample] = {}
+        self._checked_s: dict[bytes, float] = {}
+
+    def look(self, run: Run, step: Step, after: Step) -> None:
+        """A run has computed a step: keep it, if it is its turn."""
+        if run.role is not Role.MIDDLE or step.n_segments != 1 or run.pipeline in self._kept:
+            return
+        _, n_rows, pos = SEGMENT.unpack(step.table)
+        if pos:
+            return  # every decoded token comes by here
+        n_bytes = len(step.rows) + len(after.rows)
+        rested_s = self._clock() - self._checked_s.get(run.pipeline, float("-inf"))
+        if is_wanted(n_rows, n_bytes, self._draw(), rested_s):
+            _bound(self._kept)
+            self._kept[run.pipeline] = Sample(run, n_rows, bytes(step.rows), bytes(after.rows))
+
+    @property
+    def oldest(self) -> Sample | None:
+        """The one that waits longest, if any does."""
+        return next(iter(self._kept.values()), None)
+
+    def forget(self, sample: Sample) -> None:
+        """It was computed again, or nobody can do that any more."""
+        pipeline = sample.run.pipeline
+        self._kept.pop(pipeline, None)
+        self._checked_s.pop(pipeline, None)
+        _bound(self._checked_s)
+        self._checked_s[pipeline] = self._clock()
+
+
+def _bound(kept: dict[bytes, Sample] | dict[bytes, float]) -> None:
+    """Those of runs that are gone make room."""
+    while len(kept) >= MOST_RUNS:
+        del kept[next(iter(kept))]

@@ -1,0 +1,134 @@
+"""While nobody asks: a sample of what a lender computed is computed again, and compared."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from app.core.errors import AppError
+from app.core.hidden_rows import beyond, distances, rows_of
+from app.core.ids import MachineId
+from app.core.plan import Plan, PlannedStage
+from app.core.sample import Finding, distance_of, found, limit, noise_of, verdict
+from app.inference.samples import Sample, Samples
+from app.inference.step import Step
+from app.node.computing_again import Again, ComputingAgain
+from app.node.doubts import Doubts
+from app.node.placing import Placing
+from backends.contract import Number, Segment
+
+log = logging.getLogger(__name__)
+
+MOST_TRIES = (
+    2  # for one sample: where somebody always asks before it is done, it would begin for ever
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One sample, and what this machine makes of it."""
+
+    plan: Plan
+    sample: Sample
+    again: Again
+
+    def of(self, payload: bytes, machine: MachineId, name: str = "") -> Finding:
+        """What is to be said of a machine that gives these rows. For a thread: many values take a while."""
+        run, again, chooses = self.sample.run, self.again, self.again.chooses
+        one, other = (rows_of(way, run.width, Number.F32) for way in (again.one, again.other))
+        rows = rows_of(payload, run.width, run.number)
+        nearer = map(min, *(beyond(rows, way, run.number) for way in (one, other)))
+        distance = distance_of(list(nearer), chooses=chooses)
+        noise = noise_of(distances(one, other), chooses=chooses)
+        most = limit(noise, run.number, same_kind=self._same_kind(machine))
+        said = found(distance, noise, most)
+        log.info("a sample of %s: %s, %.2g of at most %.2g apart", name, said, distance, most)
+        return said
+
+    def _same_kind(self, machine: MachineId) -> bool:
+        """Whether it says that it has the same engine and the same processor as this one."""
+        known = {one.id: (one.engine, one.device) for one in self.plan.machines}
+        return bool(known.get(machine)) and known.get(machine) == known.get(self.plan.host)
+
+
+class Checks:
+    """Of one pipeline, until it is closed."""
+
+    def __init__(
+        self, samples: Samples, placing: Placing, computing: ComputingAgain, doubts: Doubts
+    ) -> None:
+        self.doubts = doubts
+        self._samples, self._placing, self._computing = samples, placing, computing
+        self._tried: Sample | None = None
+        self._n_tries = 0
+
+    @property
+    def is_due(self) -> bool:
+        """A sample waits to be computed again."""
+        return self._samples.oldest is not None
+
+    async def look(self, plan: Plan) -> None:
+        """Once, for the oldest sample. Cancelled, it leaves nothing behind, and the sample waits for one more try.
+
+        Raises StageLost when stages are wanted meanwhile.
+        """
+        sample = self._samples.oldest
+        if sample is None:
+            return
+        self._n_tries = self._n_tries + 1 if sample is self._tried else 1
+        self._tried, is_settled = sample, False
+        try:
+            is_settled = await self._is_settled(plan, sample)
+        finally:
+            if is_settled or self._n_tries >= MOST_TRIES:
+                self._tried = None
+                self._samples.forget(sample)
+
+    async def _is_settled(self, plan: Plan, sample: Sample) -> bool:
+        """Whether another try with this sample would find no more."""
+        stage = self._placing.stage_of(sample.run)
+        if stage is None or stage.machine in self.doubts:
+            return True
+        try:
+            again = await self._computing.rows(stage, sample, _room(plan))
+        except AppError as error:
+            log.info("a sample of %s is not computed again: %s", stage.name, error.reason)
+            return True
+        return await self._is_said(Check(plan, sample, again), stage)
+
+    async def _is_said(self, check: Check, stage: PlannedStage) -> bool:
+        """Whether it could be said who is right; not while a third machine fails to answer."""
+        machine, name, answered = stage.machine, stage.name, check.sample.answered
+        lender, third = await asyncio.to_thread(check.of, answered, machine, name), None
+        if lender is Finding.DIFFERS:
+            try:
+                third = await self._third(check, stage)
+            except AppError as error:
+                if error.reason.code == "pipeline_closed":
+                    raise
+                log.info("who is right about a sample of %s stays open: %s", name, error.reason)
+                return False
+        match verdict(lender, third):
+            case Finding.DIFFERS:
+                await self.doubts.differs(machine, name)
+            case Finding.UNCLEAR if lender is Finding.DIFFERS:
+                self.doubts.unclear(name)
+        return True
+
+    async def _third(self, check: Check, stage: PlannedStage) -> Finding | None:
+        """What another machine says to the same rows, if one that is believed has these layers. Raises AppError."""
+        sample = check.sample
+        step = Step.of([Segment(0, sample.n_rows, 0)], (), sample.given)
+        answer = await self._placing.computed_elsewhere(stage, step)
+        if answer is None or answer[0].machine in self.doubts:
+            return None
+        other, payload = answer
+        return await asyncio.to_thread(check.of, payload, other.machine, other.name)
+
+
+def _room(plan: Plan) -> int:
+    """What the models of this machine may still take of its memory."""
+    own = [stage.total_bytes for stage in plan.stages if stage.machine == plan.host]
+    lends = [one.lends_bytes for one in plan.machines if one.id == plan.host]
+    return max(0, sum(lends) - sum(own))

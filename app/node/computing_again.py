@@ -1,0 +1,186 @@
+"""Computes a lender's sample again on this machine: in a worker of its own, in as much memory as is free."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.catalog.gguf_check import part_paths
+from app.catalog.shelf import Entry, Shelf
+from app.catalog.stage_store import StageStore
+from app.core.cuts import fewest
+from app.core.errors import AppError, DoesNotFit, Reason, StageLost
+from app.core.hidden_rows import as_f32, rows_of
+from app.core.moving import AHEAD_SHARE
+from app.core.plan import PlannedStage, work_bytes
+from app.inference.links import close_run, open_run, own_stage
+from app.inference.samples import Sample
+from app.inference.stage_client import StageClient
+from app.inference.step import Run, Step
+from app.inference.worker import Worker
+from app.machine import devices
+from app.node.sizes import Sizes
+from app.node.stoppable import in_thread
+from backends.contract import (
+    CELLS_STEP,
+    KEEP_ALL,
+    KvType,
+    Layers,
+    Number,
+    Role,
+    Segment,
+    StageConfig,
+)  # fmt: skip
+
+NAME = "the check of a sample"
+CHOICES = ("_exps.", "indexer")  # in the names of tensors of layers that choose
+MOST_S = (
+    300.0  # for one step of a sample; so much longer than any machine takes that it has stopped
+)
+WAYS = (True, False)  # with flash attention, and without: two ways through the same sums
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The same rows as this machine has them, in two ways; in f32."""
+
+    one: bytes
+    other: bytes
+    chooses: bool = False  # its layers choose, experts or positions: a row may fall otherwise
+
+
+class ComputingAgain:
+    """For one model. `free_bytes`: of this machine's memory, now."""
+
+    def __init__(
+        self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes,
+        free_bytes: Callable[[], int] = lambda: devices.memory().free_bytes,
+    ) -> None:  # fmt: skip
+        self._entry, self._shelf, self._stages = entry, shelf, stages
+        self._sizes, self._free_bytes = sizes, free_bytes
+        self._made: set[str] = set()  # stage files that are here for a check alone
+
+    async def rows(self, stage: PlannedStage, sample: Sample, room_bytes: int) -> Again:
+        """What this machine finds for the sample of that stage. room_bytes: what its models may take in all.
+
+        Cancelled, the worker is ended at once, and nothing stays. Raises AppError.
+        """
+        parts = self._parts(stage, int(AHEAD_SHARE * min(room_bytes, self._free_bytes())))
+        reads = [*part_paths(Path(self._entry.path)), self._stages.folder]
+        threads = self._sizes.threads
+        worker = await Worker.start(NAME, threads=threads, low_priority=True, reads=reads)
+        try:
+            return await self.in_parts(worker, stage, parts, sample)
+        finally:
+            worker.kill(Reason("worker_closed", {"worker": NAME}))
+            await worker.close(0.0)
+            while self._made:  # where a file that is open cannot be deleted, it can be now
+                self._stages.remove(self._made.pop())
+
+    async def in_parts(
+        self, worker: Worker, stage: PlannedStage, parts: Sequence[Layers], sample: Sample
+    ) -> Again:
+        """The same in this worker, these parts of the stage's layers one after another."""
+        given = await asyncio.to_thread(_as_f32, sample)
+        ways = [given, given]
+        for part in parts:
+            ways = await self._through(worker, replace(stage, layers=part), ways)
+        one, other = ways
+        return Again(one, other, await asyncio.to_thread(self._chooses))
+
+    def _parts(self, stage: PlannedStage, room: int) -> tuple[Layers, ...]:
+        """As few runs as the memory lets be, one after another. Raises DoesNotFit."""
+        model, needed = self._entry.model, self._needed
+        parts = fewest(stage.layers, model.boundaries, model.runs, lambda one: needed(one) <= room)
+        if not parts:
+            raise DoesNotFit("sample_no_room", needed_bytes=needed(stage.layers), free_bytes=room)
+        return parts
+
+    def _chooses(self) -> bool:
+        names = self._shelf.header(self._entry).tensors
+        return any(choice in name for name in names for choice in CHOICES)
+
+    def _needed(self, layers: Layers) -> int:
+        model, rows = self._entry.model, self._sizes.batch_rows
+        kv = model.kv_bytes(layers, self._cells)
+        return model.stage_bytes(layers, Role.MIDDLE) + kv + work_bytes(model.width, rows)
+
+    async def _through(
+        self, worker: Worker, part: PlannedStage, ways: Sequence[bytes]
+    ) -> list[bytes]:
+        """Both ways through one run of layers."""
+        cut = await asyncio.to_thread(self._shelf.cut, self._entry, part.layers, Role.MIDDLE)
+        with self._file(cut.manifest.id):
+            path = await in_thread(lambda tell: self._stages.fill(cut, tell), lambda _: None)
+            config = self._config(part, str(path))
+            return [
+                await self._forward(worker, _in_way(config, flash), given)
+                for flash, given in zip(WAYS, ways, strict=True)
+            ]
+
+    @contextmanager
+    def _file(self, stage_id: str) -> Iterator[None]:
+        """Keep a stage file meanwhile; afterwards it goes, unless it was here before."""
+        was_here = self._stages.path(stage_id) is not None
+        self._stages.keep(stage_id)
+        if not was_here:
+            self._made.add(stage_id)
+        try:
+            yield
+        finally:
+            self._stages.release(stage_id)
+            if not was_here:
+                self._stages.remove(stage_id)
+
+    async def _forward(self, worker: Worker, config: StageConfig, given: bytes) -> bytes:
+        width = self._entry.model.width
+        n_rows = len(given) // Number.F32.row_bytes(width)
+        run = Run(os.urandom(16), Role.MIDDLE, width, Number.F32)
+        await open_run(worker, run, config.kv_cells, config)
+        client = own_stage(worker, run, NAME, NAME)
+        after = await forwarded(client, Step.of([Segment(0, n_rows, 0)], (), given))
+        await close_run(worker, run)
+        return after
+
+    def _config(self, part: PlannedStage, path: str) -> StageConfig:
+        """As a lender has it, but for one sequence alone."""
+        cells = self._cells
+        sizes = replace(self._sizes, slots=1, kv_cells=cells, context=cells, keep=KEEP_ALL)
+        return sizes.config(part, self._entry, path)
+
+    @property
+    def _cells(self) -> int:
+        """Of the KV cache, for all rows that a sample may have."""
+        return -(-self._sizes.batch_rows // CELLS_STEP) * CELLS_STEP
+
+
+def _as_f32(sample: Sample) -> bytes:
+    return as_f32(rows_of(sample.given, sample.run.width, sample.run.number))
+
+
+def _in_way(config: StageConfig, flash: bool) -> StageConfig:
+    """Without flash attention the KV cache cannot be of 8 bits."""
+    return replace(config, flash_attention=flash, kv=config.kv if flash else KvType.F16)
+
+
+async def forwarded(client: StageClient, step: Step) -> bytes:
+    """What a run that belongs to no pipeline makes of one step. Raises StageLost, also when it takes too long."""
+    lost: AppError | None = None
+    async with asyncio.TaskGroup() as group:
+        listening = group.create_task(client.listen(), name=f"listen to {client.name}")
+        try:
+            async with asyncio.timeout(MOST_S):
+                after = bytes((await client.forward(step)).rows)
+        except AppError as error:  # here: the group would wrap it
+            lost = error
+        except TimeoutError:
+            lost = StageLost("stage_silent", machine=client.machine, seconds=MOST_S)
+        finally:
+            listening.cancel()
+    if lost is not None:
+        raise lost
+    return after

@@ -1,0 +1,115 @@
+"""The household of a long run: three nodes, the Guide on all of them, one that goes and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+from app.cli.demo_nodes import DemoNode, DemoNodes, node_command
+from app.client import NodeClient
+from app.machine import own_python
+from app.machine.paths import Home
+from scripts.screenshots.household import MACHINES, loaded, paired
+
+SCREEN = "1680x1050x24"
+TRAY = ("--edge", "bottom", "--align", "right", "--widthtype", "pixel", "--width", "64",
+        "--height", "32")  # fmt: skip
+THERE_S, AWAY_S, ENDING_S = 60.0, 8.0, 20.0
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@asynccontextmanager
+async def household() -> AsyncIterator[list[DemoNode]]:
+    """Nodes that know each other, the first one with a model over all."""
+    async with DemoNodes(MACHINES) as nodes, AsyncExitStack() as stack:
+        homes = [Home.at(node.home) for node in nodes.all]
+        clients = [await stack.enter_async_context(NodeClient(home)) for home in homes]
+        await paired(clients)
+        await loaded(clients[0], MACHINES)
+        yield nodes.all
+
+
+async def used(node: DemoNode, guest: DemoNode, words: list[str]) -> int:
+    """The window over `node`, in a process of its own, while `guest` goes and comes back."""
+    with screen() as environment:
+        window = await asyncio.create_subprocess_exec(
+            *words, str(node.home), cwd=PROJECT, env=environment
+        )
+        async with asyncio.TaskGroup() as tasks:
+            going = tasks.create_task(_going(guest), name="a machine goes and comes back")
+            code = await window.wait()
+            going.cancel()
+        return code
+
+
+async def _going(node: DemoNode) -> None:
+    process = node.process
+    try:
+        while True:
+            await asyncio.sleep(THERE_S)
+            await _ended(process)
+            await asyncio.sleep(AWAY_S)
+            process = await _begun(node)
+    finally:
+        await _ended(process)
+
+
+async def _begun(node: DemoNode) -> asyncio.subprocess.Process:
+    """The same machine once more."""
+    return await asyncio.create_subprocess_exec(
+        *node_command(node.home, node.name, 1), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, env=own_python.environment(POOLHOUSE_KEYSTORE="file"),
+    )  # fmt: skip
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """As a machine that is switched off in order."""
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        async with asyncio.timeout(ENDING_S):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+@contextmanager
+def screen() -> Iterator[dict[str, str]]:
+    """An environment with a screen, and a tray if there is one to be had; without Xvfb Qt draws into memory."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("QT_")}
+    if not shutil.which("Xvfb"):
+        yield environment | {"QT_QPA_PLATFORM": "offscreen"}
+        return
+    reading, writing = os.pipe()
+    with ExitStack() as stack:
+        words = ("-displayfd", str(writing), "-screen", "0", SCREEN, "-nolisten", "tcp")
+        _started(stack, "Xvfb", *words, environment=environment, passed=(writing,))
+        os.close(writing)
+        with os.fdopen(reading) as told:
+            environment |= {"DISPLAY": f":{told.readline().strip()}", "QT_QPA_PLATFORM": "xcb"}
+        _started(stack, "openbox", "--sm-disable", environment=environment)
+        _started(stack, "trayer", *TRAY, environment=environment)
+        yield environment
+
+
+def _started(
+    stack: ExitStack,
+    name: str,
+    *words: str,
+    environment: dict[str, str],
+    passed: tuple[int, ...] = (),
+) -> None:
+    """Until the end of `stack`, if it is installed."""
+    if shutil.which(name):
+        made = subprocess.Popen(
+            [name, *words], env=environment, pass_fds=passed,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        stack.callback(made.wait)
+        stack.callback(made.terminate)

@@ -1,0 +1,86 @@
+"""What a long run showed, in words, and whether all stayed as it should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from scripts.endurance.ledger import Ledger, lined
+from scripts.endurance.watch import FIRST, LONG_S, PALETTE, USUAL, Passes
+
+WORST = 12
+ANSWERED = 0.5  # of the questions: while a machine goes and comes back some are refused
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The longest turns of the event loop that are well: 99 of a hundred, and all."""
+
+    most_s: float
+    longest_s: float
+
+
+BARS = {
+    USUAL: Bar(LONG_S, 2 * LONG_S),  # a turn may hold two slots
+    FIRST: Bar(0.3, 0.5),  # each page is made at its first showing
+    PALETTE: Bar(0.1, 0.15),  # all that is seen gets other colours at once
+}
+
+
+def verdict(
+    ledger: Ledger, kinds: Mapping[str, Passes], warnings: Iterable[str], answers: int
+) -> tuple[list[str], bool]:
+    """The lines, and whether nothing is wrong."""
+    lines = [
+        f"{len(ledger.readings)} rounds, {answers} of their questions answered to the end.",
+        "",
+        *ledger.table(),
+        "",
+    ]
+    head = (
+        "work",
+        "turns",
+        "of 1 ms and more",
+        "half within",
+        "99 % within",
+        "longest",
+        "over 50 ms",
+    )
+    lines += [*lined(head, [row(kind, passes) for kind, passes in kinds.items()]), ""]
+    slow = [
+        (kind, one.step, str(number), ms(one.cpu_s), one.where)
+        for kind, passes in kinds.items()
+        for one, number in passes.worst(WORST)
+    ]
+    if slow:
+        lines += [*lined(("work", "step", "times", "longest", "where"), slow), ""]
+    faults = [*ledger.faults(), *(f"Qt says: {text}" for text in sorted(warnings))]
+    if answers < ANSWERED * len(ledger.readings):
+        faults.append(f"only {answers} of {len(ledger.readings)} questions were answered")
+    for kind, passes in kinds.items():
+        faults += late(kind, passes)
+    lines += [f"WRONG: {fault}" for fault in faults] or ["All stays as it is."]
+    return lines, not faults
+
+
+def late(kind: str, passes: Passes) -> list[str]:
+    """What took longer than it may."""
+    bar, most, longest = BARS[kind], passes.share(0.99), passes.share(1.0)
+    found = []
+    if most > bar.most_s:
+        found.append(
+            f"{kind}: one turn in a hundred takes {ms(most)}, and {ms(bar.most_s)} is the most"
+        )
+    if longest > bar.longest_s:
+        found.append(f"{kind}: a turn took {ms(longest)}, and {ms(bar.longest_s)} is the most")
+    return found
+
+
+def row(kind: str, passes: Passes) -> tuple[str, ...]:
+    shares = (ms(passes.share(part)) for part in (0.5, 0.99, 1.0))
+    return (kind, f"{passes.count:,}", f"{len(passes.cpu_s):,}", *shares, str(len(passes.slow)))
+
+
+def ms(seconds: float) -> str:
+    """As it is said."""
+    return f"{seconds * 1000:.0f} ms"

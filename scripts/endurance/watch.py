@@ -1,0 +1,125 @@
+"""How long the window's thread is at work without a rest, by its processor's clock, and at what."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from PySide6.QtCore import QAbstractEventDispatcher, QObject
+
+WINDOW = str(Path(__file__).resolve().parents[2] / "app" / "gui")
+LONG_S = 0.050  # what a person notices
+REAL_S = 0.001  # in less one did next to nothing, and there are very many of those
+LOOK_S = 0.005
+DEPTH = 3  # functions of a name
+
+
+USUAL, FIRST, PALETTE = "usual", "first round", "palette"  # kinds of work
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """One pass that took long."""
+
+    cpu_s: float
+    step: str
+    where: str  # the window's own functions that were seen most in it; "" for Qt's alone
+
+
+@dataclass
+class Passes:
+    """Processor time of those that did something."""
+
+    count: int = 0
+    cpu_s: list[float] = field(default_factory=list)
+    slow: list[Slow] = field(default_factory=list)
+
+    def add(self, cpu_s: float, step: str, where: str) -> None:
+        self.count += 1
+        if cpu_s >= REAL_S:
+            self.cpu_s.append(cpu_s)
+        if cpu_s > LONG_S:
+            self.slow.append(Slow(cpu_s, step, where))
+
+    def share(self, part: float) -> float:
+        """The length that this part of them stays within."""
+        found = sorted(self.cpu_s)
+        return found[min(len(found) - 1, int(part * len(found)))] if found else 0.0
+
+    def worst(self, most: int) -> list[tuple[Slow, int]]:
+        """The longest of each step, and how many of that step were long."""
+        kinds: dict[str, Slow] = {}
+        for one in sorted(self.slow, key=lambda one: one.cpu_s):
+            kinds[one.step] = one
+        number = Counter(one.step for one in self.slow)
+        found = sorted(kinds.values(), key=lambda one: -one.cpu_s)[:most]
+        return [(one, number[one.step]) for one in found]
+
+
+class Watch(QObject):
+    """Cuts the thread's time at each turn of the event loop: `kinds` holds the pieces; `kind` and `step` name them.
+
+    A piece holds one slot or several, so that none is longer than its piece. Waiting costs no processor time,
+    and neither does what other programs do: a busy computer lengthens it by little.
+    """
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.kinds: dict[str, Passes] = {kind: Passes() for kind in (USUAL, FIRST, PALETTE)}
+        self.kind, self.step = USUAL, ""
+        self._seen: Counter[str] = Counter()
+        self._thread, self._ends = threading.get_ident(), threading.Event()
+        self._cpu = time.thread_time()
+        turns = QAbstractEventDispatcher.instance()
+        turns.awake.connect(self._cut)
+        turns.aboutToBlock.connect(self._cut)
+        self._looker = threading.Thread(target=self._look, name="watch", daemon=True)
+        self._looker.start()
+
+    def end(self) -> None:
+        """No more is measured."""
+        self._ends.set()
+        self._looker.join()
+        turns = QAbstractEventDispatcher.instance()
+        turns.awake.disconnect(self._cut)
+        turns.aboutToBlock.disconnect(self._cut)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What the one who measures does itself."""
+        began = time.thread_time()
+        yield
+        self._cpu += time.thread_time() - began
+
+    def _cut(self) -> None:
+        now = time.thread_time()
+        cpu_s, self._cpu = now - self._cpu, now
+        seen, self._seen = self._seen, Counter()
+        self.kinds[self.kind].add(
+            cpu_s, self.step, max(seen, key=lambda name: seen[name], default="")
+        )
+
+    def _look(self) -> None:
+        """In a thread of its own: where the window's is now."""
+        while not self._ends.wait(LOOK_S):
+            name = named(sys._current_frames().get(self._thread))
+            if name:
+                self._seen[name] += 1
+
+
+def named(frame: FrameType | None) -> str:
+    """The innermost functions of the window under way."""
+    found: list[str] = []
+    while frame is not None and len(found) < DEPTH:
+        code = frame.f_code
+        if code.co_filename.startswith(WINDOW):
+            found.append(f"{Path(code.co_filename).name}:{code.co_name}")
+        frame = frame.f_back
+    return " < ".join(found)

@@ -1,0 +1,49 @@
+"""A second model is loaded beside the first in the window, over a real node: both are shown, each goes alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from pytestqt.qtbot import QtBot
+
+from app.core.chat import Chat, ChatId
+from app.gui.chat.chat_head import ChatHead
+from app.gui.chat.history import History
+from app.gui.chat.session import Session
+from app.gui.shelf.actions import Do
+from app.gui.shelf.models_page import ModelsPage
+from tests import tiny
+from tests.gui.desk import Desk
+from tests.gui.shelf.test_models_page import lines, until
+
+
+def test_a_model_comes_beside_another(
+    qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path
+) -> None:
+    pool, bar, services = at_lone.services.pool, page.details.bar, at_lone.services
+    bar.buttons[Do.LOAD].click()
+    until(qtbot, lambda: Do.CHAT in bar.buttons, 30_000)
+    page.take_in([str(tiny.llama(tmp_path / "second.gguf"))])
+    until(qtbot, lambda: page.list.chosen_key == "shelf:second")
+    until(qtbot, lambda: Do.BESIDE in bar.buttons and bar.buttons[Do.BESIDE].isEnabled())
+    assert bar.buttons[Do.BESIDE].text() == "Load as well"
+    bar.buttons[Do.BESIDE].click()
+    until(qtbot, lambda: Do.CHAT in bar.buttons, 30_000)
+    assert [one["model"] for one in pool.models] == ["second", "guide"]
+    until(qtbot, lambda: sum("Loaded" in line for line in lines(page)) == 2)
+    head = ChatHead(services.theme, pool, lambda: None)
+    qtbot.addWidget(head)
+    session = Session(cast("History", None), pool)
+    for name, text in (("guide", "Guide"), ("second", "second"), (None, "second")):
+        chat = Chat(ChatId("a"), model=name, context=1)
+        head.tell(chat)
+        assert head.model.whole() == f"{text} on this machine"
+        assert session._load_first(chat) is None
+    more = Chat(ChatId("a"), model="guide", context=1 << 20)
+    assert session._load_first(more) == {"model": "guide", "context": 1 << 20, "beside": True}
+    bar.buttons[Do.UNLOAD].click()
+    until(qtbot, lambda: [one["model"] for one in pool.models] == ["guide"])
+    until(qtbot, lambda: Do.REMOVE in bar.buttons)
+    bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: page.library.item("shelf:second") is None)

@@ -1,0 +1,142 @@
+"""Another palette: each widget is polished once, what is seen before what is not, and nothing is forgotten."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QTextBrowser, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
+
+from app.gui import pages, repolish
+from app.gui.parts.buttons import IconButton
+from app.gui.parts.text import label
+from app.gui.theme import DARK, LIGHT, Scheme, Theme
+from tests.gui.desk import Desk, window_over
+
+DEEP = 8
+
+
+class Leaf(QLabel):
+    """Counts how often it is told that its style is another."""
+
+    told = 0
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802  Qt's name
+        self.told += event.type() == QEvent.Type.StyleChange
+        super().changeEvent(event)
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> Iterator[Theme]:
+    made = Theme(qapp, Scheme.LIGHT, 1.0)
+    yield made
+    made.choose(Scheme.LIGHT, 1.0)
+
+
+def colour(widget: QWidget) -> str:
+    return widget.palette().windowText().color().name()
+
+
+def nested(qtbot: QtBot, leaf: QWidget) -> QWidget:
+    """A leaf under many frames, shown."""
+    inner = leaf
+    for _ in range(DEEP):
+        outer = QFrame()
+        box = QVBoxLayout(outer)
+        box.addWidget(inner)
+        inner = outer
+    qtbot.addWidget(inner)
+    inner.show()
+    return inner
+
+
+def test_qt_does_not_polish_a_widget_for_each_that_is_above_it(qtbot: QtBot, theme: Theme) -> None:
+    leaf = Leaf("Here")
+    top = nested(qtbot, leaf)
+    leaf.told = 0
+    theme.choose(Scheme.DARK, 1.0)
+    assert leaf.told == 0
+    assert colour(leaf) == DARK.text
+    theme.choose(Scheme.DARK, 2.0)
+    assert leaf.told == 1
+    top.close()
+
+
+def test_what_is_not_seen_follows_little_by_little(
+    qtbot: QtBot, theme: Theme, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repolish, "AT_ONCE", 1)
+    seen, hidden, gone = (label(word, "muted") for word in ("Seen", "Hidden", "Gone"))
+    top = QWidget()
+    qtbot.addWidget(top)
+    box = QVBoxLayout(top)
+    for one in (seen, hidden, gone):
+        box.addWidget(one)
+    top.show()
+    hidden.hide()
+    gone.hide()
+    theme.choose(Scheme.DARK, 1.0)
+    assert (colour(seen), colour(hidden)) == (DARK.muted, LIGHT.muted)
+    gone.setParent(None)
+    gone.deleteLater()
+    qtbot.waitUntil(lambda: colour(hidden) == DARK.muted, timeout=5000)
+    theme.choose(Scheme.LIGHT, 1.0)
+    theme.choose(Scheme.DARK, 1.0)  # before the first was done
+    hidden.show()
+    theme.dress(top)
+    assert (colour(seen), colour(hidden)) == (DARK.muted, DARK.muted)
+
+
+def test_a_page_that_comes_to_the_front_has_the_look_of_now(qtbot: QtBot, away: Desk) -> None:
+    theme = away.services.theme
+    window = window_over(qtbot, away.services, pages.ACTIVITY)
+    window.go(pages.COMPUTER)
+    title = window.page(pages.ACTIVITY).title
+    theme.choose(Scheme.DARK, 1.0)
+    assert colour(title) == LIGHT.text
+    window.go(pages.ACTIVITY)
+    assert colour(title) == DARK.text
+    theme.choose(Scheme.LIGHT, 1.0)
+
+
+def test_a_picture_that_nobody_sees_is_painted_once_it_is_shown(qtbot: QtBot, theme: Theme) -> None:
+    button = IconButton(theme, "close", "Close")
+    qtbot.addWidget(button)
+    before = button.icon().cacheKey()
+    theme.choose(Scheme.DARK, 1.0)
+    assert button.icon().cacheKey() == before
+    button.show()
+    dark = button.icon().cacheKey()
+    assert dark != before
+    theme.choose(Scheme.LIGHT, 1.0)
+    assert button.icon().cacheKey() == before
+
+
+def test_a_page_keeps_nothing_of_what_is_gone(qtbot: QtBot, theme: Theme) -> None:
+    """Messages come and go on it; the parts that Qt itself made for them must go too."""
+    page = QWidget()
+    qtbot.addWidget(page)
+    page.show()
+    before = n_gone()
+    message = QTextBrowser(page)
+    message.show()
+    theme.choose(Scheme.DARK, 1.0)
+    page.hide()
+    theme.choose(Scheme.LIGHT, 1.0)  # now it waits
+    page.show()
+    theme.dress(page)
+    message.deleteLater()
+    del message
+    qtbot.waitUntil(lambda: not page.children())
+    qtbot.wait(1)
+    assert n_gone() == before
+
+
+def n_gone() -> int:
+    """Objects of Python's for those of Qt's that are no more."""
+    gc.collect()
+    return sum(isinstance(one, QObject) and not isValid(one) for one in gc.get_objects())

@@ -1,0 +1,213 @@
+"""Several models at once in one host: each answers for itself, comes, goes and is lost alone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from app.core.errors import BadInput, StageLost
+from app.node import hosting as hosting_module
+from app.node import requests as asked
+from app.node.asking import always, question_of
+from app.node.hosting import Hosting
+from tests.node.test_hosting import ATTIC, DEN, Scene, ask, hosting, load, scene, shelf, until
+
+__all__ = ["hosting", "scene", "shelf"]  # fixtures
+
+
+async def both(hosting: Hosting) -> None:
+    assert await load(hosting, "one") == "loaded"
+    assert await load(hosting, "two", beside=True) == "loaded"
+
+
+def shown(hosting: Hosting) -> tuple[str | None, list[str]]:
+    """What a question without a name is for, and what is beside it."""
+    loaded, beside = hosting.loaded.json()
+    return loaded["model"] if loaded else None, [one["model"] for one in beside]
+
+
+async def test_each_question_goes_to_the_model_that_it_names(
+    hosting: Hosting, scene: Scene
+) -> None:
+    await both(hosting)
+    assert shown(hosting) == ("two", ["one"])
+    assert [await ask(hosting, name) for name in ("one", "two", None)] == ["one!", "two!", "two!"]
+    assert await ask(hosting, "ON") == "one!"  # a name may be short: both stay
+    scene.may_answer.clear()
+    async with asyncio.TaskGroup() as group:
+        answers = [group.create_task(ask(hosting, name), name=name) for name in ("one", "two")]
+        await until(lambda: [one.n_askers for one in hosting.loaded] == [1, 1])
+        assert all(one.asked.is_set() for one in hosting.loaded)
+        scene.may_answer.set()
+    assert [answer.result() for answer in answers] == ["one!", "two!"]
+    assert scene.names == ["one", "two"]
+
+
+async def test_a_load_that_says_nothing_of_it_replaces_all(hosting: Hosting, scene: Scene) -> None:
+    await both(hosting)
+    assert await load(hosting, "three") == "loaded"
+    assert shown(hosting) == ("three", [])
+    assert all(one.ended.is_set() for one in scene.placed[:2])
+    assert await ask(hosting, "one") == "one!"  # so does a question for what is not loaded
+    assert shown(hosting) == ("one", [])
+
+
+async def test_a_model_beside_itself_is_loaded_anew(hosting: Hosting, scene: Scene) -> None:
+    await both(hosting)
+    assert await load(hosting, "one", beside=True, context=300) == "loaded"
+    assert shown(hosting) == ("one", ["two"])
+    assert scene.placed[0].ended.is_set()
+    assert [one.context for one in hosting.loaded] == [scene.placed[1].context, 300]
+
+
+async def test_nobody_waits_for_a_model_that_comes_beside(hosting: Hosting, scene: Scene) -> None:
+    await load(hosting, "one")
+    scene.may_load.clear()
+    async with asyncio.TaskGroup() as group:
+        second = group.create_task(load(hosting, "two", beside=True), name="second")
+        await until(lambda: len(scene.placed) == 2)
+        assert shown(hosting) == ("one", ["two"])
+        async with asyncio.timeout(5):
+            assert [await ask(hosting, name) for name in ("one", "On", None)] == ["one!"] * 3
+            assert await hosting.unload("one") == ["one"]
+        assert not second.done()
+        scene.may_load.set()
+    assert second.result() == "loaded"
+    assert shown(hosting) == ("two", [])
+
+
+async def test_unloading_one_leaves_the_other(hosting: Hosting, scene: Scene) -> None:
+    await both(hosting)
+    assert await hosting.unload("two") == ["two"]
+    assert shown(hosting) == ("one", [])
+    assert await ask(hosting) == "one!"
+    await load(hosting, "two", beside=True)
+    assert await hosting.unload(None) == ["one", "two"]
+    assert shown(hosting) == (None, [])
+    assert all(one.ended.is_set() for one in scene.placed)
+
+
+async def test_a_lost_model_returns_for_its_question_beside_the_other(
+    hosting: Hosting, scene: Scene
+) -> None:
+    await both(hosting)
+    scene.placed[0].lose()
+    assert await ask(hosting, "two") == "two!"
+    assert await ask(hosting, "one") == "one!"
+    assert scene.names == ["one", "two", "one"]
+    assert shown(hosting) == ("two", ["one"])  # what was loaded last is so still
+    scene.placed[2].lose()
+    scene.errors.append(StageLost("stage_gone"))
+    assert await ask(hosting, "one") == "stage_gone"
+    assert shown(hosting) == ("two", ["one"])
+    assert hosting.loaded.but(hosting.loaded.first)[0].json()["state"] == "lost"
+
+
+async def test_the_memory_of_what_stays_is_no_part_of_the_plan(
+    hosting: Hosting, scene: Scene
+) -> None:
+    await load(hosting, "one", split=[1, 2, 1])
+    order = asked.PlanModel(model="two")
+    plain = await hosting.plan(order, lambda _: None)
+    assert scene.released[-1].keys() == {DEN, ATTIC}
+    beside = await hosting.plan(asked.PlanModel(model="two", beside=True), lambda _: None)
+    assert scene.released[-1] == {}
+    told = [[one["code"] for one in found["why"]] for found in (plain, beside)]
+    assert ["plan_beside" in codes for codes in told] == [False, True]
+
+
+async def test_a_model_whose_place_another_took_meanwhile_is_planned_for_again(
+    hosting: Hosting, scene: Scene
+) -> None:
+    await both(hosting)
+    one, two = hosting.loaded
+    await hosting._make_room(two, 1)  # what was planned
+    own = sum(stage.total_bytes for each in (one, two) for stage in each.plan.stages)
+    scene.den = type(scene.den)(DEN, "den", own - 1)
+    with pytest.raises(Exception, match="beside_no_room"):
+        await hosting._make_room(two, 1)
+    await hosting.unload("one")
+    await hosting._make_room(two, 1)  # alone it is bound by its plan
+
+
+async def test_there_is_an_end_to_it(hosting: Hosting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosting_module, "MOST_MODELS", 2)
+    await both(hosting)
+    assert await load(hosting, "three", beside=True) == "models_enough"
+    assert shown(hosting) == ("two", ["one"])
+
+
+async def test_a_question_that_may_bring_no_model_loads_none(
+    hosting: Hosting, scene: Scene
+) -> None:
+    await load(hosting, "one")
+    question: Any = always(question_of(asked.Ask(prompt="?")))
+    with pytest.raises(BadInput, match="api_model_not_loaded"):
+        async with aclosing(hosting.answered("two", question, brings=False)) as lines:
+            await anext(lines)
+    assert scene.names == ["one"]
+
+
+async def test_nothing_is_done_ahead_of_one_while_the_other_is_asked(
+    hosting: Hosting, scene: Scene
+) -> None:
+    await both(hosting)
+    one, two = hosting.loaded
+    with one.in_use():
+        assert two.asked.is_set()
+        assert time.monotonic() - two.asked_s < 1
+        with two.in_use():
+            pass
+        assert one.asked.is_set()
+        assert one.unused.is_set() < two.unused.is_set()
+    assert not two.asked.is_set()
+    assert one.asked_s == two.asked_s < time.monotonic()
+
+
+async def test_what_this_machine_got_back_for_a_reload_is_not_counted_twice(
+    hosting: Hosting, scene: Scene
+) -> None:
+    await both(hosting)
+    assert await load(hosting, "one", beside=True, context=300) == "loaded"
+    assert DEN not in scene.released[-1]  # the run before has ended, and its bytes are free
+
+
+async def test_who_names_no_model_waits_for_the_lost_one_that_returns(
+    hosting: Hosting, scene: Scene
+) -> None:
+    await both(hosting)
+    scene.placed[1].lose()
+    scene.may_load.clear()
+    async with asyncio.TaskGroup() as group:
+        answers = [group.create_task(ask(hosting), name="first")]
+        await until(lambda: len(scene.placed) == 3)
+        answers.append(group.create_task(ask(hosting), name="second"))
+        assert await ask(hosting, "one") == "one!"
+        scene.may_load.set()
+    assert [answer.result() for answer in answers] == ["two!", "two!"]
+
+
+async def test_lost_models_take_nobodys_place(
+    hosting: Hosting, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosting_module, "MOST_MODELS", 2)
+    await both(hosting)
+    scene.placed[0].lose()
+    assert await load(hosting, "three", beside=True) == "loaded"
+
+
+async def test_nothing_is_done_ahead_while_a_model_is_loaded(
+    hosting: Hosting, scene: Scene
+) -> None:
+    await load(hosting, "one")
+    scene.may_load.clear()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(load(hosting, "two", beside=True), name="second")
+        await until(lambda: len(scene.placed) == 2)
+        assert scene.placed[0].asked.is_set()
+        scene.may_load.set()
+    assert not scene.placed[0].asked.is_set()

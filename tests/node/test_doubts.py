@@ -1,0 +1,72 @@
+"""Machines whose numbers were found wrong are remembered, also over a restart, until a person takes them back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.core.errors import BadInput
+from app.core.household import Machine
+from app.core.ids import MachineId
+from app.core.reasons import said
+from app.machine.paths import Home
+from app.node.control import Control
+from app.node.doubts import Doubts
+
+ATTIC, SHED = MachineId("a" * 64), MachineId("s" * 64)
+MACHINES = {ATTIC: Machine(ATTIC, "attic", online=True), SHED: Machine(SHED, "shed")}
+
+
+async def test_it_is_remembered_and_said_until_it_is_used_again(tmp_path: Path) -> None:
+    noted: list[str] = []
+    file = tmp_path / "doubts.json"
+    doubts = Doubts(file, lambda why: noted.append(why.code))
+    for _ in range(2):
+        await doubts.differs(ATTIC, "attic")
+    await doubts.differs(SHED, "shed")
+    again = Doubts(file)
+    assert ATTIC in again
+    (why,) = again.reasons(MACHINES).values()  # of the one that is here
+    assert said(why).startswith("attic gave wrong numbers in a check")
+    used = await doubts.use_again(MACHINES[ATTIC])
+    assert used == {"used_again": {"id": ATTIC, "name": "attic"}}
+    assert ATTIC not in doubts
+    assert ATTIC not in Doubts(file)
+    assert SHED in Doubts(file)
+    assert noted == [*["log_machine_doubted"] * 2, "log_machine_used_again"]
+
+
+async def test_placements_look_anew_at_a_machine_that_is_used_again(tmp_path: Path) -> None:
+    looked: list[str] = []
+    loaded = [SimpleNamespace(household_changed=lambda at=at: looked.append(at)) for at in "ab"]
+    doubts = Doubts(tmp_path / "doubts.json")
+    await doubts.differs(ATTIC, "attic")
+    node: Any = SimpleNamespace(
+        home=Home(tmp_path), doubts=doubts, hosting=SimpleNamespace(loaded=loaded),
+        machine=lambda _: MACHINES[ATTIC],
+    )  # fmt: skip
+    request: Any = SimpleNamespace(match_info={"ref": "attic"})
+    await Control(node)._use_again(request)
+    assert (looked, ATTIC in doubts) == (["a", "b"], False)
+
+
+async def test_what_nobody_said_cannot_be_taken_back(tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as caught:
+        await Doubts(tmp_path / "doubts.json").use_again(MACHINES[ATTIC])
+    assert caught.value.reason.code == "machine_not_doubted"
+
+
+async def test_who_left_the_household_is_forgotten(tmp_path: Path) -> None:
+    doubts = Doubts(tmp_path / "doubts.json")
+    await doubts.differs(ATTIC, "attic")
+    doubts.keep_only({SHED: None})
+    assert ATTIC not in doubts
+
+
+async def test_a_damaged_file_doubts_nobody(tmp_path: Path) -> None:
+    file = tmp_path / "doubts.json"
+    file.write_text('{"since": 3}')
+    assert ATTIC not in Doubts(file)

@@ -1,0 +1,34 @@
+"""The end of an answer says when a part of it came from a machine whose numbers were found wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from app.core.plan import Workload, plan
+from app.inference.chats import Summary
+from app.inference.measure import StageMeter
+from app.node.doubts import Doubts
+from app.node.outcomes import Outcomes
+from tests.core.households import MIB, link, machine, model, speed
+
+DEN = machine("den", 1600, speed(0.002))
+ATTIC = machine("attic", 1600, speed(0.002), link())
+
+
+async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
+    chosen = plan(DEN, [ATTIC], model([100 * MIB] * 8), Workload(context=1024), [1, 6, 1])
+    doubts = Doubts(tmp_path / "doubts.json")
+    outlook: Any = SimpleNamespace(doubts=doubts, lessons=SimpleNamespace(learn=lambda *_: None))
+    entry = SimpleNamespace(model=model([100 * MIB] * 8), name="m")
+    running: Any = SimpleNamespace(entry=entry, plan=chosen)
+    figures = tuple(StageMeter(stage.name).figures() for stage in chosen.stages)
+    summary = Summary("a", (5,), 30, 0, 0.0, 0.1, 9.0, "stop", None, figures)
+    async with asyncio.TaskGroup() as group:
+        outcomes = Outcomes(outlook, group)
+        assert outcomes.ended(summary, running, alone=True)["doubted"] == []
+        await doubts.differs(ATTIC.id, "attic")
+        (said,) = outcomes.ended(summary, running, alone=True)["doubted"]
+    assert said.startswith("attic computed a part of it, and gave wrong numbers")

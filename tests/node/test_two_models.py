@@ -1,0 +1,146 @@
+"""Two real nodes and two models at once: one split over both, one whole; each as it is alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from app.client import NodeClient
+from tests import tiny
+from tests.node.chat_api.conftest import opened
+from tests.node.pool import TestNode, paired
+
+Json = dict[str, Any]
+SPLIT = {"model": "guide", "split": [2, 4, 2], "number": "f32"}
+WHOLE = {"model": "random", "shape": "one"}
+ASK = {"prompt": "How do I add a computer?", "raw": True, "ignore_end": True, "max_tokens": 48}
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[TestNode]]:
+    folder = tmp_path_factory.mktemp("two")
+    path = tiny.llama(folder / "random.gguf", layers=6, width=64)
+    with paired(folder, "den", "attic") as nodes:
+        assert nodes[0].run("import", str(path)).returncode == 0
+        yield nodes
+
+
+@pytest.fixture
+async def host(pool: list[TestNode]) -> AsyncGenerator[NodeClient, None]:
+    async with pool[0].client() as client:
+        yield client
+
+
+async def load(host: NodeClient, order: Json, **more: Any) -> Json:
+    return dict((await host.work("POST", "/load", order | more))["loaded"])
+
+
+async def ask(host: NodeClient, model: str | None) -> Json:
+    """Its answer, with the lines of its recoveries."""
+    return await host.work("POST", "/ask", ASK | {"model": model, "sampling": {"temperature": 0}})
+
+
+async def status(host: NodeClient) -> Json:
+    return await host.get("/status")
+
+
+async def test_a_split_model_and_a_whole_one_answer_at_once_as_they_do_alone(
+    pool: list[TestNode], host: NodeClient
+) -> None:
+    alone: dict[str, Json] = {}
+    for order in (WHOLE, SPLIT):
+        await load(host, order)
+        alone[str(order["model"])] = (await ask(host, None))["token_ids"]
+    loaded = await load(host, WHOLE, beside=True)
+    assert [one["code"] for one in loaded["why"]].count("plan_beside") == 1
+    now = await status(host)
+    assert (now["loaded"]["model"], now["beside"][0]["model"]) == ("random", "guide")
+    own = sum(
+        need["needs_bytes"]
+        for model in (now["loaded"], *now["beside"])
+        for need in model["machines"]
+        if need["id"] == pool[0].ready["id"]
+    )
+    assert now["node"]["lending"]["own_bytes"] == own
+    names: list[str | None] = [*alone, None]
+    answers = await asyncio.gather(*(ask(host, name) for name in names))
+    assert [answer["token_ids"] for answer in answers] == [*alone.values(), alone["random"]]
+    assert [len(answer["stages"]) for answer in answers] == [1, 3, 1]
+
+
+async def test_a_program_s_request_goes_to_the_model_that_it_names(
+    pool: list[TestNode], host: NodeClient
+) -> None:
+    await load(host, SPLIT)
+    await load(host, WHOLE, beside=True)
+    api = await asyncio.to_thread(opened, pool[0])
+    headers = {"Authorization": f"Bearer {api.key}"}
+    names = ["guide", "random", "default"]
+    async with aiohttp.ClientSession(api.base, headers=headers) as http:
+
+        async def said(model: str) -> Json:
+            order = {"model": model, "prompt": "How", "max_tokens": 8, "temperature": 0}
+            async with http.post("/v1/completions", json=order) as answer:
+                return dict(await answer.json())
+
+        async with http.get("/v1/models") as listed:
+            assert {one["id"] for one in (await listed.json())["data"]} == set(names[:2])
+        answers = await asyncio.gather(*map(said, names))
+        async with http.get("/metrics") as figures:
+            lines = (await figures.text()).splitlines()
+    assert [answer["model"] for answer in answers] == ["guide", "random", "random"]
+    texts = [answer["choices"][0]["text"] for answer in answers]
+    assert texts[0] != texts[1] == texts[2]
+    for name in names[:2]:
+        assert f'poolhouse_model_loaded{{model="{name}"}} 1' in lines
+    now = await status(host)
+    assert [now["loaded"]["model"], *(one["model"] for one in now["beside"])] == names[1::-1]
+
+
+async def test_a_lender_holds_layers_of_two_and_each_goes_for_itself(
+    pool: list[TestNode], host: NodeClient
+) -> None:
+    attic = pool[1].ready["id"]
+
+    async def used() -> int:
+        told = await asyncio.to_thread(pool[1].control, "GET", "/status")
+        return int(told["machines"][attic]["used_bytes"])
+
+    await load(host, SPLIT)
+    of_guide = await used()
+    await load(host, {"model": "random", "split": [2, 2, 2]}, beside=True)
+    of_both = await used()
+    assert of_both > of_guide > 0
+    answers = await asyncio.gather(ask(host, "guide"), ask(host, "random"))
+    assert [len(answer["stages"]) for answer in answers] == [3, 3]
+    assert await host.post("/unload", {"model": "guide"}) == {"unloaded": "guide", "also": []}
+    async with asyncio.timeout(20):
+        while await used() != of_both - of_guide:  # noqa: ASYNC110  another process
+            await asyncio.sleep(0.05)
+    assert (await ask(host, None))["token_ids"] == answers[1]["token_ids"]
+
+
+async def test_a_lender_that_dies_takes_nothing_from_the_model_that_it_held_nothing_of(
+    pool: list[TestNode], host: NodeClient
+) -> None:
+    alone = {}
+    await load(host, SPLIT)
+    await load(host, WHOLE, beside=True)
+    for name in ("guide", "random"):
+        alone[name] = (await ask(host, name))["token_ids"]
+    whole = (await status(host))["loaded"]["stages"]
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(ask(host, name), name=name) for name in alone]
+        while not (await status(host))["answers"]["running"]:  # noqa: ASYNC110  another process
+            await asyncio.sleep(0.01)
+        pool[1].process.kill()
+    answers = [one.result() for one in asked]
+    assert [answer["token_ids"] for answer in answers] == list(alone.values())
+    assert [answer["recoveries"] for answer in answers] == [1, 0]
+    now = await status(host)
+    assert (now["loaded"]["model"], now["loaded"]["stages"]) == ("random", whole)
+    assert {stage["machine"] for stage in now["beside"][0]["stages"]} == {"den"}
