@@ -15,8 +15,9 @@ import pytest
 
 from tests.faults import __main__ as matrix
 from tests.faults import proofs, report, security, sieges, slow, slowed, soak, wanted
+from tests.faults.book import Book
 from tests.faults.household import Heard, Household, NeverStruck
-from tests.faults.outcome import Book, Outcome
+from tests.faults.outcome import Outcome
 
 ROOT = Path(__file__).parents[1]
 ROWS = {f"F{n}" for n in range(1, 15)} | {f"S{n}" for n in range(1, 11)}

@@ -1,4 +1,4 @@
-"""`make faults`: the matrix of faults and attacks on real processes, written as a table."""
+"""`make faults`: the matrix of faults and attacks on real processes, kept in a book and written as a table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import signal
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -28,15 +30,18 @@ from tests.faults import (
     wanted,
     wiretap,
 )
+from tests.faults.book import Book, load
 from tests.faults.household import N_TOKENS, NeverStruck, together
-from tests.faults.outcome import PAGE, Book, Kind, Outcome, spread
+from tests.faults.outcome import PAGE, Kind, Outcome, spread
 from tests.faults.report import written
 from tests.faults.security import Stronghold
 from tests.simulation import page
 from tests.simulation import soak as simulation
 
 ROOT = Path(__file__).parents[2]
-TABLE, BOOK = ROOT / PAGE, ROOT / "build" / "faults.jsonl"
+TABLE, BOOK = ROOT / PAGE, ROOT / "docs" / "faults.jsonl"
+BEFORE = ROOT / "docs" / "faults-before.md"  # runs that no book has
+SEEDS = 1 << 31
 FULL = wanted.FULL
 PROCESSES = ("kills", "stops", "twos", "host", "slowed")  # one household serves them all
 PARTS = (*PROCESSES, "clocks", "sleeps", "network", "security", "tests")
@@ -44,11 +49,20 @@ MISSES = 3  # runs in a row that strike nobody: then the row has failed
 
 
 class Matrix:
-    """The book, and how much of the matrix is to be done until when."""
+    """The book, and how much of the matrix is to be done until when. `names`: words that a run's name has."""
 
-    def __init__(self, book: Book, n: int, seconds: float, rows: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        book: Book,
+        n: int,
+        seconds: float,
+        rows: Collection[str] = (),
+        names: Collection[str] = (),
+        seed: int = 0,
+    ) -> None:
         self._book, self._n, self._ends_at = book, n, monotonic() + seconds
-        self._rows = frozenset(rows)  # none: all
+        self._rows, self._names = frozenset(rows), frozenset(names)  # none: all
+        self._seed, self._seeds = seed, random.Random(seed)
 
     def add(self, found: Outcome) -> None:
         self._book.add(found)
@@ -69,7 +83,8 @@ class Matrix:
     def write(self) -> None:
         """The page, of all that the book has."""
         simulated = page.section(simulation.written())
-        text = written(self._book.outcomes, N_TOKENS, wanted.every_kind(), simulated)
+        before = BEFORE.name if BEFORE.exists() else ""
+        text = written(self._book.outcomes, N_TOKENS, wanted.every_kind(), simulated, before)
         TABLE.write_text(text, "utf-8")
 
     async def all_of(self, chosen: set[str]) -> None:
@@ -93,11 +108,17 @@ class Matrix:
             ripe = [kind for kind, count in left.items() if count / rows[kind] >= most - 1e-9]
             kind = random.choice(ripe)
             try:
-                self.add(await run(kind))
+                await self.one(partial(run, kind))
             except NeverStruck:
                 gives_up = self._book.missed_in_a_row(kind) + 1 >= MISSES
                 why = f"nobody was struck, {MISSES} times in a row" if gives_up else ""
                 self.add(Outcome(*kind, not gives_up, why, in_time=not gives_up, struck=False))
+
+    async def one(self, run: Callable[[], Awaitable[Outcome]]) -> None:
+        """With a seed of its own, which for the first is that of the call: so each can be made again."""
+        seed, self._seed, busy = self._seed, self._seeds.randrange(SEEDS), load()
+        random.seed(seed)
+        self.add(replace(await run(), seed=seed, load=busy))
 
     def _left(self, rows: Counter[Kind]) -> Counter[Kind]:
         """What is still to be run of these; where that is nothing, no household is made for it."""
@@ -105,7 +126,8 @@ class Matrix:
         return Counter({kind: n for kind, n in missing.items() if self._wants(kind)})
 
     def _wants(self, kind: Kind) -> bool:
-        return not self._rows or kind[0] in self._rows
+        named = not self._names or any(name in kind[1] for name in self._names)
+        return named and (not self._rows or kind[0] in self._rows)
 
     def share(
         self, parts: Sequence[wanted.Part[wanted.K]]
@@ -191,13 +213,13 @@ class Matrix:
     async def in_turn(self, hold: Stronghold, some: Iterable[sieges.Siege]) -> None:
         for one in some:
             if monotonic() < self._ends_at:
-                self.add(await one.run(hold))
+                await self.one(partial(one.run, hold))
 
 
 async def soaked(matrix: Matrix, minutes: float) -> None:
     """F13, in a household of its own."""
     with tempfile.TemporaryDirectory() as folder, together(Path(folder)) as home:
-        matrix.add(await soak.run(home, 60 * minutes))
+        await matrix.one(partial(soak.run, home, 60 * minutes))
 
 
 def main() -> None:
@@ -207,28 +229,33 @@ def main() -> None:
     )
     words.add_argument("--only", choices=PARTS, action="append", help="this part; can be repeated")
     words.add_argument("--row", action="append", help="this row, as F3; can be repeated")
+    words.add_argument("--name", action="append", help="runs whose name has this; can be repeated")
     words.add_argument(
         "--minutes", type=float, default=math.inf, help="begin nothing after so many"
     )
     words.add_argument(
         "--soak", type=float, default=0.0, help="F13 for so many minutes, and nothing else"
     )
-    words.add_argument("--resume", action="store_true", help="go on where the last one ended")
     words.add_argument(
-        "--page", action="store_true", help="run nothing: only write the page, of the last one"
+        "--resume", action="store_true", help="only what the book lacks; else all of it once more"
     )
-    words.add_argument("--seed", type=int, default=random.randrange(1 << 31))
+    words.add_argument(
+        "--page", action="store_true", help="run nothing: only write the page, from the book"
+    )
+    words.add_argument(
+        "--seed", type=int, default=random.randrange(SEEDS), help="of the first run, from its line"
+    )
     given = words.parse_args()
     print(f"seed {given.seed}", flush=True)
-    random.seed(given.seed)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # namespaces and nodes end with us
-    book = Book(BOOK, goes_on=given.resume or given.page)
-    matrix = Matrix(book, given.n, 60 * given.minutes, given.row or ())
+    book = Book(BOOK, goes_on=given.resume)
+    rows, names = given.row or (), given.name or ()
+    matrix = Matrix(book, given.n, 60 * given.minutes, rows, names, given.seed)
     if given.page:
         return matrix.write()
     chosen = set(given.only or PARTS)
     asyncio.run(soaked(matrix, given.soak) if given.soak else matrix.all_of(chosen))
-    raise SystemExit(any(not one.passed for one in book.outcomes))
+    raise SystemExit(any(not one.passed for one in book.made))
 
 
 if __name__ == "__main__":

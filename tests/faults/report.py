@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import platform
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence, Set
-
-import psutil
 
 from tests.faults import proofs, slowed, soak
 from tests.faults.outcome import Kind, Outcome, quantile
 
 HEAD = """# Faults and attacks
 
-Made by `make faults` ({n} runs, {failed} of them failed); not edited. Real nodes on one computer, the Guide in the
-split 2, 2, 2, 2 over a host and two lenders, one more machine spare, f32 between them. An answer of {tokens} tokens
-is asked for, something is done to it, and every token that its reader gets is compared with the undisturbed greedy
-answer: none may be lost, doubled or changed.
+Made by `make faults` ({n} runs, {failed} of them failed); not edited. Each run is a line of
+[faults.jsonl](faults.jsonl), with its commit, its figures, its seed and the kind of machine that made it;
+`make faults ARGS=--resume` makes those that it lacks. {before}
 
-{machine}. 0 failures in n runs bound the rate at 3/n (95 %). A quantile stands only where there are runs enough for
+Real nodes on one computer, the Guide in the split 2, 2, 2, 2 over a host and two lenders, one more machine spare, f32
+between them. An answer of {tokens} tokens is asked for, something is done to it, and every token that its reader gets
+is compared with the undisturbed greedy answer: none may be lost, doubled or changed.
+
+{machines}0 failures in n runs bound the rate at 3/n (95 %). A quantile stands only where there are runs enough for
 it: p50 from 2 on, p90 from 10, p99 from 100. {missing}{missed}
 """
 MISSING = (
     "**{n} of {all} kinds of runs were not made for this page; the last section names them.** "
 )
+BEFORE = """Earlier runs, made before there was a book, stand in [{name}]({name})."""
 MISSED = "{n} more runs struck nobody, as the layers had gone to others, and do not count."
 TOLD = """
 *Told*: from the fault until the reader's stream says what happened. *Goes on*: from the fault to the first token
@@ -111,14 +112,20 @@ that is skipped where this was made is not counted.
 
 
 def written(
-    outcomes: Sequence[Outcome], n_tokens: int, wanted: Set[Kind], simulated: str = ""
+    outcomes: Sequence[Outcome],
+    n_tokens: int,
+    wanted: Set[Kind],
+    simulated: str = "",
+    before: str = "",
 ) -> str:
-    """The page. `wanted`: all kinds that the whole matrix has; `simulated`: its part on the simulation."""
+    """The page. `wanted`: all kinds that the whole matrix has; `simulated`: its part on the simulation; `before`: a
+    page of runs that no book has."""
     every, outcomes = outcomes, [one for one in outcomes if one.struck or not one.passed]
     failed = [one for one in outcomes if not one.passed]
     absent = wanted - {one.kind for one in outcomes}
     text = HEAD.format(
-        n=len(outcomes), failed=len(failed), tokens=n_tokens, machine=_machine(),
+        n=len(outcomes), failed=len(failed), tokens=n_tokens,
+        machines=_machines(outcomes), before=BEFORE.format(name=before) if before else "",
         missing=MISSING.format(n=len(absent), all=len(wanted)) if absent else "",
         missed=MISSED.format(n=len(every) - len(outcomes)) if len(every) > len(outcomes) else "",
     )  # fmt: skip
@@ -156,9 +163,18 @@ def written(
 
 
 def _commits(ones: Sequence[Outcome]) -> str:
-    """What ran; `dirty`: with changes that no commit has."""
-    commits = list(dict.fromkeys(one.commit or "unknown" for one in ones))
-    return f"\n{'Commits' if len(commits) > 1 else 'Commit'} {', '.join(commits)}.\n"
+    """What ran, and in how many runs where it was not always the same; `dirty`: with changes that no commit has."""
+    commits = Counter(one.commit or "unknown" for one in ones)
+    if len(commits) == 1:
+        return f"\nCommit {next(iter(commits))}.\n"
+    told = ", ".join(f"{name} ({n})" for name, n in commits.items())
+    return f"\nCommits, and the runs of each: {told}.\n"
+
+
+def _machines(ones: Sequence[Outcome]) -> str:
+    """Where they were made."""
+    kinds = Counter(one.made_on or "a kind of machine that is not known" for one in ones)
+    return "".join(f"{n} of them on {name}. " for name, n in kinds.most_common())
 
 
 def _groups(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
@@ -324,9 +340,3 @@ def _counted(ones: Sequence[Outcome]) -> str:
 
 def _anew(ones: Sequence[Outcome]) -> str:
     return str(sum(one.recoveries > 0 for one in ones))
-
-
-def _machine() -> str:
-    cores = psutil.cpu_count() or 1
-    busy = f", load average {os.getloadavg()[2]:.0f}" if hasattr(os, "getloadavg") else ""
-    return f"{platform.system()} {platform.machine()}, {cores} cores, Python {platform.python_version()}{busy}"

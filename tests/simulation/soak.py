@@ -15,7 +15,7 @@ from tests.faults.outcome import ROOT, commit
 from tests.simulation.judge import Tally, check, tally
 from tests.simulation.world import Story, told
 
-BOOK = ROOT / "build" / "simulation.jsonl"
+BOOK = ROOT / "docs" / "simulation.jsonl"  # in the repository: the next machine has it too
 BATCH = 100  # seeds; a process takes a second to begin
 
 
@@ -63,8 +63,9 @@ def soaked(todo: Sequence[tuple[int, int]], n_workers: int, book: Path = BOOK) -
         try:
             for one in as_completed([waiting.submit(_apart, *each) for each in todo]):
                 batch = replace(one.result(), commit=ours)
-                with book.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(batch)) + "\n")
+                with book.open("a", encoding="utf-8", newline="\n") as file:
+                    line = json.dumps(asdict(batch), separators=(",", ":"))
+                    file.write(line + "\n")
                 yield batch
         finally:
             waiting.shutdown(cancel_futures=True)

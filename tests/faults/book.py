@@ -1,0 +1,98 @@
+"""The book of the matrix: a line a run, kept in the repository, so that runs add up over machines and commits."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections import Counter
+from dataclasses import MISSING, asdict, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from app.machine.devices import processor_name
+from tests.faults.outcome import Kind, Outcome, commit
+
+DIGITS = 4  # of each figure: no run is as exact as that
+DEFAULTS: dict[str, Any] = {
+    one.name: one.default for one in fields(Outcome) if one.default is not MISSING
+} | {"facts": {}, "passed": True}
+
+
+class Book:
+    """A file with a line for each outcome. `goes_on`: what it holds already counts, and is not made again."""
+
+    def __init__(self, path: Path, *, goes_on: bool) -> None:
+        self._path, self._commit = path, commit()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        self.outcomes = [read(line) for line in path.read_text("utf-8").splitlines() if line]
+        self._before = len(self.outcomes)  # made by earlier calls
+        self._counts_from = 0 if goes_on else self._before
+
+    @property
+    def made(self) -> list[Outcome]:
+        """By this call, of whatever the book holds."""
+        return self.outcomes[self._before :]
+
+    @property
+    def _counted(self) -> list[Outcome]:
+        return self.outcomes[self._counts_from :]
+
+    def add(self, found: Outcome) -> None:
+        line = written(replace(found, commit=self._commit, made_on=kind_of_machine()))
+        self.outcomes.append(read(line))
+        with self._path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(line + "\n")
+
+    def missing(self, wanted: Counter[Kind]) -> Counter[Kind]:
+        """What is still to be run."""
+        return wanted - Counter(one.kind for one in self._counted if one.struck or not one.passed)
+
+    def holds_siege(self, kind: Kind, n: int) -> bool:
+        """Whether so many tries were withstood in one siege. One that was not withstood is made again."""
+        return any(
+            one.passed and one.facts.get("n", 0) >= n for one in self._counted if one.kind == kind
+        )
+
+    def missed_in_a_row(self, kind: Kind) -> int:
+        """How often, after its last real run, a kind struck nobody."""
+        ones = [one for one in self._counted if one.kind == kind]
+        return next((n for n, one in enumerate(reversed(ones)) if one.struck), len(ones))
+
+
+def written(found: Outcome) -> str:
+    """One line: what is as usual is left out, and figures are as long as they say something."""
+    told = {
+        name: _short(value)
+        for name, value in asdict(found).items()
+        if name not in DEFAULTS or value != DEFAULTS[name]
+    }
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+
+
+def read(line: str) -> Outcome:
+    return Outcome(**{"passed": True} | json.loads(line))
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _short(one) for name, one in value.items()}
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else float(f"{value:.{DIGITS}g}")
+    return value
+
+
+@cache
+def kind_of_machine() -> str:
+    return (
+        f"{platform.system()} {platform.machine()}, {psutil.cpu_count() or 1} cores of {processor_name()}, "
+        f"Python {platform.python_version()}"
+    )
+
+
+def load() -> float:
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
