@@ -9,6 +9,9 @@ from app.core.errors import Fact, Reason
 
 Json = dict[str, Any]
 
+BROKEN_OFF, GOES_ON = "log_model_broken_off", "log_model_goes_on"
+AT_ONCE_S = 0.05  # who is noticed to be gone within this was not silent before
+
 
 def news(before: Json, now: Json) -> list[Reason]:
     """What happened between two snapshots of one node, in the order in which it is told."""
@@ -16,6 +19,26 @@ def news(before: Json, now: Json) -> list[Reason]:
         *_machines(before, now), *_models(before, now),
         *_model(before.get("embeds"), now.get("embeds")), *_downloads(before, now), *_lending(before, now),
     ]  # fmt: skip
+
+
+def recovered(model: str, answer: Json) -> list[Reason]:
+    """What an answer went through that is told with its last line: who was gone, noticed when, and mended when."""
+    return [_recovered(model, one) for one in answer.get("recovered") or () if one["machine"]]
+
+
+def _recovered(model: str, one: Json) -> Reason:
+    noticed, seconds = one["detected_after_s"], round(one["recovered_after_s"], 1)
+    if noticed < AT_ONCE_S:
+        return _reason("log_model_mended", model=model, machine=one["machine"], seconds=seconds)
+    return _reason(
+        "log_model_mended_late", model=model, machine=one["machine"], seconds=seconds,
+        noticed_s=round(noticed, 1),
+    )  # fmt: skip
+
+
+def goes_on_after(model: str, seconds: float) -> Reason:
+    """It answers again."""
+    return _reason("log_model_goes_on_after", model=model, seconds=round(seconds, 1))
 
 
 def kind_of(code: str) -> str:
@@ -75,9 +98,9 @@ def _model(before: Json | None, now: Json | None) -> Iterator[Reason]:
         code = "log_model_begun" if many > 1 else "log_model_alone"
         yield _reason(code, model=new["model"], machines=many)
     elif state == "recovering":
-        yield _reason("log_model_broken_off", model=new["model"], why=new.get("reason") or "")
+        yield _reason(BROKEN_OFF, model=new["model"], why=new.get("reason") or "")
     elif state == "ready" and was == "recovering":
-        yield _reason("log_model_goes_on", model=new["model"])
+        yield _reason(GOES_ON, model=new["model"])
     elif state == "ready":
         seconds = round(new.get("loaded_seconds") or 0.0, 1)
         yield _reason("log_model_ready", model=new["model"], seconds=seconds)

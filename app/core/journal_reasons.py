@@ -20,6 +20,10 @@ JOURNAL_SENTENCES: dict[str, str] = {
     "log_model_broken": "The download of {model} stopped. {why}",
     "log_model_broken_off": "A machine of {model} is missing. {why}",
     "log_model_goes_on": "{model} goes on answering.",
+    "log_model_goes_on_after": "{model} goes on answering, after {seconds} seconds.",
+    "log_model_mended": "{machine} was gone during an answer of {model}, which went on after {seconds} seconds.",
+    "log_model_mended_late": "{machine} was gone during an answer of {model}: noticed after {noticed_s} seconds, and "
+    "{seconds} seconds later it went on.",
     "log_model_without": "{machine} answers with {model} no more. The other machines go on.",
     "log_model_with": "{machine} answers with {model} again.",
     "log_model_lost": "{model} was lost. {why}",

@@ -10,6 +10,7 @@ from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column
 from app.gui.parts.notice import Action, Notice
 from app.gui.parts.text import label
+from app.gui.places import ways
 from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
@@ -33,7 +34,11 @@ class Page(QWidget):
 
     def fail(self, error: AppError, *actions: Action) -> None:
         """Say what went wrong, with what to press."""
-        self.notice.say(said(error), "error", *actions)
+        there = ways(error.reason.code, self.services.go)
+        self.notice.say(said(error), "error", *(actions or there))
+
+    def open(self, part: str) -> None:
+        """Show a part of it, by its name."""
 
     def shown(self) -> None:
         """The page came to the front."""

@@ -17,8 +17,9 @@ from app.gui.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """`go` shows a page by its name (`pages.Name`); `folder` holds the window's own files;
-    `lock` the chats, and whether they are encrypted; `motion`: whether anything may move."""
+    """`go` shows a page by its name (`pages.Name`), or a part of it (`settings/Network`);
+    `folder` holds the window's own files; `lock` the chats, and whether they are encrypted;
+    `motion`: whether anything may move."""
 
     pool: Pool
     client: NodeClient

@@ -21,6 +21,7 @@ from app.gui.services import Services
 from app.gui.sidebar import Sidebar
 from app.gui.theme import set_role
 
+ADVANCED = "Advanced"  # of the settings
 SMALLEST, USUAL = QSize(960, 600), QSize(1200, 760)
 
 
@@ -59,7 +60,8 @@ class Window(QMainWindow):
         self._place()
 
     def go(self, name: str) -> None:
-        """Show a page."""
+        """Show a page, or the part of it that is named after a slash."""
+        name, _, part = name.partition("/")
         if name not in self._pages:
             entry = next(entry for entry in pages.ENTRIES if entry.name == name)
             page = entry.make(self._services)
@@ -71,6 +73,8 @@ class Window(QMainWindow):
         self._sidebar.show_chosen(name)
         self._services.preferences.keep("window/page", name)
         page.shown()
+        if part:
+            page.open(part)
         if self.focusWidget() is None:  # just opened: not on what stands first in the window
             self._sidebar.focus(name)
 
@@ -129,14 +133,8 @@ class Window(QMainWindow):
 
     def _show_log(self) -> None:
         """What the node wrote before it ended."""
-        from app.gui.settings.groups import ADVANCED
-        from app.gui.settings.settings_page import SettingsPage
-
         self.seen()
-        self.go(pages.SETTINGS)
-        page = self.page(pages.SETTINGS)
-        if isinstance(page, SettingsPage):
-            page.open(ADVANCED)
+        self.go(f"{pages.SETTINGS}/{ADVANCED}")
 
     def _tell_link(self) -> None:
         """The node went away, or is another version's: say so over every page."""

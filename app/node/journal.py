@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from app.catalog.transfer import to_its_end
 from app.core.errors import AppError, Reason
-from app.core.journal import kind_of, news
+from app.core.journal import BROKEN_OFF, GOES_ON, goes_on_after, kind_of, news, recovered
 from app.core.reasons import said
 from app.core.whose import OWNER, Whose
 from app.inference.lend import Passed
@@ -156,6 +156,7 @@ class Journal:
         self._lent = read.lent if read.lent.since else Lent(since=now())
         self._under_way: dict[int, UnderWay] = {}
         self._seen: Json = {}
+        self._stood_still: dict[str, float] = {}  # models by name, since when
         self._passed: Callable[[], Passed] | None = None
         self._counted, self._counted_at = Passed(), 0.0
         self._changed = asyncio.Event()
@@ -196,6 +197,8 @@ class Journal:
         finally:
             del self._under_way[one.number]
             self._answers.append(self._answered(one, end))
+            for reason in recovered(one.model, one.ended or {}):
+                self.note(reason)
 
     def changed(self) -> None:
         """The snapshot may be another now."""
@@ -232,8 +235,17 @@ class Journal:
     def _look(self) -> None:
         now = self._snapshot()
         for reason in news(self._seen, now):
-            self.note(reason)
+            self.note(self._timed(reason))
         self._seen = now
+
+    def _timed(self, reason: Reason) -> Reason:
+        """Of a model that goes on: how long it had stood still."""
+        model = str(reason.facts.get("model"))
+        if reason.code == BROKEN_OFF:
+            self._stood_still[model] = time.monotonic()
+        elif reason.code == GOES_ON and (since := self._stood_still.pop(model, None)) is not None:
+            return goes_on_after(model, time.monotonic() - since)
+        return reason
 
     def _count(self) -> None:
         """Add what was done for others since the last time."""

@@ -11,6 +11,7 @@ from app.gui import pages
 from app.gui.pool import Link
 from app.gui.settings.advanced import Advanced
 from app.gui.settings.settings_page import SettingsPage
+from app.gui.settings.updates import Updates
 from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
 from tests.gui.desk import Desk, window_over
@@ -45,6 +46,16 @@ def test_a_node_that_was_started_again_is_told_with_its_log(qtbot: QtBot, away: 
     page = window.page("settings")
     assert isinstance(page, SettingsPage)
     assert isinstance(page.group, Advanced)
+
+
+def test_a_page_is_shown_with_the_part_that_is_asked_for(qtbot: QtBot, away: Desk) -> None:
+    window = Window(away.services, lambda: False, lambda: None)
+    qtbot.addWidget(window)
+    window.go("settings/Updates")
+    page = window.page("settings")
+    assert isinstance(page, SettingsPage)
+    assert isinstance(page.group, Updates)
+    assert away.services.preferences.text("window/page") == "settings"
 
 
 def test_a_node_that_cannot_be_started_is_told_with_its_log(qtbot: QtBot, away: Desk) -> None:

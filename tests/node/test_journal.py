@@ -96,6 +96,42 @@ def test_whose_an_answer_is_outlives_the_node_and_older_lines_stay_readable(tmp_
     assert [one["whose"] for one in told["answers"]] == [None, {"kind": "owner", "name": ""}]
 
 
+@pytest.mark.parametrize(
+    ("noticed_s", "sentence"),
+    [
+        (0.0, "attic was gone during an answer of guide, which went on after 2.4 seconds."),
+        (
+            2.04,
+            (
+                "attic was gone during an answer of guide: noticed after 2.0 seconds, "
+                "and 2.4 seconds later it went on."
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_what_an_answer_went_through_is_written_down_with_its_times(
+    tmp_path: Path, noticed_s: float, sentence: str
+) -> None:
+    kept = journal(tmp_path)
+    lost = {"reason": "", "detected_after_s": noticed_s, "recovered_after_s": 2.44}
+    moved = lost | {"machine": ""}  # nobody was lost: the layers only changed places
+    with kept.answering("guide") as one:
+        one.done(ended() | {"recovered": [lost | {"machine": "attic"}, moved]}, alone=True)
+    assert [event["sentence"] for event in kept.json()["events"]] == [sentence]
+
+
+def test_a_model_that_goes_on_says_how_long_it_stood_still(tmp_path: Path) -> None:
+    now = empty() | {"loaded": {"model": "guide", "state": "ready"}}
+    kept = Journal(tmp_path / "journal.json", lambda: now)
+    kept._seen = now
+    for state in ("recovering", "ready"):
+        now = now | {"loaded": {"model": "guide", "state": state, "reason": "attic is gone."}}
+        kept._look()
+    broken, goes_on = kept.json()["events"]
+    assert broken["sentence"] == "A machine of guide is missing. attic is gone."
+    assert goes_on["sentence"] == "guide goes on answering, after 0.0 seconds."
+
+
 def test_it_is_bounded(tmp_path: Path) -> None:
     kept = journal(tmp_path)
     for _ in range(MOST_KEPT + 5):

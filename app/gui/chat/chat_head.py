@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from PySide6.QtWidgets import QProgressBar, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMenu, QProgressBar, QWidget
 
 from app.core import chat as tree
 from app.core.chat import FIGURES, Chat
-from app.gui import formats
+from app.gui import formats, pages
 from app.gui import theme as sizes
 from app.gui.chat import figures
+from app.gui.chat.processing import processing
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import IconButton
 from app.gui.parts.layouts import column
@@ -18,16 +21,24 @@ from app.gui.parts.text import Elided, label
 from app.gui.pool import Pool
 from app.gui.theme import Theme, set_role
 
+Json = dict[str, Any]
 NEARLY_FULL = 0.85
 METER_WIDTH = 96
 
 
 class ChatHead(QWidget):
-    """`settings` is called by its button."""
+    """`settings` is called by its button, `go` with the page that shows more."""
 
-    def __init__(self, theme: Theme, pool: Pool, settings: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        pool: Pool,
+        settings: Callable[[], object],
+        go: Callable[[str], object] = lambda _: None,
+    ) -> None:
         super().__init__()
-        self._theme, self._pool = theme, pool
+        self._theme, self._pool, self._go = theme, pool, go
+        self.lines: list[str] = []  # who processes this chat
         self.title, self.model = Elided("", "section"), Elided("", "caption")
         self.words = label("", "caption")
         self.meter = QProgressBar()
@@ -35,11 +46,14 @@ class ChatHead(QWidget):
         self.meter.setAccessibleName(self.tr("Context used"))
         self.meter.setMinimumWidth(theme.px(METER_WIDTH))
         self.settings = IconButton(theme, "settings", self.tr("Settings of this chat"), settings)
+        who = self.tr("Which machines process this chat")
+        self.machines = IconButton(theme, "pool", who, self._show_machines)
         self._context = QWidget()
         self._context.setLayout(column(None, self.words, self.meter, None, gap=sizes.XS))
         names = QWidget()
         names.setLayout(column(self.title, self.model, gap=0))
-        self.setLayout(Beside(names, self._context, self.settings, gap=sizes.M, below=0))
+        own = (self._context, self.machines, self.settings)
+        self.setLayout(Beside(names, *own, gap=sizes.M, below=0))
         self.used, self.context = 0, 0
 
     @property
@@ -50,6 +64,8 @@ class ChatHead(QWidget):
         """About this chat, as it and the pool are now."""
         self.title.say(tree.title_of(chat) or self.tr("New chat"))
         self.model.say(self._model(chat))
+        self.lines = processing(self._answering(chat), self._pool)
+        self.machines.setVisible(bool(self.lines))
         self.used, self.context = used_tokens(chat), self._room(chat)
         known = bool(self.used and self.context)
         self._context.setVisible(known)
@@ -62,6 +78,26 @@ class ChatHead(QWidget):
         set_role(self.words, "warning" if self.is_nearly_full else "caption")
         self.meter.setRange(0, self.context)
         self.meter.setValue(min(self.used, self.context))
+
+    def menu(self) -> QMenu:
+        """The popover: a line for each machine, and the way to where they are shown whole."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.setAccessibleName(self.machines.accessibleName())
+        for line in self.lines:
+            menu.addAction(line.replace("&", "&&")).setEnabled(False)
+        menu.addSeparator()
+        menu.addAction(self.tr("Show them on the page Pool"), lambda: self._go(pages.POOL))
+        return menu
+
+    def _show_machines(self) -> None:
+        self.menu().popup(self.machines.mapToGlobal(self.machines.rect().bottomLeft()))
+
+    def _answering(self, chat: Chat) -> Json:
+        """The model that answers next, as far as it is loaded."""
+        loaded = self._pool.model(chat.model) or self._pool.loaded or {}
+        other = chat.model is not None and chat.model != loaded.get("model")
+        return {} if other else loaded
 
     def _model(self, chat: Chat) -> str:
         """Who answers next, and where."""
@@ -85,10 +121,7 @@ class ChatHead(QWidget):
         return words.format(model=figures.model_name(str(name)))
 
     def _room(self, chat: Chat) -> int:
-        loaded = self._pool.model(chat.model) or self._pool.loaded or {}
-        if chat.model is not None and chat.model != loaded.get("model"):
-            return 0
-        return int(loaded.get("context") or 0)
+        return int(self._answering(chat).get("context") or 0)
 
 
 def used_tokens(chat: Chat) -> int:

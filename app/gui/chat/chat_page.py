@@ -73,7 +73,7 @@ class ChatPage(Page):
         slices.add(self, highlight.warm())
         look = Look(services.theme, slices, self._deeds.open_link)
         self.list = ChatList(services, self.history)
-        self.chat_head = ChatHead(services.theme, services.pool, self.open_settings)
+        self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
         self.conversation = Conversation(look)
         self.suggestions = Suggestions(self._send_suggestion)
         self.hint = Hint(

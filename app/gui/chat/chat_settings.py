@@ -21,6 +21,7 @@ from app.core.chat import Chat
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.chat.answer import MAX_TOKENS
+from app.gui.chat.figures import model_name
 from app.gui.chat.presets import KNOBS, Knob, Presets, usable
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
@@ -161,7 +162,7 @@ class ChatSettings(QDialog):
         made.addItem(self.tr("Whichever is loaded"), None)
         known = [*models, *([self._chat.model] if self._chat.model not in (None, *models) else [])]
         for name in known:
-            made.addItem(str(name), name)
+            made.addItem(model_name(str(name)), name)
         return made
 
     def _contexts(self) -> QComboBox:

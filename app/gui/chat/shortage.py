@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject
 
 from app.core.chat import MessageId
 from app.core.errors import AppError
+from app.gui.chat.figures import model_name
 from app.gui.chat.session import Running
 from app.gui.node_client import NodeClient
 from app.gui.parts.notice import Notice
@@ -70,7 +71,7 @@ class Shortage(QObject):
         if model is None:
             self._notice.say(self._sentence, "warning", wait)
             return
-        name = self.tr("Use a smaller model: {model}").format(model=model)
+        name = self.tr("Use a smaller model: {model}").format(model=model_name(model))
         self._notice.say(self._sentence, "warning", (name, lambda: self._use(model)), wait)
 
 

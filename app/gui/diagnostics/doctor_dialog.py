@@ -21,6 +21,7 @@ from app.gui.node_client import Call, Json
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, clear, column, row, scrolled
 from app.gui.parts.text import label, paragraph
+from app.gui.places import ways
 from app.gui.pool import Link
 from app.gui.restart import restart
 from app.gui.sentences import said
@@ -158,6 +159,9 @@ class DoctorDialog(QDialog):
                 return button(self.tr("Leave the household…"), self._leave, "primary")
             case Cure.LINK:
                 return button(self.tr("Show the link"), self._show_link, "primary")
+            case Cure.PLACE:
+                (words, act), *_ = ways(check.code, self._leave_for)
+                return button(words, act, "primary")
             case Cure.SYSTEM:
                 return system_button(self.tr("Open network settings"))
             case _:
@@ -191,8 +195,11 @@ class DoctorDialog(QDialog):
 
     def _show_link(self) -> None:
         """Its card on the page Pool says by which interfaces it goes, and tests it again."""
+        self._leave_for(pages.POOL)
+
+    def _leave_for(self, page: str) -> None:
         self.accept()
-        self.services.go(pages.POOL)
+        self.services.go(page)
 
     def _copied(self, text: str) -> None:
         self.note.setText(self.tr("Copied: {command}").format(command=text))

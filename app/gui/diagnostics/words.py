@@ -7,6 +7,7 @@ from enum import StrEnum
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 from app.core.check import Check
+from app.gui.places import PLACES
 from app.gui.sentences import here
 
 
@@ -21,6 +22,7 @@ class Cure(StrEnum):
     START = "start"  # the node
     SYSTEM = "system"  # open the system's own page
     LINK = "link"  # shown on the page Pool
+    PLACE = "place"  # the page of the window where it is mended
 
 
 CURES = {
@@ -157,7 +159,8 @@ def advice(check: Check) -> str:
 
 
 def cure_of(check: Check) -> Cure:
-    return CURES.get(check.code, Cure.AGAIN)
+    usual = Cure.PLACE if check.code in PLACES else Cure.AGAIN
+    return CURES.get(check.code, usual)
 
 
 def word(check: Check) -> tuple[str, str, str]:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMenu
 
 from app.core.errors import AppError
 from app.gui.announce import announce
+from app.gui.diagnostics.ways import why_unseen
 from app.gui.household import words
 from app.gui.household.facts import MachineFacts, may_change
 from app.gui.household.interface_sheet import InterfaceSheet, result
@@ -67,6 +68,8 @@ class Acts(QObject):
                 act = menu.addAction(self.tr("Test link"), lambda: self.test(machine))
                 act.setEnabled(not self.testing)
                 menu.addAction(self.tr("Prefer interface…"), lambda: self.prefer(machine))
+            if not machine.online:
+                menu.addAction(self.tr("Find out why…"), self.why)
             menu.addSeparator()
         machines = self._machines()
         if not (machine.this or may_change(machines)):
@@ -94,6 +97,10 @@ class Acts(QObject):
     def use_again(self, machine: MachineFacts) -> None:
         """It gave wrong numbers, and somebody has looked after it."""
         self._send(f"/machines/{segment(machine.id)}/use-again", {})
+
+    def why(self, _: MachineFacts | None = None) -> None:
+        """Of a machine that is not reached: its link and all that may be in the way are tested."""
+        why_unseen(self._page.services, self._page)
 
     def rename(self, machine: MachineFacts) -> None:
         RenameSheet(self._page.services, machine, self._say, self._page).open()

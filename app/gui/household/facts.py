@@ -62,8 +62,8 @@ class MachineFacts:
 
     @property
     def can_test(self) -> bool:
-        """Whether the link that is shown with it ends here: those of others are measured by them."""
-        return self.link is not None and bool(self.link.to)
+        """Whether the link that is shown with it ends here, and there is somebody at its other end."""
+        return self.online and self.link is not None and bool(self.link.to)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ class Inspector(QFrame):
         self.again = button(self.tr("Use again"), lambda: self._on(acts.use_again))
         self.leave = button(self.tr("Leave out"), self._toggle)
         self.test = button(self.tr("Test link"), lambda: self._on(acts.test))
+        self.unseen = button(self.tr("Find out why…"), lambda: self._on(acts.why))
         self.pause = button(self.tr("Pause lending"))
         self.resume = button(self.tr("Lend again"), acts.resume)
         self._pauses = QMenu(self)
@@ -59,7 +60,8 @@ class Inspector(QFrame):
         told = QWidget()
         told.setLayout(who)
         buttons = (
-            self.again, self.leave, self.test, self.pause, self.resume, self.rename, self.more, close
+            self.again, self.leave, self.test, self.unseen, self.pause, self.resume, self.rename,
+            self.more, close,
         )  # fmt: skip
         for one in buttons:
             one.setVisible(one is close)
@@ -102,7 +104,8 @@ class Inspector(QFrame):
     def first_button(self) -> QWidget:
         """Where the keyboard goes when the details are opened."""
         buttons = (
-            self.again, self.leave, self.test, self.pause, self.resume, self.rename, self.more
+            self.again, self.leave, self.test, self.unseen, self.pause, self.resume, self.rename,
+            self.more,
         )  # fmt: skip
         return next((one for one in buttons if one.isVisible()), self.more)
 
@@ -113,6 +116,7 @@ class Inspector(QFrame):
         self.test.setVisible(facts.can_test)
         self.test.setEnabled(not self._acts.testing)
         self.test.setText(self.tr("Testing…") if self._acts.testing else self.tr("Test link"))
+        self.unseen.setVisible(not facts.online and not facts.this)
         self.pause.setVisible(facts.this and facts.state != "paused")
         self.resume.setVisible(facts.this and facts.state == "paused")
         self.rename.setVisible(facts.this)

@@ -7,6 +7,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError
+from app.gui.chat.figures import model_name
 from app.gui.household.outlook import Outlook
 from app.gui.node_client import Call
 from app.gui.page import Page
@@ -86,7 +87,8 @@ class Loading(QObject):
     def _unloaded(self, answer: Json) -> None:
         name = str(answer.get("unloaded") or "")
         if name:
-            text = self.tr("{model} is unloaded; its memory is free again.").format(model=name)
+            text = self.tr("{model} is unloaded; its memory is free again.")
+            text = text.format(model=model_name(name))
             again = (self.tr("Load it again"), lambda: self._begin({"model": name}))
             self._page.notice.say(text, "info", again)
 

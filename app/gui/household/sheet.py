@@ -13,6 +13,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.layouts import Item, column, row, scrolled
 from app.gui.parts.notice import Notice
 from app.gui.parts.text import label, paragraph
+from app.gui.places import ways
 from app.gui.pool import Link
 from app.gui.sentences import said
 from app.gui.services import Services
@@ -82,8 +83,14 @@ class Sheet(QDialog):
             self._calls.append(call)
 
     def fail(self, error: AppError) -> None:
-        self.notice.say(said(error), "error", closable=False)
+        there = ways(error.reason.code, self._leave_for)
+        self.notice.say(said(error), "error", *there, closable=False)
         self.fit()
+
+    def _leave_for(self, page: str) -> None:
+        """This dialog is in front of every page."""
+        self.reject()
+        self.services.go(page)
 
     def came_back(self) -> None:
         """The node is there again: what was asked of the one before is asked anew, if need be."""

@@ -20,6 +20,7 @@ from app.core.errors import AppError
 from app.gui import pages
 from app.gui import theme as sizes
 from app.gui.announce import announce
+from app.gui.chat.figures import model_name
 from app.gui.page import Page
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column
@@ -280,7 +281,7 @@ class ModelsPage(Page):
             self.library.look_in_other_apps()
 
     def _loaded(self, loaded: Json) -> None:
-        words = self.tr("{model} is ready.").format(model=loaded["model"])
+        words = self.tr("{model} is ready.").format(model=model_name(loaded["model"]))
         announce(self, words)
         self.notice.clear()
 

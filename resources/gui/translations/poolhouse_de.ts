@@ -145,6 +145,10 @@
         <translation>Details</translation>
     </message>
     <message>
+        <source>Find out why…</source>
+        <translation>Den Grund suchen…</translation>
+    </message>
+    <message>
         <source>Leave out</source>
         <translation>Auslassen</translation>
     </message>
@@ -962,6 +966,14 @@
     <message>
         <source>Settings of this chat</source>
         <translation>Einstellungen dieses Chats</translation>
+    </message>
+    <message>
+        <source>Show them on the page Pool</source>
+        <translation>Auf der Seite Pool zeigen</translation>
+    </message>
+    <message>
+        <source>Which machines process this chat</source>
+        <translation>Welche Geräte diesen Chat verarbeiten</translation>
     </message>
     <message numerus="yes">
         <source>{model} on %n machine(s)</source>
@@ -3097,6 +3109,10 @@
         <translation>Details</translation>
     </message>
     <message>
+        <source>Find out why…</source>
+        <translation>Den Grund suchen…</translation>
+    </message>
+    <message>
         <source>Leave out</source>
         <translation>Auslassen</translation>
     </message>
@@ -4829,6 +4845,25 @@
     </message>
 </context>
 <context>
+    <name>Places</name>
+    <message>
+        <source>How to update</source>
+        <translation>So wird aktualisiert</translation>
+    </message>
+    <message>
+        <source>Open Settings, Models</source>
+        <translation>Einstellungen, Modelle öffnen</translation>
+    </message>
+    <message>
+        <source>Open Settings, Network</source>
+        <translation>Einstellungen, Netzwerk öffnen</translation>
+    </message>
+    <message>
+        <source>Open This computer</source>
+        <translation>„Dieser Computer“ öffnen</translation>
+    </message>
+</context>
+<context>
     <name>PoolPage</name>
     <message>
         <source>Add a machine</source>
@@ -5137,6 +5172,37 @@
     <message>
         <source>huggingface.co</source>
         <translation>huggingface.co</translation>
+    </message>
+</context>
+<context>
+    <name>Processing</name>
+    <message>
+        <source>A machine with the whole model gets a question as token numbers, encrypted.</source>
+        <translation>Ein Gerät mit dem ganzen Modell bekommt eine Frage als Token-Nummern, verschlüsselt.</translation>
+    </message>
+    <message>
+        <source>Nothing of this chat leaves this machine.</source>
+        <translation>Nichts von diesem Chat verlässt dieses Gerät.</translation>
+    </message>
+    <message>
+        <source>The text stays here; the others get only numbers from inside the model.</source>
+        <translation>Der Text bleibt hier; die anderen bekommen nur Zahlen aus dem Inneren des Modells.</translation>
+    </message>
+    <message>
+        <source>{machine} answers for this machine: what you write goes there, encrypted.</source>
+        <translation>{machine} antwortet für dieses Gerät: Was Sie schreiben, geht verschlüsselt dorthin.</translation>
+    </message>
+    <message>
+        <source>{machine}: the whole model</source>
+        <translation>{machine}: das ganze Modell</translation>
+    </message>
+    <message>
+        <source>{machine}: {layers}</source>
+        <translation>{machine}: {layers}</translation>
+    </message>
+    <message>
+        <source>{name} (this machine)</source>
+        <translation>{name} (dieses Gerät)</translation>
     </message>
 </context>
 <context>

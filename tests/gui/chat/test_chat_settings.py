@@ -37,6 +37,8 @@ def make(qtbot: QtBot, qapp: QApplication, tmp_path: Path, saved: list[Chat]) ->
 def test_defaults_are_seen_and_saved_as_nothing(make: Make, saved: list[Chat]) -> None:
     chat = Chat(ChatId("1"))
     dialog = make(chat)
+    names = [dialog.model.itemText(at) for at in range(dialog.model.count())]
+    assert names == ["Whichever is loaded", "Guide", "qwen"]
     assert dialog.model.currentText() == "Whichever is loaded"
     assert dialog.knobs["temperature"].value() == 0.8
     assert dialog.knobs["seed"].text() == "By chance"

@@ -92,7 +92,7 @@ def test_testing_again_is_offered_once(qtbot: QtBot, at_lone: Desk) -> None:
     qtbot.addWidget(dialog)
     dialog.show()
 
-    dialog._show([Check("Disk", False, "It is away.", "", "models_folder_away")])
+    dialog._show([Check("Engine", False, "It is away.", "", "engine_missing")])
     offered = [one for one in dialog.findChildren(QPushButton) if one.text() == "Test again"]
     assert [one for one in offered if not one.isHidden()] != [dialog._again]
     assert dialog._again.isHidden()
@@ -110,6 +110,28 @@ def test_a_slow_link_is_shown_on_the_page_pool(qtbot: QtBot, at_lone: Desk) -> N
     show = next(one for one in dialog.findChildren(QPushButton) if one.text() == "Show the link")
     show.click()
     assert at_lone.went == ["pool"]
+    assert not dialog.isVisible()
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "page"),
+    [
+        ("version_differs", "How to update", "settings/Updates"),
+        ("discovery_off", "Open Settings, Network", "settings/Network"),
+        ("models_folder_away", "Open Settings, Models", "settings/Models"),
+        ("lends_nothing", "Open This computer", "computer"),
+    ],
+)
+def test_what_a_page_mends_leads_there(
+    qtbot: QtBot, at_lone: Desk, code: str, words: str, page: str
+) -> None:
+    dialog = DoctorDialog(at_lone.services)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    dialog._show([Check("Listening", True), Check("Some check", False, "Why.", "", code)])
+    there = next(one for one in dialog.findChildren(QPushButton) if one.text() == words)
+    there.click()
+    assert at_lone.went == [page]
     assert not dialog.isVisible()
 
 

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QRadioButton, QW
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import Refused
+from app.gui.household import acts
 from app.gui.household.interface_sheet import InterfaceSheet
 from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
 from app.gui.household.pool_page import PoolPage
@@ -226,6 +227,26 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     page.choose("")
     menu.actions()[0].trigger()
     assert page.inspector.isVisible()
+
+
+def test_a_machine_that_is_not_reached_leads_to_the_reason(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+    monkeypatch.setattr(acts, "why_unseen", lambda services, _: opened.append(services))
+    made, far = household(3), f"{1:064x}"
+    made["machines"][far]["online"] = False
+    away.services.pool.snapshot = made
+    page = shown(qtbot, away)
+    page.choose(f"{2:064x}")
+    assert not page.inspector.unseen.isVisible()
+    page.choose(far)
+    assert page.inspector.first_button() is page.inspector.unseen
+    page.inspector.unseen.click()
+    menu = QMenu()
+    page.acts.fill(menu, next(one for one in page.machines if one.id == far))
+    next(act for act in menu.actions() if act.text() == "Find out why…").trigger()
+    assert opened == [away.services, away.services]
 
 
 def test_a_machine_that_gave_wrong_numbers_says_so_and_is_taken_back_there(

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.core.errors import Refused
 from app.gui.household.add_sheet import AddSheet
 from app.gui.household.join_sheet import JoinSheet
 from app.gui.household.leave_sheet import LeaveSheet
@@ -52,6 +53,19 @@ def test_a_refusal_stays_when_only_the_line_broke(away: Desk, parent: QWidget) -
     away.services.pool._say(Link.THERE, None)
     assert sheet.notice.sentence == "That code does not match."
     sheet.reject()
+
+
+def test_versions_that_differ_lead_to_how_they_are_updated(away: Desk, parent: QWidget) -> None:
+    sheet = JoinSheet(away.services, parent)
+    sheet.show()
+    facts = {"older": "den", "older_build": "0.4", "newer": "attic", "newer_build": "0.6"}
+    sheet._failed(Refused("version_differs", **facts))
+    assert "They cannot share a model. Update den." in sheet.notice.sentence
+    (how,) = sheet.notice.findChildren(QPushButton)
+    assert how.text() == "How to update"
+    how.click()
+    assert not sheet.isVisible()
+    assert away.went == ["settings/Updates"]
 
 
 @pytest.mark.parametrize("kind", [LeaveSheet, EraseSheet])

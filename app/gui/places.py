@@ -1,0 +1,43 @@
+"""Where in the window something is mended: by the code of what is wrong, the page and the words of its button."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+
+Action = tuple[str, Callable[[], object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`page`: the name of a page of the window, with a part of it after a slash."""
+
+    page: str
+    words: object  # translated when shown
+
+
+UPDATES = Place("settings/Updates", QT_TRANSLATE_NOOP("Places", "How to update"))
+NETWORK = Place("settings/Network", QT_TRANSLATE_NOOP("Places", "Open Settings, Network"))
+MODELS = Place("settings/Models", QT_TRANSLATE_NOOP("Places", "Open Settings, Models"))
+COMPUTER = Place("computer", QT_TRANSLATE_NOOP("Places", "Open This computer"))
+PLACES = {
+    "version_differs": UPDATES,
+    "protocol_differs": UPDATES,
+    "discovery_off": NETWORK,
+    "models_folder_away": MODELS,
+    "models_folder_other": MODELS,
+    "models_folder_unusable": MODELS,
+    "disk_low": MODELS,
+    "lends_nothing": COMPUTER,
+}
+
+
+def ways(code: str, go: Callable[[str], object]) -> list[Action]:
+    """The button that leads there; none where no page mends it."""
+    found = PLACES.get(code)
+    if found is None:
+        return []
+    page = found.page
+    return [(QCoreApplication.translate("Places", str(found.words)), lambda: go(page))]

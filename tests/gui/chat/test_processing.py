@@ -1,0 +1,90 @@
+"""Which machines process a chat: each with its layers, and what of the chat it gets."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.core.chat import Chat, ChatId
+from app.gui import pages
+from app.gui.chat.chat_head import ChatHead
+from app.gui.chat.processing import processing
+from app.gui.pool import Pool
+from app.gui.theme import Scheme, Theme
+
+Json = dict[str, Any]
+SPLIT = [
+    {"machine": "den", "id": "a", "role": "first", "first": 0, "last": 4},
+    {"machine": "attic", "id": "b", "role": "middle", "first": 4, "last": 8},
+    {"machine": "den", "id": "a", "role": "last", "first": 8, "last": 10},
+]
+COPIES = [
+    {"machine": "den", "id": "a", "role": "whole", "first": 0, "last": 10},
+    {"machine": "attic", "id": "b", "role": "whole", "first": 0, "last": 10},
+]
+
+
+def pool_of(loaded: Json | None, hosts: list[str] | None = None) -> Pool:
+    made = SimpleNamespace(
+        loaded=loaded, hosts=hosts, node={"id": "a"}, model=lambda name: loaded if name else None
+    )
+    return cast("Pool", made)
+
+
+def model(stages: list[Json], **more: Any) -> Json:
+    return {"model": "guide", "state": "ready", "stages": stages, **more}
+
+
+@pytest.mark.parametrize(
+    ("loaded", "hosts", "lines"),
+    [
+        (
+            model(SPLIT), None,
+            ["den (this machine): layers 1–4, 9–10", "attic: layers 5–8",
+             "The text stays here; the others get only numbers from inside the model."],
+        ),
+        (
+            model(COPIES), None,
+            ["den (this machine): the whole model", "attic: the whole model",
+             "A machine with the whole model gets a question as token numbers, encrypted."],
+        ),
+        (
+            model(COPIES, holders=["a"]), None,
+            ["den (this machine): the whole model", "Nothing of this chat leaves this machine."],
+        ),
+        (model(SPLIT) | {"state": "loading"}, None, []),
+        ({}, None, []),
+        ({}, [], []),
+        (
+            {}, ["den"],
+            ["den answers for this machine: what you write goes there, encrypted."],
+        ),
+    ],
+)  # fmt: skip
+def test_who_gets_what(loaded: Json, hosts: list[str] | None, lines: list[str]) -> None:
+    assert processing(loaded, pool_of(loaded, hosts)) == lines
+
+
+def test_the_head_of_a_chat_shows_them(qtbot: QtBot, qapp: QApplication) -> None:
+    went: list[str] = []
+    pool = pool_of(model(SPLIT, machines=[{}, {}], context=100))
+    head = ChatHead(Theme(qapp, Scheme.LIGHT, 1.0), pool, lambda: None, went.append)
+    qtbot.addWidget(head)
+    head.show()
+    head.tell(Chat(ChatId("1"), model="other"))
+    assert not head.machines.isVisible()  # of what is not loaded nobody holds anything
+    head.tell(Chat(ChatId("1")))
+    assert head.machines.isVisible()
+    menu = head.menu()
+    qtbot.addWidget(menu)
+    first, second, *_, last = menu.actions()
+    assert (first.text(), second.text()) == (
+        "den (this machine): layers 1–4, 9–10",
+        "attic: layers 5–8",
+    )
+    last.trigger()
+    assert went == [pages.POOL]
