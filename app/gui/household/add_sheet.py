@@ -73,9 +73,13 @@ class AddSheet(Sheet):
         self.keep(self.services.client.post("/pairing", body, self._opened, self._ended))
 
     def came_back(self) -> None:
-        """Its code was the other node's: nobody can use it any more."""
-        if not self._open.isHidden():
-            self.open_window()
+        """Its code was the other node's: nobody can use it any more. Only a person opens the household again."""
+        if self._open.isHidden():
+            return
+        self._stop_waiting()
+        gone = self.tr("The background service started again: a code from before opens nothing.")
+        self.notice.say(gone, closable=False)
+        self.again.show()
 
     # Inside
 
@@ -141,15 +145,22 @@ class AddSheet(Sheet):
             self.left.setText("")
 
     def _other_role(self) -> None:
-        """A code stands for what the new machine may do: another role, another code."""
+        """A code stands for what the new machine may do: another role, another code, if there is one."""
+        if not self.again.isHidden():
+            return
+        self._stop_waiting()
+        self.keep(
+            self.services.client.delete("/pairing", lambda _: self.open_window(), self._ended)
+        )
+
+    def _stop_waiting(self) -> None:
+        """Its code is none any more."""
         self._tick.stop()
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
         self._say_code("")
-        self.keep(
-            self.services.client.delete("/pairing", lambda _: self.open_window(), self._ended)
-        )
+        self._bar.setValue(0)
 
     def _paired(self, answer: Json) -> None:
         self._tick.stop()

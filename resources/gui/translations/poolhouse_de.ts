@@ -267,6 +267,10 @@
         <source>{time} left, tries left: {tries}</source>
         <translation>Noch {time}, verbleibende Versuche: {tries}</translation>
     </message>
+    <message>
+        <source>The background service started again: a code from before opens nothing.</source>
+        <translation>Der Hintergrunddienst wurde neu gestartet: Ein früherer Code öffnet nichts mehr.</translation>
+    </message>
 </context>
 <context>
     <name>AddressForm</name>

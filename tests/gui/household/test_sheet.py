@@ -78,18 +78,33 @@ def test_what_works_without_a_node_says_nothing_of_it(
     sheet.reject()
 
 
-def test_a_new_code_and_a_new_look_once_the_node_is_back(
-    qtbot: QtBot, at_lone: Desk, parent: QWidget, tmp_path: Path
+def test_a_node_that_is_back_opens_no_household_until_somebody_asks_for_a_code(
+    qtbot: QtBot, at_lone: Desk, parent: QWidget
 ) -> None:
     pool = at_lone.services.pool
     adding = AddSheet(at_lone.services, parent)
     qtbot.waitUntil(lambda: bool(adding.code), timeout=5000)
     at_lone.services.client.delete("/pairing", lambda _: None)  # as a node that ended leaves it
     qtbot.waitUntil(lambda: not adding.code, timeout=5000)
+    asked: list[str] = []
+    adding.open_window = lambda: asked.append("by itself")  # type: ignore[method-assign]
     pool._say(Link.STARTING, None)
     pool._say(Link.THERE, None)
+    adding.role.activated.emit(1)  # nor does another role, while there is no code
+    qtbot.wait(300)  # longer than a window takes to open
+    assert (asked, adding.code) == ([], "")
+    assert "opens nothing" in adding.notice.sentence
+    del adding.open_window
+    adding.again.click()
     qtbot.waitUntil(lambda: bool(adding.code), timeout=5000)
+    assert not adding.notice.sentence
     adding.reject()
+
+
+def test_a_new_look_once_the_node_is_back(
+    qtbot: QtBot, at_lone: Desk, parent: QWidget, tmp_path: Path
+) -> None:
+    pool = at_lone.services.pool
     looking = FolderSheet(at_lone.services, str(tmp_path), parent)
     looking._end()  # the node was lost before it answered
     assert not looking.act.isEnabled()
