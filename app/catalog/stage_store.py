@@ -123,12 +123,13 @@ class StageStore:
         make_space = partial(self._make_space, manifest)
         return self._receive(manifest, elsewhere, self.reserve_bytes, make_space)
 
-    def fill(self, cut: Cut, tell: Tell = lambda _: None) -> Path:
-        """Make the stage file of a model on this machine, unless it is here already."""
+    def fill(self, cut: Cut, tell: Tell = lambda _: None, *, as_others: bool = False) -> Path:
+        """Make the stage file of a model on this machine, unless it is here already. as_others: within the same
+        limits as what another machine sends."""
         path = self.path(cut.manifest.id)
         if path is not None:
             return path
-        with self.receive(cut.manifest) as receiver:
+        with (self.accept if as_others else self.receive)(cut.manifest) as receiver:
             tell(cut.manifest.total_bytes - receiver.wanted_bytes)
             for chunk in read_pieces(cut, receiver.wants):
                 receiver.write(chunk)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from app.core.errors import AppError
+from app.core.errors import AppError, DoesNotFit
 from app.core.hidden_rows import beyond, distances, rows_of
 from app.core.ids import MachineId
 from app.core.plan import Plan, PlannedStage
@@ -20,9 +20,7 @@ from backends.contract import Number, Segment
 
 log = logging.getLogger(__name__)
 
-MOST_TRIES = (
-    2  # for one sample: where somebody always asks before it is done, it would begin for ever
-)
+MOST_TRIES = 8  # for one sample, longer and longer apart: where somebody always asks, it would begin for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +58,6 @@ class Checks:
     ) -> None:
         self.doubts = doubts
         self._samples, self._placing, self._computing = samples, placing, computing
-        self._tried: Sample | None = None
-        self._n_tries = 0
 
     @property
     def is_due(self) -> bool:
@@ -69,21 +65,28 @@ class Checks:
         return self._samples.oldest is not None
 
     async def look(self, plan: Plan) -> None:
-        """Once, for the oldest sample. Cancelled, it leaves nothing behind, and the sample waits for one more try.
+        """Once, for the oldest sample. Cancelled, it leaves nothing behind, and the sample waits for another try.
 
         Raises StageLost when stages are wanted meanwhile.
         """
-        sample = self._samples.oldest
+        sample, is_settled = self._samples.oldest, False
         if sample is None:
             return
-        self._n_tries = self._n_tries + 1 if sample is self._tried else 1
-        self._tried, is_settled = sample, False
         try:
             is_settled = await self._is_settled(plan, sample)
         finally:
-            if is_settled or self._n_tries >= MOST_TRIES:
-                self._tried = None
+            if is_settled or self._tried_enough(sample):
                 self._samples.forget(sample)
+
+    def _tried_enough(self, sample: Sample) -> bool:
+        """Whether it is given up: no try came to an end, as somebody asked, or memory or the disk was wanted."""
+        n_tries = self._samples.put_off(sample)
+        if n_tries < MOST_TRIES:
+            return False
+        stage = self._placing.stage_of(sample.run)
+        name = stage.name if stage else "a machine that left"
+        log.info("a sample of %s is forgotten: none of %d tries came to an end", name, n_tries)
+        return True
 
     async def _is_settled(self, plan: Plan, sample: Sample) -> bool:
         """Whether another try with this sample would find no more."""
@@ -91,10 +94,10 @@ class Checks:
         if stage is None or stage.machine in self.doubts:
             return True
         try:
-            again = await self._computing.rows(stage, sample, _room(plan))
+            again = await self._computing.rows(stage, sample)
         except AppError as error:
             log.info("a sample of %s is not computed again: %s", stage.name, error.reason)
-            return True
+            return not isinstance(error, DoesNotFit) and error.reason.code != "pipeline_closed"
         return await self._is_said(Check(plan, sample, again), stage)
 
     async def _is_said(self, check: Check, stage: PlannedStage) -> bool:
@@ -125,10 +128,3 @@ class Checks:
             return None
         other, payload = answer
         return await asyncio.to_thread(check.of, payload, other.machine, other.name)
-
-
-def _room(plan: Plan) -> int:
-    """What the models of this machine may still take of its memory."""
-    own = [stage.total_bytes for stage in plan.stages if stage.machine == plan.host]
-    lends = [one.lends_bytes for one in plan.machines if one.id == plan.host]
-    return max(0, sum(lends) - sum(own))

@@ -1,28 +1,31 @@
-"""Computes a lender's sample again on this machine: in a worker of its own, in as much memory as is free."""
+"""Computes a lender's sample again on this machine: in a worker and a folder of its own, in memory that is spare."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from app.catalog.cut import Cut
+from app.catalog.files import disk_error
 from app.catalog.gguf_check import part_paths
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.cuts import fewest
 from app.core.errors import AppError, DoesNotFit, Reason, StageLost
 from app.core.hidden_rows import as_f32, rows_of
-from app.core.moving import AHEAD_SHARE
 from app.core.plan import PlannedStage, work_bytes
 from app.inference.links import close_run, open_run, own_stage
 from app.inference.samples import Sample
 from app.inference.stage_client import StageClient
 from app.inference.step import Run, Step
 from app.inference.worker import Worker
-from app.machine import devices
+from app.node.check_room import CheckRoom
 from app.node.sizes import Sizes
 from app.node.stoppable import in_thread
 from backends.contract import (
@@ -37,6 +40,9 @@ from backends.contract import (
 )  # fmt: skip
 
 NAME = "the check of a sample"
+FOLDER = (
+    "checking"  # beside the store of stages: what is made for a check pushes nothing out of that
+)
 CHOICES = ("_exps.", "indexer")  # in the names of tensors of layers that choose
 MOST_S = (
     300.0  # for one step of a sample; so much longer than any machine takes that it has stopped
@@ -54,32 +60,43 @@ class Again:
 
 
 class ComputingAgain:
-    """For one model. `free_bytes`: of this machine's memory, now."""
+    """For one model."""
 
     def __init__(
-        self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes,
-        free_bytes: Callable[[], int] = lambda: devices.memory().free_bytes,
-    ) -> None:  # fmt: skip
+        self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes, room: CheckRoom
+    ) -> None:
         self._entry, self._shelf, self._stages = entry, shelf, stages
-        self._sizes, self._free_bytes = sizes, free_bytes
-        self._made: set[str] = set()  # stage files that are here for a check alone
+        self._sizes, self._room = sizes, room
+        self._folder = stages.folder.parent / FOLDER
 
-    async def rows(self, stage: PlannedStage, sample: Sample, room_bytes: int) -> Again:
-        """What this machine finds for the sample of that stage. room_bytes: what its models may take in all.
+    async def rows(self, stage: PlannedStage, sample: Sample) -> Again:
+        """What this machine finds for the sample of that stage.
 
-        Cancelled, the worker is ended at once, and nothing stays. Raises AppError.
+        Cancelled, or when somebody wants its memory, the worker is ended at once, and nothing stays. Raises AppError.
         """
-        parts = self._parts(stage, int(AHEAD_SHARE * min(room_bytes, self._free_bytes())))
-        reads = [*part_paths(Path(self._entry.path)), self._stages.folder]
+        return await self._room.within(partial(self._rows, stage, sample))
+
+    async def _rows(self, stage: PlannedStage, sample: Sample, room_bytes: int) -> Again:
+        parts = self._parts(stage, room_bytes)
+        reads = [*part_paths(Path(self._entry.path)), self._stages.folder, self._folder]
+        await asyncio.to_thread(self._clear)  # what a node left that was killed
         threads = self._sizes.threads
         worker = await Worker.start(NAME, threads=threads, low_priority=True, reads=reads)
         try:
-            return await self.in_parts(worker, stage, parts, sample)
+            with self._room.held(worker.resident_bytes):
+                return await self.in_parts(worker, stage, parts, sample)
         finally:
             worker.kill(Reason("worker_closed", {"worker": NAME}))
             await worker.close(0.0)
-            while self._made:  # where a file that is open cannot be deleted, it can be now
-                self._stages.remove(self._made.pop())
+            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    def _clear(self) -> None:
+        """Raises DoesNotFit when the disk takes no folder."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(self._folder, error, 0) from error
 
     async def in_parts(
         self, worker: Worker, stage: PlannedStage, parts: Sequence[Layers], sample: Sample
@@ -114,27 +131,32 @@ class ComputingAgain:
     ) -> list[bytes]:
         """Both ways through one run of layers."""
         cut = await asyncio.to_thread(self._shelf.cut, self._entry, part.layers, Role.MIDDLE)
-        with self._file(cut.manifest.id):
-            path = await in_thread(lambda tell: self._stages.fill(cut, tell), lambda _: None)
+        async with self._file(cut) as path:
             config = self._config(part, str(path))
             return [
                 await self._forward(worker, _in_way(config, flash), given)
                 for flash, given in zip(WAYS, ways, strict=True)
             ]
 
-    @contextmanager
-    def _file(self, stage_id: str) -> Iterator[None]:
-        """Keep a stage file meanwhile; afterwards it goes, unless it was here before."""
-        was_here = self._stages.path(stage_id) is not None
-        self._stages.keep(stage_id)
-        if not was_here:
-            self._made.add(stage_id)
+    @asynccontextmanager
+    async def _file(self, cut: Cut) -> AsyncIterator[Path]:
+        """The stage file meanwhile: the one that is here, or one that is made, and goes afterwards."""
+        stage_id = cut.manifest.id
+        self._stages.keep(stage_id)  # on the loop: nothing comes between it and its release
         try:
-            yield
+            if (here := await asyncio.to_thread(self._stages.path, stage_id)) is not None:
+                yield here
+                return
         finally:
             self._stages.release(stage_id)
-            if not was_here:
-                self._stages.remove(stage_id)
+        own = await asyncio.to_thread(self._own_store)
+        yield await in_thread(lambda tell: own.fill(cut, tell, as_others=True), lambda _: None)
+        await asyncio.to_thread(own.remove, stage_id)  # if not, the folder goes at the end
+
+    def _own_store(self) -> StageStore:
+        """For one file. It takes no more of the disk than another machine might."""
+        store = self._stages
+        return StageStore(self._folder, store.limit_bytes, reserve_bytes=store.reserve_bytes)
 
     async def _forward(self, worker: Worker, config: StageConfig, given: bytes) -> bytes:
         width = self._entry.model.width

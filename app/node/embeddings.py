@@ -19,6 +19,7 @@ from app.core.room import reading_bytes, stage
 from app.inference.embedder import Embedder, Text, Vector
 from app.machine import devices
 from app.node import requests as asked
+from app.node.check_room import CheckRoom
 from app.node.ndjson import Progress, hashing
 from app.node.snapshot import plan_json, with_limits
 from app.node.stoppable import in_thread, unless
@@ -89,8 +90,10 @@ class Embeddings:
         here: Callable[[], tuple[Candidate, int]],
         threads: int,
         changed: Callable[[], None],
+        check_room: CheckRoom,
     ) -> None:
         self._shelf, self._here, self._threads, self._changed = shelf, here, threads, changed
+        self._check_room = check_room
         self._turn = asyncio.Lock()
         self._stop = asyncio.Event()  # of the load that is under way
         self._n_ending = 0  # whoever has it end now: until then nothing is loaded
@@ -186,7 +189,13 @@ class Embeddings:
 
     async def make_room(self, own_bytes: int) -> None:
         """Before what writes takes so many bytes here: give the memory back where there is not enough for
-        both. A load ends for that; the text that is being read is read to its end."""
+        both. A load ends for that; the text that is being read is read to its end. A check of a sample ends too."""
+        async with self._check_room.wanted():
+            await self._make_room(own_bytes)
+
+    # inside
+
+    async def _make_room(self, own_bytes: int) -> None:
         held = self.held
         if held is None:
             return
@@ -196,8 +205,6 @@ class Embeddings:
         self._stop.set()
         async with self._turn:
             await self._close()
-
-    # inside
 
     async def _embedded(
         self, entry: Entry, texts: Sequence[Text], size: int | None, *, cut: bool
@@ -239,9 +246,10 @@ class Embeddings:
         self._changed()
         begun, context = time.monotonic(), plan.workload.context
         try:
-            held.embedder = await Embedder.open(
-                entry.path, context, self._threads, held.total_bytes
-            )
+            async with self._check_room.wanted():
+                held.embedder = await Embedder.open(
+                    entry.path, context, self._threads, held.total_bytes
+                )
         except BaseException:
             self._held = None
             raise

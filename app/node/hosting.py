@@ -61,9 +61,9 @@ class Hosting:
         journal: Journal,
         changed: Callable[[], None],
     ) -> None:
-        self.embeddings = Embeddings(shelf, self._here, threads, changed)
+        self.embeddings = Embeddings(shelf, self._here, threads, changed, outlook.checks)
         self._shelf = shelf
-        self._sources = Sources(shelf, stages, lenders, self.embeddings.make_room, outlook.doubts)
+        self._sources = Sources(shelf, stages, lenders, self.embeddings.make_room, outlook)
         self.outlook, self._planner = outlook, Planner(outlook, threads)
         self._elsewhere = Elsewhere(self._planner, outlook)
         self._outcomes, self._lender_news = Outcomes(outlook, group), LenderNews()

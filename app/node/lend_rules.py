@@ -50,6 +50,7 @@ from app.machine import devices, settings
 from app.machine.senses import Senser
 from app.machine.settings import Choices
 from app.node import requests as asked
+from app.node.check_room import CheckRoom
 from app.node.memory import MemoryRules
 from app.node.snapshot import sentence
 
@@ -94,6 +95,8 @@ class LendRules:
         self._used_by, self._changed = used_by, changed
         self._senser = senser or Senser()
         self.memory = MemoryRules(choices.now.lending.memory_bytes)
+        self.check_room = CheckRoom(lambda: self.memory.spare_bytes(*self._uses()))
+        self.memory.on_call_bytes = self.check_room.on_call_bytes
         self.state: State = Off()
         self._senses = Senses(time.monotonic())
         self._verdict: Verdict | None = None

@@ -20,6 +20,7 @@ from app.core.reasons import said
 from app.inference.lend import Lender, Passed
 from app.inference.stage_client import FrameChannel
 from app.lan import messages
+from app.node.check_room import CheckRoom
 from app.node.few_threads import FewThreads
 from app.node.offers import Offer, Offers, no_paths_leave, without_paths
 from app.node.ordered import wanted_of
@@ -58,6 +59,8 @@ class _Run:
 
 class Terms(Protocol):
     """What the owner allows at this moment; node/lend_rules.py has it."""
+
+    check_room: CheckRoom  # of this machine's own checks: they give way
 
     def lent_bytes(self) -> int: ...
     def threads(self) -> int:
@@ -135,14 +138,16 @@ class Lending:
             raise Refused("lend_twice")
         self._require()
         with no_paths_leave(self._stages.folder):
-            return await self._offers.offer(member.id, pipeline, body)
+            async with self._terms.check_room.wanted():
+                return await self._offers.offer(member.id, pipeline, body)
 
     async def pieces(
         self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]
     ) -> bytes:
         """Tensor bytes come, in the order they were asked for."""
         with no_paths_leave(self._stages.folder):
-            return await self._offers.pieces(member.id, pipeline, self._while_lending(chunks))
+            async with self._terms.check_room.wanted():
+                return await self._offers.pieces(member.id, pipeline, self._while_lending(chunks))
 
     async def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
         """Begin to load what was offered. The answer is StageReady or StageFailed."""
@@ -230,7 +235,8 @@ class Lending:
     async def _open(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:
         opened = False
         try:
-            answer: messages.Message = await self._loaded(run, order)
+            async with self._terms.check_room.wanted():
+                answer: messages.Message = await self._loaded(run, order)
             opened = True
         except AppError as error:
             answer = self._failed(member, order, error)

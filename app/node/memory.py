@@ -25,6 +25,7 @@ class MemoryRules:
         self, chosen_bytes: int | None, memory: Callable[[], devices.Memory] = devices.memory
     ) -> None:
         self._memory = memory
+        self.on_call_bytes: Callable[[], int] = lambda: 0  # taken, and had back as soon as wanted
         self._default_bytes = int(memory().free_bytes * OWNERS_SHARE)
         self.chosen_bytes = chosen_bytes
 
@@ -42,7 +43,7 @@ class MemoryRules:
         used_bytes: promised to others; unloaded_bytes: of what is promised, not taken from the free memory
         yet; own_bytes: what this machine's own models hold.
         """
-        now = self._memory()
+        now = self._now()
         most = self._default_bytes if self.chosen_bytes is None else self.chosen_bytes
         return Room(most, now.total_bytes, now.free_bytes, used_bytes, unloaded_bytes, own_bytes)
 
@@ -55,8 +56,17 @@ class MemoryRules:
         if self.chosen_bytes:
             chosen = min(self.chosen_bytes, self._memory().total_bytes)
             return max(0, chosen - used_bytes)
-        free = max(0, self._memory().free_bytes - unloaded_bytes)
+        free = max(0, self._now().free_bytes - unloaded_bytes)
         return int((free + own_bytes) * OWN_MODELS_SHARE)
+
+    def spare_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
+        """What could still be loaded here, for this machine's own user, beside all that `room` is told of."""
+        most = self.own_bytes(used_bytes, unloaded_bytes, own_bytes)
+        return max(0, min(most - own_bytes, self._now().free_bytes - unloaded_bytes))
+
+    def _now(self) -> devices.Memory:
+        now = self._memory()
+        return devices.Memory(now.total_bytes, now.free_bytes + self.on_call_bytes())
 
 
 def own_uses(hosting: Hosting, me: MachineId) -> tuple[int, int]:

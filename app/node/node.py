@@ -57,7 +57,6 @@ from app.node.telling import Telling, about, greeted, status_of, told
 from app.node.waiting import line_json
 
 log = logging.getLogger(__name__)
-
 Json = dict[str, Any]
 
 
@@ -119,6 +118,7 @@ class Node:
             stack.callback(self._lending.end)
             outlook = Outlook(
                 self._candidates, lambda: self.measuring, lambda: self.links, self._lessons, self.doubts,
+                self.lending.check_room,
             )  # fmt: skip
             self.hosting = Hosting(
                 self._shelf, self._stages, self, outlook, self._threads, group, self.journal, self.changed,

@@ -18,8 +18,8 @@ from app.inference.samples import Samples
 from app.inference.shape import Shape
 from app.node.checking import Checks
 from app.node.computing_again import ComputingAgain
-from app.node.doubts import Doubts
 from app.node.ndjson import Progress
+from app.node.outlook import Outlook
 from app.node.placing import Lenders, MakeRoom, Placing
 from app.node.rebuilding import Rebuilding
 from app.node.sizes import Sizes
@@ -28,13 +28,13 @@ from app.node.sizes import Sizes
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where stages come from and go to, and whose are none. make_room: has so many bytes given up here, for
-    what comes."""
+    what comes. outlook: who is doubted, and what the checks of samples may take."""
 
     shelf: Shelf
     stages: StageStore
     lenders: Lenders
     make_room: MakeRoom
-    doubts: Doubts
+    outlook: Outlook
 
 
 class Opener:
@@ -62,8 +62,8 @@ class Opener:
             recurrent=model.later.recurrent, keep=sizes.keep,
         )  # fmt: skip
         samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
-        again = ComputingAgain(self._entry, given.shelf, given.stages, sizes)
-        rebuilder.checks = Checks(samples, placing, again, given.doubts)
+        again = ComputingAgain(self._entry, given.shelf, given.stages, sizes, given.outlook.checks)
+        rebuilder.checks = Checks(samples, placing, again, given.outlook.doubts)
         pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilder, samples))
         await self._prove(plan, pipeline, shape)
         loaded_bytes = sum(stage.weight_bytes for stage in plan.stages)

@@ -14,6 +14,7 @@ from app.core.link import Link, LinkKind
 from app.core.model import Model
 from app.core.placement import Candidate
 from app.core.speed import Speed
+from app.node.check_room import CheckRoom
 from app.node.doubts import Doubts
 from app.node.lessons import Lessons
 from app.node.ndjson import Progress
@@ -56,6 +57,7 @@ class Outlook:
     links: Callable[[], Links]
     lessons: Lessons
     doubts: Doubts
+    checks: CheckRoom  # what samples of their work may take here
 
     async def speeds(
         self, entry: Entry, batch_rows: int, report: Progress, *, known_only: bool = False

@@ -16,6 +16,7 @@ from app.core.speed import Speed
 from app.inference.speedometer import Gauge, measure
 from app.inference.trial_run import Report, silent
 from app.machine import devices
+from app.node.check_room import CheckRoom
 from app.node.hardware import Hardware
 from app.node.speed_book import SpeedBook, key_of
 
@@ -42,6 +43,8 @@ class Answering(Protocol):
 
 class Terms(Protocol):
     """The owner's rules."""
+
+    check_room: CheckRoom
 
     def require(self) -> None: ...
     def lent_bytes(self) -> int: ...
@@ -141,7 +144,9 @@ class OwnSpeed:
         if busy():
             raise Busy("speed_busy")
         began = time.monotonic()
-        speed = await measure(shape, self.root / "measuring", gauge, busy=busy, report=report)
+        folder = self.root / "measuring"
+        async with self._here.terms.check_room.wanted():  # no check computes beside it
+            speed = await measure(shape, folder, gauge, busy=busy, report=report)
         seconds = time.monotonic() - began
         log.info("%s layers measured in %.1f s: %s", shape.architecture, seconds, speed)
         await asyncio.to_thread(self._book.keep, key, speed)

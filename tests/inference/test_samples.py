@@ -7,7 +7,7 @@ import pytest
 from app.core.hidden_rows import apart, rows_of
 from app.core.sample import REST_S
 from app.inference.pipeline import Pipeline
-from app.inference.samples import MOST_RUNS, Samples
+from app.inference.samples import MOST_RUNS, REST_EACH_S, Samples
 from app.inference.step import Run, Step
 from backends.contract import Number, Role, Segment
 from tests.inference.pool import answer, pool, request
@@ -70,11 +70,34 @@ def test_one_of_each_run_is_kept_and_then_it_rests() -> None:
     assert samples.oldest is not None
 
 
+def test_one_that_came_to_nothing_lets_others_go_first_and_rests_longer_each_time() -> None:
+    clock = Clock()
+    samples = Samples(lambda: 0.0, clock)
+    for number in (1, 2):
+        samples.look(run(number), FIRST, FIRST)
+    first, second = samples._kept.values()
+    assert samples.put_off(first) == 1
+    assert [samples.oldest] == [second]
+    samples.forget(second)
+    for n in (2, 3):
+        assert [samples.oldest] == [None]
+        clock.now_s += (n - 1) * REST_EACH_S
+        assert [samples.oldest] == [first]
+        assert samples.put_off(first) == n
+    samples.forget(first)
+    assert not samples._put_off
+    samples.put_off(first)  # it is gone already
+    assert not samples._put_off
+
+
 def test_runs_that_are_gone_make_room() -> None:
     samples = Samples(lambda: 0.0)
     for number in range(2 * MOST_RUNS):
         samples.look(run(number), FIRST, FIRST)
+        samples.put_off(next(iter(samples._kept.values())))
     assert len(samples._kept) == MOST_RUNS
+    assert samples._put_off.keys() <= samples._kept.keys()
+    samples._put_off.clear()
     while (one := samples.oldest) is not None:
         samples.forget(one)
     for number in range(2 * MOST_RUNS):

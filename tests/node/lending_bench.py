@@ -16,6 +16,7 @@ from app.core.membership import Member
 from app.core.operations import Role as HouseholdRole
 from app.inference.lend import Lender, Wanted
 from app.lan import messages
+from app.node.check_room import CheckRoom
 from app.node.lending import Lending
 from backends import orders
 from tests.catalog.conftest import Home
@@ -57,6 +58,7 @@ class Terms:
 
     def __init__(self) -> None:
         self.why: str | None = None
+        self.check_room = CheckRoom(lambda: 0)
 
     def lent_bytes(self) -> int:
         return 0 if self.why else 1 << 40

@@ -27,8 +27,9 @@ from app.inference.samples import Sample, Samples
 from app.inference.step import Run, Step
 from app.inference.worker import Worker
 from app.node import computing_again
-from app.node.checking import Check, Checks
-from app.node.computing_again import Again, ComputingAgain
+from app.node.check_room import CheckRoom
+from app.node.checking import MOST_TRIES, Check, Checks
+from app.node.computing_again import FOLDER, Again, ComputingAgain
 from app.node.doubts import Doubts
 from app.node.sizes import Sizes
 from app.node.stoppable import unless
@@ -61,7 +62,9 @@ class Scene:
         den, attic = (Candidate(key, key[0], MUCH, device=PROCESSOR) for key in (DEN, ATTIC))
         self.plan: Plan = plan(den, [attic], self.entry.model, Workload(512), (1, 2, 1))
         self.stage: PlannedStage = self.plan.stages[1]
-        self.computing = ComputingAgain(self.entry, self.shelf, self.stages, SIZES, lambda: MUCH)
+        self.spare = MUCH
+        self.room = CheckRoom(lambda: self.spare)
+        self.computing = ComputingAgain(self.entry, self.shelf, self.stages, SIZES, self.room)
         self.samples = Samples(lambda: 0.0, lambda: float("inf"))
         self.doubts = Doubts(self.folder / "doubts.json", lambda why: self.said.append(why.code))
         self.checks = Checks(self.samples, self, self.computing, self.doubts)  # type: ignore[arg-type]
@@ -80,7 +83,9 @@ class Scene:
 
     @property
     def files(self) -> list[str]:
-        return [path.name for path in self.stages.folder.glob("*.gguf")]
+        """All that is kept on the disk."""
+        folders = self.stages.folder, self.folder / FOLDER
+        return sorted(path.name for folder in folders for path in folder.glob("*.*"))
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +181,7 @@ def check_file(scene: Scene, layers: Layers) -> Path | None:
 async def sample(scene: Scene) -> Sample:
     """An honest one."""
     scene.said.clear()
+    scene.room = scene.computing._room = CheckRoom(lambda: scene.spare)  # of this test's loop
     scene.third = None
     scene.doubts._since.clear()
     scene.samples._kept.clear()
@@ -190,7 +196,7 @@ def kept(scene: Scene, sample: Sample) -> None:
 async def test_who_is_wrong_is_said_when_others_agree_with_this_machine(
     scene: Scene, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    again = await scene.computing.rows(scene.stage, sample, MUCH)
+    again = await scene.computing.rows(scene.stage, sample)
 
     async def known(*_: Any) -> Again:
         return again
@@ -216,8 +222,8 @@ async def test_who_is_wrong_is_said_when_others_agree_with_this_machine(
 async def test_while_a_third_machine_fails_to_answer_nobody_is_blamed(
     scene: Scene, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is tried once more. That stages are wanted ends the try at once."""
-    again = await scene.computing.rows(scene.stage, sample, MUCH)
+    """It is tried again. That stages are wanted ends the try at once."""
+    again = await scene.computing.rows(scene.stage, sample)
 
     async def known(*_: Any) -> Again:
         return again
@@ -230,7 +236,7 @@ async def test_while_a_third_machine_fails_to_answer_nobody_is_blamed(
     scene.third = hurry = StageLost("pipeline_closed")
     assert await failed(scene.checks.look(scene.plan)) is hurry
     tries.append(scene.checks.is_due)
-    assert (tries, scene.said) == ([True, False], [])
+    assert (tries, scene.said) == ([True, True], [])
 
 
 async def test_a_huge_value_of_a_row_in_8_bits_blames_nobody(scene: Scene) -> None:
@@ -254,7 +260,8 @@ def test_it_is_known_whose_layers_choose(tmp_path: Path, name: str, chooses: boo
     stages = StageStore(tmp_path / "stages", 1 << 30)
     shelf = Shelf(tmp_path / "models", tmp_path / "no-guide", stages)
     entry = shelf.import_file(FAMILIES / f"{name}.gguf")
-    assert ComputingAgain(entry, shelf, stages, SIZES)._chooses() is chooses
+    room = CheckRoom(lambda: MUCH)
+    assert ComputingAgain(entry, shelf, stages, SIZES, room)._chooses() is chooses
 
 
 async def test_what_a_doubted_machine_computes_is_neither_checked_nor_believed(
@@ -277,20 +284,29 @@ async def test_what_a_doubted_machine_computes_is_neither_checked_nor_believed(
 
 
 async def test_a_sample_nobody_can_compute_again_is_forgotten(scene: Scene, sample: Sample) -> None:
-    small = ComputingAgain(scene.entry, scene.shelf, scene.stages, SIZES, lambda: 0)
-    no_room = Checks(scene.samples, scene, small, scene.doubts)  # type: ignore[arg-type]
-    gone = replace(sample, run=replace(sample.run, width=8))
-    for checks, one in ((scene.checks, gone), (no_room, with_error(sample, 0.3))):
-        kept(scene, one)
-        await checks.look(scene.plan)
-        assert not checks.is_due
+    kept(scene, replace(sample, run=replace(sample.run, width=8)))
+    await scene.checks.look(scene.plan)
+    assert (scene.checks.is_due, scene.said) == (False, [])
+
+
+async def test_a_sample_waits_for_memory_and_is_given_up_in_the_end(
+    scene: Scene, sample: Sample, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scene, "spare", 0)
+    kept(scene, with_error(sample, 0.3))
+    with caplog.at_level("INFO"):
+        for n in range(1, MOST_TRIES + 1):
+            await scene.checks.look(scene.plan)
+            assert scene.checks.is_due is (n < MOST_TRIES)
     assert scene.said == []
+    told = [one.getMessage() for one in caplog.records if "forgotten" in one.getMessage()]
+    assert told == [f"a sample of a is forgotten: none of {MOST_TRIES} tries came to an end"]
 
 
 async def test_a_check_gives_way_at_once_and_leaves_nothing_behind(
     scene: Scene, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody asks while it computes: its worker is gone, the sample waits for another time, and for no third one."""
+    """Somebody asks while it computes: its worker is gone, and the sample waits for another time."""
     begun, never = asyncio.Event(), asyncio.Event()
     workers: list[int] = []
 
@@ -301,7 +317,7 @@ async def test_a_check_gives_way_at_once_and_leaves_nothing_behind(
 
     monkeypatch.setattr(scene.computing, "in_parts", long)
     kept(scene, with_error(sample, 0.3))
-    for waits_on in (True, False):
+    for _ in range(2):
         asked, gone = asyncio.Event(), StageLost("pipeline_closed")
         begun.clear()
         async with asyncio.TaskGroup() as group:
@@ -311,8 +327,8 @@ async def test_a_check_gives_way_at_once_and_leaves_nothing_behind(
             asked.set()
             assert (await checking) is gone
         assert not psutil.pid_exists(workers[-1])
-        assert scene.checks.is_due is waits_on
-    assert scene.said == []
+        assert scene.checks.is_due
+    assert (scene.said, scene.room.on_call_bytes()) == ([], 0)
 
 
 async def test_a_run_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

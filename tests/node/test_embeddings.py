@@ -17,6 +17,7 @@ from app.core.placement import Candidate
 from app.inference.embedder import Embedder
 from app.node import embeddings as module
 from app.node import requests as asked
+from app.node.check_room import CheckRoom
 from app.node.embeddings import MOST_CONTEXT, Embeddings
 from app.node.staying_awake import is_needed
 from tests import tiny_bert
@@ -32,7 +33,8 @@ class Place:
         self.shelf = Shelf(folder / "models", folder / "none", StageStore(folder / "stages", GIB))
         self.entry: Entry = self.shelf.import_file(tiny_bert.bert(folder / "bert.gguf"))
         self.most, self.taken, self.n_changes = 2 * GIB, 0, 0
-        self.vectors = Embeddings(self.shelf, self._here, 1, self._changed)
+        self.checks = CheckRoom(lambda: GIB)
+        self.vectors = Embeddings(self.shelf, self._here, 1, self._changed, self.checks)
 
     def _here(self) -> tuple[Candidate, int]:
         return Candidate(MachineId("den"), "den", self.most), self.taken

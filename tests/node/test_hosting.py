@@ -23,6 +23,7 @@ from app.inference.chats import Delta, Question
 from app.node import hosting as hosting_module
 from app.node import requests as asked
 from app.node import running as running_module
+from app.node.check_room import CheckRoom
 from app.node.doubts import Doubts
 from app.node.hosting import Hosting
 from app.node.journal import Journal
@@ -151,7 +152,7 @@ async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[
     async with asyncio.TaskGroup() as group:
         outlook = Outlook(
             lambda *released: scene.candidates(*released),  # noqa: PLW0108  a test may change it
-            NoSpeeds, NoLinks, Lessons(tmp_path / "forecasts.json"), Doubts(tmp_path / "doubts.json"),
+            NoSpeeds, NoLinks, Lessons(tmp_path / "lessons.json"), Doubts(tmp_path / "d.json"), CheckRoom(lambda: 0),
         )  # fmt: skip
         journal = Journal(tmp_path / "journal.json", dict)
         made = Hosting(shelf, nothing, nothing, outlook, 1, group, journal, lambda: None)

@@ -24,6 +24,7 @@ from app.lan import messages
 from app.lan.messages import MeasureSpeed, SpeedMeasured, SpeedRefused
 from app.machine.engines import Engine
 from app.node import measuring
+from app.node.check_room import CheckRoom
 from app.node.hardware import Hardware
 from app.node.measuring import Measuring
 from app.node.own_speed import Here, OwnSpeed
@@ -69,6 +70,7 @@ class Machine:
     lent: int = GIB
     used_bytes: int = 0
     why: str = ""
+    check_room: CheckRoom = field(default_factory=lambda: CheckRoom(lambda: GIB))
 
     def busy(self) -> bool:
         return False

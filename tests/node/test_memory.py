@@ -42,6 +42,23 @@ def test_what_is_lent(
     assert rules.own_bytes(*uses) == pytest.approx(own * GIB, abs=2)
 
 
+def test_what_a_check_holds_is_as_good_as_free_and_what_is_promised_is_not_spare() -> None:
+    rules = MemoryRules(None, lambda: Memory(32 * GIB, 10 * GIB))
+    before = rules.own_bytes(0, 0, 0), rules.room(0, 0, 0).lent_bytes
+    assert rules.spare_bytes(0, 0, 0) == 8 * GIB
+    rules.on_call_bytes = lambda: 2 * GIB  # of what the system calls taken
+    free = MemoryRules(None, lambda: Memory(32 * GIB, 12 * GIB))
+    free._default_bytes = rules._default_bytes
+    assert rules.own_bytes(0, 0, 0) == free.own_bytes(0, 0, 0) > before[0]
+    assert rules.room(0, 0, 0).lent_bytes == free.room(0, 0, 0).lent_bytes
+    promised = free.spare_bytes(4 * GIB, 4 * GIB, 0)
+    assert promised == pytest.approx(0.8 * 8 * GIB, abs=2)
+    assert free.spare_bytes(0, 0, 5 * GIB) < free.spare_bytes(0, 0, 0)
+    chosen = MemoryRules(6 * GIB, lambda: Memory(32 * GIB, 4 * GIB))
+    assert chosen.spare_bytes(1 * GIB, 0, 3 * GIB) == 2 * GIB
+    assert chosen.spare_bytes(0, 0, 0) == 4 * GIB, "no more than is free"
+
+
 def test_a_small_machine_keeps_a_tenth() -> None:
     rules = MemoryRules(1 << 40, lambda: Memory(2 * GIB, GIB))
     assert rules.own_bytes(0, 0, 0) == 2 * GIB, "no machine has more than it has"
