@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,6 @@ from app.core.advice import advise
 from app.core.errors import BadInput, DoesNotFit, StageLost, Unreachable
 from app.core.household import Told
 from app.core.ids import MachineId
-from app.core.placement import Candidate
 from app.core.recovery import MAX_RECOVERIES, Notice
 from app.inference.chats import Delta, Question
 from app.node import requests as asked
@@ -27,16 +25,17 @@ from app.node.elsewhere import Elsewhere
 from app.node.embeddings import Embeddings
 from app.node.journal import Journal
 from app.node.lender_news import LenderNews, wants_back
+from app.node.lenders import Lenders
 from app.node.loaded import MOST_MODELS, Loaded, alive, releases, with_others
 from app.node.loads import Loads
 from app.node.ndjson import Progress, hashing, with_progress
 from app.node.opening import Sources
 from app.node.outcomes import Outcomes
 from app.node.outlook import Outlook, Speeds
-from app.node.placing import Lenders
 from app.node.planning import BATCH_ROWS, Planner, lends
 from app.node.quiet import Quiet
 from app.node.rebuilding import notice_json
+from app.node.rooms import Rooms
 from app.node.running import Running
 from app.node.snapshot import plan_json, with_limits
 from app.node.stoppable import in_thread
@@ -61,9 +60,17 @@ class Hosting:
         journal: Journal,
         changed: Callable[[], None],
     ) -> None:
-        self.embeddings = Embeddings(shelf, self._here, threads, changed, outlook.checks)
+        self.loaded, self._quiet = Loaded(), Quiet()
+        self.embeddings = Embeddings(
+            shelf,
+            lambda: self.rooms.here(),
+            threads,
+            changed,
+            outlook.checks,  # noqa: PLW0108  made later
+        )
+        self.rooms = Rooms(self.loaded, outlook, self.embeddings.make_room)
         self._shelf = shelf
-        self._sources = Sources(shelf, stages, lenders, self.embeddings.make_room, outlook)
+        self._sources = partial(Sources, shelf, stages, lenders, outlook)
         self.outlook, self._planner = outlook, Planner(outlook, threads)
         self._elsewhere = Elsewhere(self._planner, outlook)
         self._outcomes, self._lender_news = Outcomes(outlook, group), LenderNews()
@@ -76,7 +83,6 @@ class Hosting:
         self.rested: Callable[[], None] = lambda: None  # an answer is over
         self.ended: Callable[[Json], None] = lambda _: None  # it was made: the last line of it
         self._company, self._n_measuring = Company(), 0  # plans and loads that measure now
-        self.loaded, self._quiet = Loaded(), Quiet()
 
     def busy(self) -> bool:
         """Whether an answer is made or wanted, or a model comes or goes; a load that only measures yet
@@ -331,14 +337,15 @@ class Hosting:
         report: Progress,
         limits: Mapping[MachineId, int] | None = None,
     ) -> Running:
-        chosen = await self._planner.plan(entry.model, order, releases(gone), speeds, limits)
-        chosen = with_others(chosen, self._spared)
-        described = plan_json(chosen, entry.model, lends(chosen))
-        sizes = self._planner.sizes(chosen, order, entry.model)
-        running = Running(entry, order, chosen, described, sizes, self._quiet)
-        self.loaded.add(running)
+        async with self.rooms.choosing:
+            chosen = await self._planner.plan(entry.model, order, releases(gone), speeds, limits)
+            chosen = with_others(chosen, self._spared)
+            described = plan_json(chosen, entry.model, lends(chosen))
+            sizes = self._planner.sizes(chosen, order, entry.model)
+            running = Running(entry, order, chosen, described, sizes, self._quiet)
+            self.loaded.add(running)
         self._changed()
-        sources = replace(self._sources, make_room=partial(self._make_room, running))
+        sources = self._sources(self.rooms.of(running))
         replan = partial(self._elsewhere.options, running)
         work = running.run(sources, report, self._changed, replan)
         task = self._group.create_task(work, name=f"placement of {entry.name}")
@@ -374,19 +381,6 @@ class Hosting:
     def released(self, stays: Sequence[Running] = ()) -> Mapping[MachineId, int]:
         """What machines get back of what is loaded now, but of these."""
         return releases(self.loaded.but(*stays))
-
-    async def _make_room(self, running: Running, own_bytes: int) -> None:
-        """Before a model takes so many bytes here. Raises DoesNotFit where another one has taken them meanwhile."""
-        await self.embeddings.make_room(own_bytes)
-        if alive(self.loaded.but(running)) and not running.order.anyway:
-            host, taken = self._here()
-            if taken > host.lends_bytes:
-                raise DoesNotFit("beside_no_room", model=running.entry.name)
-
-    def _here(self) -> tuple[Candidate, int]:
-        """This machine with all that its own models may use, and what those that write have of it."""
-        host, _ = self.outlook.machines(released := self.released(), {})
-        return host, released.get(host.id, 0)
 
     async def _speeds(
         self, entry: Entry, order: asked.PlanModel, report: Progress, *, measure: bool

@@ -87,8 +87,8 @@ class Loaded:
 
     def uses(self, me: MachineId) -> tuple[int, int]:
         """Bytes that they hold on this machine, and of these what is not loaded yet."""
-        own = {one: _here(one, me) for one in self._held if not one.ended.is_set()}
-        return sum(own.values()), sum(n for one, n in own.items() if one.answerer is None)
+        own = [one.here(me) for one in self._held]
+        return sum(n for n, _ in own), sum(comes for _, comes in own)
 
     def stays(self, me: MachineId, released: Mapping[MachineId, int]) -> int:
         """Bytes that they hold on this machine and keep, when so much is given back."""
@@ -129,7 +129,3 @@ def with_others(chosen: Plan, stays: Sequence[Running]) -> Plan:
         return chosen
     names = ", ".join(one.entry.name for one in stays)
     return replace(chosen, reasons=(*chosen.reasons, Reason("plan_beside", {"models": names})))
-
-
-def _here(running: Running, me: MachineId) -> int:
-    return sum(stage.total_bytes for stage in running.plan.stages if stage.machine == me)

@@ -18,29 +18,34 @@ from app.inference.samples import Samples
 from app.inference.shape import Shape
 from app.node.checking import Checks
 from app.node.computing_again import ComputingAgain
+from app.node.lenders import Lenders
 from app.node.ndjson import Progress
 from app.node.outlook import Outlook
-from app.node.placing import Lenders, MakeRoom, Placing
+from app.node.placing import Placing
 from app.node.rebuilding import Rebuilding
+from app.node.room import Room
 from app.node.sizes import Sizes
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where stages come from and go to, and whose are none. make_room: has so many bytes given up here, for
-    what comes. outlook: who is doubted, and what the checks of samples may take."""
+    """Where stages come from and go to, and whose are none. outlook: who is doubted, and what the checks of samples may
+    take; room: what has memory given up for what comes."""
 
     shelf: Shelf
     stages: StageStore
     lenders: Lenders
-    make_room: MakeRoom
     outlook: Outlook
+    room: Room
 
 
 class Opener:
-    """For one placement. What it opens is closed with the stack that it is given."""
+    """For one placement. What it opens is closed with the stack that it is given, and is in `placings` until then."""
 
-    def __init__(self, entry: Entry, sources: Sources, sizes: Sizes, tell: Progress) -> None:
+    def __init__(
+        self, entry: Entry, sources: Sources, sizes: Sizes, tell: Progress, placings: list[Placing]
+    ) -> None:
+        self._placings = placings
         self._entry, self._sources, self._sizes, self._tell = entry, sources, sizes, tell
         self._known = Proof(entry.proof) if entry.proof else None
         self.fetched_bytes = 0  # weights that crossed the network
@@ -53,8 +58,10 @@ class Opener:
         given = self._sources
         placing = Placing(
             self._entry, given.shelf, given.stages, given.lenders, sizes, stack, self._tell,
-            given.make_room,
+            given.room,
         )  # fmt: skip
+        self._placings.append(placing)
+        stack.callback(self._placings.remove, placing)
         rebuilder = rebuilding(placing)
         clients = await placing.open(plan)
         shape = Shape(

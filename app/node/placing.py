@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Collection
-from contextlib import AbstractContextManager, AsyncExitStack, suppress
+from collections.abc import Collection
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from app.catalog.cut import Cut
 from app.catalog.gguf_check import part_paths
@@ -19,49 +18,20 @@ from app.core.ids import MachineId, PipelineId
 from app.core.plan import Plan, PlannedStage
 from app.inference.channel_link import ChannelLink
 from app.inference.links import PipeLink, close_run, open_run
-from app.inference.stage_client import FrameChannel, StageClient
+from app.inference.stage_client import StageClient
 from app.inference.step import Run, Step
 from app.inference.worker import Worker
-from app.lan import messages
-from app.node.answers import Ready
 from app.node.computing_again import forwarded
+from app.node.lenders import Lenders
 from app.node.ndjson import Progress
 from app.node.pace import Pace
-from app.node.sending import SendLink, send_layers
+from app.node.room import Room
+from app.node.sending import send_layers
 from app.node.sizes import Sizes
 from app.node.stoppable import in_thread, unless
 from app.node.together import ended, together
 from app.node.way_back import WayBack
 from backends.contract import Layers, Role
-
-
-class LenderLink(SendLink, Protocol):
-    """What a placement asks of the link to a lender; lan/peer.py has it."""
-
-    async def open_data(self, pipeline: PipelineId) -> FrameChannel: ...
-    async def inquire(self) -> None: ...
-    def computes(self) -> bool: ...
-    async def send(self, message: messages.Message) -> None: ...
-
-
-class Lenders(Protocol):
-    """Where the links are, and what the lenders answer."""
-
-    def link(self, machine: MachineId) -> LenderLink:
-        """The live link. Raises Unreachable."""
-        ...
-
-    def is_down(self, machine: MachineId) -> bool:
-        """No node runs there now: not a matter of the network."""
-        ...
-
-    def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
-        """An OpenStage is about to be sent: what it gives waits for the answer, and raises it."""
-        ...
-
-    async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
-        """The lender shall give these layers back, as soon as it can be told. Raises nothing."""
-        ...
 
 
 @dataclass(slots=True)
@@ -84,7 +54,6 @@ class Held:
 
 RUN_STAYS = frozenset({"pipeline_closed", "stage_unreachable", "stage_silent"})
 Key = tuple[MachineId, Role, Layers]
-MakeRoom = Callable[[int], Awaitable[None]]
 
 
 class Placing:
@@ -102,9 +71,9 @@ class Placing:
         sizes: Sizes,
         stack: AsyncExitStack,
         report: Progress,
-        make_room: MakeRoom,
+        room: Room,
     ) -> None:
-        self._make_room = make_room
+        self.room = room
         self._entry, self._shelf, self._stages = entry, shelf, stages
         self._lenders, self._sizes, self._stack, self._report = lenders, sizes, stack, report
         self._epoch = 0
@@ -117,6 +86,7 @@ class Placing:
         self._leaving = asyncio.TaskGroup()  # for what is given back while others serve already
         self._left: dict[asyncio.Task[None], MachineId] = {}
         self._is_open = False
+        self.claimed: Plan | None = None  # what it is about to take, or took; None: what it holds
         self.fetched = Fetched()
         self.failed: PlannedStage | None = None  # which stage the last `open` could not have
 
@@ -124,9 +94,13 @@ class Placing:
         """The stages in order. Raises AppError; what was opened by then is closed by the stack, or
         kept for the next plan."""
         self._hurry.set()
+        self.claimed = plan
         try:
             async with self._turn:
                 return await self._open(plan)
+        except BaseException:
+            self.claimed = None  # it takes no more of it: others may
+            raise
         finally:
             self._hurry.clear()
 
@@ -140,8 +114,8 @@ class Placing:
         self.failed = None
         self._host = plan.host
         await self._give_back_but(plan)
-        here = [stage.total_bytes for stage in plan.stages if stage.machine == plan.host]
-        await self._make_room(sum(here))
+        await self.room.make(plan)
+        here = any(stage.machine == plan.host for stage in plan.stages)
         worker = await self._own_worker() if here else None
         opening = [
             self._stage(stage, worker if stage.machine == plan.host else None)
@@ -167,6 +141,10 @@ class Placing:
                 if self._hurry.is_set():
                     raise StageLost("pipeline_closed")
                 self._keep(held, closing.pop_all())
+
+    def held(self) -> list[PlannedStage]:
+        """What is in memory for it."""
+        return [held.stage for held in self._held.values() if self._stays(held)]
 
     def ahead(self, plan: Plan) -> list[PlannedStage]:
         """What is loaded beside the stages of the plan that serves."""

@@ -53,14 +53,22 @@ class Rebuilding:
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
         self._news.clear()
-        away = frozenset(map(MachineId, without))
-        intended, self._intended = self._intended, None
-        if intended is None or any(stage.machine in away for stage in intended[0].stages):
-            intended = await self._soonest(away)
-        chosen, _ = self._chosen = intended
+        async with self.placing.room.choosing:
+            try:
+                chosen, _ = self._chosen = await self._choose(frozenset(map(MachineId, without)))
+            except BaseException:
+                self.placing.claimed = None  # nothing fits: others may have what it does not hold
+                raise
+            self.placing.claimed = chosen
         names = dict.fromkeys(stage.name for stage in self.placing.moving(chosen))
         replay = chosen.forecast.ttft_s if chosen.forecast else 0.0
         return recovery.Planned(tuple(names), self._moving_s(chosen) + replay)
+
+    async def _choose(self, away: frozenset[MachineId]) -> Option:
+        intended, self._intended = self._intended, None
+        if intended is None or any(stage.machine in away for stage in intended[0].stages):
+            return await self._soonest(away)
+        return intended
 
     async def options(self, without: frozenset[MachineId]) -> Sequence[Option]:
         """The placements that can be without these machines, the planner's own choice first."""

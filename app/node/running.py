@@ -16,7 +16,6 @@ import msgspec
 from app.catalog.shelf import Entry
 from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
-from app.core.placement import Shape
 from app.core.plan import Plan, PlannedStage
 from app.core.recovery import Loss
 from app.core.replicas import forecast_of, with_part
@@ -28,6 +27,7 @@ from app.inference.text import Text
 from app.node import requests as asked
 from app.node.ahead import Ahead
 from app.node.growing import why_moved
+from app.node.holds import Holds
 from app.node.keeping import Anew, Keeper, Replan
 from app.node.lessons import Outcome
 from app.node.ndjson import Progress
@@ -57,7 +57,7 @@ class Running:
         quiet: Quiet | None = None,
     ) -> None:  # fmt: skip
         self.entry, self.order, self.described = entry, order, described
-        self._plan, self._sizes = plan, sizes
+        self._holds, self._sizes = Holds(plan), sizes
         self.answerer: Answerer | None = None
         self.outcome: Outcome | None = None  # of its last answer that had the pool to itself
         self.ended = asyncio.Event()
@@ -88,7 +88,7 @@ class Running:
     @property
     def plan(self) -> Plan:
         """Who holds what, and what that was decided from."""
-        return self._plan
+        return self._holds.plan
 
     @property
     def is_ready(self) -> bool:
@@ -105,7 +105,7 @@ class Running:
 
     def uses(self, machine: MachineId) -> bool:
         """Whether that machine holds, or shall hold, some of its layers."""
-        return any(stage.machine == machine for stage in self._plan.stages)
+        return any(stage.machine == machine for stage in self.plan.stages)
 
     def give_up(self, why: StageLost, machine: MachineId | None = None) -> None:
         """A machine of it is gone, and why is known before, or better than, the network shows it."""
@@ -122,7 +122,7 @@ class Running:
                 self._replicas.break_off(self._loss(machine, why))
 
     def _loss(self, machine: MachineId | None, why: StageLost) -> Loss:
-        names = {stage.machine: stage.name for stage in self._plan.stages}
+        names = {stage.machine: stage.name for stage in self.plan.stages}
         name = names.get(machine, "") if machine else ""
         return Loss(machine or "", name, why.reason, time.monotonic(), is_gone=True)
 
@@ -148,7 +148,7 @@ class Running:
         if self._replicas is None or self.is_several:
             return {}
         steps = self._replicas.held[0].pipeline.steps_s()
-        return {MachineId(key or self._plan.host): step_s for key, step_s in steps.items()}
+        return {MachineId(key or self.plan.host): step_s for key, step_s in steps.items()}
 
     def replace_slow(self, machine: MachineId | None) -> None:
         """It became far slower, and others take over what it holds."""
@@ -161,8 +161,8 @@ class Running:
         """Go over to a better placement while nobody asks; who asks meanwhile waits for it."""
         if self._rebuilding is None or self._replicas is None or not self.is_ready:
             return
-        why = why_moved(self._plan, option[0])
-        if slow := [one.name for one in self._plan.stages if one.machine in self.replaced]:
+        why = why_moved(self.plan, option[0])
+        if slow := [one.name for one in self.plan.stages if one.machine in self.replaced]:
             why = Reason("recovery_slow", {"machine": slow[0]})
         log.info("%s moves to a better placement", self.entry.name)
         self._rebuilding.intend(option)
@@ -217,26 +217,23 @@ class Running:
 
     def releases(self) -> dict[MachineId, int]:
         """Bytes that each machine still gives back, beside what it says is free."""
-        held: dict[MachineId, int] = {}
         if self.ended.is_set() and time.monotonic() - self._ended_at > NEWS_SECONDS:
-            return held
-        for stage in (*self._present(), *self._ahead()):
-            held[stage.machine] = held.get(stage.machine, 0) + stage.total_bytes
-        return held
+            return {}
+        return self._holds.released(self._present(), over=self.ended.is_set())
+
+    def here(self, me: MachineId) -> tuple[int, int]:
+        """Bytes of this machine that it holds or will, and of these what is not taken yet."""
+        return (0, 0) if self.ended.is_set() else self._holds.here(me)
 
     def _present(self) -> list[PlannedStage]:
         """Its stages, but those of replicas that are lost."""
         keeper = self._keeper if self.is_several else None
-        return [one for one in self._plan.stages if not (keeper and keeper.is_lost(one.machine))]
+        return [one for one in self.plan.stages if not (keeper and keeper.is_lost(one.machine))]
 
     @property
     def is_several(self) -> bool:
         """Whether there is more than one pipeline, and each request goes to one of them."""
-        return self._plan.shape is Shape.REPLICAS
-
-    def _ahead(self) -> list[PlannedStage]:
-        """What other machines hold in memory for a loss that may come."""
-        return self._rebuilding.placing.ahead(self._plan) if self._rebuilding else []
+        return self._holds.is_several
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
         """What each machine holds of this model, once it is ready."""
@@ -273,8 +270,8 @@ class Running:
         state = "lost" if self._lost else "ready" if self.answerer else "loading"
         state = "recovering" if news else state
         present, known = self._present(), self.described.get("forecast")
-        if len(present) < len(self._plan.stages):
-            still = forecast_of(self._plan, present, self.entry.model)
+        if len(present) < len(self.plan.stages):
+            still = forecast_of(self.plan, present, self.entry.model)
             known = forecast_json(still) if still else None
         return {
             **self.described,
@@ -283,14 +280,14 @@ class Running:
             "state": state,
             **trouble_json(news.reason if news else self._lost),
             "recovery": notice_json(news) if news else None,
-            "ahead": [stage_json(stage) for stage in self._ahead()],
+            "ahead": [stage_json(stage) for stage in self._holds.ahead()],
             "progress": dict(self._progress),
             "number": self._sizes.number.name.lower(),
             "shape_ordered": self.order.shape,
             "loaded_seconds": round(self._seconds, 3),
             "fetched_bytes": self._fetched_bytes,
             "last_answer": msgspec.to_builtins(self.outcome),
-            "replicas": replicas_json(self.replicas, self._plan),
+            "replicas": replicas_json(self.replicas, self.plan),
         }
 
     @property
@@ -318,12 +315,14 @@ class Running:
 
         try:
             async with AsyncExitStack() as stack:
-                opener, replicas = Opener(self.entry, sources, self._sizes, tell), Replicas()
+                replicas, placings = Replicas(), self._holds.placings
+                opener = Opener(self.entry, sources, self._sizes, tell, placings)
                 told = partial(self._told, changed)
                 anew = Anew(rebuilding, replan, self._part_moved, self)
-                keeper = Keeper(self._plan, self.described, opener, replicas, anew, told)
+                keeper = Keeper(self.plan, self.described, opener, replicas, anew, told)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
                 stack.callback(keeper.end)
+                stack.callback(self._holds.end)
                 try:
                     start = time.monotonic()
                     text = await self._unless_stopped(self._opened(keeper, group, stack))
@@ -346,6 +345,7 @@ class Running:
 
     def _begin(self, text: Text, replicas: Replicas, keeper: Keeper) -> None:
         """From now on it answers."""
+        self._holds.is_loaded = True
         self._keeper, self._replicas, self.answerer = keeper, replicas, Answerer(text, replicas)
         self._progress.clear()
         self._outcome.set_result(None)
@@ -365,13 +365,13 @@ class Running:
         changed()
 
     def _replaced(self, plan: Plan, described: Json) -> None:
-        self._plan, self.described = plan, described
+        self._holds.plan, self.described = plan, described
         self.placed_s = time.monotonic()
         self.n_changes += 1
 
     def _part_moved(self, place: int, part: Plan) -> None:
         """One of several is on other machines now."""
-        now = with_part(self._plan, place, part, self.entry.model)
+        now = with_part(self.plan, place, part, self.entry.model)
         self._replaced(now, plan_json(now, self.entry.model, lends(now)))
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:

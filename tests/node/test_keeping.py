@@ -25,6 +25,7 @@ from app.node.keeping import Anew, Keeper
 from app.node.opening import Opener
 from app.node.placing import Placing
 from app.node.rebuilding import Option, Rebuilding
+from app.node.room import Room
 from tests.core.households import MIB, machine, model
 from tests.inference.pool import pool
 
@@ -36,12 +37,18 @@ ALONE = plan(HOST, [], MODEL, WORK)
 LONG_AGO = -1e6  # by the monotonic clock
 
 
+async def nothing_goes(_: Plan) -> None:
+    """There is room."""
+
+
 @dataclass
 class Placed:
     """In place of what opens stages: what it was asked for."""
 
     prepared: list[PlannedStage] = field(default_factory=list)
     opened: list[Plan] = field(default_factory=list)
+    room: Room = field(default_factory=lambda: Room(nothing_goes))
+    claimed: Plan | None = None
 
     def moving(self, wanted: Plan) -> list[PlannedStage]:
         return list(wanted.stages)

@@ -26,6 +26,7 @@ from app.lan import messages
 from app.node import sending
 from app.node.answers import StageAnswers
 from app.node.placing import Placing
+from app.node.room import Room
 from app.node.sizes import Sizes
 from backends.contract import Number
 from tests import tiny
@@ -107,10 +108,10 @@ class Place:
             self.begun.set()
 
         return Placing(
-            self.entry, self.shelf, self.stages, lender, SIZES, stack, tell, self.make_room
+            self.entry, self.shelf, self.stages, lender, SIZES, stack, tell, Room(self.make_room)
         )
 
-    async def make_room(self, n_bytes: int) -> None:
+    async def make_room(self, plan: Plan) -> None:
         """Nothing has to go for it."""
 
     async def cut_out(self, stage: PlannedStage) -> str:

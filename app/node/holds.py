@@ -1,0 +1,68 @@
+"""What one placement has of each machine's memory, and what it is about to take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from app.core.ids import MachineId
+from app.core.placement import Shape
+from app.core.plan import Plan, PlannedStage
+from app.node.placing import Placing
+
+
+class Holds:
+    """Of one placement: its plan, and the pipelines that are open of it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.placings: list[Placing] = []  # one for each pipeline that is open, or opens
+        self.is_loaded = False  # all of it was open once
+
+    @property
+    def is_several(self) -> bool:
+        """Whether there is more than one pipeline, and each request goes to one of them."""
+        return self.plan.shape is Shape.REPLICAS
+
+    def ahead(self) -> list[PlannedStage]:
+        """What other machines hold in memory for a loss that may come."""
+        if self.is_several:
+            return []
+        return [stage for one in self.placings for stage in one.ahead(self.plan)]
+
+    def here(self, me: MachineId) -> tuple[int, int]:
+        """Bytes of this machine that it holds or is about to, and of these what is not taken from the
+        free memory yet. What changes places counts once."""
+        if not self.is_loaded:
+            planned = bytes_on(me, self.plan.stages)
+            return planned, planned
+        own = comes = 0
+        for one in self.placings:
+            held = bytes_on(me, one.held())
+            most = max(held, bytes_on(me, one.claimed.stages) if one.claimed else 0)
+            own, comes = own + most, comes + most - held
+        return own, comes
+
+    def end(self) -> None:
+        """What it held until now is known on: lenders give it back, and say so, a little later."""
+        self.placings = list(self.placings)  # whoever opened them forgets them in the old one
+
+    def released(self, present: Iterable[PlannedStage], *, over: bool) -> dict[MachineId, int]:
+        """Bytes that each machine gives back, beside what it says is free. present: of the plan, what is not lost;
+        over: it has ended."""
+        if over or not self.is_loaded:
+            return _sums((*present, *self.ahead()))
+        host = self.plan.host
+        held = _sums(one for placing in self.placings for one in placing.held())
+        return {key: n for key, n in (held | {host: self.here(host)[0]}).items() if n}
+
+
+def _sums(stages: Iterable[PlannedStage]) -> dict[MachineId, int]:
+    found: dict[MachineId, int] = {}
+    for stage in stages:
+        found[stage.machine] = found.get(stage.machine, 0) + stage.total_bytes
+    return found
+
+
+def bytes_on(machine: MachineId, stages: Iterable[PlannedStage]) -> int:
+    """What these take of that machine."""
+    return sum(stage.total_bytes for stage in stages if stage.machine == machine)
