@@ -19,13 +19,19 @@ class Stopped(Exception):
 
 async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: AppError) -> T:
     """The result of `work`. When `stop` is set first, `work` is cancelled, and once it has ended
-    `instead` is raised."""
+    `instead` is raised.
+
+    It is cancelled once, whoever else wants its end meanwhile: what it gives back, it gives back whole.
+    """
     async with asyncio.TaskGroup() as group:
         stopped = group.create_task(stop.wait(), name="stop the work")
         task = group.create_task(_settled(work), name="stoppable work")
-        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        task.cancel()
-        stopped.cancel()
+        try:
+            await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            task.cancel()
+            stopped.cancel()
+            await _all_over(task, stopped)
     if task.cancelled():
         raise instead
     result = task.result()
@@ -58,6 +64,18 @@ async def in_thread(work: Callable[[Tell], T], tell: Tell) -> T:
             except asyncio.CancelledError:
                 continue  # it is on its way out already
         raise
+
+
+async def _all_over(*tasks: asyncio.Task[Any]) -> None:
+    """Wait for tasks that were cancelled: a group whose own end is interrupted would cancel them once more."""
+    interrupted: asyncio.CancelledError | None = None
+    while not all(task.done() for task in tasks):
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError as error:
+            interrupted = error
+    if interrupted is not None:
+        raise interrupted
 
 
 async def _settled(work: Coroutine[Any, Any, T]) -> T | AppError:

@@ -42,6 +42,51 @@ async def test_a_stop_cancels_the_work_and_waits_for_its_end() -> None:
     assert ended
 
 
+@pytest.mark.parametrize("first", ["stop", "cancel"])
+async def test_work_that_gives_back_what_it_had_is_not_interrupted(first: str) -> None:
+    """It is stopped, and while it ends whoever waits for it is cancelled: once, twice, as often as they like."""
+    stop, ending, may_end, ended = (asyncio.Event() for _ in range(4))
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ending.set()
+            await may_end.wait()
+            ended.set()
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        waiting = group.create_task(
+            unless(stop, work(), StageLost("load_stopped", model="m")), name="to be cancelled"
+        )
+        await asyncio.sleep(0)
+        stop.set() if first == "stop" else waiting.cancel()
+        await ending.wait()
+        for _ in range(3):
+            waiting.cancel()
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        may_end.set()
+        await asyncio.wait({waiting})
+    assert ended.is_set()
+    assert waiting.cancelled()
+
+
+async def test_a_fault_of_the_work_is_told_also_while_it_ends() -> None:
+    stop = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("not given back")
+
+    asyncio.get_running_loop().call_soon(stop.set)
+    with pytest.raises(ExceptionGroup) as caught:
+        await unless(stop, work(), StageLost("load_stopped", model="m"))
+    assert caught.group_contains(ValueError, match="not given back")
+
+
 async def test_what_a_thread_reports_arrives_on_the_loop() -> None:
     told: list[tuple[int, threading.Thread]] = []
 
