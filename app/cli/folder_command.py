@@ -14,6 +14,7 @@ from app.cli.asking import ask_node
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption
 from app.core.errors import AppError, BadInput
+from app.machine.paths import expanded
 
 if TYPE_CHECKING:
     from app.cli.progress import Show
@@ -57,7 +58,7 @@ def folder(
         raise typer.BadParameter("--create needs the folder that is to be made.")
     face, place = Face(as_json), None
     if path is not None:
-        place = path.expanduser().absolute()  # the node has another working directory
+        place = expanded(path).absolute()  # the node has another working directory
         create = _is_to_be_made(face, place, create)
     chosen = "" if default else None if place is None else str(place)
 

@@ -14,6 +14,7 @@ from app.cli.consent import be_sure
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption, ModelArgument, YesOption
 from app.core.errors import BadInput
+from app.machine.paths import expanded
 
 PANEL = "Models"
 
@@ -55,7 +56,7 @@ def import_file(
     """Put a model file on the shelf."""
     from app.cli.progress import shown
 
-    path = file.expanduser().absolute()  # the node has another working directory
+    path = expanded(file).absolute()  # the node has another working directory
     if path.is_dir():
         raise BadInput("file_is_folder", path=str(path))
     if not path.is_file():

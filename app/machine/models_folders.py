@@ -9,6 +9,7 @@ import msgspec
 
 from app.core.errors import BadInput, Reason, Refused, Unreachable
 from app.machine.models_choice import UNCHOSEN, ModelsChoice
+from app.machine.paths import expanded
 
 MARKER = "poolhouse-models.json"  # tells our folder from another disk at the same place
 NAME = "Poolhouse models"
@@ -79,7 +80,7 @@ class ModelsFolders:
         """
         if not path:
             return self.own
-        given = Path(path).expanduser()
+        given = expanded(path)
         try:
             folder = given.resolve()
             if not given.is_absolute():

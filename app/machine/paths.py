@@ -14,6 +14,14 @@ from app.core.errors import BadInput
 PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
 
 
+def expanded(path: str | Path) -> Path:
+    """With `~` as this user's own folder, `~name` as another's; where nobody has that name, it is a file's."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
     """The directory of one node (`--home DIR`), and the names inside it."""
@@ -25,7 +33,7 @@ class Home:
         """The home in `directory`, or this user's default one. Touches no disk."""
         if directory is None:
             return cls(default_root())
-        return cls(Path(directory).expanduser().resolve())
+        return cls(expanded(directory).resolve())
 
     @property
     def is_default(self) -> bool:

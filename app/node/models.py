@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import Any, Protocol
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import BadInput
+from app.machine.paths import expanded
 from app.node import requests as asked
 from app.node.ndjson import Progress, hashing
 from app.node.snapshot import model_json
@@ -60,7 +60,7 @@ class Models:
         def tell(done: int, total: int) -> None:
             report(hashing(done, total))
 
-        path = Path(order.path)
+        path = expanded(order.path).absolute()
         entry = await in_thread(
             lambda hashed: self._shelf.import_file(path, hashed, name=order.name), tell
         )

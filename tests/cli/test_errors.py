@@ -16,6 +16,10 @@ from app.core.errors import KINDS
 from tests.cli.answers import streamed
 from tests.cli.fake_node import Failed, Lines, error
 
+NOBODYS = Path(
+    "~nobody-of-this-name"
+).absolute()  # as a shell leaves it: of a user that is not there
+
 EVERY = [
     ("status",),
     ("machines",),
@@ -332,6 +336,8 @@ def test_wrong_usage(
     ("command", "sentence"),
     [
         (("import", "/no/such.gguf"), "There is no file /no/such.gguf. "),
+        (("import", "~nobody-of-this-name/m.gguf"), f"There is no file {NOBODYS / 'm.gguf'}. "),
+        (("folder", "~nobody-of-this-name"), f"There is no folder {NOBODYS}. Check its name"),
         (("import", os.devnull), f"{os.devnull} is no ordinary file. "),
         (("ask", "  "), "There is nothing to ask. "),
     ],

@@ -60,6 +60,7 @@ def test_two_homes_never_share_a_folder(folders: ModelsFolders, root: Path, tmp_
     ("path", "code"),
     [
         ("models here", "models_folder_odd"),
+        ("~nobody-of-this-name/models", "models_folder_odd"),
         ("{root}", "models_folder_inside"),
         ("{root}/stages", "models_folder_inside"),
         ("{root}/../nothing/there", "models_folder_none"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.machine.paths import Home, default_root, write_atomically
+from app.machine.paths import Home, default_root, expanded, write_atomically
 
 
 def test_everything_lies_below_one_directory(tmp_path: Path) -> None:
@@ -36,6 +36,13 @@ def test_the_default_home_is_known_as_such(tmp_path: Path) -> None:
     assert Home.at(default_root()).is_default
     assert not Home.at(tmp_path).is_default
     assert Home.at("~/x").root == Path.home().resolve() / "x"
+
+
+def test_a_name_behind_a_tilde_that_nobody_has_is_a_file_s() -> None:
+    """A shell leaves it as it was typed, too."""
+    assert expanded("~/x") == Path.home() / "x"
+    assert expanded("~nobody-of-this-name/x") == Path("~nobody-of-this-name/x")
+    assert Home.at("~nobody-of-this-name").root.name == "~nobody-of-this-name"
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
