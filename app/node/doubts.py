@@ -6,11 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from app.catalog.transfer import to_its_end
 from app.core.errors import BadInput, Reason
 from app.core.household import Machine
 from app.core.ids import MachineId
@@ -34,6 +36,7 @@ class Doubts:
         changed: Callable[[], None] = lambda: None, now: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         self._file, self._note, self._changed, self._now = file, note, changed, now
+        self._turn = asyncio.Lock()  # what is said last is written last
         self._since = dict(read_or(file, _File, "machines that are doubted").since)
 
     def __contains__(self, machine: object) -> bool:
@@ -75,8 +78,9 @@ class Doubts:
 
     async def _kept(self) -> None:
         self._changed()
-        content = msgspec.json.encode(_File(self._since))
         try:
-            await asyncio.to_thread(write_atomically, self._file, content)
+            async with self._turn:
+                content = msgspec.json.encode(_File(self._since))
+                await to_its_end(partial(write_atomically, self._file, content))
         except OSError as error:
             log.warning("which machines are doubted cannot be kept: %s", error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +14,8 @@ from app.core.errors import BadInput
 from app.core.household import Machine
 from app.core.ids import MachineId
 from app.core.reasons import said
-from app.machine.paths import Home
+from app.machine.paths import Home, write_atomically
+from app.node import doubts as module
 from app.node.control import Control
 from app.node.doubts import Doubts
 
@@ -51,6 +54,35 @@ async def test_placements_look_anew_at_a_machine_that_is_used_again(tmp_path: Pa
     request: Any = SimpleNamespace(match_info={"ref": "attic"})
     await Control(node)._use_again(request)
     assert (looked, ATTIC in doubts) == (["a", "b"], False)
+
+
+async def test_the_last_word_is_kept_however_slow_the_disk_was_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check finds it, or is ended by a question, and a person takes it back in the same moment."""
+    writing, may_write, is_over = (threading.Event() for _ in range(3))
+
+    def slow_at_first(path: Path, content: bytes) -> None:
+        if writing.is_set():
+            return write_atomically(path, content)
+        writing.set()
+        may_write.wait(5)
+        write_atomically(path, content)
+        is_over.set()
+        return None
+
+    monkeypatch.setattr(module, "write_atomically", slow_at_first)
+    doubts = Doubts(tmp_path / "doubts.json")
+    async with asyncio.TaskGroup() as group:
+        found = group.create_task(doubts.differs(ATTIC, "attic"), name="a check finds it")
+        await asyncio.to_thread(writing.wait)
+        group.create_task(doubts.use_again(MACHINES[ATTIC]), name="taken back")
+        await asyncio.sleep(0.05)
+        found.cancel()
+        await asyncio.sleep(0.05)
+        may_write.set()
+        await asyncio.to_thread(is_over.wait)
+    assert ATTIC not in Doubts(tmp_path / "doubts.json")
 
 
 async def test_what_nobody_said_cannot_be_taken_back(tmp_path: Path) -> None:
