@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from app.core.errors import Reason, StageLost
 from app.core.whose import Whose
 from app.inference.lend import Passed
 from app.machine.paths import Home
+from app.node import journal as module
 from app.node.journal import MOST_KEPT, Journal
 from tests.node.pool import TestNode, node, paired
 
@@ -120,7 +122,11 @@ def test_what_an_answer_went_through_is_written_down_with_its_times(
     assert [event["sentence"] for event in kept.json()["events"]] == [sentence]
 
 
-def test_a_model_that_goes_on_says_how_long_it_stood_still(tmp_path: Path) -> None:
+def test_a_model_that_goes_on_says_how_long_it_stood_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([100.0, 103.5])
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock.__next__))
     now = empty() | {"loaded": {"model": "guide", "state": "ready"}}
     kept = Journal(tmp_path / "journal.json", lambda: now)
     kept._seen = now
@@ -129,7 +135,7 @@ def test_a_model_that_goes_on_says_how_long_it_stood_still(tmp_path: Path) -> No
         kept._look()
     broken, goes_on = kept.json()["events"]
     assert broken["sentence"] == "A machine of guide is missing. attic is gone."
-    assert goes_on["sentence"] == "guide goes on answering, after 0.0 seconds."
+    assert goes_on["sentence"] == "guide goes on answering, after 3.5 seconds."
 
 
 def test_it_is_bounded(tmp_path: Path) -> None:
