@@ -110,6 +110,7 @@ class UnderWay:
         self.tokens = 0
         self.ended: Json | None = None
         self.alone = False
+        self.told: set[str] = set()  # machines whose loss others that it broke off have told
 
     def came(self, n_tokens: int) -> None:
         """More tokens of it."""
@@ -198,11 +199,21 @@ class Journal:
             del self._under_way[one.number]
             self._answers.append(self._answered(one, end))
             for reason in recovered(one.model, one.ended or {}):
-                self.note(reason)
+                self._note_loss(one, reason)
 
     def changed(self) -> None:
         """The snapshot may be another now."""
         self._changed.set()
+
+    def _note_loss(self, one: UnderWay, reason: Reason) -> None:
+        """Of a machine during an answer: all that it broke off say so, and the first to end is heard."""
+        machine = str(reason.facts["machine"])
+        if machine in one.told:
+            return
+        for other in self._under_way.values():
+            if other.model == one.model:
+                other.told.add(machine)
+        self.note(reason)
 
     async def run(self, passed: Callable[[], Passed]) -> None:
         """Follow the snapshot until cancelled. `passed`: what was computed for others since the start."""

@@ -122,6 +122,17 @@ def test_what_an_answer_went_through_is_written_down_with_its_times(
     assert [event["sentence"] for event in kept.json()["events"]] == [sentence]
 
 
+def test_a_loss_that_broke_off_several_answers_is_told_once(tmp_path: Path) -> None:
+    kept = journal(tmp_path)
+    lost = {"reason": "", "machine": "attic", "detected_after_s": 0.0, "recovered_after_s": 2.4}
+    for _ in range(2):  # the machine came back, and was lost once more
+        with kept.answering("guide") as one, kept.answering("guide") as other:
+            other.done(ended() | {"recovered": [lost]}, alone=False)
+            one.done(ended() | {"recovered": [lost, lost | {"machine": "shed"}]}, alone=False)
+    told = [event["sentence"].split(" was gone")[0] for event in kept.json()["events"]]
+    assert told == ["attic", "shed"] * 2
+
+
 def test_a_model_that_goes_on_says_how_long_it_stood_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
