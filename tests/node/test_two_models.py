@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
 from typing import Any
 
 import aiohttp
@@ -39,9 +40,18 @@ async def load(host: NodeClient, order: Json, **more: Any) -> Json:
     return dict((await host.work("POST", "/load", order | more))["loaded"])
 
 
-async def ask(host: NodeClient, model: str | None) -> Json:
-    """Its answer, with the lines of its recoveries."""
-    return await host.work("POST", "/ask", ASK | {"model": model, "sampling": {"temperature": 0}})
+async def ask(
+    host: NodeClient, model: str | None, at_first: Callable[[], object] = lambda: None
+) -> Json:
+    """Its answer. at_first: called when its first word is there, and many are still to come."""
+    order, is_first = ASK | {"model": model, "sampling": {"temperature": 0}}, True
+    async with aclosing(host.stream("POST", "/ask", order)) as lines:
+        async for line in lines:
+            if "delta" in line and is_first:
+                is_first = False
+                at_first()
+            done = line.get("done")
+    return dict(done)
 
 
 async def status(host: NodeClient) -> Json:
@@ -134,10 +144,8 @@ async def test_a_lender_that_dies_takes_nothing_from_the_model_that_it_held_noth
         alone[name] = (await ask(host, name))["token_ids"]
     whole = (await status(host))["loaded"]["stages"]
     async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(ask(host, name), name=name) for name in alone]
-        while not (await status(host))["answers"]["running"]:  # noqa: ASYNC110  another process
-            await asyncio.sleep(0.01)
-        pool[1].process.kill()
+        kill = {"guide": pool[1].process.kill, "random": lambda: None}
+        asked = [group.create_task(ask(host, name, kill[name]), name=name) for name in alone]
     answers = [one.result() for one in asked]
     assert [answer["token_ids"] for answer in answers] == list(alone.values())
     assert [answer["recoveries"] for answer in answers] == [1, 0]
