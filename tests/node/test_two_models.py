@@ -45,13 +45,14 @@ async def ask(
 ) -> Json:
     """Its answer. at_first: called when its first word is there, and many are still to come."""
     order, is_first = ASK | {"model": model, "sampling": {"temperature": 0}}, True
+    done: Json = {}
     async with aclosing(host.stream("POST", "/ask", order)) as lines:
         async for line in lines:
             if "delta" in line and is_first:
                 is_first = False
                 at_first()
-            done = line.get("done")
-    return dict(done)
+            done = line.get("done") or {}
+    return done
 
 
 async def status(host: NodeClient) -> Json:
