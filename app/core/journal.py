@@ -143,13 +143,18 @@ def _lending(before: Json, now: Json) -> Iterator[Reason]:
         yield _reason("log_lending_on")
     elif state == "off" and was not in ("off", None):
         yield _reason("log_lending_off")
-    elif state in ENDS and (state, old.get("reason")) != (was, new.get("reason")):
+    elif state in ENDS and (state, _why(old)) != (was, _why(new)):
         yield _reason(ENDS[state], why=new.get("reason") or "")
     users, known = set(new.get("used_by") or ()), set(old.get("used_by") or ())
     for name in sorted(users - known):
         yield _reason("log_lending_used", machine=name)
     for name in sorted(known - users):
         yield _reason("log_lending_unused", machine=name)
+
+
+def _why(lending: Json) -> str:
+    """By its code: the figures in the sentence may be others each minute."""
+    return str(lending.get("code") or lending.get("reason"))
 
 
 def _of(snapshot: Json) -> Json:

@@ -13,6 +13,7 @@ from app.core.forecast_reasons import FORECAST_SENTENCES
 from app.core.identity_reasons import IDENTITY_SENTENCES
 from app.core.journal_reasons import JOURNAL_SENTENCES
 from app.core.link_reasons import LINK_SENTENCES
+from app.core.pause_reasons import PAUSE_SENTENCES
 from app.core.recovery_reasons import RECOVERY_SENTENCES
 from app.core.shape_reasons import SHAPE_SENTENCES
 from app.core.window_reasons import WINDOW_SENTENCES
@@ -28,7 +29,7 @@ ELSEWHERE = (
     | FORECAST_SENTENCES
     | COMMAND_SENTENCES
     | CHECK_SENTENCES
-    | SHAPE_SENTENCES
+    | (SHAPE_SENTENCES | PAUSE_SENTENCES)
     | (IDENTITY_SENTENCES | DOUBT_SENTENCES)
 )
 SENTENCES: dict[str, str] = ELSEWHERE | {

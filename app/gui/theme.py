@@ -14,7 +14,7 @@ from string import Template
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QStyle, QWidget
 
 from app.gui.repolish import Repolish
 
@@ -124,6 +124,12 @@ class Theme(QObject):
         """A size of the grid at the text size in use."""
         return round(size * self.scale)
 
+    @property
+    def cell(self) -> int:
+        """From the edge of a table's cell to its words: its padding, and what Qt keeps for the focus."""
+        margin = QStyle.PixelMetric.PM_FocusFrameHMargin
+        return self.px(XS) + self._app.style().pixelMetric(margin) + 1
+
     def font(self, size: int = BODY, *, bold: bool = False) -> QFont:
         font = QFont(self._family)
         font.setPixelSize(self.px(size))
@@ -172,6 +178,7 @@ class Theme(QObject):
             | sizes
             | {
                 "radio_radius": f"{radius}px",
+                "cell": f"{self.cell}px",
                 "code_family": self.code_font().family(),
                 "check_mark": mark.as_posix(),
                 "pictures": PICTURES.as_posix(),

@@ -36,6 +36,7 @@ from app.core.lending import (
     step,
     word,
 )
+from app.core.pause_figures import in_figures
 from app.core.policy import (
     LINK_LEAST_MBIT,
     PROCESSOR,
@@ -248,7 +249,7 @@ class LendRules:
         deadline_s = self.state.deadline_s if isinstance(self.state, Draining) else None
         return {
             "state": self.state_word(),
-            "reason": sentence(why),
+            "reason": sentence(why and in_figures(why, self._senses)),
             "code": why.code if why else None,
             "used_by": self._used_by(),
             "lent_bytes": lent,

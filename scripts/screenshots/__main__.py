@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "screenshots"
-SCENES = ("usual", "ten", "pseudo", "too-big", "folder-away", "no-node", "lost-node")
+SCENES = (
+    "usual", "ten", "pseudo", "too-big", "folder-away", "no-node", "lost-node", "dialogs",
+)  # fmt: skip
 
 
 def main() -> int:

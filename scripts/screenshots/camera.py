@@ -62,13 +62,13 @@ class Camera:
         wait(SETTLE_MS)
         return self.window.page(name)
 
-    def shoot(self, name: str) -> None:
-        """What is there now, light and dark."""
+    def shoot(self, name: str, of: QWidget | None = None) -> None:
+        """What is there now, light and dark; of the window, or of a dialog over it."""
         for scheme in (Scheme.LIGHT, Scheme.DARK):
             self.services.theme.choose(scheme, self._scale)
             wait(PAINT_MS)
             file = self.folder / f"{name}-{scheme}.png"
-            self.window.grab().save(str(file))
+            (of or self.window).grab().save(str(file))
             print(file)
 
     def shoot_parts(self, name: str, page: QWidget) -> None:

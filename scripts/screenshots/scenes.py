@@ -22,6 +22,7 @@ from app.gui.settings.settings_page import SettingsPage
 from app.machine.paths import Home
 from scripts import translations
 from scripts.screenshots.camera import PAINT_MS, SETTLE_MS, Camera, wait
+from scripts.screenshots.dialogs import dialogs
 from tests.gui.household.snapshots import household
 
 ANSWER_MS = 4000
@@ -96,9 +97,15 @@ def lost_node(camera: Camera) -> None:
         camera.shoot(f"lost-node-{entry.name}")
 
 
+def talk_and_dialogs(camera: Camera) -> None:
+    """All of them, over a chat that has an answer."""
+    _ask(camera, CHAT[0])
+    dialogs(camera)
+
+
 SCENES: dict[str, Callable[[Camera], None]] = {
     "usual": usual, "ten": many, "pseudo": pseudo, "too-big": too_big,
-    "folder-away": folder_away, "no-node": no_node, "lost-node": lost_node,
+    "folder-away": folder_away, "no-node": no_node, "lost-node": lost_node, "dialogs": talk_and_dialogs,
 }  # fmt: skip
 
 

@@ -39,6 +39,7 @@ def loads(state: str, reason: str | None = None) -> Json:
 
 
 PLAIN = snapshot()
+LOW = {"state": "paused", "code": "pause_battery", "used_by": []}
 BOTH = [{"machine": "den", "state": "ready"}, {"machine": "attic", "state": "ready"}]
 ONE = [BOTH[0], BOTH[1] | {"state": "lost"}]
 PHI = {"model": "phi", "state": "ready", "machines": [{}], "replicas": BOTH}
@@ -115,6 +116,11 @@ CASES: list[tuple[Json, Json, list[str]]] = [
         ["A machine of guide is missing. attic is gone."],
     ),
     (snapshot(model("recovering")), snapshot(model("ready")), ["guide goes on answering."]),
+    (
+        snapshot(lending=LOW | {"reason": "Paused: on battery (48 %)."}),
+        snapshot(lending=LOW | {"reason": "Paused: on battery (47 %)."}),
+        [],
+    ),
     (loads("running"), loads("done"), ["phi is downloaded."]),
     (loads("checking"), loads("failed", "No."), ["The download of phi stopped. No."]),
     (PLAIN, loads("done"), []),  # of an earlier start

@@ -188,6 +188,7 @@ async def test_a_program_beside_which_nothing_is_lent(
         lender = await seen(den, "paused")
         assert lender["reason"].startswith("Paused: a program runs")
         assert "game" not in lender["reason"]  # which one it is stays on its machine
+        assert "a-game runs" in (await attic.get("/status"))["node"]["lending"]["reason"]
     finally:
         process.kill()
         process.wait()

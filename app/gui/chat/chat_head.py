@@ -112,7 +112,8 @@ class ChatHead(QWidget):
                 model=figures.model_name(chat.model)
             )
         if name is None:
-            return self.tr("No model is loaded: the Guide answers")
+            there = self._pool.is_there  # else nobody answers just now
+            return self.tr("No model is loaded: the Guide answers") if there else ""
         machines = loaded.get("machines") or ()
         if len(machines) > 1:
             words = self.tr("{model} on %n machine(s)", "", len(machines))

@@ -250,7 +250,7 @@ class ChatPage(Page):
 
     def _tell_hint(self) -> None:
         pool = self.services.pool
-        is_loaded = pool.loaded is not None or pool.hosts is not None
+        is_loaded = pool.loaded is not None or pool.hosts is not None or not pool.is_there
         full = self.chat_head.is_nearly_full
         waits = self.composer.waits
         self.hint.tell(

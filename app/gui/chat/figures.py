@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 from app.gui import formats
+from app.gui.household.words import layers
 from app.gui.sentences import here
 
 Json = Mapping[str, Any]
@@ -90,12 +91,11 @@ def details(figures: Json) -> list[str]:
 
 def machines(figures: Json) -> list[str]:
     """Which machine computed which layers, a line each."""
-    found = []
+    runs: dict[str, list[tuple[int, int]]] = {}
     for stage in figures.get("placement") or ():
-        first, after = int(stage.get("first", 0)), int(stage.get("last", 0))
-        text = _tr("{machine}: layers {first} to {last}")
-        found.append(text.format(machine=stage.get("machine"), first=first + 1, last=after))
-    return found
+        run = int(stage.get("first", 0)), int(stage.get("last", 0))
+        runs.setdefault(str(stage.get("machine")), []).append(run)
+    return [f"{machine}: {layers(sorted(held))}" for machine, held in runs.items()]
 
 
 def used_tokens(figures: Json) -> int | None:

@@ -27,11 +27,17 @@ class CheckList(QWidget):
         self._grid.setHorizontalSpacing(sizes.M)
         self._grid.setVerticalSpacing(sizes.S)
         self._grid.setColumnStretch(3, 1)
+        self._checks: Sequence[Check] = ()
+        theme.changed.connect(self._repaint)
 
     def show_checks(self, checks: Sequence[Check]) -> None:
+        self._checks = checks
         clear(self._grid)
         for number, check in enumerate(checks):
             self._add(number, check)
+
+    def _repaint(self) -> None:
+        self.show_checks(self._checks)
 
     def _add(self, number: int, check: Check) -> None:
         picture, token, said = word(check)

@@ -57,6 +57,7 @@ class DoctorDialog(QDialog):
         self.list = CheckList(services.theme)
         self.fold = Fold(services.theme, "", self.list)
         self._fill()
+        services.theme.changed.connect(self._paint)
         self.test()
 
     def test(self) -> None:
@@ -123,10 +124,8 @@ class DoctorDialog(QDialog):
         self._offer(self.cause)
 
     def _say(self, picture: str, token: str, title: str, sentence: str, cure: str = "") -> None:
-        theme = self.services.theme
-        side = theme.px(sizes.XXL)
-        colour = getattr(theme.colours, token)
-        self._mark.setPixmap(icon(picture, colour).pixmap(side, side))
+        self._marked = picture, token
+        self._paint()
         self.title.setText(title)
         self.sentence.setText(sentence)
         self.cure.setText(cure)
@@ -134,6 +133,12 @@ class DoctorDialog(QDialog):
         self.note.hide()
         clear(self._room)
         announce(self, f"{title}. {sentence} {cure}")
+
+    def _paint(self) -> None:
+        theme, (picture, token) = self.services.theme, self._marked
+        side = theme.px(sizes.XXL)
+        colour = getattr(theme.colours, token)
+        self._mark.setPixmap(icon(picture, colour).pixmap(side, side))
 
     def _offer(self, check: Check) -> None:
         """The one button."""

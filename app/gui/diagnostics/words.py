@@ -35,6 +35,7 @@ CURES = {
     "peer_address_unknown": Cure.ADDRESS,
     "other_network": Cure.ADDRESS,
     "only_this_machine": Cure.PAIR,
+    "discovery_alone": Cure.PAIR,
     "removed_needs_reset": Cure.LEAVE,
     "discovery_identity_copied": Cure.LEAVE,
     "identity_copied": Cure.LEAVE,

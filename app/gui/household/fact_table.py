@@ -30,7 +30,7 @@ Index = QModelIndex | QPersistentModelIndex
 Role = Qt.ItemDataRole
 SORT_ROLE = int(Role.UserRole)
 NOWHERE = QModelIndex()
-NAME = 148  # words are shortened for it
+NAME = 140  # words are shortened for it
 LEAST_NAME, LEAST_WORDS = 128, 96  # below, the table scrolls sideways
 ACROSS = Qt.Orientation.Horizontal
 
@@ -119,6 +119,8 @@ class FactModel(QAbstractTableModel):
 class FactTable(QTableView):
     """Sorted by its first column at first."""
 
+    name_share = 0.0  # of the room, that a long name gets before words are shortened
+
     def __init__(self, theme: Theme, model: FactModel, name: str) -> None:
         super().__init__()
         self._theme, self._model = theme, model
@@ -151,10 +153,12 @@ class FactTable(QTableView):
 
     def fit_columns(self) -> None:
         """As wide as their words; the names get the rest. Without room the longest words are shortened first."""
-        header, name = self.horizontalHeader(), self._theme.px(NAME)
+        header, room = self.horizontalHeader(), self.viewport().width()
+        name = max(
+            self._theme.px(NAME), min(self.sizeHintForColumn(0), round(self.name_share * room))
+        )
         shown = [n for n in range(1, self._model.columnCount()) if not self.isColumnHidden(n)]
         wide = {place: max(self._titled(place), self.sizeHintForColumn(place)) for place in shown}
-        room = self.viewport().width()
         for place in sorted(shown, key=lambda one: -wide[one]):
             over = sum(wide.values()) + name - room
             if over > 0 and not self._model.is_figure(place):
@@ -169,7 +173,7 @@ class FactTable(QTableView):
         title = drawn.width(
             str(self._model.headerData(place, ACROSS)), self.horizontalHeader().font()
         )
-        return round(title) + 2 * self._theme.px(sizes.S)
+        return round(title) + 2 * self._theme.cell
 
     def _measure(self) -> None:
         self.verticalHeader().setDefaultSectionSize(self._theme.px(sizes.CONTROL_HEIGHT))

@@ -26,12 +26,12 @@ class ViewChoice(QWidget):
         box = row(gap=sizes.XS)
         for name, words in ((MAP, self.tr("Map")), (TABLE, self.tr("Table"))):
             made = QToolButton()
-            made.setText(words)
+            made.setText(f"\N{EN SPACE}{words}")  # air between picture and word
             made.setAccessibleName(words)
             made.setCheckable(True)
             made.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             made.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-            set_role(made, "nav")
+            set_role(made, "choice")
             made.clicked.connect(lambda _=False, name=name: chosen(name))
             self._group.addButton(made)
             self.buttons[name] = made

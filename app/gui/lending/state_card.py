@@ -41,6 +41,7 @@ class StateCard(QFrame):
         super().__init__(parent)
         set_role(self, "card")
         self._services, self._lending = services, lending
+        self._told: tuple[object, object] = (None, None)  # to a screen reader
         name = self.tr("Lend this machine")
         self.switch = Switch(services.theme, name, self._switched)
         self._picture = label()
@@ -91,10 +92,12 @@ class StateCard(QFrame):
         self.switch.show_on(known and on)
         self._show_picture(str(state.get("state") or "off"))
         sentence = words.state_sentence(state) if state else self._untold()
+        cause = state.get("state"), state.get("code")
         if sentence != self._sentence.text():
             self._sentence.setText(sentence)
-            if self.isVisible():
+            if self.isVisible() and cause != self._told:  # not each new percent of the battery
                 announce(self, sentence)
+        self._told = cause
         self._detail.setText(self._details(state))
         by_hand, forbidden = words.is_by_hand(state), state.get("code") == words.NO_ROLE
         focus = QApplication.focusWidget()

@@ -66,6 +66,7 @@ class KvChoice(QWidget):
 
     def _tell(self) -> None:
         self.hint.setText(self._words())
+        self.hint.setVisible(bool(self.hint.text()))
         self.combo.setAccessibleDescription(self.hint.text())
 
     def _words(self) -> str:

@@ -13,7 +13,7 @@ from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.icons import icon
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import column, row
+from app.gui.parts.layouts import column, held, row
 from app.gui.parts.text import Elided, label, paragraph
 from app.gui.shelf import sums, verdicts
 from app.gui.shelf.memory_bars import MemoryBars
@@ -50,7 +50,8 @@ class VerdictView(QWidget):
         use.setContentsMargins(-sizes.XS, 0, 0, 0)
         head = row(self._picture, self.title, self._beside, gap=sizes.S)
         head.setStretch(2, 1)
-        self.setLayout(column(head, self.words, use, gap=sizes.S))
+        self._head = held(head)
+        self.setLayout(column(self._head, self.words, use, gap=sizes.S))
         theme.changed.connect(self._paint)
         self.clear()
 
@@ -60,6 +61,7 @@ class VerdictView(QWidget):
         self.title.setText("")
         self._beside.say("")
         self._picture.clear()
+        self._head.setVisible(not sentence)  # else its room is kept for what is being asked
         self._tell(sentence, None)
         self.use.hide()
 
@@ -99,6 +101,7 @@ class VerdictView(QWidget):
         self.judgement = judgement
         self.title.setText(verdicts.title(judgement))
         self._beside.say(verdicts.beside(judgement))
+        self._head.show()
         self._tell(words, plan)
         self._fitting = fitting
         self.use.setVisible(bool(fitting) or judgement.verdict.word is Word.SMALLER)

@@ -501,10 +501,6 @@
         <translation>{machine} ging verloren; die Antwort ging nach {time} weiter</translation>
     </message>
     <message>
-        <source>{machine}: layers {first} to {last}</source>
-        <translation>{machine}: Schichten {first} bis {last}</translation>
-    </message>
-    <message>
         <source>{nth} in line</source>
         <translation>{nth} in der Reihe</translation>
     </message>
@@ -2796,7 +2792,7 @@
     </message>
     <message>
         <source>Held of lent</source>
-        <translation>Belegt / verliehen</translation>
+        <translation>Belegt/verliehen</translation>
     </message>
     <message>
         <source>Leave the household</source>

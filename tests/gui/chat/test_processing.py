@@ -12,9 +12,12 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat, ChatId
 from app.gui import pages
 from app.gui.chat.chat_head import ChatHead
+from app.gui.chat.chat_page import ChatPage
+from app.gui.chat.figures import machines
 from app.gui.chat.processing import processing
 from app.gui.pool import Pool
 from app.gui.theme import Scheme, Theme
+from tests.gui.desk import Desk
 
 Json = dict[str, Any]
 SPLIT = [
@@ -30,7 +33,11 @@ COPIES = [
 
 def pool_of(loaded: Json | None, hosts: list[str] | None = None) -> Pool:
     made = SimpleNamespace(
-        loaded=loaded, hosts=hosts, node={"id": "a"}, model=lambda name: loaded if name else None
+        is_there=True,
+        loaded=loaded,
+        hosts=hosts,
+        node={"id": "a"},
+        model=lambda name: loaded if name else None,
     )
     return cast("Pool", made)
 
@@ -67,6 +74,19 @@ def model(stages: list[Json], **more: Any) -> Json:
 )  # fmt: skip
 def test_who_gets_what(loaded: Json, hosts: list[str] | None, lines: list[str]) -> None:
     assert processing(loaded, pool_of(loaded, hosts)) == lines
+
+
+def test_who_made_an_answer_is_told_by_machine() -> None:
+    assert machines({"placement": SPLIT}) == ["den: layers 1–4, 9–10", "attic: layers 5–8"]
+
+
+def test_without_a_node_nobody_is_said_to_answer(qtbot: QtBot, away: Desk) -> None:
+    page = ChatPage(away.services)
+    qtbot.addWidget(page)
+    page.open_chat(page.history.begin().id)
+    assert page.chat_head.model.whole() == ""
+    assert not page.hint.words.text()
+    page.close_history()
 
 
 def test_the_head_of_a_chat_shows_them(qtbot: QtBot, qapp: QApplication) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.check import LIKELIEST, Check
@@ -12,6 +12,7 @@ from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.cures import CommandButton, port_of
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.diagnostics.words import Cure, advice, cure_of, headline, word
+from app.gui.theme import Scheme
 from tests.gui.desk import Desk
 
 SILENT = Check(
@@ -98,6 +99,26 @@ def test_testing_again_is_offered_once(qtbot: QtBot, at_lone: Desk) -> None:
     assert dialog._again.isHidden()
     dialog._show([Check("Listening", True)])
     assert dialog._again.isVisible()
+
+
+def test_its_pictures_follow_another_palette(qtbot: QtBot, away: Desk) -> None:
+    dialog, theme = DoctorDialog(away.services), away.services.theme
+    qtbot.addWidget(dialog)
+    dialog._show([Check("Listening", True)])
+    mark, check = pictures(dialog)
+    theme.choose(Scheme.DARK, 1.0)
+    dark_mark, dark_check = pictures(dialog)
+    theme.choose(Scheme.LIGHT, 1.0)
+    assert mark != dark_mark
+    assert check != dark_check
+
+
+def pictures(dialog: DoctorDialog) -> tuple[QImage, QImage]:
+    """Its mark, and that of the first check."""
+    item = dialog.list._grid.itemAtPosition(0, 0)
+    first = item.widget() if item else None
+    assert isinstance(first, QLabel)
+    return dialog._mark.pixmap().toImage(), first.pixmap().toImage()
 
 
 def test_a_slow_link_is_shown_on_the_page_pool(qtbot: QtBot, at_lone: Desk) -> None:

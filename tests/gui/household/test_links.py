@@ -106,3 +106,13 @@ def test_the_page_tells_a_chosen_machine_s_links(qtbot: QtBot, away: Desk) -> No
     assert told["To studio-mac"].startswith("312 Mb/s")
     page.choose(IDS[0])
     assert not [name for name, _ in page.inspector._told if name.startswith("To ")]
+
+
+def test_both_names_of_a_link_are_whole_before_how_it_is_carried(
+    qapp: QApplication, table: LinkTable
+) -> None:
+    table.resize(952, 300)
+    table.show()
+    table.show_links(between_of(household(10), IDS[0]))
+    qapp.processEvents()
+    assert table.table.columnWidth(0) >= table.table.sizeHintForColumn(0)

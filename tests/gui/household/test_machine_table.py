@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QLocale, Qt, QTranslator
-from PySide6.QtWidgets import QApplication, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import QApplication, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
@@ -96,7 +96,7 @@ def test_in_german_no_title_makes_a_column_wider_than_its_figures(
     """The longest of them would push the last columns out of a window of the usual width."""
     table.show_machines(machines_of(household(3)))
     for place in (2, 6):  # held of lent, round trip
-        assert table.columnWidth(place) <= table.sizeHintForColumn(place) + 4
+        assert table.columnWidth(place) <= table.sizeHintForColumn(place) + 8
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
@@ -114,6 +114,21 @@ def test_ten_machines_have_room_in_a_window_of_the_usual_width(
         assert table.columnWidth(place) >= table.sizeHintForColumn(place)
     cell = table.model().index(1, SHARE)
     assert str(cell.data()) in str(cell.data(Qt.ItemDataRole.ToolTipRole))
+
+
+def test_a_title_stands_over_its_words(qtbot: QtBot, table: MachineTable) -> None:
+    """The words of a cell have a margin of Qt's own, which those of a title have not."""
+    table.resize(USUAL_WIDTH, 500)
+    table.show()
+    table.show_machines(machines_of(household(3)))
+    option = QStyleOptionViewItem()
+    option.initFrom(table)
+    option.rect = table.visualRect(table.model().index(0, 2))
+    option.features |= QStyleOptionViewItem.ViewItemFeature.HasDisplay
+    option.text = "x"
+    words = table.style().subElementRect(QStyle.SubElement.SE_ItemViewItemText, option, table)
+    margin = table.style().pixelMetric(QStyle.PixelMetric.PM_FocusFrameHMargin, option, table) + 1
+    assert words.left() + margin - option.rect.left() == table._theme.cell
 
 
 def test_of_a_long_name_its_middle_is_left_out(table: MachineTable) -> None:

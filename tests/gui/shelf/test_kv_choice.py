@@ -48,4 +48,5 @@ def test_a_model_whose_heads_are_too_small_says_so(qtbot: QtBot) -> None:
     made.offer("q8_0", possible=True)
     assert (made.kind, made.combo.isEnabled()) == ("q8_0", True)
     made.offer(None, possible=True)
+    assert made.hint.isHidden()  # nothing is known of it: no room is kept for that
     assert made.kind == "f16"

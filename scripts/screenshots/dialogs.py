@@ -1,0 +1,79 @@
+"""Every dialog, and the menus that tell something: what a person meets between the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from PySide6.QtWidgets import QApplication, QDialog, QMenu, QWidget
+
+from app.gui import pages
+from app.gui.chat.chat_page import ChatPage
+from app.gui.diagnostics.doctor_dialog import DoctorDialog
+from app.gui.diagnostics.ways import save_diagnostics, why_unseen
+from app.gui.household.pool_page import PoolPage
+from app.gui.settings.erase_sheet import EraseSheet
+from app.gui.shelf.folder_sheet import FolderSheet
+from scripts.screenshots.camera import PAINT_MS, SETTLE_MS, Camera, wait
+
+CHECKS_MS = 12_000  # of a doctor who calls every machine, at most
+
+
+def dialogs(camera: Camera) -> None:
+    """One after another, each by what a person presses."""
+    for name, opens in _pool(camera):
+        _shoot(camera, name, opens)
+    for name, opens in _others(camera):
+        _shoot(camera, name, opens)
+    chat = camera.page(pages.CHAT)
+    assert isinstance(chat, ChatPage)
+    _shoot(camera, "chat-settings", chat.open_settings)
+    for view in chat.conversation.views[-1:]:
+        _shoot_menu(camera, "message-menu", view._menu())
+    if chat.chat_head.lines:
+        _shoot_menu(camera, "chat-machines", chat.chat_head.menu())
+
+
+def _pool(camera: Camera) -> Iterator[tuple[str, Callable[[], object]]]:
+    page = camera.page(pages.POOL)
+    assert isinstance(page, PoolPage)
+    other = page.machines[-1]
+    yield "add", page.add_machine
+    yield "join", page.join
+    yield "leave", page.leave
+    for name in ("rename", "roles", "remove", "prefer"):
+        yield name, partial(getattr(page.acts, name), other)
+
+
+def _others(camera: Camera) -> Iterator[tuple[str, Callable[[], object]]]:
+    services, window = camera.services, camera.window
+    yield "doctor", lambda: why_unseen(services, window)
+    yield "diagnostics", lambda: save_diagnostics(services, window)
+    yield "erase", EraseSheet(services, window).open
+    yield "folder", FolderSheet(services, str(services.folder), window).open
+
+
+def _shoot(camera: Camera, name: str, opens: Callable[[], object]) -> None:
+    opens()
+    wait(SETTLE_MS)
+    dialog = QApplication.activeModalWidget()
+    if not isinstance(dialog, QDialog):
+        return
+    if isinstance(dialog, DoctorDialog):
+        left = CHECKS_MS
+        while not dialog.checks and left > 0:
+            wait(PAINT_MS)
+            left -= PAINT_MS
+        dialog.fold.open()
+        wait(PAINT_MS)
+    camera.shoot(f"dialog-{name}", dialog)
+    dialog.reject()
+    wait(PAINT_MS)
+
+
+def _shoot_menu(camera: Camera, name: str, menu: QMenu) -> None:
+    shown: QWidget = menu
+    menu.popup(camera.window.mapToGlobal(camera.window.rect().center()))
+    wait(PAINT_MS)
+    camera.shoot(name, shown)
+    menu.close()
