@@ -105,7 +105,7 @@ def button(
     role: str = "",
     parent: QWidget | None = None,
 ) -> QPushButton:
-    """With words on it. role: primary, danger, link or nothing."""
+    """With words on it. role: primary, danger, link, inline (a link that begins where words above it do) or nothing."""
     made = _Button(text, parent)
     made.setAutoDefault(role == "primary")
     if role:

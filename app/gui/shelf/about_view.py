@@ -17,7 +17,6 @@ from app.gui.sentences import here
 from app.gui.shelf.item import Item, Kind, parameters
 
 Json = dict[str, Any]
-LINK_BORDER = 2  # that nobody sees until it has the focus
 SHOWN = 80  # characters of a licence as a file states it
 
 
@@ -48,9 +47,8 @@ class AboutView(QWidget):
             "This model is built in, small, and for learning the app. "
             "For real questions take a larger one."
         )
-        self.better = button(self.tr("Show one that fits"), self.recommend.emit, "link")
+        self.better = button(self.tr("Show one that fits"), self.recommend.emit, "inline")
         better = row(self.better, None)
-        better.setContentsMargins(-sizes.XS - LINK_BORDER, 0, 0, 0)
         self._guide.setLayout(column(paragraph(words), better, gap=0))
         foot = row(self._licence, self._page, gap=sizes.S)
         foot.setStretch(0, 1)

@@ -57,6 +57,9 @@ class ModelList(QWidget):
         library.search_changed.connect(self._tell_search)
         judging.changed.connect(self.refresh)
         services.pool.changed.connect(self.refresh_marks)
+        services.pool.link_changed.connect(
+            self.refresh_marks
+        )  # what was being loaded is loaded by nobody
         self._marked = ""
         self.refresh()
         services.theme.changed.connect(self._paint)

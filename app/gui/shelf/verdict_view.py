@@ -44,10 +44,9 @@ class VerdictView(QWidget):
         self.memory = QWidget()
         self.memory.setLayout(column(label(self.tr("Memory"), "section"), self.sum, self.bars))
         self._use_context, self._use_file = use_context, use_file
-        self.use = button("", self._take, "link")
+        self.use = button("", self._take, "inline")
         self._fitting = ""  # the quantisation that fits
         use = row(self.use, None)
-        use.setContentsMargins(-sizes.XS, 0, 0, 0)
         head = row(self._picture, self.title, self._beside, gap=sizes.S)
         head.setStretch(2, 1)
         self._head = held(head)

@@ -16,6 +16,7 @@ from pytestqt.qtbot import QtBot
 from app.core.errors import BadInput
 from app.gui import formats, pages
 from app.gui import theme as sizes
+from app.gui.pool import Link
 from app.gui.shelf.actions import Do
 from app.gui.shelf.context_slider import ContextSlider
 from app.gui.shelf.item import offer_item
@@ -190,6 +191,18 @@ def test_without_a_node_it_says_what_it_waits_for(qtbot: QtBot, away: Desk) -> N
     made.take_in(["model.gguf"])
     assert "background service" in made.notice.sentence
     made.end()
+
+
+def test_what_was_being_loaded_is_called_so_by_no_line_once_the_node_is_lost(
+    page: ModelsPage, at_lone: Desk
+) -> None:
+    pool = at_lone.services.pool
+    pool.stop()
+    pool.snapshot = pool.snapshot | {"loaded": {"model": "guide", "state": "loading"}}
+    pool.changed.emit()
+    assert any("Loading…" in line for line in lines(page))
+    pool._say(Link.AWAY, "It keeps ending.")
+    assert not any("Loading…" in line for line in lines(page))
 
 
 def test_search_and_filter(qtbot: QtBot, page: ModelsPage) -> None:
