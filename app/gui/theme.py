@@ -31,6 +31,7 @@ SIDEBAR_WIDTH = 200
 CAPTION, BODY, SECTION, TITLE, FIGURE, CODE_SIZE = 12, 14, 16, 20, 28, 13
 MIN_SCALE, MAX_SCALE = 1.0, 2.0
 HOVER_MS, PAGE_MS = 120, 200
+TABULAR = QFont.Tag("tnum")
 
 
 class Scheme(StrEnum):
@@ -133,6 +134,9 @@ class Theme(QObject):
     def font(self, size: int = BODY, *, bold: bool = False) -> QFont:
         font = QFont(self._family)
         font.setPixelSize(self.px(size))
+        font.setFeature(
+            TABULAR, 1
+        )  # figures stand below each other, also where digits differ in width
         if bold:
             font.setWeight(QFont.Weight.DemiBold)
         return font

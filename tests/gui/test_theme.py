@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -86,6 +86,10 @@ def test_everything_grows_with_the_text_size(qtbot: QtBot, theme: Theme) -> None
     large = button.sizeHint()
     assert large.height() >= 2 * small.height() - 4
     assert large.width() > 1.6 * small.width()
+
+
+def test_figures_stand_below_each_other(theme: Theme) -> None:
+    assert theme.font(bold=True).featureValue(QFont.Tag("tnum")) == 1
 
 
 def test_high_contrast_makes_frames_as_plain_as_text(qapp: QApplication, theme: Theme) -> None:

@@ -188,6 +188,11 @@ class ChatSettings(QDialog):
             made.setDecimals(2)
             made.setSingleStep(knob.step)
             made.setRange(knob.least, knob.most)
+        default = self.tr("By chance")
+        if knob.default is not None:
+            default = formats.number(knob.default, 0 if knob.whole else 2)
+        made.setToolTip(self.tr("Default: {value}").format(value=default))
+        made.setAccessibleDescription(made.toolTip())
         return made
 
     def _fill(self, chat: Chat) -> None:

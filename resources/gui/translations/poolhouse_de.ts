@@ -1238,6 +1238,10 @@
         <translation>Kontext</translation>
     </message>
     <message>
+        <source>Default: {value}</source>
+        <translation>Standard: {value}</translation>
+    </message>
+    <message>
         <source>Keep as preset</source>
         <translation>Als Vorlage behalten</translation>
     </message>

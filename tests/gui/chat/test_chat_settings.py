@@ -41,6 +41,9 @@ def test_defaults_are_seen_and_saved_as_nothing(make: Make, saved: list[Chat]) -
     assert names == ["Whichever is loaded", "Guide", "qwen"]
     assert dialog.model.currentText() == "Whichever is loaded"
     assert dialog.knobs["temperature"].value() == 0.8
+    assert dialog.knobs["temperature"].toolTip() == "Default: 0.80"
+    assert dialog.knobs["top_k"].toolTip() == "Default: 40"
+    assert dialog.knobs["seed"].toolTip() == "Default: By chance"
     assert dialog.knobs["seed"].text() == "By chance"
     assert dialog.longest.value() == MAX_TOKENS
     dialog._save()
