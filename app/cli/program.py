@@ -10,6 +10,7 @@ from typer.core import TyperCommand
 from app.cli import (
     api_command,
     ask_command,
+    autostart_command,
     bench_command,
     chats_command,
     demo_command,
@@ -74,6 +75,7 @@ def build() -> typer.Typer:
         placing_commands,
         bench_command,
         doctor_command,
+        autostart_command,
         erase_command,
     ):
         module.add_to(program)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 COMMAND_SENTENCES: dict[str, str] = {
+    "autostart_no_unit": "Only Linux has units of systemd. Leave --headless out, or start the node by the means of "
+    "this system.",
     "node_not_running": "No Poolhouse node runs for {home}. Start one with `poolhouse node`.",
     "home_missing": "There is no folder {home}, so no Poolhouse node runs for it. Check the path; "
     "`poolhouse node --home {home}` makes it and starts one.",

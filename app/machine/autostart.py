@@ -10,10 +10,16 @@ from pathlib import Path
 from typing import Protocol
 
 from app.core.errors import Refused
-from app.machine import autostart_linux, autostart_macos, autostart_windows
+from app.machine import (
+    autostart_linux,
+    autostart_macos,
+    autostart_systemd,
+    autostart_windows,
+)
 from app.machine.paths import Home
 
 HIDDEN = "--hidden"  # only the tray's icon
+NODE = "node"  # the command without a window
 
 
 class Entry(Protocol):
@@ -40,12 +46,14 @@ def state(entry: Entry | None = None) -> Autostart:
     return Autostart(entry.is_on(), entry.where)
 
 
-def choose(on: bool, home: Home, entry: Entry | None = None) -> Autostart:
-    """Turn it on or off, and say what the system has afterwards. Raises Refused."""
+def choose(
+    on: bool, home: Home, entry: Entry | None = None, *, headless: bool = False
+) -> Autostart:
+    """Turn it on or off, and say what the system has afterwards. headless: a node alone. Raises Refused."""
     entry = entry or entry_here()
     try:
         if on:
-            entry.write(command(home))
+            entry.write(command(home, headless=headless))
         else:
             entry.remove()
     except OSError as error:
@@ -63,10 +71,23 @@ def entry_here() -> Entry:
     return autostart_linux.DesktopEntry(autostart_linux.folder(os.environ, Path.home()))
 
 
-def command(home: Home) -> list[str]:
-    """What starts Poolhouse without its window. Raises Refused where only its source is there."""
+def unit_here() -> Entry:
+    """What starts a node where there is no desktop. Raises Refused where the system has none of that kind."""
+    if not sys.platform.startswith("linux"):
+        raise Refused("autostart_no_unit")
+    return autostart_systemd.UserUnit(autostart_systemd.folder(os.environ, Path.home()))
+
+
+def entries_here() -> list[Entry]:
+    """All that may start Poolhouse on this system."""
+    units = [unit_here()] if sys.platform.startswith("linux") else []
+    return [entry_here(), *units]
+
+
+def command(home: Home, *, headless: bool = False) -> list[str]:
+    """What starts Poolhouse without its window, or only its node. Raises Refused where only its source is there."""
     ours = [] if home.is_default else ["--home", str(home.root)]
-    return [program(os.environ.get, Path.exists), HIDDEN, *ours]
+    return [program(os.environ.get, Path.exists), NODE if headless else HIDDEN, *ours]
 
 
 def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]) -> str:

@@ -69,10 +69,11 @@ async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> E
     except AppError:
         done.left.append(Reason("erase_keyring"))
     if home.is_default:  # else the entry may be another home's
-        try:
-            await asyncio.to_thread(autostart.choose, False, home, entry)
-        except Refused as error:
-            done.left.append(error.reason)
+        for one in [entry] if entry else autostart.entries_here():
+            try:
+                await asyncio.to_thread(autostart.choose, False, home, one)
+            except Refused as error:
+                done.left.append(error.reason)
     await asyncio.to_thread(_delete_models, home, done)
     await asyncio.to_thread(_delete, home.root, lock, done)
     return done

@@ -347,7 +347,7 @@ def test_help_names_every_command(poolhouse: Any) -> None:
     for command in (
         "node", "status", "lend", "pair", "machines", "rename", "roles", "use-again", "remove", "reset", "models",
         "import", "rm", "plan", "load", "unload", "ask", "bench", "demo", "doctor",
-        "erase",
+        "autostart", "erase",
     ):  # fmt: skip
         assert f" {command} " in said.out
 
