@@ -63,10 +63,10 @@ class Hosting:
         self.loaded, self._quiet = Loaded(), Quiet()
         self.embeddings = Embeddings(
             shelf,
-            lambda: self.rooms.here(),
+            lambda: self.rooms.here(),  # noqa: PLW0108  made later
             threads,
             changed,
-            outlook.checks,  # noqa: PLW0108  made later
+            outlook.checks,
         )
         self.rooms = Rooms(self.loaded, outlook, self.embeddings.make_room)
         self._shelf = shelf
