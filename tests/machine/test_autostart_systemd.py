@@ -51,13 +51,13 @@ def test_what_others_start_stays_enabled(tmp_path: Path) -> None:
 
 
 def test_arguments_are_taken_as_they_are() -> None:
-    line = 'ExecStart="/home/a b/50%%/poolhouse" "node" "--home" "/x/$$HOME/\\"q\\""\n'
-    assert line in unit_text(["/home/a b/50%/poolhouse", "node", "--home", '/x/$HOME/"q"'])
+    line = 'ExecStart="/opt/a b/50%%/poolhouse" "node" "--home" "/x/$$HOME/\\"q\\""\n'
+    assert line in unit_text(["/opt/a b/50%/poolhouse", "node", "--home", '/x/$HOME/"q"'])
 
 
 def test_where_units_lie() -> None:
-    assert folder({}, Path("/home/ann")) == Path("/home/ann/.config/systemd/user")
-    assert folder({"XDG_CONFIG_HOME": "/cfg"}, Path("/home/ann")) == Path("/cfg/systemd/user")
+    assert folder({}, Path("/me")) == Path("/me/.config/systemd/user")
+    assert folder({"XDG_CONFIG_HOME": "/cfg"}, Path("/me")) == Path("/cfg/systemd/user")
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
