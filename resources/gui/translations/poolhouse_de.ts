@@ -2556,7 +2556,7 @@
     </message>
     <message>
         <source>Carried by</source>
-        <translation>Verbunden über</translation>
+        <translation>Über</translation>
     </message>
     <message>
         <source>Change</source>
@@ -2696,7 +2696,7 @@
     </message>
     <message>
         <source>Memory</source>
-        <translation>Arbeitsspeicher</translation>
+        <translation>Speicher</translation>
     </message>
     <message>
         <source>Name</source>
@@ -2876,7 +2876,7 @@
     </message>
     <message>
         <source>Use models and lend</source>
-        <translation>Modelle nutzen und Speicher verleihen</translation>
+        <translation>Nutzen und verleihen</translation>
     </message>
     <message>
         <source>Use models only</source>
