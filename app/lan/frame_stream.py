@@ -15,6 +15,7 @@ from typing import cast
 from app.core.errors import Unreachable
 from app.lan.channel import MAX_FRAME_BYTES, SEND_SECONDS, FrameChannel
 from app.lan.link_pace import LinkPace
+from app.lan.sockets import send_again_soon
 
 LEAVE = "frames"  # said by WebSocket, by the end that dialled
 LENGTH = struct.Struct(">I")
@@ -51,6 +52,8 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         self._writable.set()
         self._over = asyncio.Event()
         transport.set_protocol(self)
+        if (sock := transport.get_extra_info("socket")) is not None:
+            send_again_soon(sock)
 
     async def send(self, frame: bytes) -> None:
         """As FrameChannel.send."""

