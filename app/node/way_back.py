@@ -13,7 +13,7 @@ from app.inference.stage_client import FrameChannel
 # A connection that stalls is tried anew: the next packet finds a healed path, and the system itself sends a first
 # packet again only after a second. First as long as a usual network needs, then for slow ones.
 TRIES_SECONDS = (0.25, 0.25, 0.5, 1.0)
-ASK_SECONDS = 1.0
+ASK_SECONDS = 0.5  # the link may be silent for a second after a path has healed, where a new connection finds it
 PAUSE_SECONDS = 0.05
 
 
