@@ -12,7 +12,7 @@ import typer
 from app.cli import safe_text
 from app.cli.asking import ask_node
 from app.cli.face import Face
-from app.cli.options import HomeOption, JsonOption
+from app.cli.options import HomeOption, JsonOption, read_folder
 from app.core.errors import AppError, BadInput
 from app.machine.paths import expanded
 
@@ -35,6 +35,7 @@ def folder(
         typer.Argument(
             metavar="[FOLDER]",
             show_default=False,
+            parser=read_folder,
             help="Where models are kept from now on. In one that is not empty they get a folder of their own, "
             "`Poolhouse models`. Without it, the folder is shown.",
         ),

@@ -14,13 +14,16 @@ from app.cli import safe_text
 from app.cli.asking import ask_node
 from app.cli.consent import be_sure
 from app.cli.face import Face
-from app.cli.options import HomeOption, JsonOption, YesOption, read_code
+from app.cli.options import HomeOption, JsonOption, YesOption, read_code, read_name
 from app.core.errors import BadInput
 
 PANEL = "Household"
 HEAR_SECONDS, LOOK_SECONDS = 4.0, 0.2  # for an announcement; twice what discovery takes
 MachineArgument = Annotated[
-    str, typer.Argument(metavar="MACHINE", help="Its name, or at least six letters of its id.")
+    str,
+    typer.Argument(
+        metavar="MACHINE", help="Its name, or at least six letters of its id.", parser=read_name
+    ),
 ]
 EXAMPLES = {
     "rename": "For example: poolhouse rename attic-pc loft",

@@ -72,6 +72,20 @@ def read_home(typed: str) -> Path:
     return Path(typed)
 
 
+def read_name(typed: str) -> str:
+    """A machine or a model; no name at all is a variable of a script that was not set."""
+    if not typed.strip():
+        raise typer.BadParameter("This names nothing. Give a name.")
+    return typed
+
+
+def read_folder(typed: str) -> Path:
+    """As `read_home`, of an argument."""
+    if not typed.strip():
+        raise typer.BadParameter("This names no folder. Write `.` for the one you are in.")
+    return Path(typed)
+
+
 HomeOption = Annotated[
     Optional[Path],  # noqa: UP045  typer reads it at run time
     typer.Option(
@@ -86,7 +100,8 @@ HomeOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask again.")]
 ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="Its name in `poolhouse models`.")
+    str,
+    typer.Argument(metavar="MODEL", help="Its name in `poolhouse models`.", parser=read_name),
 ]
 ContextOption = Annotated[
     Optional[int],  # noqa: UP045
