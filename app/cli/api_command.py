@@ -9,7 +9,7 @@ import typer
 from app.cli import hints, safe_text
 from app.cli.asking import ask_node
 from app.cli.face import Face
-from app.cli.options import HomeOption, JsonOption
+from app.cli.options import HomeOption, JsonOption, read_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -69,10 +69,14 @@ TokensOption = Annotated[
     ),
 ]  # fmt: skip
 NameArgument = Annotated[
-    str, typer.Argument(metavar="[NAME]", help="One key for each program, if you like.")
+    str,
+    typer.Argument(
+        metavar="[NAME]", help="One key for each program, if you like.", parser=read_name
+    ),
 ]
 LimitedArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="Whose key, as in `api status`.")
+    str,
+    typer.Argument(metavar="NAME", help="Whose key, as in `api status`.", parser=read_name),
 ]
 RotateOption = Annotated[
     bool, typer.Option("--rotate", help="A new key; the one before opens nothing more.")

@@ -73,7 +73,7 @@ def read_home(typed: str) -> Path:
 
 
 def read_name(typed: str) -> str:
-    """A machine or a model; no name at all is a variable of a script that was not set."""
+    """Of a machine, a model, a key; no name at all is a variable of a script that was not set."""
     if not typed.strip():
         raise typer.BadParameter("This names nothing. Give a name.")
     return typed

@@ -12,7 +12,7 @@ import typer
 from app.cli import hints, safe_text
 from app.cli.asking import ask_node
 from app.cli.face import Face
-from app.cli.options import HomeOption, JsonOption
+from app.cli.options import HomeOption, JsonOption, read_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 KEY_VARIABLE = "POOLHOUSE_UPSTREAM_KEY"
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="What you call it.")]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="What you call it.", parser=read_name)
+]
 UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="Its address, up to and with /v1.")]
 ModelsOption = Annotated[
     list[str],

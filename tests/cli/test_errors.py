@@ -300,6 +300,8 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("use-again", ""), "MACHINE: This names nothing. Give a name."),
         (("rename", " ", "loft"), "MACHINE: This names nothing."),
         (("rm", ""), "MODEL: This names nothing."),
+        (("api", "key", "", "--remove"), "This names nothing."),
+        (("upstream", "test", ""), "NAME: This names nothing."),
         (("folder", ""), "This names no folder. Write `.` for the one you are in."),
         (("load", "m", "--number", "f8"), "'f8' is not one of 'f16', 'f32', 'q8'"),
         (("pair", "--open", "10.0.0.1"), "Give either --open, or the address"),
