@@ -64,7 +64,8 @@ class ChatHead(QWidget):
         """About this chat, as it and the pool are now."""
         self.title.say(tree.title_of(chat) or self.tr("New chat"))
         self.model.say(self._model(chat))
-        self.lines = processing(self._answering(chat), self._pool)
+        there = self._pool.is_there
+        self.lines = processing(self._answering(chat), self._pool) if there else []
         self.machines.setVisible(bool(self.lines))
         self.used, self.context = used_tokens(chat), self._room(chat)
         known = bool(self.used and self.context)
@@ -103,6 +104,8 @@ class ChatHead(QWidget):
         """Who answers next, and where."""
         loaded = self._pool.model(chat.model) or self._pool.loaded or {}
         name = loaded.get("model")
+        if not self._pool.is_there:
+            return ""  # nobody answers just now, and the bar over every page says so
         if self._pool.hosts == []:
             return self.tr("No host is here to answer")
         if self._pool.hosts is not None:
@@ -112,8 +115,7 @@ class ChatHead(QWidget):
                 model=figures.model_name(chat.model)
             )
         if name is None:
-            there = self._pool.is_there  # else nobody answers just now
-            return self.tr("No model is loaded: the Guide answers") if there else ""
+            return self.tr("No model is loaded: the Guide answers")
         machines = loaded.get("machines") or ()
         if len(machines) > 1:
             words = self.tr("{model} on %n machine(s)", "", len(machines))

@@ -40,7 +40,7 @@ from app.gui.chat.suggestions import Suggestions
 from app.gui.node_client import Call
 from app.gui.page import Page
 from app.gui.parts.bounded import Bounded
-from app.gui.parts.layouts import column, row
+from app.gui.parts.layouts import column, held, row
 from app.gui.parts.notice import Action
 from app.gui.services import Services
 from app.gui.settings import chat_defaults
@@ -100,8 +100,7 @@ class ChatPage(Page):
         self._stack.addWidget(self.conversation)
         top = column(self.chat_head, Bounded(self.notice), gap=sizes.M)
         top.setContentsMargins(sizes.XL, sizes.L, sizes.XL, sizes.S)
-        self._narrow = QWidget()
-        self._narrow.setLayout(column(self.hint, self.composer, gap=sizes.XS))
+        self._narrow = held(column(self.hint, self.composer, gap=sizes.XS))
         below = row(None, gap=0)
         below.addWidget(self._narrow, 1000)
         below.addStretch(1)
@@ -140,7 +139,8 @@ class ChatPage(Page):
         self.composer.edited.connect(self._keep_draft)
         self.composer.queued.connect(self._queued)
         self.composer.attached.connect(self._count_tokens)
-        self.services.pool.changed.connect(self._pool_changed)
+        for news in (self.services.pool.changed, self.services.pool.link_changed):
+            news.connect(self._pool_changed)
         self.services.theme.changed.connect(self._fit)
         Speaker(self.session, self.services.preferences, self.conversation,
                 lambda: self.chat.id, lambda: end.text if (end := end_of(self.chat)) else "")  # fmt: skip

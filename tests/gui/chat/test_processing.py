@@ -15,7 +15,7 @@ from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.figures import machines
 from app.gui.chat.processing import processing
-from app.gui.pool import Pool
+from app.gui.pool import Link, Pool
 from app.gui.theme import Scheme, Theme
 from tests.gui.desk import Desk
 
@@ -84,7 +84,13 @@ def test_without_a_node_nobody_is_said_to_answer(qtbot: QtBot, away: Desk) -> No
     page = ChatPage(away.services)
     qtbot.addWidget(page)
     page.open_chat(page.history.begin().id)
+    away.services.pool.snapshot = {"loaded": model(SPLIT), "node": {"id": "a"}}
+    away.services.pool._say(Link.THERE, None)
+    assert page.chat_head.model.whole()
+    assert page.chat_head.lines
+    away.services.pool._say(Link.AWAY, "It keeps ending.")
     assert page.chat_head.model.whole() == ""
+    assert not page.chat_head.lines
     assert not page.hint.words.text()
     page.close_history()
 
