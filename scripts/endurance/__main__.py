@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import signal
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 
 from app.machine.paths import Home
 
 MINUTES = 30.0
+INTERRUPTED = 130  # as shells say it
 
 
 async def run(minutes: float, table: Path) -> int:
@@ -21,6 +25,15 @@ async def run(minutes: float, table: Path) -> int:
         return await used(nodes[0], nodes[-1], [*words, "--to", str(table), "--of"])
 
 
+async def until_ended(work: Coroutine[object, object, int]) -> int:
+    """Do it; a request to end (SIGTERM) is taken as Ctrl-C is, so that nothing is left behind."""
+    task = asyncio.current_task()
+    assert task is not None
+    with contextlib.suppress(NotImplementedError):  # Windows has no such request
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await work
+
+
 def main() -> int:
     words = argparse.ArgumentParser(prog="scripts.endurance", description=__doc__)
     words.add_argument("--minutes", type=float, default=MINUTES, help="how long the window is used")
@@ -30,7 +43,10 @@ def main() -> int:
     words.add_argument("--of", type=Path, help=argparse.SUPPRESS)
     told = words.parse_args()
     if told.of is None:
-        return asyncio.run(run(told.minutes, told.to.absolute()))
+        try:
+            return asyncio.run(until_ended(run(told.minutes, told.to.absolute())))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            return INTERRUPTED
     from scripts.endurance.driver import drive
 
     return drive(Home.at(told.of), told.minutes * 60, told.to)

@@ -40,10 +40,15 @@ async def used(node: DemoNode, guest: DemoNode, words: list[str]) -> int:
         window = await asyncio.create_subprocess_exec(
             *words, str(node.home), cwd=PROJECT, env=environment
         )
-        async with asyncio.TaskGroup() as tasks:
-            going = tasks.create_task(_going(guest), name="a machine goes and comes back")
-            code = await window.wait()
-            going.cancel()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                going = tasks.create_task(_going(guest), name="a machine goes and comes back")
+                code = await window.wait()
+                going.cancel()
+        finally:
+            if window.returncode is None:  # the run was interrupted
+                window.terminate()
+                await _ended(window)
         return code
 
 
