@@ -24,6 +24,7 @@ from app.gui.services import Services
 from app.gui.single_instance import SingleInstance, claim
 from app.gui.theme import LIGHT, Theme
 from app.gui.tray import Tray
+from app.gui.warming import Warming
 from app.gui.window import Window
 
 SIGNAL_MS = 200  # Python looks at Ctrl-C only while it runs
@@ -60,6 +61,7 @@ class Application:
         pool.start()
         self._first_page(preferences)
         self._crashes.tell(self.window)
+        self._warming = Warming(self._app)
         if hidden:
             self.tray.start_hidden()
         else:

@@ -19,6 +19,7 @@ from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import card, column
 from app.gui.parts.text import label, paragraph
+from app.gui.parts.visible import show_if
 from app.gui.services import Services
 
 LEAST_WATT_HOURS = 0.1  # less is shown as nothing
@@ -84,13 +85,13 @@ class Overview(QWidget):
 
     def _show_entries(self) -> None:
         answers = list(self._feed.answers)
-        self._some.setVisible(bool(answers))
-        self._none.setVisible(not answers)
+        show_if(self._some, bool(answers))
+        show_if(self._none, not answers)
         self.table.show_answers(answers)
         sentence = self.chart.show_answers(answers)
         self._off.setText(sentence or self._no_forecast())
-        self.chart.setVisible(bool(sentence))
-        self._marks.setVisible(bool(sentence))
+        for one in (self.chart, self._marks):
+            show_if(one, bool(sentence))
 
     def _no_forecast(self) -> str:
         return self.tr(

@@ -43,8 +43,8 @@ class Suggestions(QWidget):
         inner.addSpacing(sizes.M)
         inner.addLayout(row(None, column(*self.buttons, gap=sizes.S), None))
         inner.addStretch(1)
-        self._middle.setLayout(inner)
         view = scrolled(self._middle)  # large text in a small window
+        self._middle.setLayout(inner)
         self.setLayout(column(view))
         self.tell(is_guide=True)
 

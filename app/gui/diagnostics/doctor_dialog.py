@@ -86,8 +86,8 @@ class DoctorDialog(QDialog):
         body = column(self._card, self.fold, gap=sizes.L)
         body.addStretch(1)
         body.setContentsMargins(0, 0, sizes.S, 0)
-        inner.setLayout(body)
         box = column(scrolled(inner), row(save, None, self._again, close), gap=sizes.L)
+        inner.setLayout(body)
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
         self.setLayout(box)
 

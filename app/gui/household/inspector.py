@@ -19,6 +19,7 @@ from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.layouts import clear, column, row
 from app.gui.parts.text import Elided, label, paragraph
+from app.gui.parts.visible import show_if
 from app.gui.services import Services
 from app.gui.theme import set_role
 
@@ -64,7 +65,7 @@ class Inspector(QFrame):
             self.more, close,
         )  # fmt: skip
         for one in buttons:
-            one.setVisible(one is close)
+            show_if(one, one is close)
         head = Beside(told, *buttons, gap=sizes.S, least=LEAST_CHARACTERS)
         self.trouble = paragraph("")
         self.use = button("", lambda: self._on(acts.use_interface))

@@ -43,6 +43,7 @@ from app.gui.page import Page
 from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, scrolled
+from app.gui.parts.visible import show_if
 from app.gui.sentences import here
 from app.gui.services import Services
 from app.gui.theme import Theme
@@ -165,8 +166,8 @@ class PoolPage(Page):
         )  # fmt: skip
         box = column(*parts, gap=sizes.M)
         box.setStretch(parts.index(self.stack), 1)
-        body.setLayout(box)
         self.content.addWidget(scrolled(body))  # large text, with a machine's details
+        body.setLayout(box)
 
     # What is shown
 
@@ -175,7 +176,7 @@ class PoolPage(Page):
         there = bool(pool.snapshot)
         self._show_view(self._usual_view() if there else "")
         for one in (self.headline, self.views, self.test, self.joins, self.add):
-            one.setVisible(there)
+            show_if(one, there)
         if not there:
             self.alone.hide()
             return

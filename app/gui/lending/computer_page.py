@@ -21,6 +21,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, column, row, scrolled
 from app.gui.parts.sized import bound_width
 from app.gui.parts.text import label
+from app.gui.parts.visible import show_if
 from app.gui.services import Services
 
 SAVED_MS = 10_000  # so long the head says that a change is kept; Undo stays
@@ -66,8 +67,8 @@ class ComputerPage(Page):
         self._stack = QWidget()
         self._stack.setLayout(stack)
         bound_width(self.services.theme, self._stack, sizes.CHAT_WIDTH + sizes.SIDEBAR_WIDTH)
-        body.setLayout(row(self._stack, gap=0))
         self.content.addWidget(scrolled(body))
+        body.setLayout(row(self._stack, gap=0))
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)
@@ -82,7 +83,7 @@ class ComputerPage(Page):
     def _show_known(self) -> None:
         """Limits and rules are the node's: until it told them there are none to show."""
         for one in (self.memory, self.rules, self.hours):
-            one.setVisible(bool(self.lending.state))
+            show_if(one, bool(self.lending.state))
 
     def _saved(self) -> None:
         self.notice.clear()

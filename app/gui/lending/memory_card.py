@@ -94,8 +94,11 @@ class MemoryCard(QFrame):
         inside = self.contentsRect().width() - 2 * sizes.L
         wide = max(entry.minimumSizeHint().width() for entry in self._entries)
         columns = max(1, min(LEGEND_COLUMNS, (inside + sizes.S) // (wide + sizes.S)))
-        for entry in self._entries:
-            entry.setMinimumWidth((inside - (columns - 1) * sizes.S) // columns)
+        each = (inside - (columns - 1) * sizes.S) // columns
+        for (
+            entry
+        ) in self._entries:  # one below another they need no width, and would hold the page to it
+            entry.setMinimumWidth(each if columns > 1 else 0)
 
     def show_state(self) -> None:
         """As the node says it is now."""

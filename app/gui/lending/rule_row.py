@@ -8,6 +8,7 @@ from app.gui import theme as sizes
 from app.gui.parts.beside import Beside
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
+from app.gui.parts.visible import show_if
 
 
 class RuleRow(QWidget):
@@ -25,4 +26,4 @@ class RuleRow(QWidget):
     def say(self, reading: str) -> None:
         """What is so now."""
         self.reading.setText(reading)
-        self.reading.setVisible(bool(reading))
+        show_if(self.reading, bool(reading))

@@ -18,6 +18,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, line, row
 from app.gui.parts.text import label, paragraph
+from app.gui.parts.visible import show_if
 from app.gui.pool import Link
 from app.gui.services import Services
 from app.gui.standing import COLOURS, Kind
@@ -103,12 +104,12 @@ class StateCard(QFrame):
         focus = QApplication.focusWidget()
         was_there = focus is not None and self._buttons.isAncestorOf(focus)
         for widget in (self._line, self._buttons):
-            widget.setVisible(known and on)
-        self.allow.setVisible(forbidden)
-        self.resume.setVisible(by_hand)
+            show_if(widget, known and on)
+        show_if(self.allow, forbidden)
+        show_if(self.resume, by_hand)
         for one in self.pauses:
-            one.setVisible(not by_hand and not forbidden)
-        self.stop.setVisible(bool(state.get("used_bytes")) or not (by_hand or forbidden))
+            show_if(one, not by_hand and not forbidden)
+        show_if(self.stop, bool(state.get("used_bytes")) or not (by_hand or forbidden))
         if was_there and by_hand:
             self.resume.setFocus()  # what was pressed is hidden now
 

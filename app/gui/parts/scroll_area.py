@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QScrollArea, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QScrollArea, QSizePolicy, QWidget
 
 from app.gui.theme import set_role
 
@@ -12,7 +12,8 @@ from app.gui.theme import set_role
 class ScrollArea(QScrollArea):
     """Qt keeps at least the least height of the content, and there a paragraph counts as in a narrow column.
 
-    Where the content says itself how high it is at a width, its least height is therefore not asked.
+    Where the content says itself how high it is at a width, its least height is therefore not asked. Content that
+    gets its layout only after it is in here is neither measured nor dressed before it is shown: half of a page's time.
     """
 
     def __init__(self, content: QWidget) -> None:
@@ -24,6 +25,12 @@ class ScrollArea(QScrollArea):
         set_role(self, "page")
         set_role(content, "body")
         self.setWidget(content)
+
+    def event(self, event: QEvent) -> bool:
+        """Qt measures the content also when a view that nobody sees finds its place: once it is seen is enough."""
+        if event.type() == QEvent.Type.StyleChange and not self.isVisible():
+            return QAbstractScrollArea.event(self, event)
+        return super().event(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
         if event.type() == QEvent.Type.LayoutRequest:

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.gui import theme as sizes
 from app.gui.parts.layouts import card, line
 from app.gui.parts.text import label
+from app.gui.parts.visible import show_if
 from app.gui.settings.setting import Setting
 
 
@@ -41,11 +42,11 @@ class Card:
         shown = 0
         for between, setting in self._rows:
             found = not setting.gone and setting.matches(words)
-            setting.setVisible(found)
+            show_if(setting, found)
             if between is not None:
-                between.setVisible(found and shown > 0)
+                show_if(between, found and shown > 0)
             shown += found
-        self.frame.setVisible(shown > 0)
+        show_if(self.frame, shown > 0)
         if self.heading is not None:
-            self.heading.setVisible(shown > 0)
+            show_if(self.heading, shown > 0)
         return shown

@@ -12,6 +12,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label
+from app.gui.parts.visible import show_if
 from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.settings.card import Card
@@ -56,7 +57,7 @@ class Group(QWidget):
     def search(self, words: list[str]) -> int:
         """Show only settings in which all `words` stand; how many."""
         self._words = words
-        self._reset.setVisible(self.can_reset and not words)
+        show_if(self._reset, self.can_reset and not words)
         whole = all(word in self.title.casefold() for word in words)
         return sum(one.show([] if whole else words) for one in self._cards)
 

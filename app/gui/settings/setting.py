@@ -8,6 +8,7 @@ from app.gui import theme as sizes
 from app.gui.parts.beside import Beside
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
+from app.gui.parts.visible import show_if
 
 
 class Setting(QWidget):
@@ -48,14 +49,14 @@ class Setting(QWidget):
         box.setContentsMargins(0, sizes.S, 0, sizes.S)
         self.setLayout(box)
         for part in (self.title, self.about, self.default):
-            part.setVisible(bool(part.text()))  # now that it has a parent: else it were a window
-        texts.setVisible(bool(title or about or default))  # its gap is none without words
+            show_if(part, bool(part.text()))
+        show_if(texts, bool(title or about or default))  # its gap is none without words
 
     def tell(self, about: str) -> None:
         """Another line below the title."""
         self.about.setText(about)
-        self.about.setVisible(bool(about))
-        self._texts.setVisible(True)
+        show_if(self.about, bool(about))
+        show_if(self._texts, True)
 
     def matches(self, words: list[str]) -> bool:
         """Whether every searched word stands in it."""

@@ -86,9 +86,9 @@ class SettingsPage(Page):
         self._body = column(self.nothing, gap=sizes.XL)
         self._body.addStretch(1)
         self._body.setContentsMargins(0, 0, sizes.L, 0)
-        inner.setLayout(self._body)
         bound_width(self.services.theme, inner, sizes.CHAT_WIDTH)
         self._view = scrolled(inner)
+        inner.setLayout(self._body)
         for entry in ENTRIES:
             self.list.addItem(QListWidgetItem(entry.title))
         box = row(self.list, gap=sizes.XL)

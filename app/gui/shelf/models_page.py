@@ -68,7 +68,7 @@ class ModelsPage(Page):
         self._hint = DropHint(self)
         self.setAcceptDrops(True)
         self.head.addWidget(button(self.tr("Import a file…"), self.choose_file))
-        self.content.addWidget(self._halves(), 1)
+        self._place_halves()
         self._wire()
 
     def shown(self) -> None:
@@ -116,12 +116,13 @@ class ModelsPage(Page):
 
     # inside
 
-    def _halves(self) -> QWidget:
+    def _place_halves(self) -> None:
         left = QWidget()
         inner = column(self.list, self.transfers, gap=sizes.M)
         inner.setStretch(0, 1)
         left.setLayout(inner)
         self._split = halves = QSplitter(Qt.Orientation.Horizontal)
+        self.content.addWidget(halves, 1)  # first: Qt dresses anew what is placed anew
         halves.addWidget(left)
         halves.addWidget(self.details)
         set_role(halves, "apart")
@@ -131,7 +132,6 @@ class ModelsPage(Page):
         halves.setStretchFactor(0, 6)
         halves.setStretchFactor(1, 5)
         self.services.theme.changed.connect(self._turn)
-        return halves
 
     def _turn(self) -> None:
         """Side by side, or one above the other where text is large and the window is not."""

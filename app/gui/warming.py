@@ -1,0 +1,49 @@
+"""Reads the code of pages that were not shown yet, one module after another while the window rests."""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import pkgutil
+from collections.abc import Iterator
+
+from PySide6.QtCore import QObject, QTimer
+
+from app import gui
+
+PARTS = ("household", "shelf", "activity", "lending", "settings")  # of the pages but the chat's
+BEFORE_MS, BETWEEN_MS = 400, 25  # a person's first click comes first, and any other between two
+
+
+class Warming(QObject):
+    """Only code is read: a page that is made costs memory, also where nobody ever opens it.
+
+    Code takes up to half of the moment that a page needs at its first showing.
+    """
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._names = _names()
+        self._timer = QTimer(self)
+        self._timer.timeout.connect(self._next)
+        self._timer.start(BEFORE_MS)
+
+    @property
+    def is_done(self) -> bool:
+        return not self._timer.isActive()
+
+    def _next(self) -> None:
+        self._timer.setInterval(BETWEEN_MS)
+        name = next(self._names, None)
+        if name is None:
+            self._timer.stop()
+        else:
+            importlib.import_module(name)
+        linecache.clearcache()  # PySide reads the source of every module for its own ends, and it stays there
+
+
+def _names() -> Iterator[str]:
+    for part in PARTS:
+        folders = [f"{folder}/{part}" for folder in gui.__path__]
+        for found in pkgutil.iter_modules(folders, f"{gui.__name__}.{part}."):
+            yield found.name
