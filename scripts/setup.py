@@ -63,7 +63,10 @@ def main() -> int:
         print(f"\n{trouble}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nStopped. The next run goes on from here.", file=sys.stderr)
+        print(
+            "\nStopped. The next run goes on with this step; a half compiled engine begins anew.",
+            file=sys.stderr,
+        )
         return 130
     return 0
 

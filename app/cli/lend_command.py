@@ -190,7 +190,9 @@ def _megabits(typed: str) -> int:
     word = typed.strip().lower()
     number = "0" if word == "off" else word.removesuffix("mbit/s").rstrip()
     if not (number.isascii() and number.isdecimal() and len(number) <= MOST_DIGITS):
-        raise typer.BadParameter(f"'{typed}' is not a number of Mbit/s. Write it like 50, or off.")
+        raise typer.BadParameter(
+            f"'{typed}' is no whole number of Mbit/s below a million. Write it like 50, or off."
+        )
     return int(number)
 
 

@@ -63,7 +63,7 @@ def _rows(shown: LendState) -> list[tuple[str, str]]:
     memory = (
         f"at most {size(shown.most_bytes)}{half}" if rules.on and shown.most_bytes else "nothing"
     )
-    if lending_own := shown.lending.own_bytes:
+    if memory != "nothing" and (lending_own := shown.lending.own_bytes):
         memory += f", less {size(lending_own)} that your own model holds"
     rows = [("Memory", memory)]
     if shown.own_most_bytes:

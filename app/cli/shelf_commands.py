@@ -74,6 +74,10 @@ def import_file(
         face.note(
             f"The same bytes are on the shelf already, as {there}. --name puts them there twice."
         )
+    elif name is not None and name != model.name:
+        face.note(
+            f"{safe_text.name(name)} is another model; this one is called {safe_text.name(model.name)}."
+        )
     face.result(answer, lambda: models_view([model]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 API_SENTENCES: dict[str, str] = {
     "schema_refused": "The JSON schema cannot be used ({where}): {why}.",
-    "api_model_not_loaded": "{name} is not loaded; {loaded} is. Load it in Poolhouse, "
+    "api_model_not_loaded": "{name} is not loaded. Loaded: {loaded}. Load it in Poolhouse, "
     "or allow programs to change the model (`poolhouse api on --may-load`).",
     "api_tools_unknown": "{model} was not made to call tools. Ask without them, or load a model whose chat template "
     "knows tools.",

@@ -353,7 +353,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "pause_gpu": "Paused: another program keeps the graphics card busy. Resumes when that ends.",
     "pause_memory": "Paused: its own programs need the memory. Resumes when enough is free.",
     "pause_less": "Paused: its owner lends less memory than was in use.",
-    "hours_odd": "{typed} are no hours of a week. Write them like `mon-fri 18:00-08:00, sat, sun`, or `always`.",
+    "hours_odd": "No hours of a week: '{typed}'. Write them like `mon-fri 18:00-08:00, sat, sun`, or `always`.",
     "speed_busy": "Something is computed there at this moment, so its speed cannot be measured. "
     "Try again when it is done.",
     "speed_no_room": "Measuring the speed needs {needed_bytes} of memory, and {free_bytes} may be used. "

@@ -16,7 +16,8 @@ SHAPE_SENTENCES: dict[str, str] = {
     "or choose a smaller model.",
     "shape_and_split": "A split says the shape already. Leave --shape out, or give --shape replicas: then the whole "
     "model is also on each machine that the split leaves free.",
-    "plan_beside": "{models} keeps its memory beside this one; while both answer, each is slower than alone.",
+    "plan_beside": "What is loaded keeps its memory beside this one: {models}. While more than one answers, each is "
+    "slower than alone.",
     "beside_no_room": "{model} does not fit beside the other models any more: their layers came to this machine "
     "meanwhile. Unload one of them, or try again.",
     "models_enough": "{most} models are loaded already. Unload one of them first.",

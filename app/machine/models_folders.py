@@ -22,6 +22,7 @@ class Marker(msgspec.Struct, frozen=True):
 
     owner: str
     about: str = "Poolhouse keeps models in this folder. Without this file it does not find them."
+    made: bool = False  # by Poolhouse: it deletes no folder that a person made
 
 
 class ModelsFolders:
@@ -99,9 +100,10 @@ class ModelsFolders:
         if folder == self.own:
             return
         try:
+            made = not folder.exists()
             folder.mkdir(exist_ok=True)
             with (folder / MARKER).open("xb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(Marker(owner))))
+                file.write(msgspec.json.format(msgspec.json.encode(Marker(owner, made=made))))
         except FileExistsError:
             if _owner_of(folder) != owner:
                 raise Refused("models_folder_taken", folder=str(folder)) from None
@@ -110,12 +112,18 @@ class ModelsFolders:
             raise _unusable(folder, error) from error
 
     def give_up(self, folder: Path) -> bool:
-        """A folder that is empty but for our marker is no more ours; whether it is not. Raises OSError."""
+        """A folder that is empty but for our marker is no more ours; whether it is not. Raises OSError.
+
+        One that we made is deleted, any other one is left as it was found.
+        """
         if folder == self.own or self.look(folder) is not None:
             return False
         if any(one.name != MARKER for one in folder.iterdir()):
             return False
+        marker = _marker_of(folder)
         (folder / MARKER).unlink()
+        if marker is None or not marker.made:
+            return True
         try:
             folder.rmdir()
         except OSError as error:  # of a disk's own folder
@@ -129,7 +137,10 @@ class ModelsFolders:
         if folder.exists() and not folder.is_dir():
             raise BadInput("models_folder_file", folder=str(folder))
         if not folder.is_dir():
-            raise BadInput("models_folder_none", folder=str(folder))
+            lacks = folder
+            while new and not lacks.parent.is_dir():
+                lacks = lacks.parent
+            raise BadInput("models_folder_none", folder=str(lacks))
         names = (NAME, *(f"{NAME} {number}" for number in range(2, MOST_NAMES)))
         if (owner := _owner_of(folder)) is not None and not self._is_ours(owner):
             raise Refused("models_folder_taken", folder=str(folder))
@@ -158,14 +169,20 @@ class ModelsFolders:
 
 
 def _owner_of(folder: Path) -> str | None:
-    """What the marker says; None where there is none that can be read."""
+    """Whose it is; None where there is no marker."""
+    marker = _marker_of(folder)
+    return None if marker is None else marker.owner
+
+
+def _marker_of(folder: Path) -> Marker | None:
+    """None where there is none; one that cannot be read is nobody's."""
     try:
         with (folder / MARKER).open("rb") as file:
-            return msgspec.json.decode(file.read(MARKER_MOST_BYTES), type=Marker).owner
+            return msgspec.json.decode(file.read(MARKER_MOST_BYTES), type=Marker)
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
-        return None if not (folder / MARKER).is_file() else ""
+        return Marker("") if (folder / MARKER).is_file() else None
 
 
 def _unusable(folder: Path, error: OSError) -> BadInput:

@@ -26,7 +26,7 @@ from app.node.embeddings import Embeddings
 from app.node.journal import Journal
 from app.node.lender_news import LenderNews, wants_back
 from app.node.lenders import Lenders
-from app.node.loaded import MOST_MODELS, Loaded, alive, releases, with_others
+from app.node.loaded import MOST_MODELS, Loaded, alive, releases, to_load, with_others
 from app.node.loads import Loads
 from app.node.ndjson import Progress, hashing, with_progress
 from app.node.opening import Sources
@@ -111,7 +111,7 @@ class Hosting:
 
     async def load(self, order: asked.LoadModel, report: Progress) -> Json:
         """Place the model and wait until it answers. Cancelling it leaves nothing loaded. Vectors come beside."""
-        entry = await asyncio.to_thread(self._shelf.get, order.model, () if self.loaded else None)
+        entry = await asyncio.to_thread(to_load, self._shelf, order, self.loaded.names)
         if not entry.model.writes:
             return await self.embeddings.load(entry, order, report)
         running = await self._loads.stoppable(entry.name, self._loaded(entry, order, report))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from app.catalog.shelf import Entry, Shelf
 from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.plan import Plan
+from app.node import requests as asked
 from app.node.running import Running
 from app.node.snapshot import Json
 from backends.contract import Layers
@@ -105,6 +107,12 @@ class Loaded:
     def replaced(self) -> dict[MachineId, Reason]:
         """Why others take over what a machine holds."""
         return {machine: why for one in self._held for machine, why in one.replaced.items()}
+
+
+def to_load(shelf: Shelf, order: asked.LoadModel, there: Sequence[str]) -> Entry:
+    """The model to load. Half a name replaces nothing, nor does it place anew what is there. Raises BadInput."""
+    entry = shelf.get(order.model, () if there and not order.beside else None)
+    return shelf.get(order.model, ()) if entry.name in there else entry
 
 
 def alive(some: Iterable[Running]) -> list[Running]:

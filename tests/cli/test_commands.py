@@ -217,6 +217,16 @@ def test_import_of_bytes_that_are_there_says_under_which_name(
     assert poolhouse("import", str(tmp_path / file)).err == (told if said_of_it else "")
 
 
+def test_import_under_a_name_that_is_taken_says_which_one_it_got(
+    poolhouse: Any, answering: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "odd.gguf").write_bytes(b"GGUF")
+    other = MODELS[0] | {"name": "guide-2", "path": str(tmp_path / "odd.gguf")}
+    answering({("POST", "/models"): Lines([{"done": {"model": other}}])})
+    said = poolhouse("import", str(tmp_path / "odd.gguf"), "--name", "guide").err
+    assert said == "guide is another model; this one is called guide-2.\n"
+
+
 def test_a_part_of_a_model_is_not_told_as_another_file(
     poolhouse: Any, answering: Any, tmp_path: Path
 ) -> None:

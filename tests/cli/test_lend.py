@@ -72,6 +72,9 @@ def test_memory_is_told_with_what_the_own_model_takes(poolhouse: Any, answering:
         "Memory    at most 4.0 GiB, less 1.0 GiB that your own model holds",
         "Own use   a model of yours may take 8.0 GiB here",
     ]
+    off = {**RULES, "on": False}
+    answering({("GET", "/lending"): {**SHOWN, "lending": lending, "rules": off}})
+    assert poolhouse("lend").out.splitlines()[2] == "Memory    nothing"
 
 
 def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
@@ -193,6 +196,12 @@ def test_what_makes_no_sense_is_not_asked(
     said = poolhouse("lend", *typed)
     assert (said.code, said.out) == (2, "")
     assert node.asked == []
+
+
+def test_a_limit_that_is_no_whole_number_is_said_so(poolhouse: Any, answering: Any) -> None:
+    answering({})
+    said = " ".join(poolhouse("lend", "--link", "0.5").err.split())
+    assert said == "'0.5' is no whole number of Mbit/s below a million. Write it like 50, or off."
 
 
 def test_a_program_that_was_never_named(poolhouse: Any, answering: Any) -> None:

@@ -78,6 +78,14 @@ def test_what_cannot_be_chosen_is_a_sentence(
     assert caught.value.reason.code == code
 
 
+def test_of_a_folder_that_cannot_be_made_the_missing_one_is_named(
+    folders: ModelsFolders, root: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        folders.meant(str(tmp_path / "disk" / "large" / "models"), root, new=True)
+    assert caught.value.reason.facts == {"folder": str(tmp_path / "disk")}
+
+
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="who may write everywhere")
 def test_a_folder_without_the_right_to_write(folders: ModelsFolders, tmp_path: Path) -> None:
     closed = tmp_path / "closed"
@@ -132,5 +140,9 @@ def test_a_former_folder_is_given_up_once_it_is_empty(
     (old / "notes.txt").unlink()
     assert folders.give_up(old)
     assert not old.exists()
+    old.mkdir()  # by a person: it was there before
+    folders.claim(old, MINE)
+    assert folders.give_up(old)
+    assert list(old.iterdir()) == []
     assert not folders.give_up(folders.own)
     assert folders.own.is_dir()

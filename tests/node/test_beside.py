@@ -107,6 +107,13 @@ async def test_a_lost_model_returns_for_its_question_beside_the_other(
     assert hosting.loaded.but(hosting.loaded.first)[0].json()["state"] == "lost"
 
 
+async def test_half_a_name_is_enough_beside_what_is_loaded(hosting: Hosting) -> None:
+    await load(hosting, "one")
+    assert await load(hosting, "on", beside=True) == "model_inexact"  # it would be placed anew
+    assert await load(hosting, "tw", beside=True) == "loaded"
+    assert shown(hosting) == ("two", ["one"])
+
+
 async def test_the_memory_of_what_stays_is_no_part_of_the_plan(
     hosting: Hosting, scene: Scene
 ) -> None:

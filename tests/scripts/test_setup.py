@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import platform
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -263,6 +264,23 @@ def test_an_empty_home_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_last_line_that_says_something() -> None:
     assert setup.last_line("a\nERROR: no\n\n") == "ERROR: no."
     assert setup.last_line("") == "no reason was given."
+
+
+def test_who_stops_it_is_told_what_begins_anew(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(setup, "set_up", stopped)
+    monkeypatch.setattr(setup, "STAMPS", tmp_path / "stamps.json")
+    monkeypatch.setattr(sys, "argv", ["setup"])
+    try:
+        assert setup.main() == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert "a half compiled engine begins anew" in capsys.readouterr().err
 
 
 def test_an_old_python_is_told_so_in_one_sentence(project: Path) -> None:
