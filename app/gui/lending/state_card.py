@@ -86,7 +86,8 @@ class StateCard(QFrame):
 
     def show_state(self) -> None:
         """As the node says it is now."""
-        state = self._lending.state
+        gone = self._services.pool.link not in (Link.THERE, Link.LOOKING)
+        state = {} if gone else self._lending.state  # what a node said last that is no more
         known = self._lending.is_known and bool(state)
         on = self._lending.is_on
         self.switch.setEnabled(known)

@@ -14,6 +14,7 @@ Json = dict[str, Any]
 BY_HAND = ("pause_owner", "pause_stopped")  # reasons of a pause that a person began
 
 NO_ROLE = "lend_no_role"
+QUIT = "pause_quit"  # its sentence is for the other machines
 
 
 def is_by_hand(lending: Json) -> bool:
@@ -44,10 +45,13 @@ def state_sentence(lending: Json) -> str:
             said = text.format(
                 time=formats.whole_seconds(max(1, lending.get("gives_back_in_s") or 0))
             )
-            why = "" if is_by_hand(lending) else here(str(lending.get("reason") or ""))
+            is_plain = is_by_hand(lending) or lending.get("code") == QUIT
+            why = "" if is_plain else here(str(lending.get("reason") or ""))
             return f"{said} {why}".rstrip()
         case "paused" if is_by_hand(lending):
             return _by_hand(lending)
+        case "paused" if lending.get("code") == QUIT:
+            return tr("Lending", "Nothing is lent now.")
         case "off":
             return tr("Lending", "Turned off. Nothing of this machine is lent.")
     return here(str(lending.get("reason") or "")) or str(tr("Lending", "Nothing is lent now."))

@@ -61,6 +61,27 @@ def test_without_a_node_there_are_no_limits_to_show(qtbot: QtBot, away: Desk) ->
     assert not made.hardware.measure.isEnabled()
 
 
+@pytest.mark.parametrize("link", [Link.STARTING, Link.AWAY, Link.OTHER_VERSION])
+def test_what_a_lost_node_said_last_is_not_the_state(
+    at_lone: Desk, page: ComputerPage, link: Link
+) -> None:
+    """Its last word is for the others: that it is being ended there."""
+    pool = at_lone.services.pool
+    pool.snapshot["node"]["lending"] |= {
+        "state": "paused", "code": "pause_quit", "reason": "Poolhouse is being ended there."
+    }  # fmt: skip
+    pool.changed.emit()
+    pool.link = link
+    pool.link_changed.emit()
+    told = page.state._sentence.text()
+    pool.link = Link.THERE
+    pool.link_changed.emit()
+    waiting = link is Link.STARTING
+    assert told == (
+        "Asking the background service…" if waiting else "The background service is not running."
+    )
+
+
 def test_showing_it_changes_nothing(qtbot: QtBot, page: ComputerPage) -> None:
     before = dict(page.lending.rules)
     qtbot.wait(800)  # longer than what is typed needs to settle

@@ -29,6 +29,10 @@ GIB = 1 << 30
         ({"state": "paused", "code": "pause_stopped"}, "Stopped by you until you resume it."),
         ({"state": "paused", "code": "pause_battery", "reason": "Paused: it runs on battery."},
          "Paused: it runs on battery."),
+        ({"state": "paused", "code": "pause_quit", "reason": "Poolhouse is being ended there."},
+         "Nothing is lent now."),
+        ({"state": "draining", "gives_back_in_s": 4, "code": "pause_quit", "reason": "Poolhouse is being ended there."},
+         "Finishing one answer, then pausing (at most 4 s)."),
     ],
 )  # fmt: skip
 def test_the_state_in_a_sentence(lending: Json, sentence: str) -> None:
