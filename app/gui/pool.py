@@ -101,6 +101,10 @@ class Pool(QObject):
         """The loaded model of this name."""
         return next((one for one in self.models if one.get("model") == name), None)
 
+    def asked(self, name: str | None) -> Json | None:
+        """The loaded model that answers a question for this name; without a name the first."""
+        return self.model(name) if name else self.loaded
+
     @property
     def embeds(self) -> Json | None:
         """The model of vectors, which stands beside what is loaded to write."""

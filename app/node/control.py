@@ -274,7 +274,7 @@ class Control:
 
     async def _tokens(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.CountTokens)
-        running = self._node.hosting.loaded.first
+        running = self._node.hosting.loaded.named(order.model)
         if running is None or running.answerer is None:
             raise BadInput("nothing_loaded")
         return web.json_response({"tokens": await running.answerer.count(order.text)})

@@ -243,7 +243,10 @@ class SamplingValues(Request, frozen=True):
 
 
 class CountTokens(Request, frozen=True):
+    """model: whose tokens; None: those of whatever answers a question without a name."""
+
     text: Text
+    model: Name | None = None
 
 
 class Ask(Request, frozen=True):

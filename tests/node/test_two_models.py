@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from app.client import NodeClient
+from app.core.errors import BadInput
 from tests import tiny
 from tests.node.chat_api.conftest import opened
 from tests.node.pool import TestNode, paired
@@ -110,6 +111,18 @@ async def test_a_program_s_request_goes_to_the_model_that_it_names(
         assert f'poolhouse_model_loaded{{model="{name}"}} 1' in lines
     now = await status(host)
     assert [now["loaded"]["model"], *(one["model"] for one in now["beside"])] == names[1::-1]
+
+
+async def test_tokens_are_those_of_the_model_that_is_named(host: NodeClient) -> None:
+    await load(host, SPLIT)
+    await load(host, WHOLE, beside=True)
+    counts = [
+        (await host.post("/tokens", {"text": "computers at home", "model": name}))["tokens"]
+        for name in ("guide", "random", None)
+    ]
+    assert counts[0] < counts[1] == counts[2]
+    with pytest.raises(BadInput, match="nothing_loaded"):
+        await host.post("/tokens", {"text": "x", "model": "other"})
 
 
 async def test_a_lender_holds_layers_of_two_and_each_goes_for_itself(

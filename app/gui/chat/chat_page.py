@@ -274,8 +274,8 @@ class ChatPage(Page):
         self._tell_shortage()
 
     def _tell_shortage(self) -> None:
-        model = str((self.services.pool.loaded or {}).get("model") or "")
-        self._shortage.tell(self._running, model)
+        running = self._running
+        self._shortage.tell(running, running.model if running else "")
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)
@@ -353,11 +353,11 @@ class ChatPage(Page):
         self._retry()
 
     def _count_tokens(self, file: Json) -> None:
-        """As the loaded model counts them; nothing is said where none is loaded."""
-        if self.services.pool.loaded:
+        """As the chat's own model counts them; nothing is said where that is not loaded."""
+        if self.services.pool.asked(self.chat.model):
             self._counts = [call for call in self._counts if call.running]
-            body, done = {"text": file["text"]}, partial(self._counted, file)
-            call = self.services.client.post("/tokens", body, done)
+            body = {"text": file["text"], "model": self.chat.model}
+            call = self.services.client.post("/tokens", body, partial(self._counted, file))
             self._counts += [call] if call is not None else []
 
     def _counted(self, file: Json, answer: Json) -> None:

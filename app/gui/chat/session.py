@@ -29,7 +29,7 @@ THERE = ("ready", "recovering")  # of a model: it answers, or will go on
 
 @dataclass(slots=True)
 class Running:
-    """An answer under way. `before`: the text it continues; `waits`: for the node."""
+    """An answer under way. `before`: the text it continues; `waits`: for the node; `model`: makes it."""
 
     chat: ChatId
     message: MessageId
@@ -37,6 +37,7 @@ class Running:
     answer: Answer
     notes: tuple[str, ...] = ()
     waits: bool = False
+    model: str = ""
 
     @property
     def text(self) -> str:
@@ -145,7 +146,7 @@ class Session(QObject):
         notes: tuple[str, ...],
     ) -> None:  # fmt: skip
         answer = Answer(self._pool.client, question(chat, branch), self)
-        running = Running(chat.id, message, before, answer, notes)
+        running = Running(chat.id, message, before, answer, notes, model=self._asked(chat))
         self.running[chat.id] = running
         self._history.keep_soon(chat)
         self.changed.emit(chat.id)
@@ -155,7 +156,7 @@ class Session(QObject):
         self._timer.start()
         running.waits = self._pool.link in COMING
         if not running.waits:
-            answer.begin(self._load_first(chat))
+            self._ask(running, chat)
 
     def _link_changed(self) -> None:
         """The node is there: what waited for it is asked. Or it does not come."""
@@ -164,10 +165,18 @@ class Session(QObject):
             running.waits = False
             known = self._history.chat(running.chat)
             if link is Link.THERE and known is not None:
-                running.answer.begin(self._load_first(known))
+                self._ask(running, known)
                 self.progressed.emit(running.chat)
             else:
                 running.answer.fail(AppError("node_away"))
+
+    def _ask(self, running: Running, chat: Chat) -> None:
+        running.model = self._asked(chat)
+        running.answer.begin(self._load_first(chat))
+
+    def _asked(self, chat: Chat) -> str:
+        """Which model answers in it now."""
+        return chat.model or str((self._pool.loaded or {}).get("model") or GUIDE)
 
     def _load_first(self, chat: Chat) -> Json | None:
         """What to load before, if this chat wants more context than there is."""

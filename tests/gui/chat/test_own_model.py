@@ -1,0 +1,32 @@
+"""A chat that chose its model, while another one is what a question without a name is for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.gui.chat.chat_page import ChatPage
+from tests.gui.chat.test_chat_page import ask, page
+
+__all__ = ["page"]  # a fixture
+
+
+def test_what_is_short_and_what_counts_is_the_model_of_the_chat_itself(
+    qtbot: QtBot, page: ChatPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guide, other = ({"model": name, "state": "ready", "context": 4096} for name in ("guide", "new"))
+    told, posted = set[str](), list[object]()
+    pool, client = page.services.pool, page.services.client
+    monkeypatch.setattr(type(pool), "loaded", property(lambda _: other))
+    monkeypatch.setattr(type(pool), "models", property(lambda _: [other, guide]))
+    monkeypatch.setattr(page._shortage, "tell", lambda run, name: told.add(name) if run else None)
+    page._set_up(replace(page.chat, model="guide"))
+    ask(qtbot, page, "What is Poolhouse?")
+    assert told == {"guide"}
+    monkeypatch.setattr(client, "post", lambda path, body, _: posted.append((path, body)))
+    page._count_tokens({"name": "notes", "text": "Home."})
+    page._set_up(replace(page.chat, model="away"))
+    page._count_tokens({"name": "notes", "text": "Home."})
+    assert posted == [("/tokens", {"text": "Home.", "model": "guide"})]
