@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -77,6 +77,19 @@ class Answering:
                     return name
                 self._upstreams.check_spent(name)
             raise
+
+    @asynccontextmanager
+    async def turn(self, key: str, model: str) -> AsyncGenerator[str, None]:
+        """Wait for a turn, and have the name of the model that answers then. Raises BadInput, Busy.
+
+        Who names none waits for whatever is first when there is room, not for what was so when he asked.
+        """
+        name = await self._here(model)
+        waits_for = "" if model.removesuffix(":latest") in ANY_NAMES else name
+        async with self.queue.turn(key, waits_for) as turn:
+            name = await self._here(model)
+            self.queue.answered_by(turn, name)
+            yield name
 
     def elsewhere(self) -> list[str]:
         """Models that upstreams answer for."""
@@ -195,10 +208,9 @@ class Answering:
         self, wish: Wish, asker: Asker, index: int
     ) -> AsyncGenerator[Piece, None]:
         asked_at = time.monotonic()
-        async with self.queue.turn(asker.key, await self._here(wish.model)):
+        async with self.turn(asker.key, wish.model) as wanted:
             queued_s = time.monotonic() - asked_at
             talk = _Talk(wish, index, asker)
-            wanted = await self._here(wish.model)
 
             async def ask(running: Running) -> Question:
                 if running.entry.name != wanted:  # somebody loaded another one in this moment

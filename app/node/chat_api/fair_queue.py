@@ -16,8 +16,8 @@ USUAL_S = 10.0  # an answer, before any was seen
 
 
 @dataclass(slots=True, eq=False)
-class _Turn:
-    """One question in line: for which model, and whether it may begin."""
+class Turn:
+    """One question in line: for which model ("": whatever answers who names none), and whether it may begin."""
 
     model: str
     comes: asyncio.Future[None]
@@ -36,7 +36,7 @@ class FairQueue:
         by: Callable[[str], str] = lambda _: "",
     ) -> None:
         self._room, self._max_waiting, self._by = room, max_waiting, by
-        self._lines: dict[str, deque[_Turn]] = {}  # in the order of their turns
+        self._lines: dict[str, deque[Turn]] = {}  # in the order of their turns
         self._usual_s = USUAL_S
         self._running: Counter[str] = Counter()  # by the model that is asked
 
@@ -58,16 +58,23 @@ class FairQueue:
         return self.n_running_by(by) >= self._room(by)
 
     @asynccontextmanager
-    async def turn(self, who: str, model: str = "") -> AsyncGenerator[None, None]:
+    async def turn(self, who: str, model: str = "") -> AsyncGenerator[Turn, None]:
         """Wait for a turn; it lasts as long as the block. Raises Busy when too many wait."""
-        await self._wait(who, model)
+        turn = await self._wait(who, model)
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
-            yield
+            yield turn
         finally:
             self._usual_s += 0.2 * (loop.time() - begun - self._usual_s)
-            self._ended(model)
+            self._ended(turn)
+
+    def answered_by(self, turn: Turn, model: str) -> None:
+        """A question that named none has come to this one, which it is counted for from now on."""
+        if model != turn.model:
+            before, turn.model = turn.model, model
+            self._running[model] += 1
+            self._leave(before)
 
     def look(self) -> None:
         """Let in whoever there is room for now."""
@@ -81,7 +88,7 @@ class FairQueue:
                 self._running[turn.model] += 1
                 turn.comes.set_result(None)
 
-    def _next(self) -> tuple[str, _Turn] | None:
+    def _next(self) -> tuple[str, Turn] | None:
         """The first that there is room for, and whose it is."""
         full: dict[str, bool] = {}  # by model
         for who, line in self._lines.items():
@@ -92,25 +99,29 @@ class FairQueue:
                     return who, turn
         return None
 
-    def _ended(self, model: str) -> None:
+    def _ended(self, turn: Turn) -> None:
+        self._leave(turn.model)
+
+    def _leave(self, model: str) -> None:
         self._running[model] -= 1
         self._running += Counter()  # without what is at nought
         self.look()
 
-    async def _wait(self, who: str, model: str) -> None:
+    async def _wait(self, who: str, model: str) -> Turn:
         if self.n_waiting >= self._max_waiting:
             self._make_room(who, model)
-        turn = _Turn(model, asyncio.get_running_loop().create_future())
+        turn = Turn(model, asyncio.get_running_loop().create_future())
         self._lines.setdefault(who, deque()).append(turn)
         self.look()
         try:
             await turn.comes
         except asyncio.CancelledError:
             if turn.comes.done() and not turn.comes.cancelled() and turn.comes.exception() is None:
-                self._ended(model)  # the turn came in the same moment
+                self._ended(turn)  # the turn came in the same moment
             else:
                 self._forget(who, turn)
             raise
+        return turn
 
     def _make_room(self, who: str, model: str) -> None:
         """Raises Busy, unless somebody has asked so much more that the last of it is turned away instead."""
@@ -126,7 +137,7 @@ class FairQueue:
             last.set_exception(full)
             last.exception()  # seen: its asker may be leaving
 
-    def _forget(self, who: str, turn: _Turn) -> None:
+    def _forget(self, who: str, turn: Turn) -> None:
         line = self._lines.get(who)
         if line is not None and turn in line:
             line.remove(turn)

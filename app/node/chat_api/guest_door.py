@@ -116,8 +116,7 @@ class GuestRoutes:
         question = replace(
             question_of(order), conversation=talk, request=asker.request, whose=asker.whose
         )
-        async with answering.queue.turn(asker.key, await answering.model(order.model or "")):
-            wanted = await answering.model(order.model or "")
+        async with answering.turn(asker.key, order.model or "") as wanted:
 
             async def ask(running: Running) -> Question:
                 if running.entry.name != wanted:  # somebody loaded another one in this moment

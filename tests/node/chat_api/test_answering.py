@@ -163,6 +163,31 @@ def test_the_owner_s_own_answers_have_their_slots_and_programs_have_one_at_least
         pool.answering.queue._running["m"] = 0
 
 
+async def test_who_names_no_model_is_counted_for_the_one_that_answers() -> None:
+    """Another became the first while the question waited: its turn takes nothing from the one before."""
+    pool = Pool()
+    queue, newer = pool.answering.queue, SimpleNamespace(**vars(pool.running))
+    newer.entry = SimpleNamespace(name="n")
+    pool.running.n_askers = newer.n_askers = 0
+    told = list[tuple[str, int, int]]()
+
+    async def ask(model: str) -> None:
+        async with pool.answering.turn("k", model) as name:
+            told.append((name, queue.n_running_by("m"), queue.n_running_by("n")))
+
+    async with asyncio.TaskGroup() as group, pool.answering.turn("other", "m"):
+        for model in ("default", "m"):
+            group.create_task(ask(model), name=model)
+        await asyncio.sleep(0.01)
+        assert (told, queue.n_waiting) == ([], 2)
+        pool.loaded.add(cast("Any", newer))
+        queue.look()  # there is room for who names none
+        await asyncio.sleep(0.01)
+        assert told == [("n", 1, 1)]
+    assert told[1:] == [("m", 1, 0)]
+    assert (queue.n_running, queue.n_waiting) == (0, 0)
+
+
 async def test_half_a_name_replaces_nothing_and_is_no_model_to_a_client() -> None:
     """As to OpenAI, Anthropic and Ollama: 404. A server that has a model of just that name answers."""
     pool = Pool()
