@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import ExitStack, aclosing
 from functools import partial
 from typing import Any
@@ -26,8 +33,9 @@ from app.node.embeddings import Embeddings
 from app.node.journal import Journal
 from app.node.lender_news import LenderNews, wants_back
 from app.node.lenders import Lenders
+from app.node.load_turn import LoadTurn
 from app.node.loaded import MOST_MODELS, Loaded, alive, releases, to_load, with_others
-from app.node.loads import Loads
+from app.node.loads import Load, Loads
 from app.node.ndjson import Progress, hashing, with_progress
 from app.node.opening import Sources
 from app.node.outcomes import Outcomes
@@ -61,13 +69,8 @@ class Hosting:
         changed: Callable[[], None],
     ) -> None:
         self.loaded, self._quiet = Loaded(), Quiet()
-        self.embeddings = Embeddings(
-            shelf,
-            lambda: self.rooms.here(),  # noqa: PLW0108  made later
-            threads,
-            changed,
-            outlook.checks,
-        )
+        here = lambda: self.rooms.here()  # noqa: E731, PLW0108  made later
+        self.embeddings = Embeddings(shelf, here, threads, changed, outlook.checks)
         self.rooms = Rooms(self.loaded, outlook, self.embeddings.make_room)
         self._shelf = shelf
         self._sources = partial(Sources, shelf, stages, lenders, outlook)
@@ -75,9 +78,7 @@ class Hosting:
         self._elsewhere = Elsewhere(self._planner, outlook)
         self._outcomes, self._lender_news = Outcomes(outlook, group), LenderNews()
         self._group, self._journal, self._changed = group, journal, changed
-        self._turn = asyncio.Lock()  # one load at a time
-        self._spared: tuple[Running, ...] = ()  # the load whose turn it is leaves these as they are
-        self._first_goes = False  # and it replaces what a question without a name is for
+        self._turn = LoadTurn(self.loaded)
         self._loads = Loads(journal)
         self.n_asks = 0  # answers that are made or wanted
         self.rested: Callable[[], None] = lambda: None  # an answer is over
@@ -114,7 +115,7 @@ class Hosting:
         entry = await asyncio.to_thread(to_load, self._shelf, order, self.loaded.names)
         if not entry.model.writes:
             return await self.embeddings.load(entry, order, report)
-        running = await self._loads.stoppable(entry.name, self._loaded(entry, order, report))
+        running = await self._loads.stoppable(Load(entry.name), self._loaded(entry, order, report))
         return {"loaded": running.json()}
 
     async def unload(self, name: str | None = None) -> list[str]:
@@ -226,8 +227,9 @@ class Hosting:
     def _at_hand(self, wanted: str | None, use: ExitStack) -> Running | None:
         """What is ready, unless somebody waits for another in its place."""
         running = self.loaded.named(wanted)
-        stays = running in self._spared and (wanted or not self._first_goes)
-        if running is None or not running.is_ready or (self._turn.locked() and not stays):
+        if running is None or not running.is_ready:
+            return None
+        if self._turn.concerns(running, by_name=bool(wanted)):
             return None
         use.enter_context(running.in_use())
         return running
@@ -236,26 +238,30 @@ class Hosting:
         self, wanted: str | None, brings: bool, use: ExitStack, report: Progress
     ) -> Running | None:
         """The wanted model, loaded if it is not there and may be. It stays until `use` ends."""
-        name = wanted or (self.loaded.first.entry.name if self.loaded.first else GUIDE)
-        return await self._loads.stoppable(name, self._used(wanted, brings, use, report))
+        first = self.loaded.first
+        load = Load(wanted or (first.entry.name if first else GUIDE))
+        return await self._loads.stoppable(load, self._used(wanted, load, brings, use, report))
 
     async def _used(
-        self, wanted: str | None, brings: bool, use: ExitStack, report: Progress
+        self, wanted: str | None, load: Load, brings: bool, use: ExitStack, report: Progress
     ) -> Running | None:
-        if wanted and (running := self._at_hand((await self._meant(wanted)).name, use)):
-            return running  # half its name was given, and something else is loaded beside it
+        if wanted:  # half its name may be given, and something else loaded beside it
+            load.model = (await self._meant(wanted)).name
+            if (running := self._at_hand(load.model, use)) is not None:
+                return running
         async with self._turn:
-            running = None if wanted else self.loaded.first
+            running = self.loaded.named(load.model if wanted else None)
             entry = running.entry if running else await self._meant(wanted)
-            running = self.loaded.of(entry.model.id)
+            load.model = entry.name
             if running is None or not running.is_ready:
                 if not brings:
                     return None
                 stays = self.loaded.but(running) if running else ()
-                for one in self.loaded.but(*stays):
-                    if one.is_ready:
-                        await one.unused.wait()
-                running = await self._swapped(entry, running, stays, report)
+                with self._turn.sparing(stays):
+                    for one in self.loaded.but(*stays):
+                        if one.is_ready:
+                            await one.unused.wait()
+                    running = await self._swapped(entry, running, stays, report)
             use.enter_context(running.in_use())
             return running
 
@@ -293,12 +299,9 @@ class Hosting:
         """In place of all but those that stay. In its turn only."""
         if len(alive(stays)) >= MOST_MODELS:
             raise BadInput("models_enough", most=MOST_MODELS)
-        self._spared, self._first_goes = stays, self.loaded.first not in stays
-        try:
-            with self._quiet.broken(), self._company.joined():  # nothing is done ahead, or learnt
-                return await self._planned_and_placed(entry, order, stays, report)
-        finally:
-            self._spared, self._first_goes = (), False
+        with self._turn.sparing(stays), self._quiet.broken(), self._company.joined():
+            # nothing is done ahead, or learnt
+            return await self._planned_and_placed(entry, order, stays, report)
 
     async def _planned_and_placed(
         self, entry: Entry, order: asked.LoadModel, stays: tuple[Running, ...], report: Progress
@@ -339,7 +342,7 @@ class Hosting:
     ) -> Running:
         async with self.rooms.choosing:
             chosen = await self._planner.plan(entry.model, order, releases(gone), speeds, limits)
-            chosen = with_others(chosen, self._spared)
+            chosen = with_others(chosen, self._turn.spared)
             described = plan_json(chosen, entry.model, lends(chosen))
             sizes = self._planner.sizes(chosen, order, entry.model)
             running = Running(entry, order, chosen, described, sizes, self._quiet)

@@ -15,8 +15,10 @@ from app.node.stoppable import unless
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Load:
+@dataclass(slots=True, eq=False)
+class Load:
+    """One that waits or is under way. model: as it was called, and its whole name as soon as that is known."""
+
     model: str
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -27,26 +29,27 @@ class Loads:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._under_way: list[_Load] = []
+        self._under_way: list[Load] = []
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._under_way)
 
-    async def stoppable(self, name: str, work: Coroutine[Any, Any, T]) -> T:
+    async def stoppable(self, load: Load, work: Coroutine[Any, Any, T]) -> T:
         """The result of a load that `stop` and `close` can end while it waits, hashes or opens stages."""
         if self._closed:
             work.close()
             raise Refused("node_stops")
-        load = _Load(name)
         self._under_way.append(load)
         try:
-            return await unless(load.stop, work, StageLost("load_stopped", model=name))
+            return await unless(load.stop, work, StageLost("load_stopped", model=load.model))
         except AppError as error:
-            self._journal.note(Reason("log_model_failed", {"model": name, "why": said(error)}))
+            self._journal.note(
+                Reason("log_model_failed", {"model": load.model, "why": said(error)})
+            )
             raise
         except asyncio.CancelledError:
-            self._journal.note(Reason("log_model_stopped", {"model": name}))
+            self._journal.note(Reason("log_model_stopped", {"model": load.model}))
             raise
         finally:
             self._under_way.remove(load)
