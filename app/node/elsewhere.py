@@ -12,7 +12,7 @@ from app.core.moving import kept_runs
 from app.core.placement import ONE_PIPELINE
 from app.core.plan import Plan
 from app.node import requests as asked
-from app.node.loaded import releases
+from app.node.loaded import Loaded, releases
 from app.node.outlook import Outlook
 from app.node.planning import BATCH_ROWS, Planner, lends
 from app.node.rebuilding import Option
@@ -21,15 +21,16 @@ from app.node.snapshot import plan_json
 
 
 class Elsewhere:
-    """What other models hold stays theirs."""
+    """What other models hold stays theirs, but for what lies ahead of a loss: one that is lost needs it more."""
 
-    def __init__(self, planner: Planner, outlook: Outlook) -> None:
-        self._planner, self._outlook = planner, outlook
+    def __init__(self, planner: Planner, outlook: Outlook, loaded: Loaded) -> None:
+        self._planner, self._outlook, self._loaded = planner, outlook, loaded
 
     async def order(self, lost: Running) -> asked.LoadModel:
         """How a lost model was loaded; without its split when the machines for that are gone."""
         try:
-            await self._planner.plan(lost.entry.model, lost.order, releases([lost]), {})
+            back = releases([lost], self._loaded.but(lost))
+            await self._planner.plan(lost.entry.model, lost.order, back, {})
         except AppError:
             return msgspec.structs.replace(lost.order, split=None, shape=None)
         return lost.order
@@ -39,10 +40,11 @@ class Elsewhere:
     ) -> list[Option]:
         """Where lost layers, or those of a part, may go: as ordered, if that can be, or else. Raises AppError."""
         entry, was = running.entry, running.order
-        shape = None if running.is_several else was.shape  # of one of several, the split
+        shape = None if running.holds.is_several else was.shape  # of one of several, the split
         order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
         speeds = await self._outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
-        given = entry.model, order, releases([running]), speeds, None, ONE_PIPELINE
+        back = releases([running], self._loaded.but(running) if running.news else ())
+        given = entry.model, order, back, speeds, None, ONE_PIPELINE
         try:
             chosen = await self._planner.plan(*given)
         except AppError:

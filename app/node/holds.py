@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from app.core.ids import MachineId
 from app.core.placement import Shape
@@ -28,6 +28,12 @@ class Holds:
         if self.is_several:
             return []
         return [stage for one in self.placings for stage in one.ahead(self.plan)]
+
+    async def give_up_ahead(self, machines: Collection[MachineId]) -> None:
+        """Another model needs the memory that lies ahead there: it is back, and can be laid again later."""
+        if any(stage.machine in machines for stage in self.ahead()):  # else it is not waited for
+            for one in list(self.placings):
+                await one.give_up_ahead(self.plan, machines)
 
     def here(self, me: MachineId) -> tuple[int, int]:
         """Bytes of this machine that it holds or is about to, and of these what is not taken from the

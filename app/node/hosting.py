@@ -75,7 +75,7 @@ class Hosting:
         self._shelf = shelf
         self._sources = partial(Sources, shelf, stages, lenders, outlook)
         self.outlook, self._planner = outlook, Planner(outlook, threads)
-        self._elsewhere = Elsewhere(self._planner, outlook)
+        self._elsewhere = Elsewhere(self._planner, outlook, self.loaded)
         self._outcomes, self._lender_news = Outcomes(outlook, group), LenderNews()
         self._group, self._journal, self._changed = group, journal, changed
         self._turn = LoadTurn(self.loaded)
@@ -341,7 +341,8 @@ class Hosting:
         limits: Mapping[MachineId, int] | None = None,
     ) -> Running:
         async with self.rooms.choosing:
-            chosen = await self._planner.plan(entry.model, order, releases(gone), speeds, limits)
+            back = releases(gone, self._turn.spared)
+            chosen = await self._planner.plan(entry.model, order, back, speeds, limits)
             chosen = with_others(chosen, self._turn.spared)
             described = plan_json(chosen, entry.model, lends(chosen))
             sizes = self._planner.sizes(chosen, order, entry.model)
@@ -382,8 +383,8 @@ class Hosting:
             self._changed()
 
     def released(self, stays: Sequence[Running] = ()) -> Mapping[MachineId, int]:
-        """What machines get back of what is loaded now, but of these."""
-        return releases(self.loaded.but(*stays))
+        """What machines get back of what is loaded now; of these, only what lies ahead of a loss."""
+        return releases(self.loaded.but(*stays), stays)
 
     async def _speeds(
         self, entry: Entry, order: asked.PlanModel, report: Progress, *, measure: bool

@@ -120,15 +120,23 @@ def alive(some: Iterable[Running]) -> list[Running]:
     return [one for one in some if not one.ended.is_set()]
 
 
-def releases(goes: Iterable[Running]) -> dict[MachineId, int]:
+def releases(goes: Iterable[Running], stays: Iterable[Running] = ()) -> dict[MachineId, int]:
     """Bytes that each machine gets back of these, beside what it says is free; a host knows at once what
-    it has got back."""
-    back: dict[MachineId, int] = {}
+    it has got back. stays: of which only what lies ahead of a loss can be given up."""
+    back = spares(stays)
     for one in goes:
         for machine, n_bytes in one.releases().items():
             if machine != one.plan.host or not one.ended.is_set():
                 back[machine] = back.get(machine, 0) + n_bytes
     return back
+
+
+def spares(some: Iterable[Running]) -> dict[MachineId, int]:
+    """Bytes on each machine that lie ahead of a loss: whoever needs them for a model gets them."""
+    found: dict[MachineId, int] = {}
+    for stage in (stage for one in alive(some) for stage in one.holds.ahead()):
+        found[stage.machine] = found.get(stage.machine, 0) + stage.total_bytes
+    return found
 
 
 def with_others(chosen: Plan, stays: Sequence[Running]) -> Plan:

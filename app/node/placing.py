@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Collection
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -83,6 +83,7 @@ class Placing:
         self._on_disk: set[Key] = set()  # of lenders, as far as this placement sent it
         self._turn = asyncio.Lock()  # what is opened ahead is so before, or after, what is wanted
         self._hurry = asyncio.Event()  # somebody waits: nothing is opened ahead now
+        self._n_hurried = 0
         self._leaving = asyncio.TaskGroup()  # for what is given back while others serve already
         self._left: dict[asyncio.Task[None], MachineId] = {}
         self._is_open = False
@@ -93,16 +94,13 @@ class Placing:
     async def open(self, plan: Plan) -> list[StageClient]:
         """The stages in order. Raises AppError; what was opened by then is closed by the stack, or
         kept for the next plan."""
-        self._hurry.set()
         self.claimed = plan
         try:
-            async with self._turn:
+            async with self._at_once():
                 return await self._open(plan)
         except BaseException:
             self.claimed = None  # it takes no more of it: others may
             raise
-        finally:
-            self._hurry.clear()
 
     async def _open(self, plan: Plan) -> list[StageClient]:
         if not self._is_open:
@@ -150,6 +148,26 @@ class Placing:
         """What is loaded beside the stages of the plan that serves."""
         serving = {_key(stage) for stage in plan.stages}
         return [held.stage for key, held in self._held.items() if key not in serving]
+
+    async def give_up_ahead(self, plan: Plan, machines: Collection[MachineId]) -> None:
+        """Close on these machines what is loaded beside the stages of the plan that serves."""
+        serving = {_key(stage) for stage in plan.stages}
+        async with self._at_once():
+            for key in [one for one in self._held if one[0] in machines and one not in serving]:
+                await self._held.pop(key).closing.aclose()
+
+    @asynccontextmanager
+    async def _at_once(self) -> AsyncGenerator[None, None]:
+        """In its turn, before what is opened ahead, which ends for it."""
+        self._n_hurried += 1
+        self._hurry.set()
+        try:
+            async with self._turn:
+                yield
+        finally:
+            self._n_hurried -= 1
+            if not self._n_hurried:
+                self._hurry.clear()
 
     def stage_of(self, run: Run) -> PlannedStage | None:
         """What that run holds, if it is open."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from app.core.errors import DoesNotFit
+from app.core.ids import MachineId
 from app.core.placement import Candidate
 from app.core.plan import Plan
 from app.node.holds import bytes_on
-from app.node.loaded import Loaded, alive, releases
+from app.node.loaded import Loaded, alive, releases, spares
 from app.node.outlook import Outlook
 from app.node.room import Room
 from app.node.running import Running
@@ -31,8 +32,12 @@ class Rooms:
 
     async def make(self, running: Running, plan: Plan) -> None:
         """Before a model takes what is planned. Raises DoesNotFit where another one has taken it here meanwhile."""
+        others = alive(self._loaded.but(running))
         await self._vectors(bytes_on(plan.host, plan.stages))
-        if alive(self._loaded.but(running)) and not running.order.anyway:
+        if wanted := _of_spares(plan, spares(others)):
+            for one in others:
+                await one.holds.give_up_ahead(wanted)
+        if others and not running.order.anyway:
             host, taken = self.here()
             if taken > host.lends_bytes:
                 raise DoesNotFit("beside_no_room", model=running.entry.name)
@@ -42,3 +47,13 @@ class Rooms:
         released = releases(self._loaded)
         host, _ = self._outlook.machines(released, {})
         return host, released.get(host.id, 0)
+
+
+def _of_spares(plan: Plan, there: Mapping[MachineId, int]) -> frozenset[MachineId]:
+    """Machines where a plan counts on what lies ahead for others."""
+    lends = {one.id: one.lends_bytes for one in plan.machines}
+    return frozenset(
+        machine
+        for machine, spare in there.items()
+        if bytes_on(machine, plan.stages) > max(0, lends.get(machine, 0) - spare)
+    )

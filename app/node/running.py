@@ -17,7 +17,7 @@ from app.catalog.shelf import Entry
 from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.plan import Plan, PlannedStage
-from app.core.recovery import Loss
+from app.core.recovery import Loss, Notice
 from app.core.replicas import forecast_of, with_part
 from app.core.waiting_line import InLine
 from app.inference.chats import Answerer
@@ -57,7 +57,7 @@ class Running:
         quiet: Quiet | None = None,
     ) -> None:  # fmt: skip
         self.entry, self.order, self.described = entry, order, described
-        self._holds, self._sizes = Holds(plan), sizes
+        self.holds, self._sizes = Holds(plan), sizes
         self.answerer: Answerer | None = None
         self.outcome: Outcome | None = None  # of its last answer that had the pool to itself
         self.ended = asyncio.Event()
@@ -88,7 +88,7 @@ class Running:
     @property
     def plan(self) -> Plan:
         """Who holds what, and what that was decided from."""
-        return self._holds.plan
+        return self.holds.plan
 
     @property
     def is_ready(self) -> bool:
@@ -145,7 +145,7 @@ class Running:
 
     def steps_s(self) -> dict[MachineId, float]:
         """Of its one pipeline, seconds that a token takes on each machine; replicas choose by themselves."""
-        if self._replicas is None or self.is_several:
+        if self._replicas is None or self.holds.is_several:
             return {}
         steps = self._replicas.held[0].pipeline.steps_s()
         return {MachineId(key or self.plan.host): step_s for key, step_s in steps.items()}
@@ -187,7 +187,7 @@ class Running:
 
     def give_up_when_unused(self, machine: MachineId, why: StageLost | None) -> None:
         """That machine wants its memory back, when no answer needs it; first `leave` is tried. None: no more."""
-        if self.is_several:
+        if self.holds.is_several:
             return  # its replica leaves at once, and the others go on
         self._wanted_back.pop(machine, None)
         if why is not None:
@@ -219,21 +219,16 @@ class Running:
         """Bytes that each machine still gives back, beside what it says is free."""
         if self.ended.is_set() and time.monotonic() - self._ended_at > NEWS_SECONDS:
             return {}
-        return self._holds.released(self._present(), over=self.ended.is_set())
+        return self.holds.released(self._present(), over=self.ended.is_set())
 
     def here(self, me: MachineId) -> tuple[int, int]:
         """Bytes of this machine that it holds or will, and of these what is not taken yet."""
-        return (0, 0) if self.ended.is_set() else self._holds.here(me)
+        return (0, 0) if self.ended.is_set() else self.holds.here(me)
 
     def _present(self) -> list[PlannedStage]:
         """Its stages, but those of replicas that are lost."""
-        keeper = self._keeper if self.is_several else None
+        keeper = self._keeper if self.holds.is_several else None
         return [one for one in self.plan.stages if not (keeper and keeper.is_lost(one.machine))]
-
-    @property
-    def is_several(self) -> bool:
-        """Whether there is more than one pipeline, and each request goes to one of them."""
-        return self._holds.is_several
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
         """What each machine holds of this model, once it is ready."""
@@ -265,8 +260,13 @@ class Running:
         """Who waits for a slot."""
         return self._replicas.line() if self._replicas and self.is_ready else ()
 
+    @property
+    def news(self) -> Notice | None:
+        """What was said last, while it is mended."""
+        return self._replicas.news if self._replicas and self.is_ready else None
+
     def json(self) -> Json:
-        news = self._replicas.news if self._replicas and self.is_ready else None
+        news = self.news
         state = "lost" if self._lost else "ready" if self.answerer else "loading"
         state = "recovering" if news else state
         present, known = self._present(), self.described.get("forecast")
@@ -280,7 +280,7 @@ class Running:
             "state": state,
             **trouble_json(news.reason if news else self._lost),
             "recovery": notice_json(news) if news else None,
-            "ahead": [stage_json(stage) for stage in self._holds.ahead()],
+            "ahead": [stage_json(stage) for stage in self.holds.ahead()],
             "progress": dict(self._progress),
             "number": self._sizes.number.name.lower(),
             "shape_ordered": self.order.shape,
@@ -293,7 +293,7 @@ class Running:
     @property
     def replicas(self) -> Sequence[Replica]:
         """In the order of the plan; none of one machine or a split."""
-        return self._replicas.held if self._replicas and self.is_several else ()
+        return self._replicas.held if self._replicas and self.holds.is_several else ()
 
     async def run(
         self, sources: Sources, report: Progress, changed: Callable[[], None], replan: Replan
@@ -315,14 +315,14 @@ class Running:
 
         try:
             async with AsyncExitStack() as stack:
-                replicas, placings = Replicas(), self._holds.placings
+                replicas, placings = Replicas(), self.holds.placings
                 opener = Opener(self.entry, sources, self._sizes, tell, placings)
                 told = partial(self._told, changed)
                 anew = Anew(rebuilding, replan, self._part_moved, self)
                 keeper = Keeper(self.plan, self.described, opener, replicas, anew, told)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
                 stack.callback(keeper.end)
-                stack.callback(self._holds.end)
+                stack.callback(self.holds.end)
                 try:
                     start = time.monotonic()
                     text = await self._unless_stopped(self._opened(keeper, group, stack))
@@ -345,7 +345,7 @@ class Running:
 
     def _begin(self, text: Text, replicas: Replicas, keeper: Keeper) -> None:
         """From now on it answers."""
-        self._holds.is_loaded = True
+        self.holds.is_loaded = True
         self._keeper, self._replicas, self.answerer = keeper, replicas, Answerer(text, replicas)
         self._progress.clear()
         self._outcome.set_result(None)
@@ -365,7 +365,7 @@ class Running:
         changed()
 
     def _replaced(self, plan: Plan, described: Json) -> None:
-        self._holds.plan, self.described = plan, described
+        self.holds.plan, self.described = plan, described
         self.placed_s = time.monotonic()
         self.n_changes += 1
 

@@ -1,0 +1,117 @@
+"""Layers that lie ahead of a loss are given up where another model needs their memory, and only there."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any, cast
+
+import pytest
+
+from app.core.plan import Candidate, Plan
+from app.inference.stage_client import StageClient
+from app.inference.step import Run
+from app.node import requests as asked
+from app.node.hosting import Hosting
+from app.node.placing import Held, Placing, _key
+from tests.node.test_hosting import ATTIC, DEN, Scene, hosting, load, scene, shelf
+from tests.node.test_placing import Lender, Place, place
+
+__all__ = ["hosting", "place", "scene", "shelf"]  # fixtures
+
+
+def laid_ahead(placing: Placing, plan: Plan, closed: list[str]) -> None:
+    """These stages are loaded, as far as it knows."""
+    for stage in plan.stages:
+        closing = AsyncExitStack()
+        closing.callback(closed.append, f"{stage.name} {stage.layers.first}")
+        client = cast("StageClient", type("Client", (), {"lost": None}))
+        placing._held[_key(stage)] = Held(stage, cast("Run", None), "", client, closing)
+
+
+async def test_only_what_lies_ahead_there_is_given_up(place: Place) -> None:
+    serving, ahead = place.plan(1, 2, 1), place.plan(1, 1, 2)
+    closed: list[str] = []
+    async with AsyncExitStack() as stack:
+        placing = place.placing(Lender(), stack)
+        for one in (serving, ahead):
+            laid_ahead(placing, one, closed)
+        assert len(placing.ahead(serving)) == 2  # the first run is the same
+        await placing.give_up_ahead(serving, {ATTIC})
+        assert closed == ["attic 1"]
+        assert [one.machine for one in placing.ahead(serving)] == [DEN]
+        assert not placing._hurry.is_set()
+
+
+async def test_it_waits_for_nothing_that_is_done_ahead(place: Place) -> None:
+    serving, begun = place.plan(1, 2, 1), asyncio.Event()
+    async with AsyncExitStack() as stack:
+        placing = place.placing(Lender(), stack)
+
+        async def slow(*_: Any) -> None:
+            begun.set()
+            await asyncio.sleep(60)
+
+        placing._ahead = slow  # type: ignore[method-assign]
+        async with asyncio.TaskGroup() as group:
+            ahead = group.create_task(prepared(placing, serving), name="ahead")
+            await begun.wait()
+            async with asyncio.timeout(5):
+                await placing.give_up_ahead(serving, {ATTIC})
+        assert ahead.result() == "pipeline_closed"
+
+
+async def prepared(placing: Placing, plan: Plan) -> str:
+    with pytest.raises(Exception, match="pipeline_closed"):
+        await placing.prepare(plan.stages[1])
+    return "pipeline_closed"
+
+
+@pytest.mark.parametrize("room", ["none beside", "enough beside"])
+async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
+    hosting: Hosting, scene: Scene, place: Place, room: str
+) -> None:
+    await load(hosting, "one")
+    [one] = hosting.loaded
+    closed: list[str] = []
+    async with AsyncExitStack() as stack:
+        placing = place.placing(Lender(), stack)
+        laid_ahead(placing, place.plan(1, 2, 1), closed)
+        one.holds.placings.append(placing)
+        spare = sum(
+            stage.total_bytes for stage in placing.ahead(one.plan) if stage.machine == ATTIC
+        )
+        assert spare > 0
+        order = asked.LoadModel(model="two", split=[1, 2, 1], beside=True)
+        await hosting.plan(order, lambda _: None)
+        assert scene.released[-1][ATTIC] == spare
+        needs = await hosting.plan(order, lambda _: None)
+        of_attic = next(m["needs_bytes"] for m in needs["machines"] if m["id"] == ATTIC)
+        scene.attic = Candidate(ATTIC, "attic", of_attic + (spare if room[0] == "e" else 0))
+        assert await load(hosting, "two", split=[1, 2, 1], beside=True) == "loaded"
+        two = hosting.loaded.of(hosting.loaded.ids[-1])
+        assert two is not None
+        await hosting.rooms.make(two, two.plan)  # as its placing does before it opens
+        assert closed == ([] if room[0] == "e" else ["attic 1"])
+        one.holds.placings.clear()
+
+
+async def test_what_is_lost_gets_the_spares_of_others_too(
+    hosting: Hosting, scene: Scene, place: Place
+) -> None:
+    await load(hosting, "one", split=[1, 2, 1])
+    await load(hosting, "two", beside=True)
+    one, two = hosting.loaded
+    async with AsyncExitStack() as stack:
+        placing = place.placing(Lender(), stack)
+        laid_ahead(placing, place.plan(1, 2, 1), [])
+        two.holds.placings.append(placing)
+        own = one.releases()[ATTIC]
+        spare = sum(stage.total_bytes for stage in two.holds.ahead() if stage.machine == ATTIC)
+        await hosting._elsewhere.options(one, frozenset())
+        assert scene.released[-1][ATTIC] == own  # nobody needs it: others keep theirs
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(one), "news", "lost")
+            await hosting._elsewhere.options(one, frozenset())
+        assert scene.released[-1][ATTIC] == own + spare
+        two.holds.placings.clear()
