@@ -76,13 +76,10 @@ class ChatPage(Page):
         self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
         self.conversation = Conversation(look)
         self.suggestions = Suggestions(self._send_suggestion)
-        self.hint = Hint(
-            services.preferences, lambda name: self._set_up(replace(self.chat, model=name))
-        )
-        self.composer = Composer(services.theme, self.fail, services.preferences)
-        self.composer.field.sends_with_enter = lambda: chat_defaults.sends_with_enter(
-            services.preferences
-        )
+        kept = services.preferences
+        self.hint = Hint(kept, lambda name: self._set_up(replace(self.chat, model=name)))
+        self.composer = Composer(services.theme, self.fail, kept)
+        self.composer.field.sends_with_enter = lambda: chat_defaults.sends_with_enter(kept)
         self._lay_out()
         self._listen()
         self._begin()
@@ -174,6 +171,15 @@ class ChatPage(Page):
 
     # Which chat
 
+    def open(self, part: str) -> None:
+        """A chat with this model: the one that is shown, if it is such a one or nothing was said in it."""
+        now = self.chat.model or (self.services.pool.loaded or {}).get("model")
+        if now != part and self.history.locked is None:
+            if self.chat.leaf is not None:
+                self.open_chat(self.history.begin(model=part).id)
+            else:
+                self._set_up(replace(self.chat, model=part))
+
     def open_chat(self, chat: str) -> None:
         """Show another chat, with its draft."""
         known = self.history.chat(ChatId(chat))
@@ -188,10 +194,8 @@ class ChatPage(Page):
         if is_unanswered(known) and self._running is None:  # the app ended, or the node did
             words = self.tr("This question has no answer yet.")
             self.notice.say(words, "info", (self.tr("Answer it"), self._retry))
-        if self.history.locked is None:
-            self.services.preferences.keep(
-                OPEN, chat
-            )  # one that cannot be shown is not tried again
+        if self.history.locked is None:  # one that cannot be shown is not tried again
+            self.services.preferences.keep(OPEN, chat)
         self.composer.field.setFocus()
 
     def _open_at(self, chat: str, message: str) -> None:
@@ -251,11 +255,9 @@ class ChatPage(Page):
     def _tell_hint(self) -> None:
         pool = self.services.pool
         is_loaded = pool.loaded is not None or pool.hosts is not None or not pool.is_there
-        full = self.chat_head.is_nearly_full
-        waits = self.composer.waits
-        self.hint.tell(
-            self.chat, self._models.names, is_loaded=is_loaded, is_full=full, waits=waits
-        )
+        full, waits = self.chat_head.is_nearly_full, self.composer.waits
+        names = self._models.names
+        self.hint.tell(self.chat, names, is_loaded=is_loaded, is_full=full, waits=waits)
 
     def _tell_state(self) -> None:
         running = self._running
@@ -390,11 +392,8 @@ class ChatPage(Page):
     def _set_up(self, chosen: Chat) -> None:
         known = self.history.chat(self.chat.id) or self.chat
         self.chat = replace(
-            known,
-            model=chosen.model,
-            context=chosen.context,
-            system=chosen.system,
+            known, model=chosen.model, context=chosen.context, system=chosen.system,
             sampling=chosen.sampling,
-        )
+        )  # fmt: skip
         self.history.keep(self.chat)
         self._tell_rest()

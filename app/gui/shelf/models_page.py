@@ -227,7 +227,7 @@ class ModelsPage(Page):
             case Do.UNLOAD:
                 self.loading.unload(item.name)
             case Do.CHAT:
-                self.services.go(pages.CHAT)
+                self.services.go(f"{pages.CHAT}/{item.name}")
             case Do.DOWNLOAD:
                 self._download(item, setup.file)
             case Do.SHOW:

@@ -30,3 +30,26 @@ def test_what_is_short_and_what_counts_is_the_model_of_the_chat_itself(
     page._set_up(replace(page.chat, model="away"))
     page._count_tokens({"name": "notes", "text": "Home."})
     assert posted == [("/tokens", {"text": "Home.", "model": "guide"})]
+
+
+def test_the_model_whose_chat_is_opened_is_the_one_that_is_asked(
+    qtbot: QtBot, page: ChatPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(page.services.pool), "loaded", property(lambda _: {"model": "new"}))
+    first = page.chat.id
+    page.open("new")  # it would be asked already
+    assert (page.chat.id, page.chat.model) == (first, None)
+    page.composer.field.setPlainText("half a thou")
+    page.open("guide")
+    assert (page.chat.id, page.chat.model, page.composer.text) == (first, "guide", "half a thou")
+    page.composer.field.clear()
+    ask(qtbot, page, "What is Poolhouse?")
+    page.open("guide")
+    assert page.chat.id == first
+    page.open("other")  # what was said stays with whoever said it
+    assert page.chat.id != first
+    assert page.chat.model == "other"
+    assert page.chat.leaf is None
+    known = page.history.chat(first)
+    assert known is not None
+    assert known.model == "guide"

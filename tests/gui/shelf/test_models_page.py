@@ -98,7 +98,7 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
     details.form.people.setValue(2)
     assert Do.LOAD in details.bar.buttons
     details.bar.buttons[Do.CHAT].click()
-    assert at_lone.went == [pages.CHAT]
+    assert at_lone.went == [f"{pages.CHAT}/guide"]
     details.bar.buttons[Do.UNLOAD].click()
     until(qtbot, lambda: at_lone.services.pool.loaded is None)
     until(qtbot, lambda: set(details.bar.buttons) == {Do.LOAD})
