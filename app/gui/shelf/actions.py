@@ -52,6 +52,7 @@ class Now:
     may_try: bool  # it could run on this machine alone, beyond what it is meant to give
     downloads: Json
     vectors: Json | None = None  # the model of vectors, as far as it is loaded
+    beside: Judgement | None = None  # of a load that leaves the others their memory
 
 
 def actions(setup: Setup, now: Now) -> list[Action]:
@@ -90,7 +91,8 @@ def _running(setup: Setup, now: Now) -> list[Action]:
     fits = now.judgement is None or now.judgement.fits
     load = _one(Do.LOAD, translate("Models", "Load"), fits and not gone and not now.is_loading)
     if loaded and load.enabled:
-        return [load, Action(Do.BESIDE, translate("Models", "Load as well"))]
+        fits = now.beside is None or now.beside.fits
+        return [load, Action(Do.BESIDE, translate("Models", "Load as well"), enabled=fits)]
     if fits or gone or not now.may_try or now.is_loading:
         return [load]
     return [load, Action(Do.ANYWAY, translate("Models", "Try anyway"))]

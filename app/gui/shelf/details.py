@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import Signal
@@ -17,6 +18,7 @@ from app.gui.services import Services
 from app.gui.shelf.about_view import AboutView
 from app.gui.shelf.action_bar import ActionBar
 from app.gui.shelf.actions import Now, actions
+from app.gui.shelf.beside_view import BesideView
 from app.gui.shelf.file_choice import FileChoice
 from app.gui.shelf.forecast_view import ForecastView
 from app.gui.shelf.item import Item, Kind
@@ -55,7 +57,11 @@ class Details(QFrame):
     @property
     def setup(self) -> Setup | None:
         """The chosen model as it would be loaded."""
-        return self.form.setup(self.item, self.files.file) if self.item else None
+        if self.item is None:
+            return None
+        pool = self._services.pool
+        joins = self.item.is_here and bool(pool.models) and pool.model(self.item.name) is None
+        return replace(self.form.setup(self.item, self.files.file), may_join=joins)
 
     def show_item(self, item: Item | None) -> None:
         """Another model, or the same one with news of it."""
@@ -107,6 +113,7 @@ class Details(QFrame):
         self._foot.setVisible(not mine)
         if mine:
             self.steps.show_steps(setup.item.name, self._loading.steps)
+        self.beside.setVisible(setup.may_join and self.beside.judgement is not None)
         self.bar.show_actions(actions(setup, self._now()))
         self._tell_lost(setup.item)
 
@@ -122,7 +129,7 @@ class Details(QFrame):
         self.forecast = ForecastView(planning.measure, planning.stop_measuring)
         self.steps = LoadSteps(self._loading.cancel)
         self.lost = paragraph("", "error")
-        self.bar = ActionBar()
+        self.beside, self.bar = BesideView(), ActionBar()
         self._body = QWidget()
         parts = column(self.verdict, self.forecast, line(), self.form, gap=sizes.L)
         for one in (self.verdict.memory, self.forecast.reasons):
@@ -136,7 +143,7 @@ class Details(QFrame):
         self._area = Inside(inner)
         inner.setLayout(box)
         self._foot = QWidget()
-        below = column(self.bar)
+        below = column(self.beside, self.bar, gap=sizes.S)
         below.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
         self._foot.setLayout(column(line(), below, gap=0))
         whole = QWidget()
@@ -159,6 +166,7 @@ class Details(QFrame):
         planning.planned.connect(self._planned)
         planning.refused.connect(self._refused)
         planning.estimated.connect(self._estimated)
+        planning.joined.connect(self._joined)
         planning.step.connect(self.forecast.show_step)
         planning.measuring_changed.connect(self._measuring)
         self._loading.changed.connect(self.tell_actions)
@@ -221,6 +229,10 @@ class Details(QFrame):
             self.forecast.clear()
         self.tell_actions()
 
+    def _joined(self, found: Json | AppError | None) -> None:
+        self.beside.show_found(found)
+        self.tell_actions()
+
     def _measuring(self) -> None:
         self.forecast.show_measuring(self._planning.measuring)
         if not self._planning.measuring:
@@ -254,6 +266,7 @@ class Details(QFrame):
             may_try,
             pool.snapshot.get("downloads") or {},
             pool.embeds,
+            self.beside.judgement,
         )
 
     def _tell_lost(self, item: Item) -> None:

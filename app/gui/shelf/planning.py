@@ -15,7 +15,7 @@ from app.gui.shelf.sketches import sketch
 
 Json = dict[str, Any]
 PAUSE_MS = 60  # of a moving slider, before the node is asked
-PLAN, MEASURE = "plan", "measure"
+PLAN, MEASURE, BESIDE = "plan", "measure", "beside"
 KEY = "chosen"
 
 
@@ -30,6 +30,7 @@ class Setup:
     without: tuple[str, ...] = ()
     kv: str = "f16"  # how the context is kept
     shape: str | None = None  # None: the planner chooses
+    may_join: bool = False  # others are loaded, beside which it could be too
 
     def order(self) -> Json:
         """The body of a plan or a load."""
@@ -48,6 +49,9 @@ class Planning(QObject):
 
     planned = Signal(object)  # a Plan, as the node's /plan answers
     refused = Signal(object)  # AppError
+    joined = Signal(
+        object
+    )  # the same beside what is loaded: a Plan, an AppError, or None for not asked
     estimated = Signal(object)  # a verdict with its plan, of what is not here
     step = Signal(object)  # progress of a measurement
     measuring_changed = Signal()
@@ -69,8 +73,10 @@ class Planning(QObject):
     def ask(self, setup: Setup) -> None:
         """Plan this, in a moment; while a slider moves, now and then."""
         self.stop_measuring()
-        if self._setup is not None and self._setup.item.key != setup.item.key:
+        if self._setup is None or self._setup.item.key != setup.item.key:
             self._calls.end(PLAN)
+            self._calls.end(BESIDE)
+            self.joined.emit(None)
         self._setup = setup
         if not self._soon.isActive():
             self._soon.start()
@@ -131,10 +137,28 @@ class Planning(QObject):
     def _planned(self, plan: Json) -> None:
         self._over()
         self.planned.emit(plan)
+        self._ask_beside()
 
     def _refused(self, error: AppError) -> None:
         self._over()
         self.refused.emit(error)
+        self._calls.end(BESIDE)
+        self.joined.emit(None)  # what needs all of it alone has no room beside others
+
+    def _ask_beside(self) -> None:
+        """What a load would be that leaves the others their memory; as fast as is known by now."""
+        setup = self._setup
+        self._calls.end(BESIDE)
+        if setup is None or not setup.may_join or not setup.item.is_here:
+            self.joined.emit(None)
+            return
+        body = setup.order() | {"measure": False, "beside": True}
+        call = self._client.call("POST", "/plan", body, self._joined, self._joined)
+        self._calls.keep(BESIDE, call)
+
+    def _joined(self, found: Json | AppError) -> None:
+        self._calls.done(BESIDE)
+        self.joined.emit(found)
 
     def _judged(self, answer: Json) -> None:
         self._over()
@@ -156,6 +180,7 @@ class Planning(QObject):
             self.estimated.emit(answer["verdicts"][KEY])
         else:
             self.planned.emit(answer)
+            self._ask_beside()
 
     def _not_measured(self, error: AppError) -> None:
         self._calls.done(MEASURE)

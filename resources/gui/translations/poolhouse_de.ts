@@ -4220,6 +4220,10 @@
         <translation>Zusätzlich laden</translation>
     </message>
     <message>
+        <source>Load as well: {verdict}</source>
+        <translation>Zusätzlich laden: {verdict}</translation>
+    </message>
+    <message>
         <source>Load with these settings</source>
         <translation>Mit diesen Einstellungen laden</translation>
     </message>
