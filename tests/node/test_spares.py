@@ -52,7 +52,7 @@ async def test_it_waits_for_nothing_that_is_done_ahead(place: Place) -> None:
             begun.set()
             await asyncio.sleep(60)
 
-        placing._ahead = slow  # type: ignore[method-assign]
+        placing._ahead = slow  # type: ignore[assignment, method-assign]
         async with asyncio.TaskGroup() as group:
             ahead = group.create_task(prepared(placing, serving), name="ahead")
             await begun.wait()

@@ -47,7 +47,7 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
         else:
             done(told[0])
 
-    page.planning._client = type("Client", (), {"call": staticmethod(no_room)})()  # type: ignore[assignment]
+    page.planning._client = type("Client", (), {"call": staticmethod(no_room)})()
     details.plan()
     until(qtbot, lambda: len(asked) == 2)
     assert view.words.text() == "Load as well: Too big by 4.0 MiB"
