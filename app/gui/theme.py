@@ -14,7 +14,7 @@ from string import Template
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication, QStyle, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.gui.repolish import Repolish
 
@@ -26,6 +26,7 @@ XS, S, M, L, XL, XXL = 4, 8, 12, 16, 24, 32
 CARD_RADIUS, CONTROL_RADIUS, CONTROL_HEIGHT = 12, 8, 36
 CONTROL_INNER, ITEM, FOCUS_PADDING = 34, 28, 15  # of the style sheet: without borders
 RADIO_RING = 5
+KEPT = 3  # pixels beside the words of a cell, by Qt's Fusion, at every text size
 CHAT_WIDTH = 760
 SIDEBAR_WIDTH = 200
 CAPTION, BODY, SECTION, TITLE, FIGURE, CODE_SIZE = 12, 14, 16, 20, 28, 13
@@ -127,9 +128,11 @@ class Theme(QObject):
 
     @property
     def cell(self) -> int:
-        """From the edge of a table's cell to its words: its padding, and what Qt keeps for the focus."""
-        margin = QStyle.PixelMetric.PM_FocusFrameHMargin
-        return self.px(XS) + self._app.style().pixelMetric(margin) + 1
+        """From the edge of a table's cell to its words: its padding, and what Qt keeps for the focus.
+
+        That is not asked of the style: each sheet makes a new one, and what Python knew of the old one stays.
+        """
+        return self.px(XS) + KEPT
 
     def font(self, size: int = BODY, *, bold: bool = False) -> QFont:
         font = QFont(self._family)

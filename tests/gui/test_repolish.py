@@ -132,8 +132,7 @@ def test_a_page_keeps_nothing_of_what_is_gone(qtbot: QtBot, theme: Theme) -> Non
     message.deleteLater()
     del message
     qtbot.waitUntil(lambda: not page.children())
-    qtbot.wait(1)
-    assert n_gone() == before
+    qtbot.waitUntil(lambda: n_gone() <= before)  # what others left may go meanwhile, and late
 
 
 def n_gone() -> int:
