@@ -9,7 +9,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 SCENES = (
-    "usual", "ten", "pseudo", "too-big", "folder-away", "no-node", "lost-node", "dialogs",
+    "usual", "ten", "dialogs", "pseudo", "too-big", "folder-away", "no-node", "lost-node",
 )  # fmt: skip
 
 
