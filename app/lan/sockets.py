@@ -21,10 +21,7 @@ BACKLOG = 128
 # What is lost is sent again after a usual round trip and this, then after twice that, …: systems wait 200 ms at
 # least, and minutes at most. Above the 40 ms after which Linux acknowledges what has no answer yet.
 SENT_AGAIN_MICROSECONDS, SENT_AGAIN_MOST_MILLISECONDS = 50_000, 1000
-LINUX_TCP_RTO_MAX_MS, LINUX_TCP_RTO_MIN_US = (
-    44,
-    45,
-)  # linux/tcp.h; kernels of before 2025 refuse them
+LINUX_TCP_RTO_MAX_MS, LINUX_TCP_RTO_MIN_US = 44, 45  # linux/tcp.h; older kernels refuse them
 MACOS_TCP_KEEPALIVE = 0x10  # netinet/tcp.h; Python names it TCP_KEEPALIVE from 3.10 on
 
 

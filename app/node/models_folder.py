@@ -45,6 +45,9 @@ class ModelsFolder:
         self._task: asyncio.Task[None] | None = None
         self._hands, self._eyes = asyncio.Lock(), asyncio.Lock()
         self._group: asyncio.TaskGroup | None = None
+        self._begun = (
+            asyncio.Event()
+        )  # `run` has taken up what the last start left; before, nothing is chosen
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -54,6 +57,7 @@ class ModelsFolder:
             self._group = group
             if moving := self._choice.moving:
                 self._begin(moving)
+            self._begun.set()
             while True:
                 await asyncio.sleep(LOOK_SECONDS)
                 await self._look()
@@ -91,6 +95,7 @@ class ModelsFolder:
         """New files go to this folder ("": the one in the home) from now on. Unfinished downloads come along,
         and with `move` the models, too; else they stay, and are used, where they are. With `new` it may be one
         that is to be made. Raises AppError."""
+        await self._begun.wait()
         async with self._hands:
             if self._move is not None:
                 raise Busy("models_moving")
@@ -110,6 +115,7 @@ class ModelsFolder:
 
     async def move(self) -> Json:
         """Bring what lies elsewhere, or go on with that. Raises AppError."""
+        await self._begun.wait()
         async with self._hands:
             if self._move is None:
                 await self._look()

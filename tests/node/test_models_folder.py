@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -143,6 +144,29 @@ async def test_models_go_along_and_are_whole_there(computer: Computer, disk: Pat
     assert not old.exists()
     computer.place.shelf.verify(computer.place.shelf.get("Tiny-Q4_K_M"), anew)
     assert computer.place.downloads.owns(computer.entry_path) == computer.place.server.sha256
+
+
+async def test_a_choice_waits_until_the_last_move_is_taken_up(
+    server: HubServer, tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else that of the last start and the new one would move the same files at once."""
+    settings.save(tmp_path / "settings.json", settings.Settings("den"))
+    begins, mended = list[str](), threading.Event()
+    begin = ModelsFolder._begin
+
+    def count(folder: ModelsFolder, moving: str) -> None:
+        begins.append(moving)
+        begin(folder, moving)
+
+    monkeypatch.setattr(ModelsFolder, "_begin", count)
+    monkeypatch.setattr(ModelsFolder, "_mend", lambda _: mended.wait(20))
+    await asyncio.to_thread(disk.mkdir)
+    async with running(Computer(server, tmp_path)) as computer, asyncio.TaskGroup() as group:
+        group.create_task(computer.folder.choose(str(disk), move=True))
+        await asyncio.sleep(0.05)  # time enough to begin too early
+        early = list(begins)
+        mended.set()
+    assert (early, begins) == ([], ["all"])
 
 
 async def test_models_may_stay_and_are_used_where_they_are(computer: Computer, disk: Path) -> None:
