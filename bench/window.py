@@ -21,6 +21,7 @@ TITLE = "The window"
 STARTS = 5
 WARM_BAR_S, COLD_BAR_S, MEMORY_BAR_BYTES = 2.0, 4.0, 150_000_000
 LATE_S, SETTLE_S, REST_S, LOOK_S = 20.0, 3.0, 10.0, 0.02
+SEARCH = ("search", "--onlyvisible", "--name", "Poolhouse")
 REST_BAR = 0.01  # of a core, with nothing going on
 
 
@@ -40,6 +41,7 @@ def window(bench: Bench) -> None:
         _row("window there, node started with it", [one[0] for one in cold], COLD_BAR_S, "s"),
         _row("memory", [one[1] / 1e6 for one in warm + cold], MEMORY_BAR_BYTES / 1e6, "MB"),
         _row("at rest, % of a core", [100 * one[2] for one in warm], 100 * REST_BAR, "%"),
+        _row("minimised, % of a core", [100 * one[3] for one in warm], 100 * REST_BAR, "%"),
     ]
     head = ["", "median", "lowest–highest", "bar", "holds"]
     data = {"warm": warm, "cold": cold}
@@ -58,8 +60,8 @@ def _row(name: str, values: list[float], most: float, unit: str) -> list[str]:
     ]
 
 
-def _started(home: Path, environment: dict[str, str]) -> tuple[float, float, float]:
-    """Seconds until the window is on the screen, resident bytes a little later, share of a core at rest."""
+def _started(home: Path, environment: dict[str, str]) -> tuple[float, float, float, float]:
+    """Seconds until the window is on the screen, resident bytes a little later, shares of a core at rest and hidden."""
     say(f"window: {home.name}")
     began = time.monotonic()
     program = subprocess.Popen(
@@ -74,17 +76,29 @@ def _started(home: Path, environment: dict[str, str]) -> tuple[float, float, flo
         shown_s = time.monotonic() - began
         time.sleep(SETTLE_S)
         process = psutil.Process(program.pid)
-        before = sum(process.cpu_times()[:2])
-        time.sleep(REST_S)
-        rest = (sum(process.cpu_times()[:2]) - before) / REST_S
-        return shown_s, float(process.memory_info().rss), rest
+        rest = _share(process)
+        held = float(process.memory_info().rss)
+        _xdotool(environment, *SEARCH, "windowminimize", "%@")
+        time.sleep(SETTLE_S)
+        if _is_shown(environment):
+            raise RuntimeError("the window cannot be minimised")
+        return shown_s, held, rest, _share(process)
     finally:
         end(program)
 
 
+def _share(process: psutil.Process) -> float:
+    """Of a core, while nothing goes on."""
+    before = sum(process.cpu_times()[:2])
+    time.sleep(REST_S)
+    return (sum(process.cpu_times()[:2]) - before) / REST_S
+
+
 def _is_shown(environment: dict[str, str]) -> bool:
-    found = subprocess.run(
-        ["xdotool", "search", "--onlyvisible", "--name", "Poolhouse"],
-        capture_output=True, check=False, env=environment,
-    )  # fmt: skip
-    return bool(found.stdout.strip())
+    return bool(_xdotool(environment, *SEARCH).strip())
+
+
+def _xdotool(environment: dict[str, str], *words: str) -> bytes:
+    return subprocess.run(
+        ["xdotool", *words], capture_output=True, check=False, env=environment
+    ).stdout
