@@ -45,9 +45,7 @@ class ModelsFolder:
         self._task: asyncio.Task[None] | None = None
         self._hands, self._eyes = asyncio.Lock(), asyncio.Lock()
         self._group: asyncio.TaskGroup | None = None
-        self._begun = (
-            asyncio.Event()
-        )  # `run` has taken up what the last start left; before, nothing is chosen
+        self._begun = asyncio.Event()  # what the last start left is taken up: now one may choose
 
     async def run(self) -> None:
         """Until cancelled."""
