@@ -3,90 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import threading
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pytest
 
 from app.catalog.carry import COMING, carry
 from app.core.errors import Busy, DoesNotFit, Refused, Unreachable
 from app.machine import settings
-from app.machine.models_folders import MARKER, NAME, ModelsFolders
+from app.machine.models_folders import MARKER, NAME
 from app.node.models_folder import ModelsFolder
-from app.node.models_move import Around
 from tests.catalog.hub_server import HubServer
-from tests.node.download_place import Place, Roomy
+from tests.node.folder_place import Computer, running
 
 Json = dict[str, Any]
-
-
-class TwoDisks(Roomy):
-    """Nothing can be renamed from one to the other; the new one may fill up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.full_after: int | None = None  # writes that still work
-
-    def rename(self, source: Path, target: Path) -> None:
-        raise OSError(errno.EXDEV, "another disk")
-
-    def write(self, file: BinaryIO, data: memoryview) -> None:
-        if self.full_after == 0:
-            raise OSError(errno.ENOSPC, "full")
-        if self.full_after is not None:
-            self.full_after -= 1
-        super().write(file, data)
-
-
-class Computer:
-    """One machine's models and the folder they are in; a restart is a new one in the same place."""
-
-    def __init__(self, server: HubServer, root: Path) -> None:
-        self.place, self.disk, self.in_use = Place(server, root), TwoDisks(), list[str]()
-        self.choices = settings.Choices(
-            root / "settings.json", settings.load(root / "settings.json")
-        )
-        self.folders = ModelsFolders(self.place.files, self.choices.now.models)
-        self.place.downloads.book.places = self.folders
-        self.place.shelf.why_away = self.folders.why_away
-        around = Around(
-            self.folders, self.place.shelf, self.place.downloads,
-            lambda: self.in_use, self.place.news.set, self.disk,
-        )  # fmt: skip
-        self.folder = ModelsFolder(around, self.choices, root / "home")
-
-    @property
-    def entry_path(self) -> Path:
-        [entry] = self.place.shelf.entries()
-        return Path(entry.path)
-
-    async def until(self, holds: Callable[[Json], bool]) -> Json:
-        async with asyncio.timeout(20):
-            while not holds(now := self.folder.json()):  # noqa: ASYNC110  nothing tells of a look
-                await asyncio.sleep(0.01)
-        return now
-
-    async def rested(self) -> Json:
-        return await self.until(lambda now: now["move"] is None)
-
-
-@asynccontextmanager
-async def running(computer: Computer) -> AsyncGenerator[Computer, None]:
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(computer.place.downloads.run()),
-            group.create_task(computer.folder.run()),
-        ]
-        await asyncio.sleep(0.05)  # both have begun
-        try:
-            yield computer
-        finally:
-            for task in tasks:
-                task.cancel()
 
 
 @pytest.fixture(autouse=True)
