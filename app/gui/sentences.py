@@ -82,13 +82,18 @@ def _own(sentence: str, language: str) -> str | None:
     return None
 
 
+def model_name(name: str) -> str:
+    """What a model is called on the screen."""
+    return QCoreApplication.translate("Answer", "Guide") if name == GUIDE else name
+
+
 def _fact(name: str, fact: str, language: str) -> str:
     """Sentences, measured numbers, and words that the app or the system gave; names stay as they are.
 
     What an engine says in its own language is quoted.
     """
     if name == "model" and fact == GUIDE:
-        return QCoreApplication.translate("Answer", "Guide")
+        return model_name(fact)
     if language == ENGLISH:
         return in_language(fact, language) if fact.endswith(".") else fact
     is_ours = name != "words" or fact in reasons.SENTENCES.values()  # else a worker's last ones

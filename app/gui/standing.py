@@ -8,10 +8,9 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
-from app.gui.chat.figures import model_name
 from app.gui.lending.words import may_not, state_sentence
 from app.gui.pool import Link, Pool
-from app.gui.sentences import here
+from app.gui.sentences import here, model_name
 
 Json = dict[str, Any]
 
@@ -72,14 +71,14 @@ def standing(pool: Pool) -> Standing:
         )
     if loaded:
         kind = Kind.WORKING if answers else Kind.IDLE
-        return Standing(kind, " ".join([_ready(pool, loaded), *_beside(pool)]))
+        return Standing(kind, " ".join([_ready(pool, loaded), *others_loaded(pool)]))
     if pool.hosts is not None:
         kind = Kind.IDLE if pool.hosts else Kind.ATTENTION
         return Standing(kind, _guest(pool.hosts))
     return Standing(Kind.IDLE, _tr("Ready. No model is loaded yet."))
 
 
-def _beside(pool: Pool) -> list[str]:
+def others_loaded(pool: Pool) -> list[str]:
     """What else is loaded, comes or is lost."""
     words = {
         "loading": _tr("Loading {model} as well."),

@@ -12,8 +12,8 @@ from app.gui import theme as sizes
 from app.gui.activity.entries import Answer
 from app.gui.activity.moments import clock, exact
 from app.gui.activity.whom import whom
-from app.gui.chat.figures import model_name
 from app.gui.parts.columns import Columns
+from app.gui.sentences import model_name
 from app.gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex

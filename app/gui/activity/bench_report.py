@@ -14,7 +14,7 @@ from PySide6.QtCore import QCoreApplication
 from app.gui import formats
 from app.gui.activity.bench_store import Bench
 from app.gui.activity.moments import exact
-from app.gui.chat.figures import model_name
+from app.gui.sentences import model_name
 from app.gui.theme import LIGHT
 
 Json = dict[str, Any]

@@ -12,9 +12,9 @@ from app.gui import theme as sizes
 from app.gui.activity.bench_report import against
 from app.gui.activity.bench_store import Bench
 from app.gui.activity.moments import clock, exact
-from app.gui.chat.figures import model_name
 from app.gui.parts.columns import Columns
 from app.gui.parts.text import tooltip
+from app.gui.sentences import model_name
 from app.gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex

@@ -20,7 +20,6 @@ from app.gui.activity.bench_store import Bench, BenchStore
 from app.gui.activity.bench_table import BenchTable
 from app.gui.activity.moments import clock
 from app.gui.announce import announce
-from app.gui.chat.figures import model_name
 from app.gui.node_client import Call
 from app.gui.page import Page
 from app.gui.parts.beside import Beside
@@ -31,6 +30,7 @@ from app.gui.parts.last_folder import LastFolder
 from app.gui.parts.layouts import card, column
 from app.gui.parts.save_file import save_file
 from app.gui.parts.text import label, paragraph
+from app.gui.sentences import model_name
 from app.gui.services import Services
 
 Json = dict[str, Any]

@@ -8,8 +8,7 @@ from typing import Any
 
 from app.core.errors import Reason
 from app.core.whose import OWNER, Whose
-from app.gui.chat.figures import model_name
-from app.gui.sentences import said
+from app.gui.sentences import model_name, said
 
 Json = dict[str, Any]
 

@@ -28,11 +28,11 @@ from app.gui import theme as sizes
 from app.gui.activity.entries import Answer, Happened
 from app.gui.activity.feed import Feed
 from app.gui.activity.moments import clock, exact
-from app.gui.chat.figures import model_name
 from app.gui.icons import icon
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import tooltip
+from app.gui.sentences import model_name
 from app.gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex

@@ -12,11 +12,11 @@ from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.activity.entries import Running
 from app.gui.activity.whom import reads, writes
-from app.gui.chat.figures import model_name
 from app.gui.icons import icon
 from app.gui.parts.layouts import card, clear, column, row
 from app.gui.parts.text import Elided, label
 from app.gui.pool import Pool
+from app.gui.sentences import model_name
 from app.gui.theme import Theme
 
 Json = dict[str, Any]

@@ -19,6 +19,7 @@ from app.gui.parts.buttons import IconButton
 from app.gui.parts.layouts import column
 from app.gui.parts.text import Elided, label
 from app.gui.pool import Pool
+from app.gui.sentences import model_name
 from app.gui.theme import Theme, set_role
 
 Json = dict[str, Any]
@@ -112,7 +113,7 @@ class ChatHead(QWidget):
             return self.tr("Answered by {machine}").format(machine=", ".join(self._pool.hosts))
         if chat.model is not None and chat.model != name:
             return self.tr("{model}, loaded with the next message").format(
-                model=figures.model_name(chat.model)
+                model=model_name(chat.model)
             )
         if name is None:
             return self.tr("No model is loaded: the Guide answers")
@@ -121,7 +122,7 @@ class ChatHead(QWidget):
             words = self.tr("{model} on %n machine(s)", "", len(machines))
         else:
             words = self.tr("{model} on this machine")
-        return words.format(model=figures.model_name(str(name)))
+        return words.format(model=model_name(str(name)))
 
     def _room(self, chat: Chat) -> int:
         return int(self._answering(chat).get("context") or 0)

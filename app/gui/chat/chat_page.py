@@ -25,7 +25,6 @@ from app.gui.chat.chat_list import ChatList
 from app.gui.chat.chat_settings import ChatSettings
 from app.gui.chat.composer import Composer
 from app.gui.chat.conversation import Conversation
-from app.gui.chat.figures import GUIDE
 from app.gui.chat.hint import Hint
 from app.gui.chat.locked_chats import LockedChats
 from app.gui.chat.message_deeds import MessageDeeds
@@ -42,6 +41,7 @@ from app.gui.page import Page
 from app.gui.parts.bounded import Bounded
 from app.gui.parts.layouts import column, held, row
 from app.gui.parts.notice import Action
+from app.gui.sentences import GUIDE
 from app.gui.services import Services
 from app.gui.settings import chat_defaults
 

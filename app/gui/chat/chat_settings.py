@@ -21,13 +21,13 @@ from app.core.chat import Chat
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.chat.answer import MAX_TOKENS
-from app.gui.chat.figures import model_name
 from app.gui.chat.presets import KNOBS, Knob, Presets, usable
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, held, row, scrolled
 from app.gui.parts.name_dialog import NameDialog
 from app.gui.parts.text import label, paragraph
+from app.gui.sentences import model_name
 from app.gui.theme import Theme
 
 CONTEXTS = (2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072)

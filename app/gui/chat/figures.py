@@ -14,7 +14,6 @@ from app.gui.sentences import here
 Json = Mapping[str, Any]
 SEPARATOR = " · "
 WHOLE = 100  # tokens a second from which no digits stand behind the point
-GUIDE = "guide"  # the model that comes with the app
 STEPS = {
     "checking": QT_TRANSLATE_NOOP("Answer", "Checking the file"),
     "hashing": QT_TRANSLATE_NOOP("Answer", "Checking the file"),
@@ -29,11 +28,6 @@ STEPS = {
     "opening": QT_TRANSLATE_NOOP("Answer", "Opening layers"),
     "waiting": QT_TRANSLATE_NOOP("Answer", "Waiting"),
 }
-
-
-def model_name(name: str) -> str:
-    """What a model is called on the screen."""
-    return _tr("Guide") if name == GUIDE else name
 
 
 def caption(figures: Json) -> str:

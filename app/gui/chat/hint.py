@@ -8,11 +8,11 @@ from PySide6.QtWidgets import QWidget
 
 from app.core.chat import Chat
 from app.gui import theme as sizes
-from app.gui.chat.figures import GUIDE
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.text import paragraph
 from app.gui.preferences import Preferences
+from app.gui.sentences import GUIDE
 
 LAST_MODEL = "chat/last_model"  # that answered and is not the Guide
 

@@ -22,6 +22,7 @@ from app.gui.icons import icon
 from app.gui.parts.buttons import IconButton
 from app.gui.parts.layouts import clear, column, row
 from app.gui.parts.text import Chip, label
+from app.gui.sentences import model_name
 from app.gui.theme import set_role
 
 CUT = ("length", "stopped", "failed")  # endings after which an answer can go on
@@ -138,7 +139,7 @@ class MessageView(QFrame):
     def _tell(self) -> None:
         message, model = self.message, self.message.details.get(MODEL)
         self._who.setText(
-            (figures.model_name(str(model)) if model else self.tr("Answer"))
+            (model_name(str(model)) if model else self.tr("Answer"))
             if self._is_answer
             else self.tr("You")
         )

@@ -12,10 +12,9 @@ from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, NOTES, Chat, ChatId, Message, MessageId, Role
 from app.core.errors import AppError
 from app.gui.chat.answer import Answer, Ending, content, question
-from app.gui.chat.figures import GUIDE
 from app.gui.chat.history import History
 from app.gui.pool import Link, Pool
-from app.gui.sentences import said
+from app.gui.sentences import GUIDE, said
 
 Json = dict[str, Any]
 

@@ -10,10 +10,10 @@ from PySide6.QtCore import QObject
 
 from app.core.chat import MessageId
 from app.core.errors import AppError
-from app.gui.chat.figures import model_name
 from app.gui.chat.session import Running
 from app.gui.node_client import NodeClient
 from app.gui.parts.notice import Notice
+from app.gui.sentences import model_name
 
 Json = dict[str, Any]
 

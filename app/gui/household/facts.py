@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,9 @@ class MachineFacts:
     replica: ReplicaFacts | None = None
     vectors: str = ""  # the model that turns texts into vectors here
     doubted: bool = False  # its numbers were found wrong in a check, so it gets no layers
+    of_models: tuple[
+        tuple[str, tuple[Run, ...]], ...
+    ] = ()  # its layers of each, where several are loaded
     has_own: bool = False  # it runs a model of its own, of which no layers are known here
 
     @property
@@ -112,6 +115,7 @@ class _View:
     left_out: Mapping[str, str]
     replicas: Mapping[str, ReplicaFacts]
     own_bytes: Mapping[str, int]
+    several: tuple[Json, ...]  # all that is loaded to write, where that is more than one model
     vectors: str
 
     @property
@@ -135,6 +139,7 @@ def _view(snapshot: Json, without: Collection[str], centre: str) -> _View:
     machines = snapshot.get("machines") or {}
     me = next((key for key, one in machines.items() if one.get("this")), "")
     own, embeds = snapshot.get("loaded") or {}, snapshot.get("embeds") or {}
+    beside = tuple(snapshot.get("beside") or ())
     loaded = {} if is_of_another(snapshot, centre) else own
     return _View(
         machines=machines, links=snapshot.get("links") or {},
@@ -142,7 +147,7 @@ def _view(snapshot: Json, without: Collection[str], centre: str) -> _View:
         loaded=loaded, me=me, centre=centre or me, without=without,
         hosts=frozenset(key for key, _ in hosts_of(snapshot)),
         left_out=_left_out(loaded), replicas=replicas_of(loaded),
-        own_bytes=_own_bytes(own, embeds, *(snapshot.get("beside") or ())),
+        own_bytes=_own_bytes(own, embeds, *beside), several=(own, *beside) if beside else (),
         vectors=str(embeds.get("model") or ""),
     )  # fmt: skip
 
@@ -170,6 +175,7 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
         address=one.get("address"),
         seen_at=one.get("seen_at"),
         layers=joined(runs),
+        of_models=tuple(_of_models(view, key)) if view.is_own else (),
         used_by=tuple(sorted(str(view.machines[user].get("name")) for user in by)),
         link=link_facts(link, far, key, view.loaded) if link else None,
         other_version=_other_version(view.links.get(key), view.node),
@@ -216,6 +222,14 @@ def strangers_of(snapshot: Json) -> tuple[Stranger, ...]:
         for key, one in (snapshot.get("strangers") or {}).items()
     ]
     return tuple(sorted(found, key=lambda one: (not one.pairing_address, one.name or "", one.id)))
+
+
+def _of_models(view: _View, key: str) -> Iterator[tuple[str, tuple[Run, ...]]]:
+    """What a machine holds of each of several models."""
+    for model in view.several:
+        stages = [one for one in model.get("stages") or () if one.get("id") == key]
+        if runs := joined([(one["first"], one["last"]) for one in stages]):
+            yield str(model.get("model")), runs
 
 
 def replicas_of(loaded: Json) -> Mapping[str, ReplicaFacts]:

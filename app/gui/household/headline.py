@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,13 @@ from PySide6.QtWidgets import QFrame, QProgressBar, QPushButton, QWidget
 from app.core.speed import is_rough
 from app.gui import formats
 from app.gui import theme as sizes
-from app.gui.chat.figures import model_name
 from app.gui.household.outlook import Expected, never
 from app.gui.icons import icon
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import Elided, label, paragraph
-from app.gui.sentences import here
+from app.gui.sentences import here, model_name
 from app.gui.theme import Theme, set_role
 
 Json = dict[str, Any]
@@ -69,9 +68,10 @@ class Headline(QFrame):
 
     def show_pool(
         self, loaded: Json | None, expected: Expected, *, measuring: bool,
-        hosts: list[str] | None = None,
+        hosts: list[str] | None = None, beside: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        """`expected`: what the planner says now, of the model that is loaded or was. hosts: a guest's."""
+        """`expected`: what the planner says now, of the model that is loaded or was. hosts: a guest's.
+        beside: what is said of other models."""
         state = str((loaded or {}).get("state") or "")
         if not loaded and hosts is not None:
             expected = Expected()  # others answer: what this machine could do is not asked
@@ -80,8 +80,13 @@ class Headline(QFrame):
             picture, colour, title, figures = _told(self, loaded, expected)
         self._paint(picture, colour)
         self.title.say(title)
+        figures = " ".join(one for one in (figures, *beside) if one)
         self.figures.setText(figures)
         self.figures.setVisible(bool(figures))
+        name = model_name(str((loaded or {}).get("model")))
+        self.unload.setText(
+            self.tr("Unload {model}").format(model=name) if beside else self.tr("Unload")
+        )
         self._progress(loaded if state == "loading" else None)
         advice = expected.advice[0] if expected.advice and state != "loading" else ""
         self.help.setText(advice)

@@ -7,10 +7,10 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError
-from app.gui.chat.figures import model_name
 from app.gui.household.outlook import Outlook
 from app.gui.node_client import Call
 from app.gui.page import Page
+from app.gui.sentences import model_name
 
 Json = dict[str, Any]
 

@@ -137,7 +137,7 @@ def _total(one: MachineFacts) -> str:
 
 
 def _layers(one: MachineFacts) -> str:
-    if one.layers and one.replica is None:
+    if one.layers and one.replica is None and not one.of_models:
         return words.layers(one.layers).partition(" ")[2]
     return words.holds(one) or _tr("none")
 

@@ -46,6 +46,7 @@ from app.gui.parts.layouts import column, scrolled
 from app.gui.parts.visible import show_if
 from app.gui.sentences import here
 from app.gui.services import Services
+from app.gui.standing import others_loaded
 from app.gui.theme import Theme
 
 Json = dict[str, Any]
@@ -191,8 +192,9 @@ class PoolPage(Page):
         self.add.setVisible(may_change(self.machines))
         self._show_alone(alone)
         self.headline.show_pool(
-            pool.loaded, outlook.now, measuring=self.loading.measuring, hosts=pool.hosts
-        )
+            pool.loaded, outlook.now, measuring=self.loading.measuring, hosts=pool.hosts,
+            beside=others_loaded(pool),
+        )  # fmt: skip
         self.what_if.show_change(self.machines, outlook.now, outlook.then)
         is_loading = (pool.loaded or {}).get("state") == "loading"
         self.headline.setVisible(is_loading or not outlook.without)

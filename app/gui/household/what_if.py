@@ -9,12 +9,12 @@ from PySide6.QtWidgets import QFrame
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.announce import announce
-from app.gui.chat.figures import model_name
 from app.gui.household.facts import MachineFacts
 from app.gui.household.outlook import Expected
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.text import paragraph
+from app.gui.sentences import model_name
 from app.gui.theme import set_role
 
 

@@ -10,6 +10,7 @@ from PySide6.QtCore import QCoreApplication, QDateTime, QLocale
 from app.gui import formats
 from app.gui.household.facts import MachineFacts, Run
 from app.gui.household.links import Between, LinkFacts
+from app.gui.sentences import model_name
 
 NOTICEABLE, BRAKE = 0.1, 0.3  # of a request's time
 LEND, USE_AND_LEND, ADMIN, GUEST = "lend", "use_and_lend", "admin", "guest"
@@ -124,6 +125,12 @@ def holds(machine: MachineFacts) -> str:
 
 
 def _to_write(machine: MachineFacts) -> str:
+    if machine.of_models:
+        each = _tr("{model}: {layers}")
+        return "; ".join(
+            each.format(model=model_name(name), layers=layers(runs))
+            for name, runs in machine.of_models
+        )
     whole = machine.replica
     if whole is None:
         return layers(machine.layers) or _of_others(machine)

@@ -7,8 +7,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 
 from app.gui import formats
-from app.gui.chat.figures import model_name
-from app.gui.sentences import fact_here
+from app.gui.sentences import fact_here, model_name
 
 Json = dict[str, Any]
 

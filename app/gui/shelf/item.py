@@ -9,7 +9,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 
 from app.gui import formats
-from app.gui.chat.figures import model_name
+from app.gui.sentences import model_name
 
 Json = dict[str, Any]
 translate = QCoreApplication.translate

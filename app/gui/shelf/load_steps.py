@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
-from app.gui.chat.figures import model_name
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import clear, column, held, row
 from app.gui.parts.text import Elided, label, paragraph
+from app.gui.sentences import model_name
 
 Json = dict[str, Any]
 translate = QCoreApplication.translate

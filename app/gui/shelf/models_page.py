@@ -20,10 +20,10 @@ from app.core.errors import AppError
 from app.gui import pages
 from app.gui import theme as sizes
 from app.gui.announce import announce
-from app.gui.chat.figures import model_name
 from app.gui.page import Page
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column
+from app.gui.sentences import model_name
 from app.gui.services import Services
 from app.gui.shelf.actions import Do
 from app.gui.shelf.details import Details

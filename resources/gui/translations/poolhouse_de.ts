@@ -2393,6 +2393,10 @@
         <translation>Entladen</translation>
     </message>
     <message>
+        <source>Unload {model}</source>
+        <translation>{model} entladen</translation>
+    </message>
+    <message>
         <source>What would help</source>
         <translation>Was helfen würde</translation>
     </message>
@@ -3028,6 +3032,10 @@
     <message>
         <source>{median}, 19 of 20 under {slow}</source>
         <translation>{median}, 19 von 20 unter {slow}</translation>
+    </message>
+    <message>
+        <source>{model}: {layers}</source>
+        <translation>{model}: {layers}</translation>
     </message>
     <message>
         <source>{token} a token, {chunk} a chunk</source>

@@ -125,6 +125,25 @@ def test_machines_that_each_hold_the_whole_model_are_told_as_such() -> None:
     assert active_of(snapshot) == set()
 
 
+def test_of_several_models_each_machine_names_the_one_whose_layers_it_holds() -> None:
+    snapshot = household(3)
+    other = {"model": "guide", "state": "ready", "machines": []}
+    stages = [(1, 0, 3), (1, 3, 4), (2, 4, 8)]
+    snapshot["beside"] = [
+        other | {"stages": [{"id": machine(n)["id"], "first": a, "last": b} for n, a, b in stages]}
+    ]
+    den, *others = [words.holds(one) for one in machines_of(snapshot)]
+    assert den == "Llama 3.3 70B Q4_K_M: layers 1–8"
+    assert others == [
+        "Llama 3.3 70B Q4_K_M: layers 9–16; Guide: layers 1–4",
+        "Llama 3.3 70B Q4_K_M: layers 17–24; Guide: layers 5–8",
+    ]
+    elsewhere = machines_of(
+        snapshot, centre=machine(1)["id"]
+    )  # another machine's placement is shown
+    assert not any(one.of_models for one in elsewhere)
+
+
 def test_what_others_placed_on_a_machine_is_told_by_its_user() -> None:
     snapshot = household(3)
     attic, kitchen = (snapshot["machines"][machine(number)["id"]] for number in (1, 2))

@@ -104,3 +104,13 @@ def test_only_replicas_that_are_there_are_counted(
     now["holders"] = [one["id"] for one in now["machines"]][: 3 - lost]
     head.show_pool(now, MEASURED, measuring=False)
     assert head.title.whole() == f"Ready. {MODEL} {where}"
+
+
+def test_with_several_models_the_head_tells_the_others_and_which_one_it_unloads(
+    head: Headline,
+) -> None:
+    head.show_pool(loaded(2), Expected(), measuring=False, beside=["Guide answers as well."])
+    assert head.figures.text().endswith(" Guide answers as well.")
+    assert head.unload.text() == f"Unload {MODEL}"
+    head.show_pool(loaded(2), Expected(), measuring=False)
+    assert head.unload.text() == "Unload"
