@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 
 from PySide6.QtCore import QDeadlineTimer, QLockFile, QObject, QThread, Signal
@@ -36,14 +37,19 @@ def show_other(home: Path) -> bool:
 def claim(home: Path, opening_ms: int = OPENING_MS) -> QLockFile | None:
     """This home's window is ours while this is kept; None when another one is open or opens, and comes to the front.
 
-    A window listens only a second after its start: of two impatient starts the second waits for that.
+    A window listens only a second after its start: of two impatient starts the second waits for that. Before the
+    very first one there is no folder yet; where none can be made, the window itself says so.
     """
+    with suppress(OSError):
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = QLockFile(str(home / "window.lock"))
     lock.setStaleLockTime(0)  # held as long as its process lives
     patience = QDeadlineTimer(opening_ms)
     while not lock.tryLock(0) and not patience.hasExpired():
         if show_other(home):
             return None
+        if lock.error() != QLockFile.LockError.LockFailedError:
+            break  # nobody has it: it cannot be had
         QThread.msleep(AGAIN_MS)
     return lock
 

@@ -61,6 +61,17 @@ def test_of_two_starts_at_once_one_becomes_the_window(qtbot: QtBot, tmp_path: Pa
         assert second.result(timeout=5) is None
 
 
+def test_the_very_first_start_waits_for_nobody(tmp_path: Path) -> None:
+    """It waited ten seconds for a lock in a folder that was not there, and so did each start on a full disk."""
+    claimed = claim(tmp_path / "new" / "home", opening_ms=3_600_000)
+    assert claimed is not None
+    assert claimed.isLocked()
+    (tmp_path / "file").touch()
+    kept_out = claim(tmp_path / "file" / "home", opening_ms=3_600_000)
+    assert kept_out is not None
+    assert not kept_out.isLocked()
+
+
 def test_a_window_that_hangs_before_it_listens_keeps_nobody_out(tmp_path: Path) -> None:
     first = claim(tmp_path)
     assert first is not None
