@@ -42,9 +42,7 @@ FACTOR = 4.0  # times as far apart as two ways of this machine: no honest one
 MOST_NOISE = 0.1  # beyond that this machine's own two ways say nothing
 # at least so far apart, however close the two ways are
 SAME_KIND = {Number.F32: 0.005, Number.F16: 0.006, Number.Q8: 0.06}
-OTHER_KIND = (
-    0.06  # another processor, or another engine: bf16 has 8 bits, and there are many layers
-)
+OTHER_KIND = 0.06  # another processor or engine: bf16 has 8 bits, and there are many layers
 
 
 class Finding(StrEnum):

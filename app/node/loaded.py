@@ -14,9 +14,7 @@ from app.node.running import Running
 from app.node.snapshot import Json
 from backends.contract import Layers
 
-MOST_MODELS = (
-    4  # each has workers, a queue and a recovery of its own; memory ends it before, as a rule
-)
+MOST_MODELS = 4  # each has workers, a queue and a recovery; memory ends it before, as a rule
 
 
 class Loaded:

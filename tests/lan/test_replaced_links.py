@@ -96,10 +96,8 @@ async def test_who_calls_waits_until_the_other_side_has_made_way(
     monkeypatch.setattr(links.Links, "_make_way", slowly)
     again = await nodes.prepare("attic")
     async with again.network:
-        members = again.network.members
-        where = Address("127.0.0.1", den.network.port)
-        link = await again.network.calls.call(members[den.network.id], [where])
-        await again.network.calls.drop(link)
+        await until(lambda: again.network.links)
+        assert again.network.link(den.network.id).dialled
 
 
 async def test_a_burst_of_messages_that_are_carried_out_at_once_is_no_flood(nodes: Nodes) -> None:

@@ -193,15 +193,20 @@ def kept(scene: Scene, sample: Sample) -> None:
     scene.samples._kept[sample.run.pipeline] = sample
 
 
-async def test_who_is_wrong_is_said_when_others_agree_with_this_machine(
-    scene: Scene, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def computed_once(scene: Scene, sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine's own rows are known from now on."""
     again = await scene.computing.rows(scene.stage, sample)
 
     async def known(*_: Any) -> Again:
         return again
 
     monkeypatch.setattr(scene.computing, "rows", known)
+
+
+async def test_who_is_wrong_is_said_when_others_agree_with_this_machine(
+    scene: Scene, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await computed_once(scene, sample, monkeypatch)
     wrong = with_error(sample, 0.3)
     cases: list[tuple[Sample, Any, list[str]]] = [
         (sample, wrong.answered, []),  # nobody else is asked
@@ -223,12 +228,7 @@ async def test_while_a_third_machine_fails_to_answer_nobody_is_blamed(
     scene: Scene, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is tried again. That stages are wanted ends the try at once."""
-    again = await scene.computing.rows(scene.stage, sample)
-
-    async def known(*_: Any) -> Again:
-        return again
-
-    monkeypatch.setattr(scene.computing, "rows", known)
+    await computed_once(scene, sample, monkeypatch)
     wrong, scene.third = with_error(sample, 0.3), Unreachable("peer_offline", name="shed")
     kept(scene, wrong)
     await scene.checks.look(scene.plan)
