@@ -8,6 +8,12 @@ from dataclasses import dataclass
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 Action = tuple[str, Callable[[], object]]
+AT = "at/"  # before the id of a chat, where it is the part of a page
+
+
+def of_chat(chat: str) -> str:
+    """The page Chat, at this chat."""
+    return f"chat/{AT}{chat}"
 
 
 @dataclass(frozen=True, slots=True)

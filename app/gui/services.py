@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.gui.chat.chat_lock import ChatLock
+from app.gui.chat.cut_answers import CutAnswers
 from app.gui.launch import Launcher
 from app.gui.motion import Motion
 from app.gui.node_client import NodeClient
@@ -19,7 +20,7 @@ from app.gui.theme import Theme
 class Services:
     """`go` shows a page by its name (`pages.Name`), or a part of it (`settings/Network`);
     `folder` holds the window's own files; `lock` the chats, and whether they are encrypted;
-    `motion`: whether anything may move."""
+    `motion`: whether anything may move; `cut`: the chats whose answer was cut."""
 
     pool: Pool
     client: NodeClient
@@ -30,3 +31,4 @@ class Services:
     go: Callable[[str], None]
     lock: ChatLock
     motion: Motion
+    cut: CutAnswers = field(default_factory=CutAnswers)

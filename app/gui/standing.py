@@ -8,6 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
+from app.gui import pages
 from app.gui.lending.words import may_not, state_sentence
 from app.gui.pool import Link, Pool
 from app.gui.sentences import here, model_name
@@ -33,10 +34,12 @@ COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One line and its picture."""
+    """One line and its picture; `page` shows more of it, or the chat whose answer was cut with `model`."""
 
     kind: Kind
     sentence: str
+    page: str
+    model: str = ""
 
     @property
     def icon(self) -> str:
@@ -53,29 +56,29 @@ def standing(pool: Pool) -> Standing:
         return _away(pool)
     loaded, lending = pool.loaded, pool.node.get("lending") or {}
     answers = (pool.snapshot.get("answers") or {}).get("running", 0)
+    name = str((loaded or {}).get("model") or "")
     if loaded and loaded.get("state") in ("failed", "lost"):
-        return Standing(
-            Kind.ATTENTION, here(str(loaded.get("reason") or "")) or _tr("The model was lost.")
-        )
+        reason = here(str(loaded.get("reason") or "")) or _tr("The model was lost.")
+        return Standing(Kind.ATTENTION, reason, pages.POOL, name)
     if loaded and loaded.get("state") == "recovering":
-        return Standing(Kind.WORKING, here(str(loaded.get("reason") or "")))
+        return Standing(Kind.WORKING, here(str(loaded.get("reason") or "")), pages.POOL, name)
     if loaded and (leaver := _leaver(pool, loaded)) is not None:
-        return Standing(Kind.PAUSED, leaver)
+        return Standing(Kind.PAUSED, leaver, pages.POOL)
     if lending.get("state") in ("paused", "draining") and not may_not(lending):
-        return Standing(Kind.PAUSED, state_sentence(lending))
+        return Standing(Kind.PAUSED, state_sentence(lending), pages.COMPUTER)
     if lending.get("state") in ("working", "lending"):
-        return Standing(Kind.WORKING, state_sentence(lending))
+        return Standing(Kind.WORKING, state_sentence(lending), pages.COMPUTER)
     if loaded and loaded.get("state") == "loading":
-        return Standing(
-            Kind.WORKING, _tr("Loading {model}.").format(model=model_name(str(loaded.get("model"))))
-        )
+        sentence = _tr("Loading {model}.").format(model=model_name(name))
+        return Standing(Kind.WORKING, sentence, pages.MODELS)
     if loaded:
         kind = Kind.WORKING if answers else Kind.IDLE
-        return Standing(kind, " ".join([_ready(pool, loaded), *others_loaded(pool)]))
+        sentence = " ".join([_ready(pool, loaded), *others_loaded(pool)])
+        return Standing(kind, sentence, pages.CHAT)
     if pool.hosts is not None:
         kind = Kind.IDLE if pool.hosts else Kind.ATTENTION
-        return Standing(kind, _guest(pool.hosts))
-    return Standing(Kind.IDLE, _tr("Ready. No model is loaded yet."))
+        return Standing(kind, _guest(pool.hosts), pages.CHAT if pool.hosts else pages.POOL)
+    return Standing(Kind.IDLE, _tr("Ready. No model is loaded yet."), pages.MODELS)
 
 
 def others_loaded(pool: Pool) -> list[str]:
@@ -132,10 +135,10 @@ def _ready(pool: Pool, loaded: Json) -> str:
 
 def _away(pool: Pool) -> Standing:
     if pool.link in (Link.AWAY, Link.OTHER_VERSION):
-        return Standing(
-            Kind.ATTENTION, pool.problem or _tr("The background service is not running.")
-        )
-    return Standing(Kind.AWAY, pool.problem or _tr("Starting the background service…"))
+        sentence = pool.problem or _tr("The background service is not running.")
+        return Standing(Kind.ATTENTION, sentence, pages.POOL)
+    sentence = pool.problem or _tr("Starting the background service…")
+    return Standing(Kind.AWAY, sentence, pages.POOL)
 
 
 def _tr(text: str) -> str:

@@ -40,7 +40,7 @@ class Tray(QObject):
         services.theme.changed.connect(self._repaint)
         self._before: Json = {}
         self._shown: Standing | None = None
-        self._page = ""  # of the last notification
+        self._news: News | None = None  # the last notification
         self._waits_hidden = False
         self._guard = QTimer(self)
         self._guard.setInterval(GUARD_MS)
@@ -82,7 +82,7 @@ class Tray(QObject):
 
     def tell(self, what: News) -> None:
         """A notification of the desktop."""
-        self._page = what.page
+        self._news = what
         self._icon.showMessage(what.title, what.sentence, self._icon.icon())
 
     @staticmethod
@@ -115,7 +115,11 @@ class Tray(QObject):
             self._window.come_up()
 
     def _message_clicked(self) -> None:
-        self._services.go(self._page) if self._page else self._window.come_up()
+        told = self._news
+        if told is None or not told.page:
+            self._window.come_up()
+        else:
+            self._services.go(self._services.cut.place(told.model, told.page))
 
     def _changed(self) -> None:
         now = self._services.pool.snapshot

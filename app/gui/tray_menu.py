@@ -33,7 +33,7 @@ class TrayMenu(QMenu):
         super().__init__("Poolhouse")
         self._services, self._failed = services, failed
         self._machine_lines: list[QAction] = []
-        self.status = self._line("")
+        self.status = self.addAction(QIcon(), "", self._show_more)
         self.addSeparator()
         self.open = self.addAction(self.tr("Open Poolhouse"), show_window)
         self.setDefaultAction(self.open)
@@ -43,7 +43,7 @@ class TrayMenu(QMenu):
         self.stop = self.addAction(
             self.tr("Stop now"), lambda: self._order("pause", {"at_once": True})
         )
-        self.users = self._line("")
+        self.users = self.addAction(QIcon(), "", lambda: services.go(pages.COMPUTER))
         self.addSeparator()
         self.machines = self.addMenu(self.tr("Machines"))
         self.addAction(self.tr("Settings"), lambda: services.go(pages.SETTINGS))
@@ -102,10 +102,10 @@ class TrayMenu(QMenu):
         state = state_word(str(machine.get("state") or "offline"))
         return self._short(self.tr("{name}: {state}").format(name=name, state=state))
 
-    def _line(self, text: str) -> QAction:
-        made = self.addAction(QIcon(), text)
-        made.setEnabled(False)
-        return made
+    def _show_more(self) -> None:
+        """Where the state that the line tells of is shown, or the chat that waits for its end."""
+        now = standing(self._services.pool)
+        self._services.go(self._services.cut.place(now.model, now.page))
 
     def _short(self, text: str) -> str:
         wide = self._services.theme.px(sizes.CHAT_WIDTH // 2)

@@ -16,11 +16,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One notification; a click on it shows `page`."""
+    """One notification; a click on it shows `page`, or the chat whose answer was cut with `model`."""
 
     title: str
     sentence: str
     page: str
+    model: str = ""
 
 
 def news(before: Json, now: Json) -> list[News]:
@@ -65,7 +66,7 @@ def _downloads(before: Json, now: Json) -> list[News]:
 def _lost(before: Json, now: Json) -> list[News]:
     was, title = _models(before), QCoreApplication.translate("Tray", "The model was lost")
     return [
-        News(title, here(str(one.get("reason") or name)), pages.POOL)
+        News(title, here(str(one.get("reason") or name)), pages.POOL, name)
         for name, one in _models(now).items()
         if one.get("state") == "lost" and was.get(name, {}).get("state") != "lost"
     ]

@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.core.chat import ChatId
 from app.gui import tray as tray_module
 from app.gui.tray import NO_TRAY, Tray
 from app.gui.tray_menu import TrayMenu
@@ -81,6 +82,33 @@ def test_lines_lead_to_pages(tray: Tray, at_lone: Desk) -> None:
     tray.menu.machines.actions()[0].trigger()
     next(line for line in tray.menu.actions() if line.text() == "Settings").trigger()
     assert at_lone.went == ["pool", "settings"]
+
+
+def test_what_is_told_of_a_lost_model_leads_to_the_chat_that_was_cut(
+    tray: Tray, at_lone: Desk
+) -> None:
+    lost = news(READY, {"loaded": {"model": "guide", "state": "lost", "reason": "attic is gone."}})
+    tray.tell(lost[0])
+    tray._message_clicked()
+    at_lone.services.cut.cut(ChatId("7"), "guide")
+    tray._message_clicked()
+    tray.tell(News("Download finished", "m is ready to load.", "models"))
+    tray._message_clicked()
+    assert at_lone.went == ["pool", "chat/at/7", "models"]
+
+
+def test_the_first_line_leads_to_what_it_tells_of(tray: Tray, at_lone: Desk) -> None:
+    pool, status = at_lone.services.pool, tray.menu.status
+    status.trigger()
+    states = ({"model": "m", "state": one} for one in ("lost", "recovering", "loading", "ready"))
+    for loaded in states:
+        pool.snapshot = pool.snapshot | {"loaded": loaded}
+        status.trigger()
+    assert at_lone.went == ["models", "pool", "pool", "models", "chat"]
+    pool.snapshot = pool.snapshot | {"loaded": {"model": "m", "state": "recovering"}}
+    at_lone.services.cut.cut(ChatId("7"), "m")
+    status.trigger()
+    assert at_lone.went[-1] == "chat/at/7"
 
 
 def test_names_with_signs_are_shown_as_they_are(tray: Tray, at_lone: Desk) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, Qt
@@ -36,11 +35,12 @@ from app.gui.chat.shortage import Shortage
 from app.gui.chat.slices import Slices
 from app.gui.chat.speaker import Speaker
 from app.gui.chat.suggestions import Suggestions
-from app.gui.node_client import Call
+from app.gui.chat.token_counts import TokenCounts
 from app.gui.page import Page
 from app.gui.parts.bounded import Bounded
 from app.gui.parts.layouts import column, held, row
 from app.gui.parts.notice import Action
+from app.gui.places import AT
 from app.gui.sentences import GUIDE
 from app.gui.services import Services
 from app.gui.settings import chat_defaults
@@ -60,14 +60,13 @@ class ChatPage(Page):
         super().__init__(services, QCoreApplication.translate("Sidebar", "Chat"))
         self.history = services.lock.history
         self.history.beginning = lambda: chat_defaults.beginning(services.preferences)
-        self.session = Session(self.history, services.pool, self)
+        self.session = Session(self.history, services.pool, self, services.cut)
         self._deeds = MessageDeeds(self.history, self.session, services.theme, self.open_chat, self)
         self._presets = Presets(services.preferences, self)
         self._shortage = Shortage(services.client, self.notice, self._use_smaller, self)
         self._moved = False  # the border of the list, by a person
         self._files: dict[str, list[Json]] = {}  # attachments of drafts
         self._models = ModelNames(services.client, services.pool, self._tell_hint, self)
-        self._counts: list[Call] = []
         self.chat: Chat = self.history.begin()
         slices = Slices(self)
         slices.add(self, highlight.warm())
@@ -79,6 +78,7 @@ class ChatPage(Page):
         kept = services.preferences
         self.hint = Hint(kept, lambda name: self._set_up(replace(self.chat, model=name)))
         self.composer = Composer(services.theme, self.fail, kept)
+        self._counts = TokenCounts(services, self.composer.count)
         self.composer.field.sends_with_enter = lambda: chat_defaults.sends_with_enter(kept)
         self._lay_out()
         self._listen()
@@ -135,7 +135,7 @@ class ChatPage(Page):
         self.composer.stopped.connect(self._stop_answer)
         self.composer.edited.connect(self._keep_draft)
         self.composer.queued.connect(self._queued)
-        self.composer.attached.connect(self._count_tokens)
+        self.composer.attached.connect(lambda file: self._counts.ask(file, self.chat.model))
         for news in (self.services.pool.changed, self.services.pool.link_changed):
             news.connect(self._pool_changed)
         self.services.theme.changed.connect(self._fit)
@@ -158,9 +158,7 @@ class ChatPage(Page):
     def close_history(self) -> None:
         """Answers end, everything is written."""
         self._models.close()
-        for call in self._counts:
-            if call.running:
-                call.cancel()
+        self._counts.close()
         self.session.close()
         self.history.close()
 
@@ -172,7 +170,13 @@ class ChatPage(Page):
     # Which chat
 
     def open(self, part: str) -> None:
-        """A chat with this model: the one that is shown, if it is such a one or nothing was said in it."""
+        """A chat with this model: the one that is shown, if it is such a one or nothing was said in it.
+
+        Or the chat of an id, after `AT`.
+        """
+        if part.startswith(AT):
+            self.open_chat(part.removeprefix(AT))
+            return
         now = self.chat.model or (self.services.pool.loaded or {}).get("model")
         if now != part and self.history.locked is None:
             if self.chat.leaf is not None:
@@ -353,17 +357,6 @@ class ChatPage(Page):
         self.session.stop(self.chat.id)
         self._set_up(replace(self.chat, model=model))
         self._retry()
-
-    def _count_tokens(self, file: Json) -> None:
-        """As the chat's own model counts them; nothing is said where that is not loaded."""
-        if self.services.pool.asked(self.chat.model):
-            self._counts = [call for call in self._counts if call.running]
-            body = {"text": file["text"], "model": self.chat.model}
-            call = self.services.client.post("/tokens", body, partial(self._counted, file))
-            self._counts += [call] if call is not None else []
-
-    def _counted(self, file: Json, answer: Json) -> None:
-        self.composer.count(file, int(answer["tokens"]))
 
     def _leave_out(self) -> None:
         self.session.leave_out(self.chat.id)

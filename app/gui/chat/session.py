@@ -10,8 +10,9 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, NOTES, Chat, ChatId, Message, MessageId, Role
-from app.core.errors import AppError
+from app.core.errors import AppError, StageLost
 from app.gui.chat.answer import Answer, Ending, content, question
+from app.gui.chat.cut_answers import CutAnswers
 from app.gui.chat.history import History
 from app.gui.pool import Link, Pool
 from app.gui.sentences import GUIDE, said
@@ -51,9 +52,15 @@ class Session(QObject):
     progressed = Signal(str)  # a model is loaded for it
     ended = Signal(str, object)  # chat, Ending
 
-    def __init__(self, history: History, pool: Pool, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        history: History,
+        pool: Pool,
+        parent: QObject | None = None,
+        cut: CutAnswers | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._history, self._pool = history, pool
+        self._history, self._pool, self._cut = history, pool, cut or CutAnswers()
         self.running: dict[ChatId, Running] = {}
         self._trimmed: set[ChatId] = set()  # chats whose oldest turns may be left out
         self._grown: set[ChatId] = set()
@@ -149,8 +156,9 @@ class Session(QObject):
         self.running[chat.id] = running
         self._history.keep_soon(chat)
         self.changed.emit(chat.id)
+        self._cut.mended(chat.id)
         answer.grew.connect(lambda: self._grown.add(running.chat))
-        answer.progressed.connect(lambda: self.progressed.emit(running.chat))
+        answer.progressed.connect(lambda: self._progressed(running))
         answer.ended.connect(lambda ending: self._end(running, ending))
         self._timer.start()
         running.waits = self._pool.link in COMING
@@ -190,10 +198,16 @@ class Session(QObject):
         beside = {"beside": True} if len(self._pool.models) > 1 and self._pool.model(name) else {}
         return {"model": name, "context": chat.context, **beside}
 
+    def _progressed(self, running: Running) -> None:
+        if running.answer.trouble:
+            self._cut.cut(running.chat, running.model)
+        self.progressed.emit(running.chat)
+
     def _tick(self) -> None:
         self._ticks += 1
         grown, self._grown = self._grown, set()
         for chat in grown:
+            self._cut.mended(chat)
             if self._ticks % KEEP_EVERY == 0:
                 self._keep_text(self.running[chat])
             self.grew.emit(chat)
@@ -208,6 +222,7 @@ class Session(QObject):
     def _end(self, running: Running, ending: Ending) -> None:
         del self.running[running.chat]
         self._grown.discard(running.chat)
+        self._note_cut(running, ending)
         known = self._history.chat(running.chat)
         if known is not None and running.message in known.messages:
             if running.text or ending.how in ("stop", "length"):
@@ -220,6 +235,14 @@ class Session(QObject):
         self.changed.emit(running.chat)
         self.ended.emit(running.chat, ending)
         running.answer.deleteLater()
+
+    def _note_cut(self, running: Running, ending: Ending) -> None:
+        """Whether it broke off with its model: by its error, or because it stood still already."""
+        error = ending.error
+        if isinstance(error, StageLost) or (error is not None and running.answer.trouble):
+            self._cut.cut(running.chat, running.model)
+        else:
+            self._cut.mended(running.chat)
 
     def _fitting(
         self, chat: Chat, branch: Sequence[Message]
