@@ -70,7 +70,7 @@ class Tokenize(Order, frozen=True, tag="tokenize"):
 
 
 class Render(Order, frozen=True, tag="render"):
-    """Apply the chat template. Answer: Rendered or Failed; behind Rendered also Tokenized or Failed if `ids`.
+    """Apply the chat template. Answer: Rendered or Failed; behind one that is not the `last` also Tokenized or Failed.
 
     now: seconds since 1970 for templates that name the date; 0: they are told none. ids: those of the text and
     what stands `behind` it are wanted too, with the names of control tokens as these tokens.
@@ -152,6 +152,7 @@ class Tokenized(Order, frozen=True, tag="tokenized"):
 
 class Rendered(Order, frozen=True, tag="rendered"):
     text: str
+    ids: tuple[int, ...] = ()  # if they were wanted, and took no time worth telling apart
     last: bool = True  # else Tokenized comes, or Failed
 
 

@@ -21,6 +21,7 @@ from backends.text import Text, open_text, pieces
 from backends.vectors import Vectors
 
 SIGNS_OF_NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words
+SHORT_CHARS = 1 << 14  # tokens of such a text take no longer than telling the text alone
 REHEARSED_BYTES = 64 << 10  # steps of a few answers; a prompt's chunk takes long anyway
 
 
@@ -143,14 +144,20 @@ class Service:
             case orders.OpenVocabulary():
                 yield from self._open_text(order)
             case orders.Tokenize():
-                ids = self._vocabulary().tokenize(order.text, special=order.special, bos=order.bos)
-                yield orders.Tokenized(request=order.request, ids=tuple(ids))
+                ids = self._tokenize(order.text, special=order.special, bos=order.bos)
+                yield orders.Tokenized(request=order.request, ids=ids)
             case orders.Render():
-                text = self._render(order)
-                yield orders.Rendered(request=order.request, text=text, last=not order.ids)
+                text, number = self._render(order), order.request
+                is_long = len(text) + len(order.behind) > SHORT_CHARS
+                if is_long or not order.ids:
+                    yield orders.Rendered(request=number, text=text, last=not order.ids)
                 if order.ids:
-                    ids = self._vocabulary().tokenize(text + order.behind, special=True, bos=True)
-                    yield orders.Tokenized(request=order.request, ids=tuple(ids))
+                    ids = self._tokenize(text + order.behind, special=True, bos=True)
+                    yield (
+                        orders.Tokenized(request=number, ids=ids)
+                        if is_long
+                        else orders.Rendered(request=number, text=text, ids=ids)
+                    )
             case orders.OpenEmbedder():
                 yield self._vectors.open(order)
             case orders.Embed():
@@ -196,6 +203,9 @@ class Service:
         if self._text is None:
             raise StageError("no vocabulary is loaded here")
         return self._text
+
+    def _tokenize(self, text: str, *, special: bool, bos: bool) -> tuple[int, ...]:
+        return tuple(self._vocabulary().tokenize(text, special=special, bos=bos))
 
     def _render(self, order: orders.Render) -> str:
         text = self._vocabulary()

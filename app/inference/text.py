@@ -137,28 +137,28 @@ class Text:
         """The text, and its ids if they were asked for. Raises BadInput or StageLost."""
         worker = await self._ready()
         answers: asyncio.Queue[orders.Answer | StageLost] = asyncio.Queue()
-        most_bytes = worker.resident_bytes() + RENDER_BYTES
         worker.tell(order, answers.put_nowait)
-        text = await self._rendered(worker, answers, most_bytes)
-        _check_length(len(text) + len(order.behind))
-        if not order.ids:
-            return text, ()
+        most_bytes = worker.resident_bytes() + RENDER_BYTES  # now: it has hardly woken up
+        told = await self._rendered(worker, answers, most_bytes)
+        _check_length(len(told.text) + len(order.behind))
+        if told.last:
+            return told.text, told.ids
         try:
             async with asyncio.timeout(TOKENIZE_S):
-                return text, worker.expected(await answers.get(), orders.Tokenized).ids
+                return told.text, worker.expected(await answers.get(), orders.Tokenized).ids
         except TimeoutError:
             worker.kill(Reason("worker_hung", {"worker": worker.name, "seconds": TOKENIZE_S}))
             raise await worker.wait_dead() from None
 
     async def _rendered(
         self, worker: Worker, answers: asyncio.Queue[orders.Answer | StageLost], most_bytes: int
-    ) -> str:
+    ) -> orders.Rendered:
         """A template is a stranger's program: bounded in time and memory, ended by a kill."""
         ends_at = time.monotonic() + RENDER_S
         while True:
             try:
                 async with asyncio.timeout(RENDER_LOOK_S):
-                    return worker.expected(await answers.get(), orders.Rendered).text
+                    return worker.expected(await answers.get(), orders.Rendered)
             except TimeoutError:
                 if worker.resident_bytes() > most_bytes:
                     error = BadInput("template_large", allowed_bytes=RENDER_BYTES)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from app.inference.chats import Answerer, Delta, Question, Summary
 from app.inference.text import Message, Text
 from backends import orders
 from backends.contract import GREEDY
+from backends.service import SHORT_CHARS
 from backends.template import render, tool_style
 from tests.inference.pool import pool, shape
 
@@ -177,19 +179,27 @@ async def test_text_too_long_is_refused() -> None:
         assert len(await text.prompt(HELLO)) > 1  # what came after the refusal went astray
 
 
-async def test_a_prompt_wakes_the_worker_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("times", "answers"), [(1, 1), (SHORT_CHARS, 2)])
+async def test_a_prompt_wakes_the_worker_once_and_a_short_one_the_node_too(
+    monkeypatch: pytest.MonkeyPatch, times: int, answers: int
+) -> None:
+    messages = [{"role": "user", "content": times * "hi"}]
     async with await Text.open("fake:") as text:
         assert text.worker is not None
-        sent, send = list[bytes](), text.worker.send
+        ways = Counter[str]()
+        for way in ("send", "_received"):
+            pass_on = getattr(text.worker, way)
 
-        def noted(data: bytes) -> None:
-            sent.append(data)
-            send(data)
+            def counted(
+                data: bytes, way: str = way, pass_on: Callable[[bytes], None] = pass_on
+            ) -> None:
+                ways[way] += 1
+                pass_on(data)
 
-        monkeypatch.setattr(text.worker, "send", noted)
-        ids = await text.prompt(HELLO)
-        assert len(sent) == 1
-        assert ids == await text.tokenize(await text.render(HELLO), special=True)
+            monkeypatch.setattr(text.worker, way, counted)
+        ids = await text.prompt(messages)
+        assert ways == {"send": 1, "_received": answers}
+        assert ids == await text.tokenize(await text.render(messages), special=True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
