@@ -15,9 +15,7 @@ from backends.contract import Segment
 from backends.kept import Kept
 
 CHUNK_ROWS = 64  # rows of a micro-batch with prompt in it: the best measured on CPUs, 32 and fewer are slower a row
-BLOCK_ROWS = (
-    16  # matrices are multiplied in blocks: a row of other chunks took 8 to 16 % longer (AVX2)
-)
+BLOCK_ROWS = 16  # matrices are multiplied in blocks: a row of other chunks took 8 to 16 % longer
 AGEING_ROWS = 256  # a prompt that lets a micro-batch go by counts as this much shorter
 MAX_OVERTAKEN = 4  # later requests may take the oldest waiting request's turn this often
 
@@ -117,8 +115,9 @@ def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int)
     for place, row in enumerate(prompts):
         wanted = chunk_size(row.until - row.entered, limits.chunk_rows)
         size = min(wanted, budget)
-        if place and limits.prompts_apart and size < wanted:
-            size = 0  # a piece of a chunk would cost a whole pass over the weights
+        if limits.prompts_apart and size < wanted:  # it is computed beside the answers, not with them
+            # a second piece of a chunk would cost a whole pass over the weights
+            size = 0 if place else size - size % BLOCK_ROWS or size
         if size > 0:
             chosen.append(Segment(row.slot, size, row.entered))
             budget -= size

@@ -125,7 +125,16 @@ def test_prompts_that_are_computed_apart_are_not_chopped_into_what_others_leave(
     batch = next_batch([Row(0, 0, 40), Row(1, 0, 30), Row(2, 0, 20)], apart, 0, 1)
     assert batch == Batch((Segment(2, 20, 0), Segment(1, 30, 0)), True)
     batch = next_batch([Row(0, 9, 10), Row(1, 0, 64)], apart, 0, 1)
-    assert batch == Batch((Segment(0, 1, 9), Segment(1, 63, 0)), True)
+    assert batch == Batch((Segment(0, 1, 9), Segment(1, 48, 0)), True)  # whole blocks
+
+
+def test_a_prompt_goes_on_however_many_answers_ride_along() -> None:
+    answers = [Row(slot, 9, 10) for slot in range(60)]
+    batch = next_batch(
+        [*answers, Row(60, 0, 64)], limits(slots=61, machines=1, prompts_apart=True), 0, 1
+    )
+    assert batch is not None
+    assert batch.segments[-1] == Segment(60, 4, 0)
 
 
 @pytest.mark.parametrize(("apart", "passes"), [(False, 5), (True, 4)])
