@@ -115,7 +115,9 @@ def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int)
     for place, row in enumerate(prompts):
         wanted = chunk_size(row.until - row.entered, limits.chunk_rows)
         size = min(wanted, budget)
-        if limits.prompts_apart and size < wanted:  # it is computed beside the answers, not with them
+        if (
+            limits.prompts_apart and size < wanted
+        ):  # it is computed beside the answers, not with them
             # a second piece of a chunk would cost a whole pass over the weights
             size = 0 if place else size - size % BLOCK_ROWS or size
         if size > 0:
