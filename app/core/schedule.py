@@ -115,10 +115,8 @@ def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int)
     for place, row in enumerate(prompts):
         wanted = chunk_size(row.until - row.entered, limits.chunk_rows)
         size = min(wanted, budget)
-        if (
-            limits.prompts_apart and size < wanted
-        ):  # it is computed beside the answers, not with them
-            # a second piece of a chunk would cost a whole pass over the weights
+        if limits.prompts_apart and size < wanted:
+            # beside the answers, not with them; and a second piece would cost a whole pass over the weights
             size = 0 if place else size - size % BLOCK_ROWS or size
         if size > 0:
             chosen.append(Segment(row.slot, size, row.entered))
