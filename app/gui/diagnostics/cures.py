@@ -6,19 +6,13 @@ import shutil
 import sys
 from collections.abc import Callable
 
-from PySide6.QtCore import QUrl
-from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from app.core.check import Check
 from app.core.firewall import Wall, command
+from app.gui.diagnostics.system_pages import firewall_page, network_page
 from app.gui.parts.buttons import button
-
-# The system's own pages; those of Windows and macOS are unverified. [u]
-NETWORK_PAGES = {
-    "win32": "ms-settings:network",
-    "darwin": "x-apple.systempreferences:com.apple.preference.security?Privacy_LocalNetwork",
-}
 
 
 def port_of(address: str) -> int | None:
@@ -71,7 +65,11 @@ class CommandButton(QPushButton):
 
 def system_button(words: str, parent: QWidget | None = None) -> QPushButton | None:
     """Opens the system's page for networks, where the system has one."""
-    page = NETWORK_PAGES.get(sys.platform)
-    if page is None:
-        return None
-    return button(words, lambda: QDesktopServices.openUrl(QUrl(page)), "primary", parent)
+    page = network_page()
+    return button(words, page.open, "primary", parent) if page is not None else None
+
+
+def firewall_button(words: str, check: Check) -> QPushButton | None:
+    """Opens the system's page for its firewall, where it is this computer's and the system has one."""
+    page = None if check.machine else firewall_page(own_wall())
+    return button(words, page.open) if page is not None else None

@@ -12,13 +12,14 @@ from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.check_list import CheckList
-from app.gui.diagnostics.cures import CommandButton, port_of, system_button
+from app.gui.diagnostics.cures import CommandButton, firewall_button, port_of, system_button
 from app.gui.diagnostics.fold import Fold
 from app.gui.diagnostics.ways import add_a_machine, leave_the_household, save_diagnostics
 from app.gui.diagnostics.words import Cure, advice, cause, cure_of, headline
 from app.gui.icons import icon
 from app.gui.node_client import Call, Json
 from app.gui.parts.buttons import button
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import card, clear, column, row, scrolled
 from app.gui.parts.text import label, paragraph
 from app.gui.places import ways
@@ -145,8 +146,15 @@ class DoctorDialog(QDialog):
         made = self._button(check)
         if made is not None:
             self._room.addSpacing(sizes.XS)
-            self._room.addLayout(row(made, None))
+            self._room.addLayout(Flow(made, *self._besides(check)))
             made.setFocus()
+
+    def _besides(self, check: Check) -> list[QPushButton]:
+        """Who rather looks at the firewall than runs a command finds its page."""
+        if cure_of(check) is not Cure.COMMAND:
+            return []
+        made = firewall_button(self.tr("Open firewall settings"), check)
+        return [made] if made is not None else []
 
     def _button(self, check: Check) -> QPushButton | None:
         match cure_of(check):
