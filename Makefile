@@ -146,7 +146,7 @@ $(GUIDE)/ready: Makefile requirements/run.txt requirements/guide.txt
 # names the others for its own command line, file system, uploads and browsers.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-annotate --exclude-newer "1 week"
-NOT_NEEDED := requests charset-normalizer certifi urllib3 click packaging fsspec hf-xet httpx2-jsfetch
+NOT_NEEDED := requests charset-normalizer certifi urllib3 click fsspec hf-xet httpx2-jsfetch
 lock: ## write requirements/ anew from pyproject.toml (needs uv)
 	$(LOCK) $(NOT_NEEDED:%=--no-emit-package %) pyproject.toml -o requirements/run.txt
 	$(LOCK) --no-deps --group engine -o requirements/engine.txt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 JOURNAL_SENTENCES: dict[str, str] = {
     "log_node_started": "Poolhouse {version} started.",
+    "log_node_newer": "Poolhouse {version} is published. Settings, Updates leads to its page.",
     "log_machine_added": "{machine} belongs to the household now.",
     "log_machine_came": "{machine} is connected.",
     "log_machine_left": "{machine} is not connected any more.",

@@ -17,6 +17,11 @@ WINDOW_SENTENCES: dict[str, str] = {
     "autostart_no_program": "Poolhouse runs from its source here, so there is no program that could start "
     "at sign-in. Install it first.",
     "autostart_failed": "{where} could not be changed: {why}. Check who may write there, then try again.",
+    # newer versions
+    "updates_no_place": "This copy of Poolhouse names no place where newer versions are published, so nobody can be "
+    "asked. Look where you got it.",
+    "updates_unreached": "{source} could not be asked for newer versions: {why}. "
+    "Check the internet connection, then try again.",
     # the history of chats
     "history_full": "The disk is full, so your chats could not be written to {path}. "
     "Free some space; what is shown here is kept and written then.",

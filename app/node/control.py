@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +40,14 @@ HEARTBEAT_SECONDS = 10
 class Control:
     """The surface of management: loopback only, a port of its own, a token on every route."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, more: Iterable[web.RouteDef] = ()) -> None:
         self._node = node
         self.token = secrets.token_urlsafe(32)
         self.port = 0
         self._words = FirstWords()
         checked = guard(self.token, lambda: self.port, self._words.heard)
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[checked])
-        app.add_routes(self._routes())
+        app.add_routes([*self._routes(), *more])
         self._runner = runner_of(app)
 
     async def start(self) -> None:

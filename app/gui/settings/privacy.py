@@ -26,7 +26,7 @@ class Privacy(Group):
     def __init__(self, services: Services) -> None:
         super().__init__(services, self.tr("Privacy"))
         self.machines, self.nearby = Value(), Value()
-        self.hub, self.upstreams = Value(), Value()
+        self.hub, self.upstreams, self.updates = Value(), Value(), Value()
         self.key, self.token = Value(), Value()
         self.chat_key, self.walls = Value(), Value()
         name = self.tr("Encrypt my chats")
@@ -51,6 +51,9 @@ class Privacy(Group):
             self.tr("Encrypted, and only with those that were paired by a code."),
             self.machines,
         )
+        self._asked = Setting(
+            self.tr("Newer versions of Poolhouse"), "", self.updates, words="update check github"
+        )
         self.add(
             self._machines,
             Setting(
@@ -71,14 +74,19 @@ class Privacy(Group):
                 ),
                 self.upstreams, words="upstream api",
             ),
+            self._asked,
             title=self.tr("Connections this app makes"),
         )  # fmt: skip
+        self._unasked = Setting(
+            self.tr("No check for updates"), self.tr("Poolhouse never asks for newer versions.")
+        )
+        self._asked.gone = True  # until the node says whom it would ask
         self.add(
             Setting(
                 self.tr("No telemetry"),
                 self.tr("Nobody is told what you do, how often, or that you use this app."),
             ),
-            Setting(self.tr("No check for updates"), self.tr("Poolhouse never asks for newer versions.")),
+            self._unasked,
             title=self.tr("Connections it does not make"),
         )  # fmt: skip
 
@@ -112,6 +120,7 @@ class Privacy(Group):
         self.ask("GET", "/token", self._tell_token)
         self.ask("GET", "/api", self._tell_upstreams)
         self.ask("GET", "/walls", self._tell_walls)
+        self.ask("GET", "/updates", self._tell_updates)
 
     def _tell_machines(self) -> None:
         others = [one for one in machines_of(self.services.pool.snapshot) if not one.this]
@@ -122,7 +131,10 @@ class Privacy(Group):
         nearby = (self.services.pool.snapshot.get("discovery") or {}).get("on")
         self.nearby.setText(self.tr("On") if nearby else self.tr("Off"))
         downloads = (self.services.pool.snapshot.get("downloads") or {}).values()
-        running = sum(one.get("state") in ("running", "starting") for one in downloads)
+        running = sum(
+            one.get("state") in ("running", "starting") and not one.get("machine")
+            for one in downloads
+        )
         last = (self.services.pool.snapshot.get("hub") or {}).get("last_contact")
         at_rest = self._last(last) if last else self.tr("Not since the background service started")
         self.hub.setText(self.tr("%n download(s) now", "", running) if running else at_rest)
@@ -133,6 +145,19 @@ class Privacy(Group):
     def _tell_upstreams(self, told: Json) -> None:
         names = [str(one["name"]) for one in told["upstreams"] if one["on"]]
         self.upstreams.setText(", ".join(names) or self.tr("None is turned on"))
+
+    def _tell_updates(self, told: Json) -> None:
+        place = told["place"]
+        self._asked.gone, self._unasked.gone = place is None, place is not None
+        if place is not None:
+            daily = self.tr("Once a day, as you chose: {place} is asked for the newest version.")
+            wished = self.tr(
+                "Only when you press Check now: {place} is asked for the newest version."
+            )
+            self._asked.tell((daily if told["daily"] else wished).format(place=place))
+            last = told["last_contact"]
+            self.updates.setText(self._last(last) if last else self.tr("Never asked yet"))
+        self.search_again()
 
     def _tell_walls(self, told: Json) -> None:
         words = {

@@ -1,15 +1,23 @@
-"""Settings, Updates: which version this is, what it brought, how to get another. Nothing is asked of anybody."""
+"""Settings, Updates: which version this is, what it brought, whether there is a newer one, how to get it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices
+
 from app import __version__
+from app.core.errors import AppError
 from app.gui.household.facts import machines_of
+from app.gui.household.words import moment
 from app.gui.lending.hardware_words import ENGINES
+from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
 from app.gui.parts.buttons import button
+from app.gui.parts.flow import Flow
 from app.gui.parts.text import Value
+from app.gui.parts.visible import show_if
 from app.gui.services import Services
 from app.gui.settings.about import TextDialog
 from app.gui.settings.group import Group
@@ -19,9 +27,7 @@ CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 
 
 class Updates(Group):
-    """There is no place to ask for newer versions yet, so nothing is checked, and the page says so."""
-
-    can_reset = False
+    """Nothing is downloaded: it opens the page of a version. Where no place is named to ask, the page says so."""
 
     def __init__(self, services: Services) -> None:
         super().__init__(services, self.tr("Updates"))
@@ -45,14 +51,32 @@ class Updates(Group):
                     words="changelog"),
             title=self.tr("This version"),
         )  # fmt: skip
-        self.add(
-            Setting(
-                self.tr("Poolhouse does not look for updates"),
-                self.tr(
-                    "No address is asked, neither now and then nor at the start. You hear of a new version "
-                    "where you got this one."
-                ),
+        self._add_newer()
+        services.pool.changed.connect(self._tell_others)
+
+    def _add_newer(self) -> None:
+        self.newest, self._page = Value(), ""
+        self.check = button(self.tr("Check now"), self._check)
+        self.open = button(self.tr("Open its page"), self._open)
+        self._place = Setting(
+            self.tr("Newest version"), "", Flow(self.newest, self.check, self.open), wide=True,
+            words="check update release",
+        )  # fmt: skip
+        name = self.tr("Check once a day")
+        self.daily = Switch(self.services.theme, name, self._choose)
+        self._daily = Setting(
+            name, self.tr("Activity then says when there is a newer version."), self.daily,
+            default=self.tr("Default: off"), words="automatic update",
+        )  # fmt: skip
+        self._nowhere = Setting(
+            self.tr("Poolhouse cannot look for updates"),
+            self.tr(
+                "This copy names no place where newer versions are published, so nobody is asked. You hear of a "
+                "new version where you got this one."
             ),
+        )
+        self.add(
+            self._nowhere, self._place, self._daily,
             Setting(
                 self.tr("To update"),
                 self.tr(
@@ -63,11 +87,63 @@ class Updates(Group):
             ),
             title=self.tr("Newer versions"),
         )  # fmt: skip
-        services.pool.changed.connect(self._tell_others)
+        self._tell({"place": None})
 
     def refresh(self) -> None:
         self._tell_others()
         self.ask("GET", "/machine", self._tell_engine)
+        self.ask("GET", "/updates", self._tell)
+
+    def reset(self) -> None:
+        self._choose(on=False)
+
+    def _check(self) -> None:
+        self.check.setEnabled(False)
+        self.newest.setText(self.tr("Asking…"))
+        self.ask("POST", "/updates", self._tell)
+
+    def fail(self, error: AppError) -> None:
+        """Also of the other questions: what is known is shown again."""
+        super().fail(error)
+        self._tell(self._told)
+
+    def _choose(self, on: bool) -> None:
+        self.ask("POST", "/settings", self._chosen, {"look_for_updates": on})
+
+    def _chosen(self, told: Json) -> None:
+        self.daily.show_on(told["look_for_updates"])
+
+    def _open(self) -> None:
+        if self._page.startswith("https://"):
+            QDesktopServices.openUrl(QUrl(self._page))
+
+    def _tell(self, told: Json) -> None:
+        """As the node knows it; without a place there is nothing to press."""
+        self._told, place = told, told["place"]
+        self._nowhere.gone = place is not None
+        self._place.gone = self._daily.gone = place is None
+        if place is not None:
+            words = self.tr(
+                "Asks {place} for the newest version when you press this. Nothing else is told, and nothing is "
+                "downloaded."
+            )
+            self._page = str(told["page"] or "")
+            self._place.tell(words.format(place=place))
+            self.newest.setText(self._found(told))
+            self.daily.show_on(told["daily"])
+            self.check.setEnabled(True)
+        show_if(self.open, bool(told.get("newer")))
+        self.search_again()
+
+    def _found(self, told: Json) -> str:
+        if not told["last_contact"]:
+            return self.tr("Not looked for yet")
+        when = moment(told["last_contact"])
+        if told["newer"]:
+            return self.tr("{version} is there").format(version=told["version"])
+        if told["version"]:
+            return self.tr("None newer than this one ({time})").format(time=when)
+        return self.tr("None is published yet ({time})").format(time=when)
 
     def _tell_engine(self, told: Json) -> None:
         found = [

@@ -63,6 +63,14 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
         {"upstreams": [{"name": "big", "on": True}, {"name": "b", "on": False}]}
     )
     assert privacy.upstreams.text() == "big"
+    assert privacy._unasked.isVisible()
+    assert not privacy._asked.isVisible()  # nobody is named that could be asked
+    told = {"place": "api.github.com/a/b", "daily": False, "last_contact": 1_700_000_000.0}
+    privacy._tell_updates(told)
+    assert privacy.updates.text() == f"Last at {moment(1_700_000_000.0)}"
+    assert "Only when you press" in privacy._asked.about.text()
+    assert privacy._asked.isVisible()
+    assert not privacy._unasked.isVisible()
     pool.snapshot = before
     pool.changed.emit()
 

@@ -266,7 +266,8 @@ def test_updates_says_what_is_here_and_asks_nobody(qtbot: QtBot, page: SettingsP
     assert isinstance(group, Updates)
     qtbot.waitUntil(lambda: "llama.cpp" in group.engine.text(), timeout=5000)
     assert group.others.text() == "None yet"
-    assert "Poolhouse does not look for updates" in visible(page)
+    assert "Poolhouse cannot look for updates" in visible(page)
+    assert not group.check.isVisible()
     group._show_changes()
     dialog = page.window().findChild(TextDialog)
     assert dialog is not None
@@ -274,3 +275,36 @@ def test_updates_says_what_is_here_and_asks_nobody(qtbot: QtBot, page: SettingsP
     assert view is not None
     assert __version__ in view.toPlainText()
     dialog.accept()
+
+
+def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(
+    qtbot: QtBot, page: SettingsPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(
+        "app.gui.settings.updates.QDesktopServices.openUrl",
+        lambda url: opened.append(url.toString()),
+    )
+    page.open("Updates")
+    group = page.group
+    assert isinstance(group, Updates)
+    qtbot.waitUntil(lambda: "llama.cpp" in group.engine.text(), timeout=5000)
+    told = {
+        "place": "api.github.com/someone/poolhouse", "daily": True, "last_contact": None,
+        "version": None, "newer": False, "page": None,
+    }  # fmt: skip
+    group._tell(told)
+    assert group.check.isVisible()
+    assert not group.open.isVisible()
+    assert "Poolhouse cannot look for updates" not in visible(page)
+    assert (group.newest.text(), group.daily.isChecked()) == ("Not looked for yet", True)
+    then = 1_700_000_000.0
+    group._tell(told | {"last_contact": then})
+    assert group.newest.text().startswith("None is published yet")
+    group._tell(told | {"last_contact": then, "version": __version__})
+    assert group.newest.text().startswith("None newer than this one")
+    page_of_it = "https://github.com/someone/poolhouse/releases/tag/v9"
+    group._tell(told | {"last_contact": then, "version": "9", "newer": True, "page": page_of_it})
+    assert group.newest.text() == "9 is there"
+    group.open.click()
+    assert opened == [page_of_it]
