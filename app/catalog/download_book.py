@@ -45,7 +45,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     file: str  # of several the first
     revision: str
     name: str  # on the shelf, once it is whole
-    source: str  # the hub's host
+    source: str  # the hub's host, or the name of the machine that it is copied from
     started: float
     standing: Standing = "going"
     total_bytes: int | None = None
@@ -55,6 +55,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     code: str | None = None  # of the sentence why it failed
     facts: dict[str, Fact] = {}
     model: str | None = None  # its name on the shelf
+    machine: str | None = None  # the id of that machine; its hash is known then
 
 
 def id_of(repository: str, file: str) -> str:
@@ -209,8 +210,9 @@ class Book:
         except (OSError, ValueError, BadInput):
             log.warning("the download %s cannot be read", path)
             return None
-        hashes = (record.sha256, *(part.sha256 for part in record.parts))
+        hashes = (record.sha256, *(part.sha256 for part in record.parts), record.machine)
         odd = any(one is not None and not _SHA256.fullmatch(one) for one in hashes)
+        odd = odd or (record.machine is not None and record.sha256 is None)
         odd = odd or len(record.parts or (None,)) != len(part_names(record.file))
         if odd or record.id != path.stem or not _ID.fullmatch(record.id):
             log.warning("the download %s is odd", path)

@@ -5,21 +5,35 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import aiohttp
 
-from app.catalog.hub_address import HUB, Hub
 from app.core.errors import AppError, Reason, Unreachable
 
 SILENT_SECONDS = 4.0  # without an answer; then it is told: a person gladly waits for five
 NOTHING_ANSWERS = "nothing answers"
 
 
-class Lookout:
-    """Watches the questions to one hub; `tell` hears why there is no answer, and None when there is one."""
+class Place(Protocol):
+    """Where files are asked for: a hub, or a machine of the household."""
 
-    def __init__(self, hub: Hub, tell: Callable[[Reason | None], None]) -> None:
-        self._hub, self._tell = hub, tell
+    @property
+    def host(self) -> str:
+        """What people are told."""
+        ...
+
+    @property
+    def away_codes(self) -> tuple[str, str]:
+        """Of what is said while it is asked again, and of what is said in the end."""
+        ...
+
+
+class Lookout:
+    """Watches the questions to one place; `tell` hears why there is no answer, and None when there is one."""
+
+    def __init__(self, place: Place, tell: Callable[[Reason | None], None]) -> None:
+        self._place, self._tell = place, tell
         self._silence: asyncio.TimerHandle | None = None
         self._has_answered = self._has_told = False
 
@@ -37,7 +51,7 @@ class Lookout:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Around the wait for more of an answer that has begun."""
-        stalled = Reason("hub_stalled", {"source": self._hub.host})
+        stalled = Reason("hub_stalled", {"source": self._place.host})
         loop = asyncio.get_running_loop()
         silence = loop.call_later(SILENT_SECONDS, self._say, stalled)
         try:
@@ -65,23 +79,20 @@ class Lookout:
         """What is said when it is not asked again."""
         if isinstance(error, AppError):
             return error
-        source = self._hub.host
+        source = self._place.host
         if self._has_answered:
             return Unreachable("download_broken", source=source, tries=tries)
-        code = "hub_unreached" if self._is_the_hub else "hub_mirror_unreached"
-        return Unreachable(code, source=source, tries=tries, why=why_away(error))
+        return Unreachable(
+            self._place.away_codes[1], source=source, tries=tries, why=why_away(error)
+        )
 
     def _held_up(self, why: str) -> None:
-        code = "hub_held_up" if self._is_the_hub else "hub_mirror_held_up"
-        self._say(Reason(code, {"source": self._hub.host, "why": why}))
+        code = self._place.away_codes[0]
+        self._say(Reason(code, {"source": self._place.host, "why": why}))
 
     def _say(self, why: Reason | None) -> None:
         self._has_told = why is not None
         self._tell(why)
-
-    @property
-    def _is_the_hub(self) -> bool:
-        return self._hub.endpoint == HUB
 
 
 def why_away(error: Exception) -> str:

@@ -53,6 +53,13 @@ class Hub:
         """What people are told: `huggingface.co`."""
         return urlsplit(self.endpoint).netloc
 
+    @property
+    def away_codes(self) -> tuple[str, str]:
+        """Of the sentences that say that it cannot be reached: now, and after many tries."""
+        if self.endpoint == HUB:
+            return "hub_held_up", "hub_unreached"
+        return "hub_mirror_held_up", "hub_mirror_unreached"
+
     def page(self, repository: str) -> str:
         return f"{self.endpoint}/{repository}"
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import aiohttp
 from yarl import URL
@@ -44,20 +45,26 @@ class Told:
     sha256: str | None = None
 
 
+class Content(Protocol):
+    """What aiohttp calls a StreamReader; b"" at the end."""
+
+    async def readany(self) -> bytes: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """An answer that has begun: its bytes stand from `start` on in the file."""
 
     told: Told
     start: int
-    _content: aiohttp.StreamReader
+    content: Content
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Pieces of about 1 MiB, or what half a second brings; what came before a break comes, too."""
         held, last = bytearray(), time.monotonic()
         while True:
             try:
-                data = await self._content.readany()
+                data = await self.content.readany()
             except (aiohttp.ClientError, ConnectionError, TimeoutError):
                 if held:
                     yield bytes(held)
@@ -91,7 +98,8 @@ class HubFiles:
     """The files of one hub."""
 
     def __init__(self, hub: Hub, session: aiohttp.ClientSession) -> None:
-        self.hub, self._session = hub, session
+        self.hub = self.place = hub
+        self._session = session
 
     @asynccontextmanager
     async def opened(

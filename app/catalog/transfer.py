@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import aiohttp
 
-from app.catalog.held_up import Lookout
-from app.catalog.hub_files import Asked, Body, HubFiles, Told
+from app.catalog.held_up import Lookout, Place
+from app.catalog.hub_files import Asked, Body, Told
 from app.catalog.part import Part
 from app.core.errors import BadInput, Busy, Damaged, DoesNotFit, Reason, Unreachable
 
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 LEFT_FREE_BYTES = 5 << 30  # UX.md FR2
 WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)  # between tries; then a person decides
+TURN_SECONDS = 3.0  # between looks whether it is our turn: whoever serves another one is not away
+MY_TURN = "copy_waits"  # the code of that
 PROGRESS_BYTES = 1 << 20  # so much more between two breaks is progress: the count begins again
 
 
@@ -35,6 +38,23 @@ class Wanted:
 
 async def at_once(n_bytes: int) -> None:
     """As fast as it goes."""
+
+
+class Files(Protocol):
+    """Where the bytes come from: a hub, or a machine of the household."""
+
+    @property
+    def place(self) -> Place: ...
+
+    def opened(
+        self, asked: Asked, start: int, token: str | None
+    ) -> AbstractAsyncContextManager[Body]:
+        """The bytes from `start` on, or from 0. Raises AppError, and aiohttp's errors where the line breaks."""
+        ...
+
+    async def told(self, asked: Asked, token: str | None) -> Told:
+        """What it says of a file without its bytes. Raises as above."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +73,11 @@ class Transfer:
     """Fetches one file into its part."""
 
     def __init__(
-        self, files: HubFiles, wanted: Wanted, part: Part, hooks: Hooks,
+        self, files: Files, wanted: Wanted, part: Part, hooks: Hooks,
         waits: tuple[float, ...] = WAITS,
     ) -> None:  # fmt: skip
         self._files, self.wanted, self._part, self._hooks = files, wanted, part, hooks
-        self._waits, self._lookout = waits, Lookout(files.hub, hooks.held_up)
+        self._waits, self._lookout = waits, Lookout(files.place, hooks.held_up)
         self.is_flowing = False
 
     async def run(self, final: Callable[[str], Path]) -> Path:
@@ -101,10 +121,14 @@ class Transfer:
             if self._part.n_bytes >= before + PROGRESS_BYTES:
                 breaks = 0
             before = self._part.n_bytes
-            if breaks == len(self._waits):
+            waits_turn = isinstance(last, Busy) and last.reason.code == MY_TURN
+            if breaks == len(self._waits) and not waits_turn:
                 raise self._lookout.gave_up(last, breaks + 1)
             self._lookout.broke(last)
             self._hooks.moved()
+            if waits_turn:
+                await asyncio.sleep(TURN_SECONDS)
+                continue
             await asyncio.sleep(self._waits[breaks])
             breaks += 1
 
@@ -143,10 +167,10 @@ class Transfer:
         if known.total_bytes is not None and told.total_bytes not in (None, known.total_bytes):
             raise self._other_size(told.total_bytes or 0, known.total_bytes)
         if known.sha256 is not None and told.sha256 not in (None, known.sha256):
-            raise Damaged("download_other_file", file=file, source=self._files.hub.host)
+            raise Damaged("download_other_file", file=file, source=self._files.place.host)
         total = known.total_bytes or told.total_bytes
         if not total:
-            raise BadInput("download_no_size", file=file, source=self._files.hub.host)
+            raise BadInput("download_no_size", file=file, source=self._files.place.host)
         commit = told.commit or known.asked.revision
         asked = replace(
             known.asked, revision=commit
@@ -170,7 +194,7 @@ class Transfer:
 
     def _other_size(self, found: int, known: int) -> Damaged:
         return Damaged(
-            "download_other_size", file=self.wanted.asked.file, source=self._files.hub.host,
+            "download_other_size", file=self.wanted.asked.file, source=self._files.place.host,
             found_bytes=found, known_bytes=known,
         )  # fmt: skip
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -34,6 +35,7 @@ class Wanted:
     repository: str
     file: str
     revision: str | None = None
+    sha256: str | None = None
 
 
 def add_to(program: typer.Typer) -> None:
@@ -56,35 +58,60 @@ def pull(
     cancel: Annotated[
         bool, typer.Option("--cancel", help="Give the download up and delete what is here of it.")
     ] = False,
+    source: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--from",
+            metavar="MACHINE",
+            show_default=False,
+            help="Copy it from this machine of the household. Without it, whichever has it gives it.",
+        ),
+    ] = None,
+    online: Annotated[
+        bool, typer.Option("--online", help="From the internet, even where a machine has it.")
+    ] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Download a model; Ctrl-C pauses it, the same command goes on."""
     face = Face(as_json)
+    if online and source is not None:
+        raise typer.BadParameter("Give --from or --online, not both.")
     if model is None:
         if cancel or name is not None:
             raise typer.BadParameter("Name the model too: poolhouse pull MODEL.")
         _list(face)
-        return
-    if cancel:
+    elif cancel:
         answer = ask_node(home, lambda node: _cancel(node, model))
         face.result(answer, lambda: _cancelled(answer))
-        return
+    else:
+        _follow(face, home, (model, name), (source, online))
 
-    from app.cli.progress import shown
 
-    with shown(face) as show:
-        answer = ask_node(home, lambda node: _pull(node, model, name, show, face))
-
+def _follow(
+    face: Face, home: Path | None, what: tuple[str, str | None], where: tuple[str | None, bool]
+) -> None:
+    """See `_pull`."""
     from app.cli.models_view import models_view
+    from app.cli.progress import shown
     from app.cli.shapes import Model, read
 
+    with shown(face) as show:
+        answer = ask_node(home, lambda node: _pull(node, what, where, show, face))
     face.result(answer, lambda: models_view([read(answer["model"], Model)]))
 
 
-async def _pull(node: NodeClient, model: str, name: str | None, show: Show, face: Face) -> Json:
+async def _pull(
+    node: NodeClient,
+    what: tuple[str, str | None],
+    where: tuple[str | None, bool],
+    show: Show,
+    face: Face,
+) -> Json:
+    """what: the model, and its name on the shelf. where: the machine that shall give it, and whether none shall."""
     from app.client import segment
 
+    model, name = what
     with _patience(face):
         wanted = await _wanted(node, model)
     order = {
@@ -93,6 +120,8 @@ async def _pull(node: NodeClient, model: str, name: str | None, show: Show, face
         "revision": wanted.revision,
         "name": name,
     }
+    if machine := await _given_by(node, wanted, where, face):
+        order |= {"machine": machine, "sha256": wanted.sha256}
     begun = (await node.post("/downloads", order))["download"]
     try:
         done = await _followed(node, begun["id"], show, face)
@@ -105,6 +134,30 @@ async def _pull(node: NodeClient, model: str, name: str | None, show: Show, face
     listed = (await node.get("/models"))["models"]
     found = [one for one in listed if one["name"] == done["model"]]
     return {"download": done, "model": found[0] if found else {"name": done["model"]}}
+
+
+async def _given_by(
+    node: NodeClient, wanted: Wanted, where: tuple[str | None, bool], face: Face
+) -> str | None:
+    """The id of the machine that has this very file; None: it is downloaded. Raises BadInput."""
+    source, online = where
+    if online:
+        return None
+    asked = {
+        "repository": wanted.repository, "file": wanted.file, "revision": wanted.revision, "sha256": wanted.sha256,
+    }  # fmt: skip
+    found = (await node.post("/copies", asked))["machines"]
+    if source is not None:
+        found = [one for one in found if source.casefold() in (one["name"].casefold(), one["id"])]
+        if not found:
+            raise BadInput("copy_not_there", name=source[:64])
+    if not found:
+        return None
+    name = safe_text.name(found[0]["name"])
+    face.note(
+        f"{name} has this very file: it is copied from there and checked by its hash. --online downloads it."
+    )
+    return str(found[0]["id"])
 
 
 async def _followed(node: NodeClient, download_id: str, show: Show, face: Face) -> Json:
@@ -169,7 +222,7 @@ async def _on_the_hub(node: NodeClient, repository: str, version: str) -> Wanted
     for one in files:
         chosen = (one["quantisation"] or "").casefold() == version.casefold()
         if chosen if version else one["recommended"]:
-            return Wanted(repository, one["file"], listing["revision"])
+            return Wanted(repository, one["file"], listing["revision"], one.get("sha256"))
     there = ", ".join(str(one["quantisation"] or one["file"]) for one in files) or "none"
     raise BadInput("catalogue_no_version", name=repository, there=there)
 

@@ -40,6 +40,19 @@ DOWNLOAD_SENTENCES: dict[str, str] = {
     "download_broken": "The connection to {source} broke {tries} times. What is here is kept; go on with it later.",
     "download_damaged": "{file} arrived damaged and was not used. Download it again.",
     "download_stopped": "The part that is here could not be read: {why}. Download it again.",
+    # copies from other machines of the household
+    "copy_no_hash": "Nobody can say that {file} on {name} is the same file, so it is not copied. Download it instead.",
+    "copy_not_offered": "{name} gives no models to other machines. Turn that on there, in Settings, Models, "
+    "or download this one instead.",
+    "copy_not_there": "{name} does not give this model. Check that it has it, that it is connected, and that "
+    "`poolhouse share` is on there.",
+    "copy_gone": "{name} has this model no more. Download it instead.",
+    "copy_waits": "{name} gives a model to another machine just now; it is this one's turn afterwards.",
+    "copy_away": "{name} is not connected, so nothing can be copied from it. "
+    "Turn it on and go on, or download the model instead.",
+    "copy_held_up": "{source} cannot be reached: {why}.",
+    "copy_unreached": "{source} could not be reached in {tries} tries: {why}. "
+    "Check that Poolhouse runs there, then go on, or download the model instead.",
     "pull_ended": "The download ended: {why}",
     "catalogue_damaged": "The list of models that came with the app is damaged. Install the app again.",
     "catalogue_unknown": "{name} is not in the catalogue. There are: {there}.",

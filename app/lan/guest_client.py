@@ -1,4 +1,4 @@
-"""Whole requests of a guest to a host: HTTP over a connection that is pinned on both sides."""
+"""Whole requests of a guest to a host, or for a model's file: HTTP over a connection that is pinned on both sides."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ END_SECONDS = (
 class GuestClient:
     """Asks `host` at `address`. `ended` is set when the link to it is over: no answer outlives that.
 
+    below: the path of what is asked there.
     session: the link's own; its connections stay open for a while, so that the next request needs no handshake.
     """
 
@@ -32,8 +33,10 @@ class GuestClient:
         address: Address,
         session: Callable[[], aiohttp.ClientSession],
         ended: asyncio.Event,
+        below: str = GUEST_PATH,
     ) -> None:
-        self.host, self._address, self._session, self._ended = host, address, session, ended
+        self.host, self._address, self._below = host, address, below
+        self._session, self._ended = session, ended
 
     @asynccontextmanager
     async def asked(
@@ -58,7 +61,8 @@ class GuestClient:
                 if self._ended.is_set():
                     raise Unreachable("peer_offline", name=self.host.name) from None
                 continue
-            except (aiohttp.ClientError, OSError) as error:
+            except (aiohttp.ClientError, OSError, RuntimeError) as error:
+                # RuntimeError: the link was closed here, and this connection with it
                 raise explained(self.host, self._address, error) from error
             if not chunk:
                 return
@@ -68,7 +72,7 @@ class GuestClient:
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> aiohttp.ClientResponse:
         """A host may be long about an answer that comes as one piece: only its link says that it is gone."""
-        url = f"https://{self._address}{GUEST_PATH}{path}"
+        url = f"https://{self._address}{self._below}{path}"
         async with asyncio.TaskGroup() as group:
             asking = group.create_task(
                 _settled(self._session, method, url, body, headers), name="ask a host"

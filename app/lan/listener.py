@@ -48,6 +48,7 @@ FOR_ALL_ROLES = (
     f"/{PROBE_PATH}",
 )  # the rest is for hosts, and below GUEST_PATH for guests
 GUEST_PATH = "/guest"
+MODELS_PATH = "/models"  # whole files, where the owner gives them
 
 MEMBER = web.RequestKey("member", Member)
 
@@ -97,7 +98,7 @@ class Listener:
         stages: StageHandlers,
         probe: Probe,
         clock: Callable[[], float] = time.monotonic,
-        chat: web.Application | None = None,
+        rooms: Mapping[str, web.Application] | None = None,
     ) -> None:
         self.port: int = sock.getsockname()[1]
         self._sock = sock
@@ -110,7 +111,7 @@ class Listener:
         self._strangers: Counter[str] = Counter()
         self._handshakes: set[socket.socket] = set()
         self._runner = web.AppRunner(
-            self._application(chat),
+            self._application(rooms or {}),
             access_log=None,
             keepalive_timeout=IDLE_SECONDS,
             shutdown_timeout=CLOSE_SECONDS,
@@ -215,10 +216,10 @@ class Listener:
                 elif not connection.requests and connection.idle_since_seconds < limit:
                     transport.close()
 
-    def _application(self, chat: web.Application | None) -> web.Application:
+    def _application(self, rooms: Mapping[str, web.Application]) -> web.Application:
         application = web.Application(middlewares=[self._guard], client_max_size=0)
-        if chat is not None:
-            application.add_subapp(GUEST_PATH, chat)
+        for path, room in rooms.items():
+            application.add_subapp(path, room)
         application.add_routes(
             [
                 web.get("/control", self._on_control),

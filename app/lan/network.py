@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class Network:
-    """See the module. `sock` is taken over and closed; `chat` is what guests may ask."""
+    """See the module. `sock` is taken over and closed; `rooms`: what members may ask besides, by its path."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Network:
         sock: socket.socket,
         local: Local,
         handlers: Handlers,
-        chat: web.Application | None = None,
+        rooms: Mapping[str, web.Application] | None = None,
         *,
         heartbeat: Heartbeat | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -70,7 +70,7 @@ class Network:
         self.probes = Probes(
             lambda: local.busy() or self._listener.transfers > 0, local.link_end, clock
         )
-        self._listener = Listener(sock, self._on_control, handlers, self.probes.serve, clock, chat)
+        self._listener = Listener(sock, self._on_control, handlers, self.probes.serve, clock, rooms)
         self.pace = self._listener.pace
         self._contexts: dict[MachineId, ssl.SSLContext] = {}
         self._window: PairingWindow | None = None

@@ -38,6 +38,8 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     interfaces: tuple[str, ...] = ()  # by name: VPNs and the like, which are left out unasked
     api: ApiChoice = ApiChoice()
     models: ModelsChoice = UNCHOSEN
+    look_for_updates: bool = False  # once a day; else only when a person asks
+    share_models: bool = False  # hosts of the household may copy what was downloaded here
 
 
 class Choices:

@@ -14,9 +14,9 @@ from app.catalog.download_book import PartFacts, Record, joint_hash
 from app.catalog.files import Disk
 from app.catalog.gguf_names import part_names
 from app.catalog.held_up import Lookout
-from app.catalog.hub_files import Asked, HubFiles, Told
+from app.catalog.hub_files import Asked, Told
 from app.catalog.part import Part, part_bytes
-from app.catalog.transfer import Hooks, Transfer, Wanted, to_its_end
+from app.catalog.transfer import Files, Hooks, Transfer, Wanted, to_its_end
 from app.core.errors import BadInput, Busy, Damaged, Reason, Unreachable
 from app.node.download_ledger import Ledger
 
@@ -28,7 +28,7 @@ class Fetching:
     """What a fetch needs around it."""
 
     ledger: Ledger
-    files: HubFiles
+    files: Files
     disk: Disk
     token: Callable[[], Awaitable[str | None]]
     changed: Callable[[], None]
@@ -97,7 +97,7 @@ class Fetch:
         now, sha256 = self._record, joint_hash(part.sha256 for part in parts)
         total = sum(part.total_bytes or 0 for part in parts)
         if now.total_bytes not in (None, total):
-            source = self._around.files.hub.host
+            source = self._around.files.place.host
             raise Damaged(
                 "download_other_size", file=now.file, source=source, found_bytes=total,
                 known_bytes=now.total_bytes or 0,
@@ -110,7 +110,7 @@ class Fetch:
 
     async def _told(self, asked: Asked) -> Told:
         """What the hub says of one file; tried again where the line breaks."""
-        lookout = Lookout(self._around.files.hub, self._held_up)
+        lookout = Lookout(self._around.files.place, self._held_up)
         self._live.starting()
         for tries, wait_s in enumerate((*self._around.waits, None), 1):
             token = await self._around.token()
@@ -131,7 +131,7 @@ class Fetch:
         raise AssertionError("the last try ends the loop")
 
     def _agreed(self, name: str, known: PartFacts, told: Told) -> PartFacts:
-        source = self._around.files.hub.host
+        source = self._around.files.place.host
         total = known.total_bytes or told.total_bytes
         if not total:
             raise BadInput("download_no_size", file=name, source=source)

@@ -93,6 +93,7 @@ def download_json(record: Record, live: Live) -> Json:
         "parts": len(record.parts) or 1,
         "revision": record.revision,
         "source": record.source,
+        "machine": record.machine,
         "state": (live.doing if live.doing != "nothing" else "waiting") if going else record.standing,
         "done_bytes": live.done_bytes if record.standing != "done" else record.total_bytes,
         "total_bytes": record.total_bytes,

@@ -5,34 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aiohttp import ClientSession
 
-from app.catalog.catalogue import Catalogue
-from app.catalog.download_book import (
-    PartFacts,
-    Places,
-    Record,
-    deleted,
-    id_of,
-    joint_hash,
-    whole_bytes,
-)
+from app.catalog.download_book import Places, Record, deleted, id_of, whole_bytes
 from app.catalog.files import Disk
 from app.catalog.gguf_names import part_names
-from app.catalog.hub_address import MAIN, Hub, checked
-from app.catalog.hub_files import HubFiles, new_session
+from app.catalog.hub_address import MAIN, checked
+from app.catalog.hub_files import new_session
 from app.catalog.shelf import NAME, Shelf, name_for, whole_stem
 from app.catalog.transfer import WAITS, at_once
 from app.core.errors import AppError, BadInput, Unreachable
-from app.node.download_fetch import Fetch, Fetching, new_parts
+from app.node.download_fetch import Fetch, Fetching
 from app.node.download_ledger import Ledger
+from app.node.download_source import Around, Copy, Wish, files_of, new_record, no_token
 from app.node.stoppable import in_thread
 
 log = logging.getLogger(__name__)
@@ -40,17 +30,6 @@ log = logging.getLogger(__name__)
 Json = dict[str, Any]
 AT_ONCE = 2
 STALL_LOOK_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What downloads need of the node around them."""
-
-    hub: Callable[[], Hub]  # may raise AppError
-    catalogue: Callable[[], Catalogue]
-    token: Callable[[], Awaitable[str | None]]
-    changed: Callable[[], None]  # something a face shows is another now
-    contacted: Callable[[], None] = lambda: None  # the hub is asked now
 
 
 class Downloads:
@@ -108,11 +87,16 @@ class Downloads:
         return key if key in self._list else None
 
     async def start(
-        self, repository: str, file: str, revision: str | None, name: str | None
+        self,
+        repository: str,
+        file: str,
+        revision: str | None,
+        name: str | None,
+        copy: Copy | None = None,
     ) -> Json:
         """Begin a download, or go on with the one there is; of a model in several files any names it.
 
-        Raises AppError.
+        copy: from a machine of the household; what came so far is gone on with. Raises AppError.
         """
         checked(repository, file, revision)
         file = part_names(file)[0]
@@ -131,9 +115,10 @@ class Downloads:
                     if known not in (None, there.model):  # the one it came by was taken off
                         await self._list.change(key, model=known)
                 if there.standing == "going" or not other:
+                    await self._turn_to(there, Wish(repository, file, revision, name, copy))
                     return await self._resume(key)
                 await self._remove(key)
-            record = self._new(repository, file, revision, name)
+            record = new_record(Wish(repository, file, revision, name, copy), self._around)
             self._list.check_room(record)
             await self._list.add(record)
             self._go(key)
@@ -213,29 +198,19 @@ class Downloads:
 
     # inside
 
-    def _new(self, repository: str, file: str, revision: str | None, name: str) -> Record:
-        """The record of a download; what the catalogue promises of the file counts."""
-        known = self._around.catalogue().find(repository, file)
-        if known and revision not in (None, MAIN, known[0].revision):
-            known = None  # somebody wants another one
-        promised = known[1].parts if known else ()
-        parts = new_parts(file, tuple(PartFacts(one.size_bytes, one.sha256) for one in promised))
-        sha256 = joint_hash(part.sha256 for part in parts)
-        if known and not parts:
-            sha256 = known[1].sha256
-        return Record(
-            id=id_of(repository, file),
-            repository=repository,
-            file=file,
-            revision=known[0].revision if known else revision or MAIN,
-            name=name,
-            source=self._around.hub().host,
-            started=time.time(),
-            total_bytes=known[1].size_bytes if known and known[0].is_pinned else None,
-            sha256=sha256,
-            hash_from="catalogue" if sha256 else None,
-            parts=parts,
-        )
+    async def _turn_to(self, there: Record, wish: Wish) -> None:
+        """Have it come from where it is wanted from now; what is here of it stays. Raises AppError."""
+        if there.standing == "done" or there.machine == (wish.copy.machine if wish.copy else None):
+            return
+        now = new_record(wish, self._around)
+        if wish.copy and there.sha256 not in (None, now.sha256):
+            raise BadInput("copy_no_hash", file=there.file, name=now.source)
+        if there.standing == "going":
+            await self._halt(there.id)
+        fields = {"standing": "paused", "machine": now.machine, "source": now.source}
+        if wish.copy:
+            fields |= {"sha256": now.sha256, "hash_from": there.hash_from or now.hash_from}
+        await self._list.change(there.id, **fields)
 
     async def _resume(self, download_id: str) -> Json:
         record = self._list[download_id]
@@ -299,8 +274,7 @@ class Downloads:
         path = self._list.book.whole_of(record)
         there = await asyncio.to_thread(whole_bytes, path)
         if not (record.sha256 and there):
-            self._around.contacted()
-            path = await Fetch(self._fetching(), download_id).run()
+            path = await Fetch(self._fetching(record), download_id).run()
         live.checking(await asyncio.to_thread(whole_bytes, path))
         self._changed()
 
@@ -330,12 +304,12 @@ class Downloads:
             return error
         return error
 
-    def _fetching(self) -> Fetching:
-        files = HubFiles(self._around.hub(), self._session)
+    def _fetching(self, record: Record) -> Fetching:
+        files = files_of(record, self._around, self._session)
+        token = no_token if record.machine else self._around.token
         return Fetching(
-            self._list, files, self._disk, self._around.token, self._changed, self._waits,
-            self.arrived,
-        )  # fmt: skip
+            self._list, files, self._disk, token, self._changed, self._waits, self.arrived
+        )
 
     async def _fail(self, download_id: str, error: AppError) -> None:
         failed: Json = {

@@ -88,8 +88,8 @@ class Node:
         most_bytes, reserve_bytes = disk_limits(home.root)
         self._stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         self._shelf = Shelf(home.models, paths.guide_file(), self._stages)
-        in_use = self._models_in_use
-        self.shop = Shop(home, self.choices, self._shelf, self._stages, in_use, self.events.changed)
+        used, network = self._models_in_use, lambda: self.network
+        self.shop = Shop(home, self.choices, self._shelf, self._stages, used, self.events.changed, network)  # fmt: skip
         self.network: Network
         self.links: LinkBook
         self.finding: Finding
@@ -125,7 +125,7 @@ class Node:
             )  # fmt: skip
             here = Here(self.hardware, self._lending, self.hosting, self.lending)
             self.measuring = Measuring(OwnSpeed(here, self.home.root), self._shelf, self.link, group)  # fmt: skip
-            self.network = Network(self.home, me, sock, self, self, self.doors.api.for_guests())
+            self.network = Network(self.home, me, sock, self, self, self.doors.for_members())
             choice = choice_of(self.options, self.settings)
             file = self.home.household / "links.json"
             limits = link_limits.LinkLimits(self.network.pace, lambda: self._household)
@@ -248,7 +248,7 @@ class Node:
         return Work(*self._lending.work())
 
     def busy(self) -> bool:
-        return self.hosting.busy() or self._lending.busy()
+        return self.hosting.busy() or self._lending.busy() or self.doors.giving.is_busy
 
     def link_end(self, own: str, other: str) -> End:
         return self.links.end(own, other)

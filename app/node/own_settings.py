@@ -39,6 +39,8 @@ async def told(node: Node) -> Json:
         "port": node.network.port if node.options.port is not None else saved.port,
         "port_fixed": node.options.port is not None,
         "discovery": saved.discovery,
+        "look_for_updates": saved.look_for_updates,
+        "share_models": saved.share_models,
         "interfaces": [_interface_json(one, saved) for one in every],
         "restart": moved or choice_of(node.options, saved) != node.finding.choice,
         "keys": keys.where,

@@ -19,6 +19,7 @@ R = TypeVar("R", bound="Request")
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
 Count = Annotated[int, Meta(ge=1, le=1 << 24)]
 Text = Annotated[str, Meta(max_length=4 << 20)]
+Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 LinkMbit = Annotated[int, Meta(ge=0, le=LINK_MOST_MBIT)]
 
 
@@ -70,6 +71,8 @@ class ChangeSettings(Request, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535)] | msgspec.UnsetType = msgspec.UNSET
     discovery: bool | msgspec.UnsetType = msgspec.UNSET
     interfaces: Annotated[list[Name], Meta(max_length=32)] | msgspec.UnsetType = msgspec.UNSET
+    look_for_updates: bool | msgspec.UnsetType = msgspec.UNSET  # counts at once, as the next one
+    share_models: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class ChooseFolder(Request, frozen=True):
@@ -149,6 +152,17 @@ class StartDownload(Request, frozen=True):
     file: Annotated[str, Meta(min_length=1, max_length=1000)]
     revision: Name | None = None
     name: Name | None = None
+    machine: Hash | None = None  # the id of the one that it is copied from; None: the hub
+    sha256: Hash | None = None  # of the file, where the catalogue does not know it
+
+
+class FindCopies(Request, frozen=True):
+    """Who of the household has this file; `sha256` as in StartDownload."""
+
+    repository: Name
+    file: Annotated[str, Meta(min_length=1, max_length=1000)]
+    revision: Name | None = None
+    sha256: Hash | None = None
 
 
 class SetToken(Request, frozen=True):

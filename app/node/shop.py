@@ -21,11 +21,16 @@ from app.catalog.other_apps import Other, OtherApps, app_of
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import BadInput, Reason
+from app.core.ids import machine_id
+from app.lan.network import Network
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.settings import Choices
 from app.machine.token_store import TokenStore
-from app.node.downloads import Around, Downloads
+from app.node import requests as asked
+from app.node.copies import Copies
+from app.node.download_source import Around, Copy, promised
+from app.node.downloads import Downloads
 from app.node.models import Models
 from app.node.models_folder import ModelsFolder
 from app.node.models_move import Around as Moving
@@ -47,12 +52,16 @@ class Shop:
         stages: StageStore,
         in_use: Callable[[], Collection[str]],
         changed: Callable[[], None],
+        network: Callable[[], Network],
         disk: Disk | None = None,
     ) -> None:
         self.shelf, self._apps, self._tokens = shelf, OtherApps(), TokenStore(home)
         self._contact: float | None = None  # when the hub was asked last, since the start
         self.models = Models(shelf, stages, in_use, self, changed)
-        around = Around(Hub.of, shipped, self._tokens.get, changed, self._contacted)
+        self._network, self._copies = network, Copies(network)
+        around = Around(
+            Hub.of, shipped, self._tokens.get, changed, self._contacted, self._copies.files_of
+        )
         self.folders = ModelsFolders(home.downloaded, choices.now.models)
         self.downloads = Downloads(self.folders, shelf, around, disk)
         shelf.why_away = self.folders.why_away
@@ -108,6 +117,37 @@ class Shop:
         on_shelf = await asyncio.to_thread(self._by_hash)
         files = [self._file_json(repository, one, on_shelf) for one in found.files]
         return {**_found_json(found.about, hub), "revision": found.revision, "files": files}
+
+    async def start(self, order: asked.StartDownload) -> Json:
+        """Begin a download, or a copy from a machine of the household. Raises AppError."""
+        copy = None
+        if order.machine is not None:
+            name = self._network().link(machine_id(order.machine)).name
+            copy = Copy(order.machine, name, order.sha256)
+        return await self.downloads.start(
+            order.repository, order.file, order.revision, order.name, copy
+        )
+
+    async def copies_of(self, order: asked.FindCopies) -> list[Json]:
+        """The machines of the household that this very file can be copied from."""
+        file = part_names(order.file)[0]
+        known = promised(shipped(), order.repository, file, order.revision)
+        several = len(part_names(file)) > 1
+        sha256 = (known[1].whole_hash if known else None) or (None if several else order.sha256)
+        found = await self._copies.having(sha256) if sha256 else []
+        return [{"id": one.machine, "name": one.name} for one in found]
+
+    def whole(self, hashes: Collection[str]) -> dict[str, tuple[Path, ...]]:
+        """The files of those models that were downloaded here with these hashes. Reads the disk."""
+        found: dict[str, tuple[Path, ...]] = {}
+        for entry in self.shelf.entries():
+            path = Path(entry.path)
+            sha256 = self.downloads.owns(path)
+            if sha256 is None or sha256 not in hashes or self._away(entry, path):
+                continue
+            if _missing(entry, path, None) is None:
+                found[sha256] = tuple(part_paths(path))
+        return found
 
     async def found(self) -> Json:
         """The files that other programs hold."""

@@ -23,6 +23,7 @@ def routes(shop: Callable[[], Shop]) -> list[web.RouteDef]:
         web.get("/found", pages.found),
         web.get("/downloads", pages.downloads),
         web.post("/downloads", pages.start),
+        web.post("/copies", pages.copies),
         web.post("/downloads/{id}/pause", pages.pause),
         web.post("/downloads/{id}/resume", pages.resume),
         web.delete("/downloads/{id}", pages.remove),
@@ -61,9 +62,11 @@ class _Routes:
 
     async def start(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.StartDownload)
-        downloads = self._shop().downloads
-        begun = await downloads.start(order.repository, order.file, order.revision, order.name)
-        return web.json_response({"download": begun})
+        return web.json_response({"download": await self._shop().start(order)})
+
+    async def copies(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.FindCopies)
+        return web.json_response({"machines": await self._shop().copies_of(order)})
 
     async def pause(self, request: web.Request) -> web.Response:
         paused = await self._shop().downloads.pause(request.match_info["id"])

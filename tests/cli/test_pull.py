@@ -25,6 +25,7 @@ def following(states: list[Json]) -> dict[tuple[str, str], Any]:
     """A node whose download is in one of these after the other."""
     left: Iterator[Json] = iter(states)
     return {
+        ("POST", "/copies"): {"machines": []},
         ("POST", "/downloads"): {"download": {"id": "d1"}},
         ("GET", "/downloads"): lambda _: {"downloads": [next(left)]},
     }
@@ -76,3 +77,44 @@ def test_a_hub_that_is_slow_to_tell_of_a_repository_is_waited_for_in_words(
     monkeypatch.setattr(pull_command, "SILENT_SECONDS", 60.0)
     answering({("GET", "/search/files?repo=maker%2FTiny-GGUF"): {"files": [], "revision": "x"}})
     assert "no answer yet" not in poolhouse("pull", "maker/Tiny-GGUF").err
+
+
+def test_a_machine_that_has_the_file_is_asked_before_the_internet(
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode]
+) -> None:
+    model = {"name": "Tiny", "architecture": "llama", "n_layers": 2, "file_bytes": 1}
+    den = {"id": "d" * 64, "name": "den"}
+
+    def pulled(*words: str) -> tuple[str, Any]:
+        found = following([state("done", model="Tiny")]) | {
+            ("POST", "/copies"): {"machines": [den]},
+            ("GET", "/models"): {"models": [model]},
+        }
+        node = answering(found)
+        said = poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf", *words).err
+        asked = [body for _, path, body in node.asked if path == "/downloads" and body]
+        return said, asked[0].get("machine") if asked else None
+
+    said, machine = pulled()
+    assert machine == den["id"]
+    assert said.startswith("den has this very file: it is copied from there")
+    assert pulled("--from", "DEN")[1] == den["id"]
+    assert pulled("--online") == ("", None)
+    said, machine = pulled("--from", "attic")
+    assert said.startswith("attic does not give this model.")
+    assert machine is None
+
+
+def test_whether_models_may_be_copied_from_here(
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode]
+) -> None:
+    def saved(body: Json) -> Json:
+        return {"share_models": body["share_models"]}
+
+    node = answering({("GET", "/settings"): {"share_models": False}, ("POST", "/settings"): saved})
+    assert "No other machine copies models" in poolhouse("share").out
+    assert "may copy those that were downloaded" in " ".join(poolhouse("share", "on").out.split())
+    assert poolhouse("share", "off", "--json").json == {"on": False}
+    assert [body for way, _, body in node.asked if way == "POST"] == [
+        {"share_models": True}, {"share_models": False},
+    ]  # fmt: skip

@@ -19,6 +19,7 @@ from app.lan import paths
 from app.lan.channel import FrameChannel
 from app.lan.handlers import Offer
 from app.lan.identity import Identity, load_or_create
+from app.lan.listener import GUEST_PATH
 from app.lan.messages import Message
 from app.lan.network import Network
 from app.lan.peer import Heartbeat, PeerLink, Work
@@ -117,6 +118,7 @@ class Nodes:
 
     def __init__(self, directory: Path, stack: AsyncExitStack) -> None:
         self._directory, self._stack = directory, stack
+        self.rooms: Callable[[], dict[str, web.Application]] = lambda: {GUEST_PATH: a_chat()}
 
     def home(self, name: str) -> Home:
         """Where a node keeps its things."""
@@ -131,7 +133,7 @@ class Nodes:
         home, identity = await an_identity(self._directory / name)
         node = Node(name)
         sock = listening_socket("127.0.0.1", port)
-        node.network = Network(home, identity, sock, node, node, a_chat(), heartbeat=heartbeat)
+        node.network = Network(home, identity, sock, node, node, self.rooms(), heartbeat=heartbeat)
         return node
 
     async def paired(self, *names: str, heartbeat: Heartbeat | None = None) -> list[Node]:

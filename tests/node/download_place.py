@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from app.catalog.catalogue import Catalogue, Offer, OfferedFile
+from app.catalog.download_book import Record
 from app.catalog.files import Disk
 from app.catalog.shelf import Shelf
 from app.catalog.stage_store import StageStore
+from app.catalog.transfer import Files
 from app.machine.models_folders import ModelsFolders
-from app.node.downloads import Around, Downloads
+from app.node.download_source import Around, no_members
+from app.node.downloads import Downloads
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer
 
 Json = dict[str, Any]
@@ -34,7 +37,11 @@ class Place:
     """One machine's downloads."""
 
     def __init__(
-        self, server: HubServer, folder: Path, catalogue: Catalogue = NO_CATALOGUE
+        self,
+        server: HubServer,
+        folder: Path,
+        catalogue: Catalogue = NO_CATALOGUE,
+        member: Callable[[Record], Files] = no_members,
     ) -> None:
         self.server, self.folder, self.disk = server, folder, Roomy()
         stages = StageStore(folder / "stages", 1 << 30)
@@ -42,7 +49,9 @@ class Place:
         self.news = asyncio.Event()
         self.token: str | None = None
         self.files = folder / "models" / "files"
-        around = Around(lambda: server.hub, lambda: catalogue, self._token, self.news.set)
+        around = Around(
+            lambda: server.hub, lambda: catalogue, self._token, self.news.set, member=member
+        )
         self.folders = ModelsFolders(self.files)
         self.downloads = Downloads(self.folders, self.shelf, around, self.disk, waits=(0.0, 0.0))
 

@@ -7,6 +7,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QLineEdit, QPushButton
 
 from app.gui import formats
+from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
@@ -23,8 +24,6 @@ FIELD_WIDTH = 260
 
 class Models(Group):
     """The token itself never comes back from the node: only whether there is one, and where it is kept."""
-
-    can_reset = False
 
     def __init__(self, services: Services) -> None:
         super().__init__(services, self.tr("Models"))
@@ -56,13 +55,34 @@ class Models(Group):
             Flow(self.token, save, self.remove), wide=True, words="hub gated",
         )  # fmt: skip
         self.add(self._token, title=self.tr("Gated models"))
-
+        name = self.tr("Let my other machines copy models from here")
+        self.share = Switch(services.theme, name, self._share)
+        self.add(
+            Setting(
+                name,
+                self.tr(
+                    "A model that was downloaded here then goes over your own network to a machine of your "
+                    "household that wants the very same one, and not over the internet once more."
+                ),
+                self.share, default=self.tr("Default: off"), words="share household lan",
+            ),
+            title=self.tr("Your household"),
+        )  # fmt: skip
         self._shown_folder: object = None
         services.pool.changed.connect(self._look_again)
 
     def refresh(self) -> None:
-        self.ask("GET", "/settings", self._tell_folders)
+        self.ask("GET", "/settings", self._tell_settings)
         self.ask("GET", "/token", self._tell_token)
+
+    def reset(self) -> None:
+        """Folders and the token are no defaults: they stay."""
+        self._share(on=False)
+
+    def reset_words(self) -> str:
+        return self.tr(
+            "No machine copies models from here any more. Folders and token stay as they are."
+        )
 
     def _look_again(self) -> None:
         """The folder is another now, or its disk came or went."""
@@ -80,6 +100,13 @@ class Models(Group):
     def _show(self, what: str) -> None:
         if path := self._paths.get(what):
             QDesktopServices.openUrl(QUrl.fromLocalFile(path))
+
+    def _share(self, on: bool) -> None:
+        self.ask("POST", "/settings", self._tell_settings, {"share_models": on})
+
+    def _tell_settings(self, told: Json) -> None:
+        self.share.show_on(told["share_models"])
+        self._tell_folders(told)
 
     def _tell_folders(self, told: Json) -> None:
         for folder in told["folders"]:

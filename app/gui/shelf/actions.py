@@ -26,6 +26,7 @@ class Do(StrEnum):
     UNLOAD = "unload"
     CHAT = "chat"
     DOWNLOAD = "download"
+    COPY = "copy"  # from a machine of the household that has it
     SHOW = "show"  # the same model on the shelf
     TAKE_IN = "take in"
     REMOVE = "remove"  # from the shelf; its file stays
@@ -53,6 +54,7 @@ class Now:
     downloads: Json
     vectors: Json | None = None  # the model of vectors, as far as it is loaded
     beside: Judgement | None = None  # of a load that leaves the others their memory
+    copies: tuple[Json, ...] = ()  # the machines that have this very file, and give it
 
 
 def actions(setup: Setup, now: Now) -> list[Action]:
@@ -134,4 +136,8 @@ def _getting(file: Json | None, now: Now) -> list[Action]:
         size = formats.size(file["size_bytes"])
         text = translate("Models", "Download {size}").format(size=size)
     role = "primary" if now.judgement is None or now.judgement.fits else ""
-    return [Action(Do.DOWNLOAD, text, role, bool(file.get("usable")))]
+    usable = bool(file.get("usable"))
+    if now.copies and usable:
+        words = translate("Models", "Copy from {machine}").format(machine=now.copies[0]["name"])
+        return [Action(Do.COPY, words, role), Action(Do.DOWNLOAD, text)]
+    return [Action(Do.DOWNLOAD, text, role, usable)]

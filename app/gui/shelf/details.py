@@ -19,6 +19,7 @@ from app.gui.shelf.about_view import AboutView
 from app.gui.shelf.action_bar import ActionBar
 from app.gui.shelf.actions import Now, actions
 from app.gui.shelf.beside_view import BesideView
+from app.gui.shelf.copies import Copies
 from app.gui.shelf.file_choice import FileChoice
 from app.gui.shelf.forecast_view import ForecastView
 from app.gui.shelf.item import Item, Kind
@@ -48,6 +49,7 @@ class Details(QFrame):
         super().__init__()
         self._services, self._judging = services, judging
         self._planning, self._loading = planning, loading
+        self.copies = Copies(services, self)
         self.item: Item | None = None
         self._need_bytes = 0  # of what does not fit
         self._make()
@@ -80,6 +82,7 @@ class Details(QFrame):
             self.plan()
         else:
             self.plan_again()
+        self.copies.ask(item, item.file(self.files.file))
         self.tell_actions()
 
     def plan(self) -> None:
@@ -170,6 +173,7 @@ class Details(QFrame):
         planning.step.connect(self.forecast.show_step)
         planning.measuring_changed.connect(self._measuring)
         self._loading.changed.connect(self.tell_actions)
+        self.copies.changed.connect(self.tell_actions)
 
     def _begin(self, item: Item) -> None:
         """Nothing is known of it yet."""
@@ -192,6 +196,8 @@ class Details(QFrame):
 
     def _file_chosen(self) -> None:
         self.plan()
+        if self.item is not None:
+            self.copies.ask(self.item, self.item.file(self.files.file))
         self.tell_actions()
 
     def _planned(self, plan: Json) -> None:
@@ -267,6 +273,7 @@ class Details(QFrame):
             pool.snapshot.get("downloads") or {},
             pool.embeds,
             self.beside.judgement,
+            self.copies.machines,
         )
 
     def _tell_lost(self, item: Item) -> None:

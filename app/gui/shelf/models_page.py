@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt
@@ -112,6 +113,7 @@ class ModelsPage(Page):
             one.end()
         self.planning.forget()
         self.details.token.end()
+        self.details.copies.end()
         self.removal.end()
 
     # inside
@@ -230,6 +232,8 @@ class ModelsPage(Page):
                 self.services.go(f"{pages.CHAT}/{item.name}")
             case Do.DOWNLOAD:
                 self._download(item, setup.file)
+            case Do.COPY:
+                self._download(item, setup.file, self.details.copies.machines)
             case Do.SHOW:
                 file = item.file(setup.file) or {}
                 self._show(f"shelf:{file.get('on_shelf')}")
@@ -249,7 +253,8 @@ class ModelsPage(Page):
         if found and self.details.item is not None:
             self.removal.ask(self.details.item)
 
-    def _download(self, item: Item, name: str | None) -> None:
+    def _download(self, item: Item, name: str | None, copies: Sequence[Json] = ()) -> None:
+        """copies: the machines of the household that have it; the first one gives it."""
         file = item.file(name)
         if file is None:
             return
@@ -259,11 +264,17 @@ class ModelsPage(Page):
             "file": file["file"],
             "revision": item.facts.get("revision"),
         }
+        if copies:
+            body |= {"machine": copies[0]["id"], "sha256": file.get("sha256")}
         self.transfers.begin(body)
 
     def _download_ended(self, download: Json) -> None:
         if download["state"] == "done":
-            words = self.tr("{name} is downloaded and checked.").format(name=download["name"])
+            copied = self.tr("{name} is copied and checked.")
+            words = (
+                copied if download.get("machine") else self.tr("{name} is downloaded and checked.")
+            )
+            words = words.format(name=download["name"])
             key = f"shelf:{download['model']}"
             self.notice.say(words, "info", (self.tr("Show it"), lambda: self._show(key)))
         elif download.get("code") in TOKEN_CODES:

@@ -90,6 +90,8 @@ def _words(one: Json, state: str, done: float, total: float) -> str:
         case "checking":
             return translate("Models", "Checking the bytes, {amounts}").format(amounts=amounts)
         case "done":
+            if one.get("machine"):
+                return translate("Models", "Copied and checked")
             return translate("Models", "Downloaded and checked")
     parts = [amounts, translate("Models", "from {source}").format(source=one["source"])]
     if one.get("bytes_per_s"):

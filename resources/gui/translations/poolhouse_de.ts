@@ -1751,6 +1751,10 @@
         <translation>Nichts steht im Weg</translation>
     </message>
     <message>
+        <source>Open firewall settings</source>
+        <translation>Firewall-Einstellungen öffnen</translation>
+    </message>
+    <message>
         <source>Open network settings</source>
         <translation>Netzwerkeinstellungen öffnen</translation>
     </message>
@@ -4124,6 +4128,10 @@
         <translation>5 GiB bleiben frei, deshalb lässt sich dorthin jetzt nichts herunterladen.</translation>
     </message>
     <message>
+        <source>A model that was downloaded here then goes over your own network to a machine of your household that wants the very same one, and not over the internet once more.</source>
+        <translation>Ein Modell, das hier heruntergeladen wurde, geht dann über Ihr eigenes Netz zu einem Gerät Ihres Haushalts, das genau dieses möchte, und nicht noch einmal über das Internet.</translation>
+    </message>
+    <message>
         <source>Access token for Hugging Face</source>
         <translation>Zugriffstoken für Hugging Face</translation>
     </message>
@@ -4148,8 +4156,20 @@
         <translation>Anderen Ordner wählen…</translation>
     </message>
     <message>
+        <source>Copied and checked</source>
+        <translation>Kopiert und geprüft</translation>
+    </message>
+    <message>
+        <source>Copy from {machine}</source>
+        <translation>Von {machine} kopieren</translation>
+    </message>
+    <message>
         <source>Copying its layers</source>
         <translation>Die Schichten werden kopiert</translation>
+    </message>
+    <message>
+        <source>Default: off</source>
+        <translation>Standard: aus</translation>
     </message>
     <message>
         <source>Delete {size}</source>
@@ -4216,6 +4236,10 @@
         <translation>Schichten für andere Geräte</translation>
     </message>
     <message>
+        <source>Let my other machines copy models from here</source>
+        <translation>Meine anderen Geräte dürfen Modelle von hier kopieren</translation>
+    </message>
+    <message>
         <source>Load</source>
         <translation>Laden</translation>
     </message>
@@ -4277,6 +4301,10 @@
     <message>
         <source>New models go to {folder}. {free} are free there.</source>
         <translation>Neue Modelle kommen nach {folder}. Dort sind {free} frei.</translation>
+    </message>
+    <message>
+        <source>No machine copies models from here any more. Folders and token stay as they are.</source>
+        <translation>Kein Gerät kopiert mehr Modelle von hier. Ordner und Token bleiben, wie sie sind.</translation>
     </message>
     <message>
         <source>Only for models whose makers ask who downloads them. None is saved.</source>
@@ -4391,6 +4419,10 @@
         <translation>Arbeitet</translation>
     </message>
     <message>
+        <source>Your household</source>
+        <translation>Ihr Haushalt</translation>
+    </message>
+    <message>
         <source>Your models</source>
         <translation>Ihre Modelle</translation>
     </message>
@@ -4488,6 +4520,10 @@
     <message>
         <source>{model} is ready.</source>
         <translation>{model} ist bereit.</translation>
+    </message>
+    <message>
+        <source>{name} is copied and checked.</source>
+        <translation>{name} ist kopiert und geprüft.</translation>
     </message>
     <message>
         <source>{name} is downloaded and checked.</source>
@@ -5062,6 +5098,14 @@
         <translation>Geräte Ihres Haushalts</translation>
     </message>
     <message>
+        <source>Never asked yet</source>
+        <translation>Noch nie gefragt</translation>
+    </message>
+    <message>
+        <source>Newer versions of Poolhouse</source>
+        <translation>Neuere Versionen von Poolhouse</translation>
+    </message>
+    <message>
         <source>No check for updates</source>
         <translation>Keine Suche nach Updates</translation>
     </message>
@@ -5116,6 +5160,14 @@
     <message>
         <source>On this computer</source>
         <translation>Auf diesem Computer</translation>
+    </message>
+    <message>
+        <source>Once a day, as you chose: {place} is asked for the newest version.</source>
+        <translation>Einmal am Tag, wie Sie es gewählt haben: {place} wird nach der neuesten Version gefragt.</translation>
+    </message>
+    <message>
+        <source>Only when you press Check now: {place} is asked for the newest version.</source>
+        <translation>Nur wenn Sie „Jetzt nachsehen“ drücken: {place} wird nach der neuesten Version gefragt.</translation>
     </message>
     <message>
         <source>Only when you search for a model there or download one.</source>
@@ -6335,6 +6387,30 @@
         </translation>
     </message>
     <message>
+        <source>Activity then says when there is a newer version.</source>
+        <translation>Aktivität sagt dann, wenn es eine neuere Version gibt.</translation>
+    </message>
+    <message>
+        <source>Asking…</source>
+        <translation>Fragt…</translation>
+    </message>
+    <message>
+        <source>Asks {place} for the newest version when you press this. Nothing else is told, and nothing is downloaded.</source>
+        <translation>Fragt {place} nach der neuesten Version, wenn Sie das drücken. Sonst wird nichts mitgeteilt, und nichts wird heruntergeladen.</translation>
+    </message>
+    <message>
+        <source>Check now</source>
+        <translation>Jetzt nachsehen</translation>
+    </message>
+    <message>
+        <source>Check once a day</source>
+        <translation>Einmal am Tag nachsehen</translation>
+    </message>
+    <message>
+        <source>Default: off</source>
+        <translation>Standard: aus</translation>
+    </message>
+    <message>
         <source>Engine</source>
         <translation>Rechenprogramm</translation>
     </message>
@@ -6351,8 +6427,32 @@
         <translation>Neuere Versionen</translation>
     </message>
     <message>
-        <source>No address is asked, neither now and then nor at the start. You hear of a new version where you got this one.</source>
-        <translation>Keine Adresse wird gefragt, weder ab und zu noch beim Start. Von einer neuen Version erfahren Sie dort, woher Sie diese haben.</translation>
+        <source>Newest version</source>
+        <translation>Neueste Version</translation>
+    </message>
+    <message>
+        <source>None is published yet ({time})</source>
+        <translation>Noch ist keine erschienen ({time})</translation>
+    </message>
+    <message>
+        <source>None newer than this one ({time})</source>
+        <translation>Keine neuer als diese ({time})</translation>
+    </message>
+    <message>
+        <source>Not looked for yet</source>
+        <translation>Noch nicht nachgesehen</translation>
+    </message>
+    <message>
+        <source>Open its page</source>
+        <translation>Ihre Seite öffnen</translation>
+    </message>
+    <message>
+        <source>Poolhouse cannot look for updates</source>
+        <translation>Poolhouse kann nicht nach Updates sehen</translation>
+    </message>
+    <message>
+        <source>{version} is there</source>
+        <translation>{version} ist da</translation>
     </message>
     <message>
         <source>None yet</source>
@@ -6361,10 +6461,6 @@
     <message>
         <source>Not found</source>
         <translation>Nicht gefunden</translation>
-    </message>
-    <message>
-        <source>Poolhouse does not look for updates</source>
-        <translation>Poolhouse sucht nicht nach Updates</translation>
     </message>
     <message>
         <source>Quit Poolhouse on this computer, put the new version in the place of the old one, and open it. Household, chats, models and settings stay as they are. Then do the same on your other machines; they never update each other.</source>
@@ -6377,6 +6473,10 @@
     <message>
         <source>Show what is new</source>
         <translation>Zeigen, was neu ist</translation>
+    </message>
+    <message>
+        <source>This copy names no place where newer versions are published, so nobody is asked. You hear of a new version where you got this one.</source>
+        <translation>Diese Kopie nennt keinen Ort, an dem neuere Versionen erscheinen, deshalb wird niemand gefragt. Von einer neuen Version erfahren Sie dort, wo Sie diese herhaben.</translation>
     </message>
     <message>
         <source>This version</source>
