@@ -71,7 +71,7 @@ class Hosting:
         self.loaded, self._quiet = Loaded(), Quiet()
         here = lambda: self.rooms.here()  # noqa: E731, PLW0108  made later
         self.embeddings = Embeddings(shelf, here, threads, changed, outlook.checks)
-        self.rooms: Rooms = Rooms(self.loaded, outlook, self.embeddings.make_room)
+        self.rooms: Rooms = Rooms(self.loaded, outlook, self.embeddings.make_room, self._quiet)
         self._shelf = shelf
         self._sources = partial(Sources, shelf, stages, lenders, outlook)
         self.outlook, self._planner = outlook, Planner(outlook, threads)

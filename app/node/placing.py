@@ -96,8 +96,9 @@ class Placing:
         kept for the next plan."""
         self.claimed = plan
         try:
-            async with self._at_once():
-                return await self._open(plan)
+            with self.room.stirred():
+                async with self._at_once():
+                    return await self._open(plan)
         except BaseException:
             self.claimed = None  # it takes no more of it: others may
             raise
@@ -145,9 +146,10 @@ class Placing:
         return [held.stage for held in self._held.values() if self._stays(held)]
 
     def ahead(self, plan: Plan) -> list[PlannedStage]:
-        """What is loaded beside the stages of the plan that serves."""
+        """What other machines hold beside the stages of the plan that serves; here is only what it goes over from."""
         serving = {_key(stage) for stage in plan.stages}
-        return [held.stage for key, held in self._held.items() if key not in serving]
+        others = {key: held for key, held in self._held.items() if key[0] != plan.host}
+        return [held.stage for key, held in others.items() if key not in serving]
 
     async def give_up_ahead(self, plan: Plan, machines: Collection[MachineId]) -> None:
         """Close on these machines what is loaded beside the stages of the plan that serves."""

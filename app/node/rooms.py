@@ -13,6 +13,7 @@ from app.core.plan import Plan
 from app.node.holds import bytes_on
 from app.node.loaded import Loaded, alive, releases, spares
 from app.node.outlook import Outlook
+from app.node.quiet import Quiet
 from app.node.room import Room
 from app.node.running import Running
 
@@ -21,14 +22,18 @@ class Rooms:
     """Of all placements of one host. vectors: makes room for so many bytes where what does not write has them."""
 
     def __init__(
-        self, loaded: Loaded, outlook: Outlook, vectors: Callable[[int], Awaitable[None]]
+        self,
+        loaded: Loaded,
+        outlook: Outlook,
+        vectors: Callable[[int], Awaitable[None]],
+        quiet: Quiet,
     ) -> None:
         self._loaded, self._outlook, self._vectors = loaded, outlook, vectors
-        self.choosing = asyncio.Lock()
+        self.choosing, self._quiet = asyncio.Lock(), quiet
 
     def of(self, running: Running) -> Room:
         """Its own."""
-        return Room(partial(self.make, running), self.choosing)
+        return Room(partial(self.make, running), self.choosing, self._quiet.stirred)
 
     async def make(self, running: Running, plan: Plan) -> None:
         """Before a model takes what is planned. Raises DoesNotFit where another one has taken it here meanwhile."""

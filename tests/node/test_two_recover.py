@@ -37,6 +37,7 @@ class Asked:
 
     def __init__(self) -> None:
         self.states: list[str] = []
+        self.codes: list[str] = []
         self.n_tokens = 0
         self.done: Json | None = None
 
@@ -45,6 +46,7 @@ class Asked:
             async for line in lines:
                 if "recovery" in line:
                     self.states.append(line["recovery"]["state"])
+                    self.codes.append(line["recovery"]["code"])
                 self.n_tokens += "delta" in line
                 self.done = line.get("done")
 
@@ -103,3 +105,5 @@ async def test_what_one_takes_of_this_machine_the_other_waits_for(pool: list[Tes
         assert done is not None
         assert done["recoveries"] == 1
         assert len(done["token_ids"]) == ASK["max_tokens"]
+        codes = answers[first].codes + answers[second].codes
+        assert "beside_no_room" not in codes  # what was planned was there to be taken
