@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 from app.core.errors import StageLost
@@ -56,14 +56,17 @@ class CheckRoom:
             self._resident_bytes = None
 
     @asynccontextmanager
-    async def wanted(self) -> AsyncIterator[None]:
-        """Memory, or the disk, is taken for somebody inside: a check has given back what it had, and none begins."""
-        self._n_wanting += 1
-        self._wanted.set()
-        try:
+    async def wanted(self) -> AsyncIterator[Callable[[], None]]:
+        """Memory, or the disk, is taken for somebody inside: a check has given back what it had, and none begins
+        until what is yielded is called, or all is over."""
+        with ExitStack() as wish:
+            self._n_wanting += 1
+            self._wanted.set()
+            wish.callback(self._not_wanted)
             await self._is_free.wait()
-            yield
-        finally:
-            self._n_wanting -= 1
-            if not self._n_wanting:
-                self._wanted.clear()
+            yield wish.close
+
+    def _not_wanted(self) -> None:
+        self._n_wanting -= 1
+        if not self._n_wanting:
+            self._wanted.clear()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from app.node.check_room import CheckRoom
 from app.node.few_threads import FewThreads
 from app.node.offers import Offer, Offers, no_paths_leave, without_paths
 from app.node.ordered import wanted_of
+from app.node.patience import Patience
 from backends.contract import Layers
 
 log = logging.getLogger(__name__)
@@ -91,6 +93,7 @@ class Lending:
         self._terms = terms
         self._offers = Offers(shelf, stages, terms.lent_bytes, self._few_threads)
         self._runs: dict[PipelineId, _Run] = {}
+        self._patience = Patience()
         lender.on_ended = self._ended
 
     @property
@@ -138,7 +141,8 @@ class Lending:
             raise Refused("lend_twice")
         self._require()
         with no_paths_leave(self._stages.folder):
-            async with self._terms.check_room.wanted():
+            async with self._disk_for(member):
+                self._patience.offered(member.id)
                 return await self._offers.offer(member.id, pipeline, body)
 
     async def pieces(
@@ -146,8 +150,9 @@ class Lending:
     ) -> bytes:
         """Tensor bytes come, in the order they were asked for."""
         with no_paths_leave(self._stages.folder):
-            async with self._terms.check_room.wanted():
-                return await self._offers.pieces(member.id, pipeline, self._while_lending(chunks))
+            async with self._disk_for(member) as enough:
+                sent = self._patience.of(member.id, self._while_lending(chunks), enough)
+                return await self._offers.pieces(member.id, pipeline, sent)
 
     async def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
         """Begin to load what was offered. The answer is StageReady or StageFailed."""
@@ -297,7 +302,13 @@ class Lending:
             machine, what = self._lender.machine, said(error)
             raise Refused("lender_said", machine=machine, what=what) from None
 
-    async def _while_lending(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    def _disk_for(self, member: Member) -> AbstractAsyncContextManager[Callable[[], None]]:
+        """This machine's own checks leave it to what a member sends, as long as that comes quickly."""
+        if self._patience.has_ended(member.id):
+            return nullcontext(lambda: None)
+        return self._terms.check_room.wanted()
+
+    async def _while_lending(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         """What comes for layers, until nothing is lent any more."""
         async for chunk in chunks:
             self._require()
