@@ -67,7 +67,7 @@ class ComputingAgain:
     ) -> None:
         self._entry, self._shelf, self._stages = entry, shelf, stages
         self._sizes, self._room = sizes, room
-        self._folder = stages.folder.parent / FOLDER
+        self._folder = _folder(stages.folder)
 
     async def rows(self, stage: PlannedStage, sample: Sample) -> Again:
         """What this machine finds for the sample of that stage.
@@ -79,7 +79,7 @@ class ComputingAgain:
     async def _rows(self, stage: PlannedStage, sample: Sample, room_bytes: int) -> Again:
         parts = self._parts(stage, room_bytes)
         reads = [*part_paths(Path(self._entry.path)), self._stages.folder, self._folder]
-        await asyncio.to_thread(self._clear)  # what a node left that was killed
+        await asyncio.to_thread(self._clear)
         threads = self._sizes.threads
         worker = await Worker.start(NAME, threads=threads, low_priority=True, reads=reads)
         try:
@@ -178,6 +178,15 @@ class ComputingAgain:
     def _cells(self) -> int:
         """Of the KV cache, for all rows that a sample may have."""
         return -(-self._sizes.batch_rows // CELLS_STEP) * CELLS_STEP
+
+
+def forget_checks(stages: Path) -> None:
+    """What a node left that was killed while it checked: up to the layers of one machine."""
+    shutil.rmtree(_folder(stages), ignore_errors=True)
+
+
+def _folder(stages: Path) -> Path:
+    return stages.parent / FOLDER
 
 
 def _as_f32(sample: Sample) -> bytes:

@@ -28,6 +28,7 @@ from app.machine.going import listen
 from app.machine.home_lock import HomeLock
 from app.machine.interfaces import interfaces
 from app.machine.paths import Home
+from app.node.computing_again import forget_checks
 from app.node.going import follow
 from app.node.memory import MemoryRules
 from app.node.node import Node
@@ -73,6 +74,7 @@ async def _main(
     await _be_the_only_one(home, lock)
     _log_to(home)
     await leaving.carry_out(home)
+    await asyncio.to_thread(forget_checks, home.stages)
     _check(options)
     await asyncio.to_thread(say_awaited, options)
     node = Node(options, home, _settings(options, home), stopping)

@@ -18,6 +18,7 @@ from app.machine.paths import Home
 from app.node import start
 from app.node.options import NodeOptions
 from app.node.start import _be_the_only_one, _check, _settings, in_one_line, say_awaited
+from tests.node.pool import node
 
 
 def started(home: Home, name: str | None) -> str:
@@ -41,6 +42,15 @@ def test_a_start_refuses_what_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="home_no_folder"):
         Home.at(file).create()
     assert file.read_text(encoding="utf-8") == "words"
+
+
+def test_a_start_clears_what_a_killed_node_was_checking(tmp_path: Path) -> None:
+    """Of a check nothing goes on after a kill, and the next one may be weeks away."""
+    left = tmp_path / "home" / "checking" / "old.gguf"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"old")
+    with node(tmp_path / "home", "den"):
+        assert not left.parent.exists()
 
 
 def test_an_interface_that_comes_later_is_waited_for_and_that_is_said(
