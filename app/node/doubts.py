@@ -42,13 +42,16 @@ class Doubts:
     def __contains__(self, machine: object) -> bool:
         return machine in self._since
 
-    def reasons(self, names: Mapping[MachineId, Machine]) -> dict[MachineId, Reason]:
-        """What is said of those of these machines that are here."""
-        return {
+    def reasons(
+        self, names: Mapping[MachineId, Machine], others: Mapping[MachineId, Reason]
+    ) -> dict[MachineId, Reason]:
+        """What is said of those of these machines that are here, beside `others`: only a person ends a doubt."""
+        own = {
             key: Reason("machine_doubted", {"machine": names[key].name})
             for key in self._since
             if key in names and names[key].online
         }
+        return {**others, **own}
 
     async def differs(self, machine: MachineId, name: str) -> None:
         """Its numbers were found wrong."""

@@ -139,7 +139,7 @@ def spares(some: Iterable[Running]) -> dict[MachineId, int]:
 
 def with_others(chosen: Plan, stays: Sequence[Running]) -> Plan:
     """A plan that leaves these their memory, and says so."""
-    if not stays:
+    names = ", ".join(one.entry.name for one in alive(stays))
+    if not names:
         return chosen
-    names = ", ".join(one.entry.name for one in stays)
     return replace(chosen, reasons=(*chosen.reasons, Reason("plan_beside", {"models": names})))

@@ -381,7 +381,7 @@ class Node:
         household = apply(self._household, own)
         held = self.hosting.loaded.layers()
         held[me.id] = (*held.get(me.id, ()), *self._lending.layers())
-        replaced = {**self.doubts.reasons(household.machines), **self.hosting.loaded.replaced()}
+        replaced = self.doubts.reasons(household.machines, self.hosting.loaded.replaced())
         return apply(household, facts.Holds(held, replaced))
 
     def _lends_to(self) -> list[str]:

@@ -125,6 +125,9 @@ async def test_the_memory_of_what_stays_is_no_part_of_the_plan(
     assert scene.released[-1] == {}
     told = [[one["code"] for one in found["why"]] for found in (plain, beside)]
     assert ["plan_beside" in codes for codes in told] == [False, True]
+    scene.placed[0].lose()  # it has no memory that could be left to it
+    beside = await hosting.plan(asked.PlanModel(model="two", beside=True), lambda _: None)
+    assert "plan_beside" not in [one["code"] for one in beside["why"]]
 
 
 async def test_a_model_whose_place_another_took_meanwhile_is_planned_for_again(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Reason
 from app.core.household import Machine
 from app.core.ids import MachineId
 from app.core.reasons import said
@@ -32,7 +32,10 @@ async def test_it_is_remembered_and_said_until_it_is_used_again(tmp_path: Path) 
     await doubts.differs(SHED, "shed")
     again = Doubts(file)
     assert ATTIC in again
-    (why,) = again.reasons(MACHINES).values()  # of the one that is here
+    slow = {ATTIC: Reason("machine_replaced"), SHED: Reason("machine_replaced")}
+    (why,) = again.reasons(MACHINES, {}).values()  # of the one that is here
+    both = again.reasons(MACHINES, slow)
+    assert both == {ATTIC: why, SHED: slow[SHED]}  # a person can end the one, and is asked to
     assert said(why).startswith("attic gave wrong numbers in a check")
     used = await doubts.use_again(MACHINES[ATTIC])
     assert used == {"used_again": {"id": ATTIC, "name": "attic"}}
