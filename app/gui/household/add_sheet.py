@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer
@@ -47,6 +48,7 @@ class AddSheet(Sheet):
         self._ends_at = 0.0
         self._tries = 0
         self._waiting: Call | None = None
+        self._is_asking = False  # for a code, or for the end of one: its answer comes first
         self._digits = [label("", "digit") for _ in range(DIGITS)]
         self.address = paragraph("", "muted")
         self.address.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -69,8 +71,9 @@ class AddSheet(Sheet):
         self.notice.clear()
         self.again.hide()
         self._say_code("")
-        body = {"role": ROLE_ORDER[self.role.currentIndex()]}
-        self.keep(self.services.client.post("/pairing", body, self._opened, self._ended))
+        role, self._is_asking = self.role.currentIndex(), True
+        body, opened = {"role": ROLE_ORDER[role]}, partial(self._opened, role)
+        self.keep(self.services.client.post("/pairing", body, opened, self._ended))
 
     def came_back(self) -> None:
         """Its code was the other node's: nobody can use it any more. Only a person opens the household again."""
@@ -110,7 +113,11 @@ class AddSheet(Sheet):
         self._open.setLayout(box)
         self.add(self._open)
 
-    def _opened(self, answer: Json) -> None:
+    def _opened(self, role: int, answer: Json) -> None:
+        self._is_asking = False
+        if role != self.role.currentIndex():  # chosen meanwhile
+            self._other_role()
+            return
         self._say_code(str(answer["code"]))
         text = self.tr("Address, if it does not find this machine: {address}")
         self.address.setText(text.format(address=answer["address"]))
@@ -146,9 +153,10 @@ class AddSheet(Sheet):
 
     def _other_role(self) -> None:
         """A code stands for what the new machine may do: another role, another code, if there is one."""
-        if not self.again.isHidden():
-            return
+        if not self.again.isHidden() or self._is_asking:
+            return  # the next code is asked for with it
         self._stop_waiting()
+        self._is_asking = True
         self.keep(
             self.services.client.delete("/pairing", lambda _: self.open_window(), self._ended)
         )
@@ -176,6 +184,7 @@ class AddSheet(Sheet):
 
     def _ended(self, error: AppError) -> None:
         """It expired, wrong codes closed it, or it could not be opened."""
+        self._is_asking = False
         self._tick.stop()
         self._waiting = None
         self._say_code("")
@@ -198,5 +207,5 @@ class AddSheet(Sheet):
     def _close_window(self) -> None:
         """Whoever closes the dialog closes the window."""
         self._tick.stop()
-        if self.code:
+        if self.code or self._is_asking:
             self.services.client.delete("/pairing", lambda _: None, lambda _: None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
@@ -12,8 +13,9 @@ from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import Refused
-from app.gui.household.add_sheet import AddSheet
+from app.gui.household.add_sheet import ROLE_ORDER, AddSheet
 from app.gui.household.join_sheet import JoinSheet
+from app.gui.node_client import Call
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import node
 
@@ -99,6 +101,34 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
     adding.reject()
     qtbot.waitUntil(lambda: den.pool.snapshot.get("pairing") is None, timeout=5000)
     joining.reject()
+
+
+def test_another_role_while_the_first_code_is_awaited(
+    qtbot: QtBot, at_lone: Desk, parent: QWidget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The code that comes stands for the role that is shown, and is not closed behind its back."""
+    client, asked = at_lone.services.client, list[tuple[str, str, Any]]()
+    call = client.call
+
+    def noted(method: str, path: str, body: Any, *told: Any) -> Call | None:
+        asked.append((method, path, (body or {}).get("role")))
+        return call(method, path, body, *told)
+
+    monkeypatch.setattr(client, "call", noted)
+    adding = AddSheet(at_lone.services, parent)
+    for role in (1, 2):
+        adding.role.setCurrentIndex(role)
+        adding.role.activated.emit(role)
+    assert asked == [("POST", "/pairing", ROLE_ORDER[0])], "what is under way is answered first"
+    qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=10_000)
+    assert [one for one in asked if one[1] == "/pairing"] == [
+        ("POST", "/pairing", ROLE_ORDER[0]),
+        ("DELETE", "/pairing", None),
+        ("POST", "/pairing", ROLE_ORDER[2]),
+    ]
+    assert [one for one in asked if one[1] != "/pairing"] == [("GET", "/pairing/wait", None)]
+    assert not adding.notice.sentence
+    adding.reject()
 
 
 def test_an_address_where_nobody_is_says_so(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
