@@ -56,7 +56,10 @@ def ask(  # noqa: PLR0913  one for each option
     model: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
-            "--model", "-m", help="Load this one first if it is not loaded.", show_default=False
+            "--model",
+            "-m",
+            help="Load this one first if it is not loaded, in place of what is.",
+            show_default=False,
         ),
     ] = None,
     system: Annotated[

@@ -16,7 +16,7 @@ CHECK_SENTENCES: dict[str, str] = {
     "check_on_battery": "On battery, {percent:.0f} % left.",
     "cure_on_battery": "Plug it in: it is faster then.",
     "check_disk": "{free_bytes} are free where models are kept ({folder}).",
-    "cure_disk": "Free some space, or keep models on another disk with `poolhouse folder`.",
+    "cure_disk": "Free some space, or keep models on another disk: `poolhouse folder FOLDER --move`.",
     "check_memory": "{free_bytes} of {total_bytes} are free.",
     "cure_memory": "Close programs that are not needed.",
     "check_home": "{folder} can be written.",

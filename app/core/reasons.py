@@ -182,8 +182,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "node_runs_already": "A node runs already for {home} (process {pid}). Stop it first, or use another --home.",
     "bug": "Poolhouse made a mistake. The log in the home folder has the details.",
     "bad_request": "The request cannot be used: {why}.",
-    "settings_unsaved": "The settings could not be saved in {path}: {why}. "
-    "Free some space and try again.",
+    "settings_unsaved": "The settings could not be saved in {path}: {why}. Free some space and try again.",
     "settings_damaged": "The settings in {path} cannot be read ({why}). Delete the file to start with new ones.",
     # machines and pairing
     "code_wrong": "That code does not match. Tries left: {tries_left}.",
@@ -298,8 +297,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "proof_differs": "{model} answers otherwise over these machines than on one alone, so it is not used. "
     "Load it without one of them to find which computes wrongly.",
     "stage_lost": "{machine} stopped computing its layers.",
-    "stage_unreachable": "The connection to {machine} broke. "
-    "Check that it is on and in the network.",
+    "stage_unreachable": "The connection to {machine} broke. Check that it is on and in the network.",
     "stage_silent": "{machine} did not answer for {seconds} s. "
     "Check that it is awake and in the network.",
     "stage_garbled": "{machine} answered what makes no sense ({cause}). "
@@ -333,6 +331,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "lend_taken_back": "{machine} takes its memory back. {why}",
     "lend_more_than_there": "This machine has {total_bytes} of memory in all, so it cannot lend {asked_bytes}. "
     "Choose less.",
+    "lend_threads_more": "This machine has {cores} processor threads for this, fewer than {threads}. Choose {cores} or "
+    "less, or 0 for all.",
     "lend_too_little": "With {asked_bytes} neither others nor models of your own could hold anything here. Choose "
     "{least_bytes} or more, or lend nothing.",
     "link_limit_low": "With less than {least} Mbit/s, machines cannot be told from lost ones. Choose {least} or more, "

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from app.core.check import Check
-from app.core.errors import AppError, BadInput, Damaged
+from app.core.errors import AppError, Damaged, DoesNotFit
 from app.core.reasons import GIB, in_words, said
 from app.machine import walls
 from app.machine.devices import memory, processor_name
@@ -108,7 +108,9 @@ def disk(home: Home) -> Check:
     if ok is not False and folders.now != folders.own:  # that one has its check with the home
         try:
             folders.check_writable(folder)
-        except BadInput as error:
+        except DoesNotFit as error:
+            return Check("Disk", False, said(error), in_words("cure_disk"), "disk_low")
+        except AppError as error:
             return Check("Disk", False, said(error), "", error.reason.code)
     return Check("Disk", ok, cause, in_words("cure_disk"), "" if ok else "disk_low")
 

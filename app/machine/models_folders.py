@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import errno
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from app.core.errors import BadInput, Reason, Refused, Unreachable
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Unreachable
 from app.machine.models_choice import UNCHOSEN, ModelsChoice
 from app.machine.paths import expanded
 
 MARKER = "poolhouse-models.json"  # tells our folder from another disk at the same place
 NAME = "Poolhouse models"
 MARKER_MOST_BYTES = 4096
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 MOST_NAMES = 100
 
 
@@ -96,14 +99,15 @@ class ModelsFolders:
             raise BadInput("models_folder_unusable", folder=path[:200], why=why) from error
 
     def claim(self, folder: Path, owner: str) -> None:
-        """Make a folder ours: its marker is written, which shows that it can be. Raises BadInput, Refused."""
+        """Make a folder ours: its marker is written, which shows that it can be. Raises AppError."""
         if folder == self.own:
             return
         try:
             made = not folder.exists()
             folder.mkdir(exist_ok=True)
-            with (folder / MARKER).open("xb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(Marker(owner, made=made))))
+            _mark(
+                folder / MARKER, msgspec.json.format(msgspec.json.encode(Marker(owner, made=made)))
+            )
         except FileExistsError:
             if _owner_of(folder) != owner:
                 raise Refused("models_folder_taken", folder=str(folder)) from None
@@ -159,12 +163,13 @@ class ModelsFolders:
 
     @staticmethod
     def check_writable(folder: Path) -> None:
-        """Whether a folder that is ours already takes files. Leaves nothing behind. Raises BadInput."""
+        """Whether a folder that is ours already takes files. Leaves nothing behind. Raises AppError."""
         trial = folder / f"{MARKER}.part"
         try:
             trial.write_bytes(b"trial")
             trial.unlink()
         except OSError as error:
+            _drop(trial)
             raise _unusable(folder, error) from error
 
 
@@ -185,6 +190,27 @@ def _marker_of(folder: Path) -> Marker | None:
         return Marker("") if (folder / MARKER).is_file() else None
 
 
-def _unusable(folder: Path, error: OSError) -> BadInput:
+def _mark(path: Path, content: bytes) -> None:
+    """A new file, whole or none: half a marker would be another Poolhouse's. Raises OSError."""
+    try:
+        with path.open("xb") as file:
+            file.write(content)
+    except FileExistsError:
+        raise
+    except OSError:
+        _drop(path)
+        raise
+
+
+def _drop(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+def _unusable(folder: Path, error: OSError) -> AppError:
+    if error.errno in FULL:
+        free = shutil.disk_usage(folder).free if folder.is_dir() else 0
+        needed = MARKER_MOST_BYTES
+        return DoesNotFit("disk_full", folder=str(folder), needed_bytes=needed, free_bytes=free)
     why = error.strerror or str(error)
     return BadInput("models_folder_unusable", folder=str(folder), why=why)

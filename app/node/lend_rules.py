@@ -183,6 +183,8 @@ class LendRules:
             given["hours"] = read_hours(given["hours"])
         if 0 < given.get("link_mbit", 0) < LINK_LEAST_MBIT:
             raise BadInput("link_limit_low", least=LINK_LEAST_MBIT)
+        if (threads := given.get("threads", 0)) > (cores := devices.usable_cores()):
+            raise BadInput("lend_threads_more", threads=threads, cores=cores)
         self.memory.check(given.get("memory_bytes") or 0)
         if given.get("memory_bytes", 0) != 0:
             given.setdefault("on", True)  # who says how much wants it lent

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from app.core.errors import BadInput, Refused, Unreachable
+from app.core.errors import BadInput, DoesNotFit, Refused, Unreachable
+from app.core.reasons import said
 from app.machine.models_choice import ModelsChoice
 from app.machine.models_folders import MARKER, NAME, ModelsFolders
 
@@ -146,3 +149,30 @@ def test_a_former_folder_is_given_up_once_it_is_empty(
     assert list(old.iterdir()) == []
     assert not folders.give_up(folders.own)
     assert folders.own.is_dir()
+
+
+def test_a_full_disk_is_said_and_takes_no_half_a_marker(
+    folders: ModelsFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a marker would be that of another Poolhouse, once there is room again."""
+    folders.claim(mine := tmp_path / "mine", MINE)
+
+    opened = Path.open
+
+    def full(path: Path, mode: str = "r", *more: Any, **given: Any) -> Any:
+        file = opened(path, mode, *more, **given)
+        if mode[0] in "wx":  # it is made, and takes nothing
+            file.close()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return file
+
+    disk = tmp_path / "disk"
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", full)
+        for folder in (disk, mine):
+            with pytest.raises(DoesNotFit, match="disk_full") as caught:
+                folders.claim(folder, MINE)
+            assert said(caught.value).endswith("Free some space and try again.")
+    assert [one.name for one in mine.iterdir()] == [MARKER]
+    folders.claim(disk, MINE)
+    assert [one.name for one in disk.iterdir()] == [MARKER]

@@ -102,7 +102,7 @@ async def test_between_answers_a_pause_is_quiet_and_its_layers_go_elsewhere(
     assert shown["used_by"] == ["den"]
     assert shown["gives_back_in_s"] > 20
     lender = await seen(den, "paused")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # they need not wait until it gives back
     assert (lender["reason"], lender["lent_bytes"]) == ("Paused by its owner.", 0)
     loaded_now = (await den.get("/status"))["loaded"]
     assert loaded_now["state"] == "ready"
@@ -143,7 +143,7 @@ async def test_an_answer_that_takes_too_long_goes_on_without_the_lender(
     ended, paused_at = await asyncio.gather(answer(den, begun), pause(), return_exceptions=True)
     assert ended == TOKENS
     assert isinstance(paused_at, float)
-    assert time.monotonic() - paused_at < 2.5
+    assert time.monotonic() - paused_at < 20
     shown = (await attic.get("/lending"))["lending"]
     assert (shown["state"], shown["used_bytes"]) == ("paused", 0)
     assert 590 < shown["resumes_in_s"] <= 600
@@ -218,7 +218,7 @@ async def test_nonsense_is_refused_and_changes_nothing(attic: NodeClient) -> Non
     for body in ({"hours": "noon"}, {"battery_percent": 101}, {"idle_s": -1}, {"unknown": 1},
                  {"memory_bytes": -1}, {"memory_bytes": 1}, {"memory_bytes": 1 << 50}, {"programs": [""]},
                  {"devices": ["nope"]}, {"link_mbit": 1}, {"link_mbit": -1},
-                 {"link_mbit": 100_001}):  # fmt: skip
+                 {"link_mbit": 100_001}, {"threads": 1024}):  # fmt: skip
         with pytest.raises(BadInput):
             await attic.post("/lending", body)
     with pytest.raises(BadInput):
@@ -316,7 +316,7 @@ async def bench(
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not holds():  # noqa: ASYNC110  seen from outside
             await asyncio.sleep(0.01)
 
