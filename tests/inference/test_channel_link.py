@@ -125,7 +125,9 @@ async def test_an_answer_whose_forerunner_went_astray_waits_for_its_turn(role: R
 
     async with asyncio.TaskGroup() as group:
         steps = [group.create_task(stage.forward(step)) for _ in range(2)]
-        await asyncio.sleep(0.01)
+        async with asyncio.timeout(30):
+            while len(stage.unanswered()) < len(steps):  # noqa: ASYNC110  seen from outside
+                await asyncio.sleep(0.001)
         assert [decode(frame).seq for frame in stage.unanswered()] == [1, 2]
         assert [stage.received(answer(seq)) for seq in (2, 1, 2)] == [False, True, True]
         assert [bytes((await one).rows) for one in steps] == [rows, rows]

@@ -69,7 +69,7 @@ async def test_a_stage_that_dies_or_hangs_ends_its_answers_explained(
         with pytest.raises(StageLost):
             await answer(built.pipeline, request("x", 1))
         if whose == "host" and sign == signal.SIGSTOP:
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(30):
                 await worker.wait_dead()
             assert not psutil.pid_exists(worker.pid)
     async with pool(2, 4, 2) as again:
@@ -131,7 +131,7 @@ async def test_kills_at_any_moment_end_every_answer_with_true_words(seed: int) -
         hearing = asyncio.gather(*(listen(built) for _ in range(5)))
         await asyncio.sleep(chance.random() * 0.4)
         os.kill(victim, signal.SIGKILL)
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             heard = await hearing
     for ids, error in heard:
         assert ids == max((ids for ids, _ in heard), key=len)[: len(ids)]

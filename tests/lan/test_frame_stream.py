@@ -196,7 +196,7 @@ async def test_under_a_limit_frames_take_what_they_must_each_way(
             assert [await receiver.receive() for _ in frames] == frames
         took_s = asyncio.get_running_loop().time() - begun
         # the last bytes pay only with what comes after them: a read of the connection at most
-        assert 0.4 * must_s < took_s < must_s + 1, (must_s, took_s)
+        assert 0.4 * must_s < took_s < must_s + 20, (must_s, took_s)
 
 
 async def test_a_frame_whose_sender_is_stopped_within_it_comes_whole(

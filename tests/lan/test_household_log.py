@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import Refused, Unreachable
 from app.core.ids import PipelineId
 from app.core.operations import Role
-from tests.lan.nodes import Node, Nodes, opened, pair, until
+from tests.lan.nodes import SOON_SECONDS, Node, Nodes, opened, pair, until
 
 ALL = (Role.ADMIN, Role.HOST, Role.LENDER)
 
@@ -97,7 +97,7 @@ async def test_who_was_away_learns_it_from_any_member(nodes: Nodes) -> None:
     assert loft.network.id not in back.network.links
 
 
-async def test_a_removed_machine_loses_its_links_to_all_within_two_seconds(nodes: Nodes) -> None:
+async def test_a_removed_machine_loses_its_links_to_all_soon(nodes: Nodes) -> None:
     den, attic, loft, barn = await nodes.paired("den", "attic", "loft", "barn")
     await all_linked(den, attic, loft, barn)
     channels = [
@@ -113,10 +113,10 @@ async def test_a_removed_machine_loses_its_links_to_all_within_two_seconds(nodes
             await channel.receive()
         await channel.close()
     others = (den, attic, barn)
-    await until(lambda: not loft.network.links, 2)
-    await until(lambda: not any(loft.network.id in node.network.links for node in others), 2)
+    await until(lambda: not loft.network.links)
+    await until(lambda: not any(loft.network.id in node.network.links for node in others))
     took = time.monotonic() - began
-    assert took < 2, took
+    assert took < SOON_SECONDS, took
     assert loft.network.dismissed
     await until(lambda: all(len(node.network.links) == 2 for node in others))
     # told of the removal before the link was cut: nobody looks lost

@@ -129,7 +129,7 @@ async def test_a_removed_machine_that_does_not_leave_is_cut_off(nodes: Nodes) ->
     client = PeerClient(member, at(den), attic.network.dialling_context(member))
     channel = await client.open_data(PIPELINE)
     await den.network.remove(attic.network.id)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(30):
         with pytest.raises(Unreachable):
             await channel.receive()
     await channel.close()
@@ -243,7 +243,7 @@ async def test_silent_strangers_are_counted_and_closed(
         with contextlib.suppress(ConnectionError):
             assert await loop.sock_recv(sock, 100) == b""
         sock.close()
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 30
     await until(lambda: not den.network._listener._strangers.total())
 
 
@@ -336,7 +336,7 @@ async def test_a_data_channel_that_never_begins_is_ended(
     den, attic = await nodes.paired("den", "attic")
     client = client_of(den, attic)
     socket = await client._websocket(f"data/{PIPELINE.hex()}", 1000)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(30):
         await socket.receive()
     assert socket.closed
     await client.close()

@@ -50,7 +50,7 @@ async def test_an_old_link_that_ends_late_does_not_say_so_after_the_new_one_came
     monkeypatch.setattr(links, "REPLACED_SECONDS", 0.05)
     den, attic = await gone(nodes)
     told: list[tuple[str, str]] = []
-    held_up = asyncio.Event()
+    held_up, cleaned_up = asyncio.Event(), asyncio.Event()
 
     async def came(link: PeerLink) -> None:
         told.append(("came", link.hello.instance[:1]))
@@ -63,7 +63,7 @@ async def test_an_old_link_that_ends_late_does_not_say_so_after_the_new_one_came
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
-            await asyncio.sleep(1.0)  # it cleans up
+            await cleaned_up.wait()
             raise
 
     for name, handler in (("connected", came), ("disconnected", left), ("message", stubborn)):
@@ -76,6 +76,7 @@ async def test_an_old_link_that_ends_late_does_not_say_so_after_the_new_one_came
         assert isinstance(await second.greet(instance="c" * 32), HelloAck)
         await until(lambda: ("came", "c") in told)
         assert not old.finished.is_set()
+        cleaned_up.set()
         await until(old.finished.is_set)
         await asyncio.sleep(0.05)
         assert told == [("came", "a"), ("left", "a"), ("came", "c")]

@@ -50,7 +50,7 @@ async def test_another_version_that_dials_is_told_who_is_to_be_updated(
     den, attic = await gone(nodes)
     async with Puppet(den, attic) as puppet:
         await puppet.socket.send_str(words(form, "hello", attic))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             answer = json.loads((await puppet.socket.receive()).data)
             assert (await puppet.socket.receive()).type.name in ("CLOSE", "CLOSED", "CLOSING")
     assert (answer["type"], answer["code"]) == ("refuse", "version_differs")

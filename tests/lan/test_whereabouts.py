@@ -143,5 +143,5 @@ async def test_machines_that_joined_the_same_admin_find_each_other(nodes: Nodes)
     den, attic, kitchen = [await nodes.open(name) for name in ("den", "attic", "kitchen")]
     await pair(den, attic)
     await pair(den, kitchen)
-    await until(lambda: kitchen.network.id in attic.network.links, 3)
-    await until(lambda: attic.network.id in kitchen.network.links, 3)
+    await until(lambda: kitchen.network.id in attic.network.links)
+    await until(lambda: attic.network.id in kitchen.network.links)

@@ -44,7 +44,7 @@ async def test_a_probe_that_never_answers_is_killed_and_named() -> None:
     before = psutil.Process().children()
     code, out, err = await engines.child(sleeper, 0.3)
     assert (code, out, err) == (1, "", "no answer within 0.3 seconds")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert psutil.Process().children() == before
     assert engine_of("llamacpp", code, out, err).missing == "no answer within 0.3 seconds"
 

@@ -335,7 +335,7 @@ def test_a_tool_that_hangs_fails_or_is_missing_is_no_answer(
     monkeypatch.setattr(senses, "TOOL_SECONDS", 0.2)
     began = time.monotonic()
     assert senses.output_of([sys.executable, "-c", "import time; time.sleep(30)"]) is None
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert senses.output_of([sys.executable, "-c", "print(1); raise SystemExit(3)"]) is None
     assert senses.output_of(["no-such-tool-anywhere"]) is None
     monkeypatch.setattr(senses, "TOOL_SECONDS", 20.0)

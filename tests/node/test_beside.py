@@ -71,7 +71,7 @@ async def test_nobody_waits_for_a_model_that_comes_beside(hosting: Hosting, scen
         second = group.create_task(load(hosting, "two", beside=True), name="second")
         await until(lambda: len(scene.placed) == 2)
         assert shown(hosting) == ("one", ["two"])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert [await ask(hosting, name) for name in ("one", "On", None)] == ["one!"] * 3
             assert await hosting.unload("one") == ["one"]
         assert not second.done()
@@ -169,7 +169,8 @@ async def test_nothing_is_done_ahead_of_one_while_the_other_is_asked(
     one, two = hosting.loaded
     with one.in_use():
         assert two.asked.is_set()
-        assert time.monotonic() - two.asked_s < 1
+        now_s = time.monotonic()
+        assert two.asked_s >= now_s
         with two.in_use():
             pass
         assert one.asked.is_set()

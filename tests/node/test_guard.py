@@ -147,7 +147,7 @@ async def test_so_many_at_once_and_no_more_but_an_owner_gets_his_memory_back(bas
         async with session.post(f"{base}/unload", json={}, headers=GOOD) as answer:
             assert answer.status == 200
     async with aiohttp.ClientSession() as session:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while True:  # until the node has seen that they left
                 async with session.get(f"{base}/short", headers=GOOD) as answer:
                     if answer.status == 409:

@@ -174,7 +174,7 @@ async def test_a_lender_that_takes_nothing_ends_the_load(
 ) -> None:
     monkeypatch.setattr(sending, "TAKEN_SECONDS", 0.3)
     monkeypatch.setattr(sending, "ANSWER_SECONDS", 0.1)
-    async with asyncio.timeout(5), AsyncExitStack() as stack:
+    async with asyncio.timeout(30), AsyncExitStack() as stack:
         with pytest.raises(StageLost) as caught:
             await place.open_there(Lender(reads=False), stack)
     assert caught.value.reason.code == "stage_not_taken"
@@ -250,7 +250,7 @@ async def test_nobody_waits_for_the_end_on_a_machine_that_hangs(place: Place) ->
     there = replace(place.plan(1, 2, 1), stages=(middle,))
     elsewhere = replace(there, stages=(replace(middle, machine=MachineId("c" * 64)),))
     lender = Connected()
-    async with asyncio.timeout(5), AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+    async with asyncio.timeout(30), AsyncExitStack() as stack, asyncio.TaskGroup() as group:
         placing = place.placing(lender, stack)
         await placing.open(there)
         hangs = lender.channels[ATTIC]
@@ -281,7 +281,7 @@ async def test_what_goes_wrong_above_a_placement_is_told_as_it_is(place: Place) 
 async def test_what_is_opened_ahead_is_given_back_when_the_placement_ends(place: Place) -> None:
     middle, lender = place.plan(1, 2, 1).stages[1], Connected()
     spare = replace(middle, machine=MachineId("c" * 64))
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         async with AsyncExitStack() as stack:
             placing = place.placing(lender, stack)
             await placing.open(replace(place.plan(1, 2, 1), stages=(middle,)))

@@ -67,7 +67,7 @@ async def test_it_waits_for_nothing_that_is_done_ahead(place: Place) -> None:
         async with asyncio.TaskGroup() as group:
             ahead = group.create_task(prepared(placing, serving), name="ahead")
             await begun.wait()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 await placing.give_up_ahead(serving, {ATTIC})
         assert ahead.result() == "pipeline_closed"
 

@@ -55,7 +55,7 @@ async def test_work_that_gives_back_what_it_had_is_not_interrupted(first: str) -
             await may_end.wait()
             ended.set()
 
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         waiting = group.create_task(
             unless(stop, work(), StageLost("load_stopped", model="m")), name="to be cancelled"
         )

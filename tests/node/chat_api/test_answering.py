@@ -21,6 +21,7 @@ from app.node.chat_api.upstreams import Chosen, Upstreams
 from app.node.chat_api.wish import Called, Ended, Json, Piece, Said, Tool, Wish, text_of
 from app.node.loaded import Loaded
 from app.node.running import Running
+from tests.node.chat_api.test_fair_queue import all_had_a_turn
 
 ARGUMENTS = '{"name": "clock", "arguments": {"zone": "UTC"}}'
 DONE: Json = {
@@ -178,11 +179,11 @@ async def test_who_names_no_model_is_counted_for_the_one_that_answers() -> None:
     async with asyncio.TaskGroup() as group, pool.answering.turn("other", "m"):
         for model in ("default", "m"):
             group.create_task(ask(model), name=model)
-        await asyncio.sleep(0.01)
+        await all_had_a_turn()
         assert (told, queue.n_waiting) == ([], 2)
         pool.loaded.add(cast("Any", newer))
         queue.look()  # there is room for who names none
-        await asyncio.sleep(0.01)
+        await all_had_a_turn()
         assert told == [("n", 1, 1)]
     assert told[1:] == [("m", 1, 0)]
     assert (queue.n_running, queue.n_waiting) == (0, 0)
@@ -205,7 +206,7 @@ async def test_who_cannot_answer_leaves_it_to_the_pool_if_that_has_the_model() -
     pool, wish = Pool(Busy("upstream_busy", name="barn", seconds=1)), Wish("m", prompt="x")
     async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
         waiting = group.create_task(pool.says(wish), name="wait for the pool")
-        await asyncio.sleep(0.01)
+        await all_had_a_turn()
         assert not waiting.done()
     assert waiting.result() == ("here", "")
     with pytest.raises(Busy):

@@ -157,7 +157,7 @@ async def test_a_pathological_schema_is_refused_soon(
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     async with http.post(CHAT, json=ASK | {"response_format": wanted}) as answer:
         assert answer.status in (200, 400), await answer.text()  # a grammar that compiles is obeyed
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30
     async with http.post(CHAT, json=ASK) as answer:
         assert answer.status == 200  # nobody else suffered
 

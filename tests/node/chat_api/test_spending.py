@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from app.core.errors import BadInput, Busy
 from app.machine.api_choice import Upstream
 from app.machine.paths import Home
 from app.machine.secret_map import SecretMap
+from app.node.chat_api import upstreams as module
 from app.node.chat_api.upstreams import USUAL_MOST, Upstreams
 from app.node.chat_api.wish import Ended, Json, Piece, Wish
 
@@ -69,7 +71,7 @@ async def answered(upstreams: Upstreams, wish: Wish) -> list[Piece]:
 
 
 async def until(there: There, count: int) -> None:
-    async with asyncio.timeout(10), there.heard:
+    async with asyncio.timeout(60), there.heard:
         await there.heard.wait_for(lambda: len(there.asked) >= count)
 
 
@@ -133,10 +135,17 @@ async def test_no_server_says_that_it_cost_less_than_it_must_have(
 
 
 async def test_who_leaves_before_the_first_word_has_had_the_prompt_read(
-    upstreams: Upstreams, there: There
+    upstreams: Upstreams, there: There, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = upstreams.serving("m")
     assert chosen is not None
+    taken, check = asyncio.Event(), module._check
+
+    async def checked(*given: Any) -> None:
+        await check(*given)
+        taken.set()
+
+    monkeypatch.setattr(module, "_check", checked)
 
     async def leave(pieces: AsyncGenerator[Piece, None]) -> None:
         async with aclosing(pieces):
@@ -144,8 +153,7 @@ async def test_who_leaves_before_the_first_word_has_had_the_prompt_read(
 
     async with asyncio.TaskGroup() as group:
         leaving = group.create_task(leave(upstreams.answer(chosen, WISH, 0, "r")), name="leave")
-        await until(there, 1)
-        await asyncio.sleep(0.05)  # its status is read
+        await taken.wait()
         leaving.cancel()
     assert upstreams.spent == {"barn": GUESS}
     there.go.set()
