@@ -30,7 +30,7 @@ from app.node.download_source import Copy
 
 log = logging.getLogger(__name__)
 
-HELD_SECONDS = 3.0  # a machine that does not say within so long has nothing to give
+HELD_SECONDS = 8.0  # a machine that does not say within so long has nothing to give
 MOST_BYTES = 64 << 10  # of an answer that is no file
 _RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 
@@ -153,7 +153,7 @@ async def _has(machine: GuestClient, sha256: str) -> bool:
                     return False  # an older version, or one that gives this machine nothing
                 told = msgspec.json.decode(await _short(answer), type=Held)
                 return sha256 in told.held
-    except (AppError, aiohttp.ClientError, OSError, ValueError, TooSlow) as error:
+    except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
         log.info("%s does not say which models it has: %r", machine.host.name, error)
         return False
 
@@ -163,3 +163,5 @@ async def _short(answer: aiohttp.ClientResponse) -> bytes:
         return await whole_body(answer.content, answer.content_length, MOST_BYTES)
     except TooLong:
         raise Refused("peer_refused") from None
+    except TooSlow as error:
+        raise TimeoutError(str(error)) from None  # asked again, as a line that breaks

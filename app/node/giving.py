@@ -10,7 +10,7 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -29,6 +29,7 @@ MOST_ASKED = 256
 MOST_BYTES = 64 << 10  # of a question
 TAKEN_SECONDS = 60.0  # a machine that takes no megabyte for so long gives its turn up
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,3}")
 _RANGE = re.compile(r"bytes=(\d{1,15})-")
 
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
@@ -61,19 +62,25 @@ class Giving:
         """Which of these hashes are here: the bytes of each file."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
         asked = msgspec.json.decode(raw, type=Asked)
-        found = await asyncio.to_thread(self._has, asked) if self._shares() else {}
-        sizes = {key: [one.stat().st_size for one in paths] for key, paths in found.items()}
+        sizes = await asyncio.to_thread(self._sizes, asked) if self._shares() else {}
         return web.json_response({"held": sizes})
+
+    def _sizes(self, asked: Sequence[str]) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for key, paths in self._has(asked).items():
+            with suppress(OSError):  # it went away just now
+                found[key] = [one.stat().st_size for one in paths]
+        return found
 
     async def _give(self, request: web.Request) -> web.StreamResponse:
         """The bytes of one file, from where the other side wants them; one file at a time."""
         sha256, number = request.match_info["sha256"], request.match_info["number"]
         if not self._shares():
             raise Refused("copy_not_offered", name=self._name())
-        good = _SHA256.fullmatch(sha256) and number.isascii() and number.isdigit()
+        good = _SHA256.fullmatch(sha256) and _NUMBER.fullmatch(number)
         found = await asyncio.to_thread(self._has, [sha256]) if good else {}
         paths = found.get(sha256, ())
-        if not good or int(number[:4]) >= len(paths):
+        if not good or int(number) >= len(paths):
             raise BadInput("copy_gone", name=self._name())
         if self._turn.locked():
             raise Busy(MY_TURN, name=self._name())

@@ -180,11 +180,11 @@ async def test_by_itself_only_where_that_was_chosen_and_once_a_day(
     home.daily = True
     async with asyncio.TaskGroup() as group:
         task = group.create_task(updates.run())
-        await until(lambda: bool(home.noted))
+        await until(lambda: bool(home.noted), 30)
         assert len(server.asked) == 1
         assert not updates.is_due()
         home.now += DAY_SECONDS
-        await until(lambda: len(server.asked) == 2)
+        await until(lambda: len(server.asked) == 2, 30)
         task.cancel()
     home.now -= 3 * DAY_SECONDS  # the clock was wrong
     assert updates.is_due()

@@ -12,6 +12,7 @@ from app.gui.lending.autostart_switch import AutostartSwitch
 from app.gui.parts.layouts import card, column
 from app.gui.parts.text import paragraph
 from app.gui.services import Services
+from app.gui.settings.daily_check import DailyCheck
 from app.gui.theme import set_role
 
 KEY, BOTH, LEND = "first_run/role", "both", "lend"
@@ -39,11 +40,18 @@ class RoleStep(Step):
         chosen.setChecked(True)
         self.content.addSpacing(sizes.S)
         self.content.addWidget(card(AutostartSwitch(services)))
+        self.updates = DailyCheck(services)
+        self.content.addWidget(self.updates)
 
     def entered(self) -> None:
+        self.updates.look()
         button = self._group.checkedButton()
         if button is not None:
             button.setFocus()
+
+    def cancel(self) -> None:
+        self.updates.end()
+        super().cancel()
 
     def apply(self, then: Then, failed: Failed) -> None:
         self.services.preferences.keep(KEY, LEND if self.lend.isChecked() else BOTH)

@@ -1449,6 +1449,17 @@
     </message>
 </context>
 <context>
+    <name>DailyCheck</name>
+    <message>
+        <source>Asks {place} for the newest version; nothing is downloaded.</source>
+        <translation>Fragt {place} nach der neuesten Version; heruntergeladen wird nichts.</translation>
+    </message>
+    <message>
+        <source>Look for updates once a day</source>
+        <translation>Einmal am Tag nach Updates sehen</translation>
+    </message>
+</context>
+<context>
     <name>Details</name>
     <message>
         <source>Asking which files there are…</source>

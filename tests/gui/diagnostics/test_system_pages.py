@@ -95,7 +95,7 @@ def test_the_doctor_offers_it_beside_the_command(
     offered = {one.text(): one for one in dialog.findChildren(QPushButton)}
     assert "Copy command" in offered
     offered[OPEN].click()
-    qtbot.waitUntil(told.exists, timeout=10_000)
+    qtbot.waitUntil(told.exists, timeout=30_000)
     assert told.read_text() == "\n"
 
 

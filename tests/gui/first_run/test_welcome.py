@@ -192,3 +192,33 @@ def test_its_mark_follows_the_palette(away: Desk, window: QMainWindow) -> None:
     assert made._mark.pixmap().toImage() != light
     theme.choose(Scheme.LIGHT, 1.0)
     assert made._mark.pixmap().toImage() == light
+
+
+def test_looking_for_updates_is_offered_off_and_only_where_somebody_can_be_asked(
+    qtbot: QtBot, at_lone: Desk
+) -> None:
+    step = RoleStep(at_lone.services)
+    qtbot.addWidget(step)
+    step.show()
+    step.entered()
+    daily = step.updates
+    daily.tell({"place": None, "daily": False})
+    assert daily.isHidden()
+    step.cancel()  # the node's own answer comes no more
+    daily.tell({"place": "api.github.com/someone/poolhouse", "daily": False})
+    assert daily.isVisible()
+    assert not daily.switch.isChecked()
+    assert "api.github.com/someone/poolhouse" in daily.words.text()
+    daily.switch.click()
+    chosen: list[bool] = []
+
+    def saved() -> bool:
+        def told(settings: dict[str, bool]) -> None:
+            chosen.append(settings["look_for_updates"])
+
+        at_lone.services.client.get("/settings", told)
+        return bool(chosen and chosen[-1])
+
+    qtbot.waitUntil(saved, timeout=10_000)
+    daily.switch.click()
+    qtbot.waitUntil(lambda: not saved() and bool(chosen) and not chosen[-1], timeout=10_000)
