@@ -26,6 +26,7 @@ class Place:
 
 UPDATES = Place("settings/Updates", QT_TRANSLATE_NOOP("Places", "How to update"))
 NETWORK = Place("settings/Network", QT_TRANSLATE_NOOP("Places", "Open Settings, Network"))
+LOG = "settings/Advanced"  # what the node wrote
 MODELS = Place("settings/Models", QT_TRANSLATE_NOOP("Places", "Open Settings, Models"))
 COMPUTER = Place("computer", QT_TRANSLATE_NOOP("Places", "Open This computer"))
 PLACES = {

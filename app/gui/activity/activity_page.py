@@ -23,7 +23,7 @@ class ActivityPage(Page):
         self.title.setText(self.tr("Activity"))
         self.feed = Feed(services.pool, self)
         self.overview = Overview(services, self.feed)
-        self.log = LogView(services.theme, self.feed)
+        self.log = LogView(services.theme, self.feed, services.go)
         self.bench = BenchView(services, self)
         self.tabs = QTabBar()
         self.tabs.setAccessibleName(self.tr("Parts of this page"))

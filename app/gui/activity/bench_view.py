@@ -63,9 +63,11 @@ class BenchView(QWidget):
         self._save = button(self.tr("Save a report…"), self._choose_file)
         self._remove = button(self.tr("Remove"), self._forget)
         self._results = self._results_part()
+        self.first = button("", self._begin_first)
         self._empty = EmptyState(
             self.tr("Nothing measured yet"),
             self.tr("A benchmark asks random questions and throws the answers away."),
+            self.first,
         )
         box = column(self._start_card(), self._results, gap=sizes.L)
         box.addWidget(self._empty, 10)
@@ -113,6 +115,14 @@ class BenchView(QWidget):
             "/models", lambda told: self._start(extent, told, compare), self._failed
         )
         self._tell()
+
+    def _begin_first(self) -> None:
+        """Where nothing was measured yet: the quick one, or what it needs."""
+        loaded = self._services.pool.loaded
+        if loaded is not None and loaded.get("state") == "ready":
+            self.begin(QUICK)
+        else:
+            self._services.go(pages.MODELS)
 
     def cancel(self) -> None:
         """Stop measuring; nothing of it is kept."""
@@ -277,6 +287,8 @@ class BenchView(QWidget):
         runs = self.is_busy
         self.quick.setEnabled(not runs)
         self.full.setEnabled(not runs)
+        self.first.setEnabled(not runs)
+        self.first.setText(self.tr("Measure now") if ready else self.tr("Open the models"))
         spread = ready and len({one["id"] for one in (loaded or {}).get("stages") or []}) > 1
         self.compare.setVisible(bool(spread))
         self.compare.setEnabled(not runs)

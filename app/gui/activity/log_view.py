@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import (
@@ -23,12 +24,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.gui import formats
+from app.gui import formats, pages
 from app.gui import theme as sizes
 from app.gui.activity.entries import Answer, Happened
 from app.gui.activity.feed import Feed
 from app.gui.activity.moments import clock, exact
 from app.gui.icons import icon
+from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import tooltip
@@ -95,9 +97,11 @@ class LogModel(QAbstractTableModel):
 
 
 class LogView(QWidget):
-    """The feed's events and answers as sentences."""
+    """The feed's events and answers as sentences; `go(page)` where nothing happened yet."""
 
-    def __init__(self, theme: Theme, feed: Feed, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, feed: Feed, go: Callable[[str], object], parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._theme, self._feed = theme, feed
         self._model = LogModel(theme)
@@ -109,16 +113,21 @@ class LogView(QWidget):
         self.words.setClearButtonEnabled(True)
         self.words.textChanged.connect(self.refresh)
         self.table = self._table()
-        self._nothing = EmptyState(
-            self.tr("Nothing to show"),
-            self.tr(
-                "Models that come and go, machines, lending and answers are written down here,"
-                " never a word of any text."
-            ),
+        about = self.tr(
+            "Models that come and go, machines, lending and answers are written down here,"
+            " never a word of any text."
+        )
+        chat = button(self.tr("Open the chat"), lambda: go(pages.CHAT))
+        self._nothing = EmptyState(self.tr("Nothing happened yet"), about, chat)
+        self._not_found = EmptyState(
+            self.tr("Nothing found"),
+            self.tr("No entry of this kind has these words."),
+            button(self.tr("Show everything"), self.show_all),
         )
         self._stack = QStackedLayout()
         self._stack.addWidget(self.table)
         self._stack.addWidget(self._nothing)
+        self._stack.addWidget(self._not_found)
         top = row(self.words, self.kind, gap=sizes.S)
         top.setStretch(0, 1)
         box = column(gap=sizes.M)
@@ -134,6 +143,11 @@ class LogView(QWidget):
         model = self._model
         return [str(model.data(model.index(at, 1))) for at in range(model.rowCount())]
 
+    def show_all(self) -> None:
+        """Without the filter."""
+        self.words.clear()
+        self.kind.setCurrentIndex(0)
+
     def refresh(self) -> None:
         """Show what is new, and what the filter lets through."""
         chosen, words = self.kind.currentData(), self.words.text().strip().casefold()
@@ -143,7 +157,8 @@ class LogView(QWidget):
             if chosen in ("", one.kind) and words in one.sentence.casefold()
         ]
         self._model.show(rows)
-        self._stack.setCurrentWidget(self.table if rows else self._nothing)
+        none = self._not_found if chosen or words else self._nothing
+        self._stack.setCurrentWidget(self.table if rows else none)
         self._fit()
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name

@@ -44,6 +44,7 @@ from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, scrolled
 from app.gui.parts.visible import show_if
+from app.gui.places import LOG
 from app.gui.sentences import here
 from app.gui.services import Services
 from app.gui.standing import others_loaded
@@ -146,6 +147,7 @@ class PoolPage(Page):
         self.away = EmptyState(
             self.tr("Waiting for the background service"),
             self.tr("The household is shown as soon as it answers."),
+            button(self.tr("Show its log"), lambda: services.go(LOG)),
         )
         self.placements = PlacementChoice(self._tell)
         self.stack = _Views(services.theme)
@@ -156,7 +158,8 @@ class PoolPage(Page):
             view.opened.connect(self._open)
             view.toggled.connect(self._toggle)
             view.menu_wanted.connect(self._menu)
-        self.alone = EmptyState(self.tr("Only this machine so far"), "")
+        adds = button(self.tr("Add a machine"), self.add_machine)
+        self.alone = EmptyState(self.tr("Only this machine so far"), "", adds)
         self.alone.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.nearby = Nearby(self._near_chosen)
         self.acts.details.connect(self._open)

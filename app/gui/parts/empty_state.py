@@ -11,13 +11,14 @@ from app.gui.parts.text import label, paragraph
 
 
 class EmptyState(QWidget):
-    """Centred in the room it gets."""
+    """Centred in the room it gets. There is always something to press."""
 
     def __init__(
         self,
         title: str,
         sentence: str,
-        *buttons: QPushButton,
+        button: QPushButton,
+        *others: QPushButton,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -28,8 +29,7 @@ class EmptyState(QWidget):
         middle = row(None, self.sentence, None)
         middle.setStretch(1, 100)  # up to its greatest width
         inner = column(None, self.title, middle, gap=sizes.S)
-        if buttons:
-            inner.addSpacing(sizes.S)
-            inner.addLayout(row(None, *buttons, None))
+        inner.addSpacing(sizes.S)
+        inner.addLayout(row(None, button, *others, None))
         inner.addStretch(1)
         self.setLayout(inner)

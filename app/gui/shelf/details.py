@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
 from app.core.errors import AppError
 from app.gui import theme as sizes
+from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, line
 from app.gui.parts.text import paragraph
@@ -156,7 +157,8 @@ class Details(QFrame):
         words = self.tr("Choose a model on the left to see whether it fits and how fast it runs.")
         self._stack = QStackedWidget()
         set_role(self._stack, "inside")
-        self._stack.addWidget(EmptyState(self.tr("No model chosen"), words))
+        one = button(self.tr("Show one that fits"), self.recommend.emit)
+        self._stack.addWidget(EmptyState(self.tr("No model chosen"), words, one))
         self._stack.addWidget(whole)
         self.setLayout(column(self._stack))
 

@@ -19,6 +19,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, row
+from app.gui.places import LOG
 from app.gui.services import Services
 from app.gui.shelf.item import Item
 from app.gui.shelf.judging import Judging
@@ -45,7 +46,8 @@ class ModelList(QWidget):
         self._online = button("", self._search_online, "link")
         self._online.hide()
         self._all = button(self.tr("Show all"), self.show_all)
-        self._empty = EmptyState("", "", self._all)
+        self._log = button(self.tr("Show its log"), lambda: services.go(LOG))
+        self._empty = EmptyState("", "", self._all, self._log)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self._empty)
@@ -166,6 +168,7 @@ class ModelList(QWidget):
         """Why there is no line, and what to press."""
         here, words = self._library.has_shelf, self.search.text().strip()
         self._all.setVisible(here)
+        self._log.setVisible(not here)
         if not here:
             title = self.tr("No models to show yet")
             sentence = self.tr("They appear as soon as the background service runs.")

@@ -24,6 +24,7 @@ from app.gui.announce import announce
 from app.gui.page import Page
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column
+from app.gui.places import LOG
 from app.gui.sentences import model_name
 from app.gui.services import Services
 from app.gui.shelf.actions import Do
@@ -313,6 +314,11 @@ class ModelsPage(Page):
         item = recommended(self.library, self.judging)
         if item is not None:
             self._show(item.key)
+            return
+        if not self.library.has_shelf:
+            self.fail(
+                AppError("node_away"), (self.tr("Show its log"), lambda: self.services.go(LOG))
+            )
             return
         self.notice.say(
             self.tr(

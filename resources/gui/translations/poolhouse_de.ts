@@ -735,6 +735,10 @@
         <translation>Trotzdem messen</translation>
     </message>
     <message>
+        <source>Measure now</source>
+        <translation>Jetzt messen</translation>
+    </message>
+    <message>
         <source>Measures {model} as it is loaded now.</source>
         <translation>Misst {model} so, wie es jetzt geladen ist.</translation>
     </message>
@@ -1472,6 +1476,10 @@
     <message>
         <source>No model chosen</source>
         <translation>Kein Modell gewählt</translation>
+    </message>
+    <message>
+        <source>Show one that fits</source>
+        <translation>Ein passendes anzeigen</translation>
     </message>
 </context>
 <context>
@@ -3761,12 +3769,28 @@
         <translation>Hier steht, welche Modelle geladen und entladen wurden und was mit Geräten, Verleih und Antworten geschah. Von Ihren Texten steht hier nie ein Wort.</translation>
     </message>
     <message>
-        <source>Nothing to show</source>
-        <translation>Nichts anzuzeigen</translation>
+        <source>No entry of this kind has these words.</source>
+        <translation>Kein Eintrag dieser Art enthält diese Wörter.</translation>
+    </message>
+    <message>
+        <source>Nothing found</source>
+        <translation>Nichts gefunden</translation>
+    </message>
+    <message>
+        <source>Nothing happened yet</source>
+        <translation>Noch ist nichts geschehen</translation>
+    </message>
+    <message>
+        <source>Open the chat</source>
+        <translation>Den Chat öffnen</translation>
     </message>
     <message>
         <source>Search the log</source>
         <translation>Protokoll durchsuchen</translation>
+    </message>
+    <message>
+        <source>Show everything</source>
+        <translation>Alles zeigen</translation>
     </message>
     <message>
         <source>The app</source>
@@ -4111,6 +4135,10 @@
     <message>
         <source>Show all</source>
         <translation>Alle anzeigen</translation>
+    </message>
+    <message>
+        <source>Show its log</source>
+        <translation>Sein Protokoll zeigen</translation>
     </message>
     <message>
         <source>They appear as soon as the background service runs.</source>
@@ -4523,6 +4551,10 @@
     <message>
         <source>Show it</source>
         <translation>Anzeigen</translation>
+    </message>
+    <message>
+        <source>Show its log</source>
+        <translation>Sein Protokoll zeigen</translation>
     </message>
     <message>
         <source>Use a smaller context</source>
@@ -4955,6 +4987,10 @@
     <message>
         <source>Pool</source>
         <translation>Pool</translation>
+    </message>
+    <message>
+        <source>Show its log</source>
+        <translation>Sein Protokoll zeigen</translation>
     </message>
     <message>
         <source>Test links</source>
