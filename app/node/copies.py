@@ -62,6 +62,10 @@ class Copies:
             ]
         return [Copy(str(link.peer), link.name) for link, one in asked if one.result()]
 
+    def is_near(self, machine: str) -> bool:
+        """Whether there is a link to it."""
+        return machine in self._network().links
+
     def files_of(self, record: Record) -> MemberFiles:
         """What a copy is read from."""
         return MemberFiles(self._network, record)

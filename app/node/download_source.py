@@ -42,6 +42,7 @@ class Around:
     changed: Callable[[], None]  # something a face shows is another now
     contacted: Callable[[], None] = lambda: None  # the hub is asked now
     member: Callable[[Record], Files] = no_members  # what a copy is read from
+    is_near: Callable[[str], bool] = lambda _: False  # whether that machine is connected now
 
 
 @dataclass(frozen=True, slots=True)

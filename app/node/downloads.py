@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 Json = dict[str, Any]
 AT_ONCE = 2
 STALL_LOOK_SECONDS = 1.0
+AWAY = ("copy_away", "copy_unreached")  # the machine that a model is copied from
 
 
 class Downloads:
@@ -69,6 +70,7 @@ class Downloads:
             try:
                 while True:  # a line that stands still is seen to
                     await asyncio.sleep(STALL_LOOK_SECONDS)
+                    await self._go_on_with_copies()
                     if any(self._list.live(one.id).doing == "running" for one in self._list):
                         self._changed()
             finally:
@@ -197,6 +199,16 @@ class Downloads:
                     await self._fail(record.id, error)
 
     # inside
+
+    async def _go_on_with_copies(self) -> None:
+        """Those that failed because a machine was away, once it is connected again."""
+        for record in () if self._holds else self._list:
+            waits = record.standing == "failed" and record.code in AWAY and record.machine
+            if waits and self._around.is_near(waits):
+                try:
+                    await self.resume(record.id)
+                except AppError as error:
+                    await self._fail(record.id, error)
 
     async def _turn_to(self, there: Record, wish: Wish) -> None:
         """Have it come from where it is wanted from now; what is here of it stays. Raises AppError."""

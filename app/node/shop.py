@@ -59,9 +59,10 @@ class Shop:
         self._contact: float | None = None  # when the hub was asked last, since the start
         self.models = Models(shelf, stages, in_use, self, changed)
         self._network, self._copies = network, Copies(network)
+        copies = self._copies
         around = Around(
-            Hub.of, shipped, self._tokens.get, changed, self._contacted, self._copies.files_of
-        )
+            Hub.of, shipped, self._tokens.get, changed, self._contacted, copies.files_of, copies.is_near
+        )  # fmt: skip
         self.folders = ModelsFolders(home.downloaded, choices.now.models)
         self.downloads = Downloads(self.folders, shelf, around, disk)
         shelf.why_away = self.folders.why_away

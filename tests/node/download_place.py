@@ -42,6 +42,7 @@ class Place:
         folder: Path,
         catalogue: Catalogue = NO_CATALOGUE,
         member: Callable[[Record], Files] = no_members,
+        is_near: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.server, self.folder, self.disk = server, folder, Roomy()
         stages = StageStore(folder / "stages", 1 << 30)
@@ -50,8 +51,8 @@ class Place:
         self.token: str | None = None
         self.files = folder / "models" / "files"
         around = Around(
-            lambda: server.hub, lambda: catalogue, self._token, self.news.set, member=member
-        )
+            lambda: server.hub, lambda: catalogue, self._token, self.news.set, member=member, is_near=is_near
+        )  # fmt: skip
         self.folders = ModelsFolders(self.files)
         self.downloads = Downloads(self.folders, self.shelf, around, self.disk, waits=(0.0, 0.0))
 

@@ -8,7 +8,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from msgspec import structs
@@ -21,6 +22,8 @@ from app.core.errors import BadInput, DoesNotFit, Reason
 from app.core.reasons import said
 from app.lan.link_pace import LinkPace
 from app.lan.listener import MODELS_PATH
+from app.lan.network import Network
+from app.node import downloads
 from app.node.copies import Copies
 from app.node.download_source import Copy
 from app.node.giving import Giving
@@ -257,3 +260,22 @@ async def test_a_model_in_several_files_comes_file_by_file(home: Household, tmp_
     async with running(Place(home.place.server, tmp_path / "c", unknown)) as place:
         with pytest.raises(BadInput):  # no hash of each file is known
             await place.start(file=names[0], copy=replace(home.copy, sha256=whole))
+
+
+async def test_a_copy_whose_machine_comes_back_goes_on_by_itself(
+    home: Household, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "STALL_LOOK_SECONDS", 0.02)
+    nobody = cast("Network", SimpleNamespace(links={}, members={}))
+    is_away = True
+    copies = Copies(lambda: nobody if is_away else home.attic.network)
+    place = Place(
+        home.place.server, tmp_path / "b", home.catalogue, copies.files_of, copies.is_near
+    )
+    home.source.go_on.set()
+    async with running(place):
+        key = (await place.start(copy=home.copy))["id"]
+        failed = await place.ended(key)
+        assert (failed["code"], failed["reason"].split(" ")[0]) == ("copy_away", "den")
+        is_away = False
+        assert (await place.until(key, lambda one: one["state"] == "done"))["source"] == "den"
