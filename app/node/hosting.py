@@ -347,7 +347,7 @@ class Hosting:
             described = plan_json(chosen, entry.model, lends(chosen))
             sizes = self._planner.sizes(chosen, order, entry.model)
             running = Running(entry, order, chosen, described, sizes, self._quiet)
-            self.loaded.add(running)
+            self.loaded.add(running, order.first)
         self._changed()
         sources = self._sources(self.rooms.of(running))
         replan = partial(self._elsewhere.options, running)

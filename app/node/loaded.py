@@ -59,8 +59,9 @@ class Loaded:
         """All except these."""
         return tuple(one for one in self._held if one not in others)
 
-    def add(self, running: Running) -> None:
-        self._held.append(running)
+    def add(self, running: Running, first: bool = True) -> None:
+        """first: it is what a question without a name is for; else only once the others are gone."""
+        self._held.insert(len(self._held) if first else 0, running)
 
     def drop(self, running: Running) -> None:
         """Repeating is harmless."""

@@ -221,6 +221,7 @@ class Judge(Request, frozen=True):
 
 class LoadModel(PlanModel, frozen=True):
     number: Literal["f16", "f32", "q8"] = "f16"
+    first: bool = True  # from then on a question that names no model is for it
 
 
 class UnloadModel(Request, frozen=True):

@@ -177,7 +177,7 @@ class ChatPage(Page):
         if part.startswith(AT):
             self.open_chat(part.removeprefix(AT))
             return
-        now = self.chat.model or (self.services.pool.loaded or {}).get("model")
+        now = self.session.asked(self.chat)
         if now != part and self.history.locked is None:
             if self.chat.leaf is not None:
                 self.open_chat(self.history.begin(model=part).id)

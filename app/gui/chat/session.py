@@ -24,6 +24,7 @@ KEEP_EVERY = 25  # of these: an answer under way is written once a second
 RESERVE = 0.25  # of the context, for the answer, where old turns are left out
 MESSAGE_TOKENS = 8  # what a chat template adds to a message, about
 COMING = (Link.LOOKING, Link.STARTING)  # of the node: what is asked meanwhile waits for it
+LAST = {"beside": True, "first": False}  # in a load: what has no name stays with another model
 THERE = ("ready", "recovering")  # of a model: it answers, or will go on
 
 
@@ -152,7 +153,7 @@ class Session(QObject):
         notes: tuple[str, ...],
     ) -> None:  # fmt: skip
         answer = Answer(self._pool.client, question(chat, branch), self)
-        running = Running(chat.id, message, before, answer, notes, model=self._asked(chat))
+        running = Running(chat.id, message, before, answer, notes, model=self.asked(chat))
         self.running[chat.id] = running
         self._history.keep_soon(chat)
         self.changed.emit(chat.id)
@@ -178,24 +179,31 @@ class Session(QObject):
                 running.answer.fail(AppError("node_away"))
 
     def _ask(self, running: Running, chat: Chat) -> None:
-        running.model = self._asked(chat)
+        running.model = self.asked(chat)
         running.answer.begin(self._load_first(chat))
 
-    def _asked(self, chat: Chat) -> str:
+    def asked(self, chat: Chat) -> str:
         """Which model answers in it now."""
         return chat.model or str((self._pool.loaded or {}).get("model") or GUIDE)
 
     def _load_first(self, chat: Chat) -> Json | None:
-        """What to load before, if this chat wants more context than there is."""
+        """What to load before, if this chat wants more context than there is; or the Guide beside what is loaded."""
         loaded = self._pool.model(chat.model) or self._pool.loaded or {}
         name = chat.model or loaded.get("model") or GUIDE
-        if chat.context is None or self._pool.hosts is not None:
+        if self._pool.hosts is not None:
             return None
+        # the Guide is small: no model goes for it, or answers less
+        stays = name == GUIDE and (self._pool.loaded or {}).get("model") not in (None, GUIDE)
+        there = self._pool.model(name)
+        if chat.context is None:
+            return {"model": GUIDE, **LAST} if stays and there is None else None
         enough = int(loaded.get("context") or 0) >= chat.context
         if loaded.get("model") == name and loaded.get("state") in THERE and enough:
             return None
+        if stays:
+            return {"model": GUIDE, "context": chat.context, **LAST}
         # more of one that is loaded takes nothing from those beside it
-        beside = {"beside": True} if len(self._pool.models) > 1 and self._pool.model(name) else {}
+        beside = {"beside": True} if len(self._pool.models) > 1 and there else {}
         return {"model": name, "context": chat.context, **beside}
 
     def _progressed(self, running: Running) -> None:

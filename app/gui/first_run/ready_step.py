@@ -10,6 +10,7 @@ from app.gui.first_run.role_step import BOTH, KEY, LEND
 from app.gui.first_run.step import Step
 from app.gui.parts.layouts import card
 from app.gui.parts.text import label, paragraph
+from app.gui.sentences import GUIDE
 from app.gui.services import Services
 
 
@@ -44,5 +45,14 @@ class ReadyStep(Step):
 
     @property
     def next_words(self) -> str:
+        return self.tr("Ask the Guide") if self._asks else self.tr("Finish")
+
+    @property
+    def leads_to(self) -> str:
+        return f"{pages.CHAT}/{GUIDE}" if self._asks else ""
+
+    @property
+    def _asks(self) -> bool:
+        """Who only lends does not, and a guest is answered by others."""
         lends = self.services.preferences.text(KEY, BOTH) == LEND
-        return self.tr("Finish") if lends else self.tr("Ask the Guide")
+        return not lends and self.services.pool.hosts is None

@@ -41,6 +41,11 @@ class Step(QWidget):
         """What the primary button says."""
         return self.tr("Next")
 
+    @property
+    def leads_to(self) -> str:
+        """The page after it, where it is the last; "" for the usual one."""
+        return ""
+
     def entered(self) -> None:
         """The step came to the front."""
 

@@ -195,7 +195,7 @@ class Welcome(QWidget):
         if self._number + 1 < len(self._steps):
             self._show(self._number + 1)
         else:
-            self.end()
+            self.end(self.step.leads_to)
 
     def _go_back(self) -> None:
         self._steps[self._number].cancel()

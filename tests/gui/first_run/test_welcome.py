@@ -17,6 +17,7 @@ from app.gui.first_run.pair_step import PairStep
 from app.gui.first_run.role_step import RoleStep
 from app.gui.first_run.welcome import DONE, Welcome
 from app.gui.parts.scroll_area import ScrollArea
+from app.gui.sentences import GUIDE
 from app.gui.theme import Scheme
 from tests.gui.desk import Desk, follow
 from tests.gui.household.snapshots import household
@@ -77,7 +78,7 @@ def test_it_names_the_machine_and_ends_with_the_guide(
     assert isinstance(welcome.step, PairStep)
     press(welcome, "Next")
     press(welcome, "Ask the Guide")
-    assert at_lone.went == [pages.CHAT]
+    assert at_lone.went == [f"{pages.CHAT}/{GUIDE}"]
     assert at_lone.services.preferences.flag(DONE)
     assert below(window).isVisible()
     ident = at_lone.services.pool.node["id"]

@@ -7,8 +7,10 @@ from typing import cast
 
 from pytestqt.qtbot import QtBot
 
-from app.core.chat import Chat, ChatId
+from app.core.chat import MODEL, Chat, ChatId
+from app.gui.chat.branch_view import end_of
 from app.gui.chat.chat_head import ChatHead
+from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.history import History
 from app.gui.chat.session import Session
 from app.gui.shelf.actions import Do
@@ -16,6 +18,32 @@ from app.gui.shelf.models_page import ModelsPage
 from tests import tiny
 from tests.gui.desk import Desk
 from tests.gui.shelf.test_models_page import lines, until
+
+
+def test_the_guide_is_asked_beside_what_is_loaded(
+    qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path
+) -> None:
+    """Another model is loaded, maybe for hours: a question for the Guide does not end that."""
+    pool, services = at_lone.services.pool, at_lone.services
+    page.take_in([str(tiny.llama(tmp_path / "large.gguf"))])
+    until(qtbot, lambda: page.list.chosen_key == "shelf:large")
+    services.client.call("POST", "/load", {"model": "large"}, lambda _: None)
+    until(qtbot, lambda: [one["model"] for one in pool.models] == ["large"], 30_000)
+    until(qtbot, lambda: pool.models[0]["state"] == "ready", 30_000)
+    chats = ChatPage(services)
+    qtbot.addWidget(chats)
+    chats.open_chat(chats.history.begin().id)
+    chats.open("guide")
+    chats.suggestions.buttons[0].click()
+    until(qtbot, lambda: not chats.session.running, 30_000)
+    assert end_of(chats.chat).details[MODEL] == "guide"  # type: ignore[union-attr]
+    assert [one["model"] for one in pool.models] == ["large", "guide"]
+    chats.close_history()
+    services.client.post("/unload", {}, lambda _: None)
+    until(qtbot, lambda: not pool.models)
+    until(qtbot, lambda: Do.REMOVE in page.details.bar.buttons)
+    page.details.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: page.library.item("shelf:large") is None)
 
 
 def test_a_model_comes_beside_another(
@@ -41,7 +69,12 @@ def test_a_model_comes_beside_another(
         assert head.model.whole() == f"{text} on this machine"
         assert session._load_first(chat) is None
     more = Chat(ChatId("a"), model="guide", context=1 << 20)
-    assert session._load_first(more) == {"model": "guide", "context": 1 << 20, "beside": True}
+    assert session._load_first(more) == {
+        "model": "guide",
+        "context": 1 << 20,
+        "beside": True,
+        "first": False,
+    }
     bar.buttons[Do.UNLOAD].click()
     until(qtbot, lambda: [one["model"] for one in pool.models] == ["guide"])
     until(qtbot, lambda: Do.REMOVE in bar.buttons)
