@@ -27,6 +27,8 @@ LIKELIEST = (
     "peer_address_unknown",
     "only_this_machine",
     "discovery_alone",
+    "one_way_here",
+    "one_way_there",
     "vpn_up",
     "discovery_off",
     "link_slow",  # it is seen, and slow

@@ -71,6 +71,18 @@ CHECK_SENTENCES: dict[str, str] = {
     "check_called_back": "{machine} was asked to call this computer back, and could.",
     "check_not_called_back": "{machine} was asked to call this computer back, and could not.",
     "cure_not_called_back": "A firewall of this computer probably blocks Poolhouse: let it through there.",
+    "check_both_ways": "{machine} and this computer hear each other nearby.",
+    "check_one_way_there": "Discovery goes one way: this computer hears {machine} nearby, and {machine} does not hear "
+    "this computer.",
+    "cure_one_way_there": "A firewall on {machine} probably lets no announcements in. Until it does, {machine} finds "
+    "this computer only by its address.",
+    "check_one_way_here": "Discovery goes one way: {machine} hears this computer nearby, and this computer does not "
+    "hear {machine}.",
+    "cure_one_way_here": "A firewall of this computer probably lets no announcements in. Until it does, this computer "
+    "finds {machine} only by its address.",
+    "check_no_way": "{machine} and this computer are connected, and neither hears the other nearby.",
+    "cure_no_way": "They find each other by their addresses only. Other networks do that, and routers that keep "
+    "machines apart.",
     "check_link": "The link to {machine} carries {mbit} Mbit/s, and {ms} ms go by there and back.",
     "check_link_limited": "The link to {machine} is held to {mbit} Mbit/s, as chosen; {ms} ms go by there and back.",
     "check_link_slow": "The link to {machine} carries {mbit} Mbit/s, and {ms} ms go by there and back. "

@@ -1,4 +1,4 @@
-"""Whether a machine is reached from outside: a member connects to its port, and says whether it could."""
+"""Whether a machine is reached from outside: a member connects to its port, and says whether it could and hears it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from app.core.errors import Unreachable
-from app.lan.messages import Called, CallMe, Message
+from app.lan.messages import HEARS, PROTOCOL, Called, CallMe, Message
 from app.lan.sockets import Address
 
 TRY_SECONDS = 3.0  # a firewall that drops is silent
@@ -17,20 +17,26 @@ AGAIN_SECONDS = 1.0  # between two tries for one member: nobody's port scanner
 
 
 class CallBack:
-    """Both sides of it on one link. It connects only to where that peer itself says it listens."""
+    """Both sides of it on one link. It connects only to where that peer itself says it listens.
+
+    protocol: the peer's; hears: whether that peer's announcements arrive here, None where that is not known.
+    """
 
     def __init__(
         self,
         send: Callable[[Message], Awaitable[None]],
         address: Callable[[], Address],
         clock: Callable[[], float] = time.monotonic,
+        protocol: int = PROTOCOL,
+        hears: Callable[[], bool | None] = lambda: None,
     ) -> None:
         self._send, self._address, self._clock = send, address, clock
-        self._asked: asyncio.Future[bool | None] | None = None
+        self._tells, self._hears = protocol >= HEARS, hears
+        self._asked: asyncio.Future[Called] | None = None
         self._number, self._tried_at = 0, -AGAIN_SECONDS
 
-    async def ask(self) -> bool | None:
-        """Have the peer connect to us: whether it could; None when it did not say."""
+    async def ask(self) -> Called | None:
+        """Have the peer connect to us, and say whether it could; None when it did not answer."""
         if self._asked is None:
             self._asked = asyncio.get_running_loop().create_future()
             self._number += 1
@@ -46,13 +52,14 @@ class CallBack:
 
     async def heard(self, message: CallMe | Called) -> None:
         match message:
-            case Called(request=number, reached=reached):
+            case Called(request=number):
                 if self._asked and not self._asked.done() and number == self._number:
-                    self._asked.set_result(reached)
+                    self._asked.set_result(message)
             case CallMe(request=number):
                 reached = await self._try()
                 with suppress(Unreachable):  # then the link is gone, and with it who asked
-                    await self._send(Called(request=number, reached=reached))
+                    hears = self._hears() if self._tells else None
+                    await self._send(Called(request=number, reached=reached, hears=hears))
 
     async def _try(self) -> bool | None:
         now = self._clock()

@@ -85,6 +85,12 @@ class Discovery:
         self._news.set()
 
     @property
+    def has_listened(self) -> bool:
+        """Whether it spoke long enough ago that whoever is near was heard, and nothing is in the way here."""
+        waited = self._clock() - self._announced_seconds > ITSELF_SECONDS
+        return self._zeroconf is not None and waited and self.trouble is None
+
+    @property
     def trouble(self) -> Reason | None:
         """Why others cannot be found, or not well; None while all is well."""
         if not self._spoken_at:

@@ -20,8 +20,8 @@ from app.core.membership import Member
 from app.lan.client import CLOSE_SECONDS, PeerClient
 from app.lan.greeting import HELLO_SECONDS, hear_hello, say_hello
 from app.lan.link_pace import LinkPace
-from app.lan.messages import Hello, Refuse, as_ack, encode
-from app.lan.peer import Heartbeat, Owner, PeerLink
+from app.lan.messages import Hello, HelloAck, Refuse, as_ack, encode
+from app.lan.peer import Heartbeat, Owner, PeerLink, Socket
 from app.lan.sockets import Address
 from app.lan.through import Through
 
@@ -72,6 +72,8 @@ class Links:
         self.up: dict[MachineId, PeerLink] = {}
         self.through: dict[MachineId, Through] = {}  # by which interface of ours each is dialled
         self.failed: dict[MachineId, Reason] = {}  # why the last call to each that is not up failed
+        # whose announcements arrive
+        self.hears: Callable[[MachineId], bool | None] = lambda _: None
         self._me, self._owner, self._tasks = me, owner, tasks
         self._heartbeat, self._pace, self._clock = heartbeat, pace, clock
         self._calls: dict[MachineId, _Call] = {}
@@ -144,7 +146,13 @@ class Links:
             if isinstance(error, OSError | aiohttp.ClientError):
                 raise Refused("peer_refused_us", name=member.name) from error
             raise
-        return PeerLink(socket, client, theirs, dialled=True, clock=self._clock)
+        return self._made(socket, client, theirs, dialled=True)
+
+    def _made(
+        self, socket: Socket, client: PeerClient, theirs: Hello | HelloAck, *, dialled: bool
+    ) -> PeerLink:
+        member = client.member.id
+        return PeerLink(socket, client, theirs, dialled, self._clock, lambda: self.hears(member))
 
     async def accept(self, member: Member, socket: web.WebSocketResponse, host: str) -> None:
         """Carry a link that a member dialled, from its HELLO to its end."""
@@ -216,7 +224,7 @@ class Links:
             address = Address(host, theirs.peer_port)
             context = self._owner.dialling_context(member)
             client = PeerClient(member, address, context, pace=self._pace)
-            link = PeerLink(socket, client, theirs, dialled=False, clock=self._clock)
+            link = self._made(socket, client, theirs, dialled=False)
             self.take(link)
             return link
 

@@ -20,10 +20,11 @@ from app.core.policy import LINK_MOST_MBIT
 from app.core.reasons import SENTENCES, said
 from backends.contract import KEPT_STATES, KvType
 
-PROTOCOL = 3
+PROTOCOL = 4
 # 1 and 2 were never released. 1 ends a link at a Status with the heat of a processor, 2 at one with its owner's limit
-# and at LinksMeasured. From here on whoever is newer leaves out what PROTOCOL - 1 does not know.
+# and at LinksMeasured. From here on whoever is newer leaves out what PROTOCOL - 1 does not know: 3 that somebody hears.
 OLDEST_PROTOCOL = 3
+HEARS = 4  # the protocol that tells it
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # several Log messages carry a long log
@@ -273,11 +274,12 @@ class CallMe(_Message, frozen=True, tag="call_me"):
     request: Count
 
 
-class Called(_Message, frozen=True, tag="called"):
-    """The answer; null: not tried, as it was asked a moment ago."""
+class Called(_Message, frozen=True, tag="called", omit_defaults=True):
+    """The answer; null: not tried, as it was asked a moment ago. `hears`: your announcements, where that is known."""
 
     request: Count
     reached: bool | None
+    hears: bool | None = None  # since protocol HEARS
 
 
 class Leaving(_Message, frozen=True, tag="leaving"):

@@ -98,6 +98,7 @@ class PeerLink:
         theirs: Hello | HelloAck,
         dialled: bool,
         clock: Callable[[], float] = time.monotonic,
+        hears: Callable[[], bool | None] = lambda: None,
     ) -> None:
         self.hello = theirs
         self.dialled = dialled  # by us
@@ -111,7 +112,7 @@ class PeerLink:
         self._leaves = False  # it has said goodbye
         self.finished = asyncio.Event()  # `run` is over
         self._socket, self._client, self._clock = socket, client, clock
-        self.call_back = CallBack(self.send, lambda: self.address, clock)
+        self.call_back = CallBack(self.send, lambda: self.address, clock, theirs.protocol, hears)
         self._first = client  # of the control link's path
         self._left: list[PeerClient] = []  # of other paths; what is open there stays
         self._has_left = asyncio.Event()

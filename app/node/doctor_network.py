@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from app.core.check import Check
+from app.core.ids import MachineId
 from app.core.link import LinkKind
 from app.core.reasons import in_words
 from app.lan.announcement import on_one_link
-from app.lan.messages import PROTOCOL, speak_together
+from app.lan.messages import PROTOCOL, Called, speak_together
+from app.lan.sockets import Address
 from app.machine.interfaces import Interface, interfaces, usable
 
 if TYPE_CHECKING:
@@ -27,13 +30,28 @@ class Linked(Protocol):
     @property
     def dialled(self) -> bool: ...
     @property
+    def peer(self) -> MachineId: ...
+    @property
+    def address(self) -> Address: ...
+    @property
     def call_back(self) -> Caller: ...
 
 
 class Caller(Protocol):
     """Asks the other side to connect; lan/call_back.py has it."""
 
-    async def ask(self) -> bool | None: ...
+    async def ask(self) -> Called | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Of a machine that is linked: what it said when it was asked, and whether we hear it; None: not known."""
+
+    name: str
+    reached: bool | None
+    hears_us: bool | None
+    is_heard: bool | None
+    address: str = ""
 
 
 async def checks(node: Node) -> list[Check]:
@@ -49,7 +67,7 @@ async def checks(node: Node) -> list[Check]:
     return [
         *same_protocol(seen.protocol for seen in node.household.strangers.values()),
         *same_network(used, away),
-        await called_back(list(network.links.values())),
+        *await outside(list(network.links.values()), node.finding.hears),
         *vpn(every, node.finding.choice.interfaces),
         ipv6(used),
     ]
@@ -96,21 +114,62 @@ def from_outside(dialled: Sequence[bool]) -> Check:
     return Check("From outside", True, in_words("check_came_in"))
 
 
-async def called_back(links: Sequence[Linked]) -> Check:
-    """As `from_outside`; where nobody has come in yet, others are asked to."""
-    known = from_outside([link.dialled for link in links])
+async def outside(
+    links: Sequence[Linked], hears: Callable[[MachineId], bool | None]
+) -> list[Check]:
+    """Whether others get in, and whether those that are linked hear each other's announcements."""
+    async with asyncio.TaskGroup() as tasks:
+        asked = [
+            tasks.create_task(_asked(link, hears), name=f"ask {link.name}")
+            for link in links[:ASKED]
+        ]
+    heard = [one.result() for one in asked]
+    return [called_back([link.dialled for link in links], heard), *both_ways(heard)]
+
+
+async def _asked(link: Linked, hears: Callable[[MachineId], bool | None]) -> Heard:
+    told = await link.call_back.ask()
+    if told is None:
+        return Heard(link.name, None, None, None)
+    return Heard(link.name, told.reached, told.hears, hears(link.peer), str(link.address))
+
+
+def called_back(dialled: Sequence[bool], heard: Iterable[Heard]) -> Check:
+    """As `from_outside`; where nobody has come in yet, what others say that were asked to."""
+    known = from_outside(dialled)
     if known.ok:
         return known
-    for link in links[:ASKED]:
-        reached = await link.call_back.ask()
-        if reached:
-            cause = in_words("check_called_back", machine=link.name)
-            return Check("From outside", True, cause, machine=link.name)
-        if reached is False:
-            cause = in_words("check_not_called_back", machine=link.name)
-            cure = in_words("cure_not_called_back")
-            return Check("From outside", False, cause, cure, "port_closed", link.name)
+    for one in heard:
+        if one.reached:
+            cause = in_words("check_called_back", machine=one.name)
+            return Check("From outside", True, cause, machine=one.name)
+        if one.reached is False:  # of this computer, so no machine is named for the command
+            cause = in_words("check_not_called_back", machine=one.name)
+            return Check(
+                "From outside", False, cause, in_words("cure_not_called_back"), "port_closed"
+            )
     return known
+
+
+def both_ways(heard: Iterable[Heard]) -> list[Check]:
+    """Announcements may go one way only: then one finds the other, and is found by its address alone."""
+    return [_way(one) for one in heard if one.hears_us is not None and one.is_heard is not None]
+
+
+def _way(one: Heard) -> Check:
+    name = one.name
+    if one.hears_us and one.is_heard:
+        return Check("Both ways", True, in_words("check_both_ways", machine=name), machine=name)
+    if one.is_heard:
+        cause = in_words("check_one_way_there", machine=name)
+        cure = in_words("cure_one_way_there", machine=name)
+        return Check("Both ways", None, cause, cure, "one_way_there", name, one.address)
+    if one.hears_us:
+        cause = in_words("check_one_way_here", machine=name)
+        cure = in_words("cure_one_way_here", machine=name)
+        return Check("Both ways", None, cause, cure, "one_way_here")
+    cause = in_words("check_no_way", machine=name)
+    return Check("Both ways", None, cause, in_words("cure_no_way"), "no_way_nearby", name)
 
 
 def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:

@@ -18,6 +18,7 @@ from app.core import household as facts
 from app.core.check import Check
 from app.core.errors import BadInput, Reason
 from app.core.household import Gone, Machine, Seen
+from app.core.ids import MachineId
 from app.core.operations import clean_name
 from app.core.reasons import in_words, said
 from app.lan.announcement import ID_DIGITS, MOST_ADDRESSES
@@ -90,6 +91,7 @@ class Finding:
 
     async def run(self) -> None:
         """Until cancelled. Turned off, it only knows where this machine is."""
+        self._network.calls.hears = self.hears
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_always(self._watch), name="watch the network interfaces")
             if self.choice.on:
@@ -113,6 +115,12 @@ class Finding:
     def trouble(self) -> Reason | None:
         """Why others cannot be found, or not well."""
         return self._discovery.trouble if self.choice.on and self._looked else None
+
+    def hears(self, machine: MachineId) -> bool | None:
+        """Whether announcements of a machine arrive here; None while that cannot be known."""
+        if not self.choice.on or not self._looked or not self._discovery.has_listened:
+            return None
+        return any(seen.is_of(machine) for seen in self._near.values())
 
     def json(self, strangers: Mapping[str, Seen]) -> Json:
         """For the snapshot: who is near and no member, and whether that can be known."""

@@ -55,9 +55,9 @@ class Lan:
             raise failed[0]
         return found[0]
 
-    def multicast(self, works: bool) -> None:
-        """Whether the switch carries multicast, as some access points do not."""
-        for n in range(len(self.names)):
+    def multicast(self, works: bool, to: int | None = None) -> None:
+        """Whether the switch carries multicast, as some access points do not; `to` one computer alone."""
+        for n in range(len(self.names)) if to is None else (to,):
             flood = "on" if works else "off"
             _run("bridge", "-n", self.switch, "link", "set", "dev", f"p{n}", "mcast_flood", flood)
 

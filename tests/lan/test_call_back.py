@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import Unreachable
 from app.lan import call_back
 from app.lan.call_back import AGAIN_SECONDS, CallBack
-from app.lan.messages import Called, CallMe, Message
+from app.lan.messages import HEARS, PROTOCOL, Called, CallMe, Message, decode, encode
 from app.lan.sockets import Address
 
 
@@ -33,8 +33,17 @@ def closed_port() -> int:
         return int(free.getsockname()[1])
 
 
-def two(near_port: int, clock: list[float]) -> tuple[CallBack, CallBack]:
-    """Both ends of a link; the near one listens at that port."""
+async def reached(near: CallBack) -> bool | None:
+    """What the far one says of it."""
+    told = await near.ask()
+    assert told is not None
+    return told.reached
+
+
+def two(
+    near_port: int, clock: list[float], protocol: int = PROTOCOL, hears: bool | None = None
+) -> tuple[CallBack, CallBack]:
+    """Both ends of a link; the near one listens at that port, and speaks that protocol."""
 
     async def to_far(message: Message) -> None:
         assert isinstance(message, CallMe | Called)
@@ -45,27 +54,45 @@ def two(near_port: int, clock: list[float]) -> tuple[CallBack, CallBack]:
         await near.heard(message)
 
     near = CallBack(to_far, lambda: Address("127.0.0.1", 1), lambda: clock[0])
-    far = CallBack(to_near, lambda: Address("127.0.0.1", near_port), lambda: clock[0])
+    far = CallBack(
+        to_near, lambda: Address("127.0.0.1", near_port), lambda: clock[0], protocol, lambda: hears
+    )
     return near, far
 
 
 async def test_who_listens_is_reached(port: int) -> None:
     near, _ = two(port, [0.0])
-    assert await near.ask() is True
+    assert await reached(near) is True
 
 
 async def test_who_does_not_is_not() -> None:
     near, _ = two(closed_port(), [0.0])
-    assert await near.ask() is False
+    assert await reached(near) is False
 
 
 async def test_nobody_is_used_to_knock_again_and_again(port: int) -> None:
     clock = [0.0]
     near, _ = two(port, clock)
-    assert await near.ask() is True
-    assert await near.ask() is None
+    assert await reached(near) is True
+    assert await reached(near) is None
     clock[0] += AGAIN_SECONDS
-    assert await near.ask() is True
+    assert await reached(near) is True
+
+
+@pytest.mark.parametrize("hears", [True, False, None])
+async def test_who_is_asked_says_whether_it_hears_who_asks(port: int, hears: bool | None) -> None:
+    near, _ = two(port, [0.0], hears=hears)
+    told = await near.ask()
+    assert told is not None
+    assert (told.reached, told.hears) == (True, hears)
+    assert decode(encode(told)) == told
+
+
+async def test_an_older_one_is_told_nothing_it_does_not_know(port: int) -> None:
+    near, _ = two(port, [0.0], protocol=HEARS - 1, hears=True)
+    told = await near.ask()
+    assert told is not None
+    assert b"hears" not in encode(told)
 
 
 async def test_silence_and_a_lost_link_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,4 +111,4 @@ async def test_silence_and_a_lost_link_say_nothing(monkeypatch: pytest.MonkeyPat
 async def test_an_answer_nobody_asked_for_changes_nothing(port: int) -> None:
     near, _ = two(port, [0.0])
     await near.heard(Called(request=7, reached=False))
-    assert await near.ask() is True
+    assert await reached(near) is True

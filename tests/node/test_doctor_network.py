@@ -6,19 +6,22 @@ from dataclasses import dataclass
 
 import pytest
 
+from app.core.ids import MachineId
 from app.core.link import LinkKind
-from app.lan.messages import PROTOCOL
+from app.lan.messages import PROTOCOL, Called
+from app.lan.sockets import Address
 from app.machine.interfaces import Interface
 from app.node.doctor_network import (
-    called_back,
     from_outside,
     ipv6,
+    outside,
     same_network,
     same_protocol,
     vpn,
 )
 
 CABLE = Interface("eth0", LinkKind.ETHERNET, True, ("10.0.0.2", "fe80::2%eth0"))
+FAR, AT = MachineId("far"), Address("10.0.0.9", 4242)
 TUNNEL = Interface("tun0", LinkKind.VPN, True, ("10.8.0.2",))
 
 
@@ -50,13 +53,17 @@ class Far:
     name: str
     says: bool | None
     dialled: bool = True
+    hears: bool | None = None
+    peer: MachineId = FAR
+    address: Address = AT
 
     @property
     def call_back(self) -> Far:
         return self
 
-    async def ask(self) -> bool | None:
-        return self.says
+    async def ask(self) -> Called | None:
+        known = self.says is not None or self.hears is not None
+        return Called(request=1, reached=self.says, hears=self.hears) if known else None
 
 
 @pytest.mark.parametrize(
@@ -64,7 +71,7 @@ class Far:
     [
         ([], None, "port_untested", ""),
         ([Far("den", None), Far("attic", True)], True, "", "attic"),
-        ([Far("den", False), Far("attic", True)], False, "port_closed", "den"),
+        ([Far("den", False), Far("attic", True)], False, "port_closed", ""),
         ([Far("den", None)], None, "port_untested", ""),
         ([Far("den", False), Far("attic", False, dialled=False)], True, "", ""),  # one came in
     ],
@@ -72,8 +79,27 @@ class Far:
 async def test_where_nobody_came_in_others_are_asked_to(
     others: list[Far], ok: bool | None, code: str, machine: str
 ) -> None:
-    found = await called_back(others)
+    (found,) = await outside(others, lambda _: True)
     assert (found.ok, found.code, found.machine) == (ok, code, machine)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "found"),
+    [
+        (True, True, [(True, "", "den", "")]),
+        (False, True, [(None, "one_way_there", "den", "10.0.0.9:4242")]),
+        (True, False, [(None, "one_way_here", "", "")]),  # the command is for this computer
+        (False, False, [(None, "no_way_nearby", "den", "")]),
+        (None, True, []),  # an older version, or its discovery is off
+        (True, None, []),  # ours is
+    ],
+)
+async def test_discovery_that_goes_one_way_is_named(
+    theirs: bool | None, ours: bool | None, found: list[tuple[bool | None, str, str, str]]
+) -> None:
+    checks = (await outside([Far("den", True, hears=theirs)], lambda _: ours))[1:]
+    assert [(one.ok, one.code, one.machine, one.address) for one in checks] == found
+    assert all("den" in one.cause for one in checks)
 
 
 def test_a_vpn_is_a_note_unless_it_was_chosen() -> None:

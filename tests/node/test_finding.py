@@ -22,6 +22,7 @@ from tests.lan.namespaces import lan
 from tests.node.computers import Computer, started
 
 SEEN_SECONDS, DEPARTED_SECONDS = 2.0, 5.0
+DOCTOR_SECONDS = 60.0  # it says nothing before it has listened for some seconds
 
 
 def until(true: Callable[[], object], seconds: float) -> None:
@@ -129,6 +130,22 @@ def test_without_multicast_they_meet_by_address(three: list[Computer]) -> None:
     soon(lambda: everybody_linked(three))
 
 
+@pytest.mark.root
+def test_discovery_that_goes_one_way_is_named_on_both_sides(three: list[Computer]) -> None:
+    """As behind a firewall that lets no announcements in: den is heard, and hears nobody."""
+    den, attic, _ = three
+    den.lan.multicast(works=False, to=den.number)
+    started([den, attic])
+    pair(den, attic)
+    until(lambda: everybody_linked([den, attic]), DOCTOR_SECONDS)
+    until(lambda: "one_way_here" in _codes(den), DOCTOR_SECONDS)
+    until(lambda: "one_way_there" in _codes(attic), DOCTOR_SECONDS)
+
+
+def _codes(computer: Computer) -> set[str]:
+    return {one["code"] for one in computer.ask("GET", "/doctor")["checks"]}
+
+
 def copy_live(home: Path, to: Path) -> None:
     """The home of a node that runs, and makes and deletes files meanwhile."""
     for_a_while = shutil.ignore_patterns("runtime.json", "*.part", "measuring", "checking")
@@ -184,7 +201,7 @@ def test_the_port_of_the_last_start_is_taken_again(tmp_path: Path) -> None:
 
 
 def test_doctor_tells_of_an_interface_that_is_waited_for() -> None:
-    network: Any = SimpleNamespace(id="d" * 64, port=1, members={})
+    network: Any = SimpleNamespace(id="d" * 64, port=1, members={}, calls=SimpleNamespace())
     choice = Choice(on=True, bind="0.0.0.0", interfaces=frozenset({"wg0"}))
     finding = Finding(network, lambda: "den", choice, lambda _: None)
     finding._discovery.use(("10.0.0.2",), ("10.0.0.2",))

@@ -1512,6 +1512,10 @@
         <translation>Statt {machine} antwortet ein anderer Computer</translation>
     </message>
     <message>
+        <source>Both ways</source>
+        <translation>In beide Richtungen</translation>
+    </message>
+    <message>
         <source>Computers nearby cannot be looked for</source>
         <translation>Nach Computern in der Nähe kann nicht gesucht werden</translation>
     </message>
@@ -1684,6 +1688,10 @@
         <translation>Die Versionen sind verschieden</translation>
     </message>
     <message>
+        <source>This computer does not hear {machine}</source>
+        <translation>Dieser Computer hört {machine} nicht</translation>
+    </message>
+    <message>
         <source>This computer is on no network</source>
         <translation>Dieser Computer ist mit keinem Netzwerk verbunden</translation>
     </message>
@@ -1714,6 +1722,10 @@
     <message>
         <source>the other computer</source>
         <translation>der andere Computer</translation>
+    </message>
+    <message>
+        <source>{machine} does not hear this computer</source>
+        <translation>{machine} hört diesen Computer nicht</translation>
     </message>
     <message>
         <source>{machine} does not know this computer any more</source>
