@@ -15,6 +15,7 @@ from app.gui.parts.wheel import wheel_scrolls_page
 
 Json = dict[str, Any]
 ORDERED = {"one machine": "one", "split": "split", "replicas": "replicas"}  # core's words: orders
+SAME = 0.02  # a smaller difference is none
 LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
 
 
@@ -98,9 +99,18 @@ class ShapeChoice(QWidget):
                 "get what is typed."
             ),
         }
-        self.hint.setText(hints.get(str(self.combo.currentData()), ""))
+        chosen = str(self.combo.currentData() or "")
+        self.hint.setText(" ".join(filter(None, (self._slower(chosen), hints.get(chosen, "")))))
         self.hint.setVisible(bool(self.hint.text()))
         self.combo.setAccessibleDescription(self.hint.text())
+
+    def _slower(self, chosen: str) -> str:
+        """Said before it is loaded: what was chosen is slower than the best, by more than a forecast's grain."""
+        now, best = self._rates.get(chosen), self._rates.get(self._best)
+        if now is None or best is None or now * (1 + SAME) >= best:
+            return ""
+        words = self.tr("Slower than the best: {rate} instead of {best}.")
+        return words.format(rate=formats.speed(now), best=formats.speed(best))
 
     def _best_words(self, best: str) -> str:
         if not best:

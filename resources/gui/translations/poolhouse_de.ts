@@ -5989,6 +5989,10 @@
         <translation>Mehrfach, auf mehreren</translation>
     </message>
     <message>
+        <source>Slower than the best: {rate} instead of {best}.</source>
+        <translation>Langsamer als die beste: {rate} statt {best}.</translation>
+    </message>
+    <message>
         <source>Split over several</source>
         <translation>Auf mehrere geteilt</translation>
     </message>

@@ -72,6 +72,16 @@ def test_the_planner_chooses_until_a_person_does(qtbot: QtBot, choice: ShapeChoi
     assert texts(choice)[:2] == ["The best", "One machine"]
 
 
+def test_a_shape_that_is_slower_says_so_before_it_is_loaded(choice: ShapeChoice) -> None:
+    choice.combo.setCurrentIndex(choice.combo.findData("split"))
+    choice.show_plan(plan(1, SPLIT | {"request_s": 60.0, "decode_tok_s": 3.1}, ALONE))
+    assert choice.hint.text().startswith("Slower than the best: 3.1 tok/s instead of 9.6 tok/s.")
+    choice.combo.setCurrentIndex(choice.combo.findData("one"))
+    assert "Slower" not in choice.hint.text()
+    choice.combo.setCurrentIndex(0)
+    assert not choice.hint.text()
+
+
 def test_what_was_not_measured_names_the_shape_alone(choice: ShapeChoice) -> None:
     choice.show_plan({"users": 1, "shape": "split", "forecast": None, "alternatives": []})
     assert texts(choice)[0] == "The best: Split over several"
