@@ -37,7 +37,7 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.core.degraded", {"SLOWER": 5.0}),
     ("app.machine.keystore", {"KEYRING_SECONDS": 10.0}),
     ("app.node.guard", {"MAX_BODY_BYTES": 8 * MIB, "MAX_OPEN": 32}),
-    ("app.node.chat_api.sending", {"UNREAD_SECONDS": 30.0}),
+    ("app.node.chat_api.writing", {"UNREAD_SECONDS": 30.0}),
     ("app.node.ndjson", {"UNREAD_SECONDS": 30.0}),
     ("app.node.chat_api.first_words", {"HEADER_SECONDS": 10.0, "IDLE_SECONDS": 60}),
     ("app.node.chat_api.first_words", {"MAX_HEADERS": 64, "MAX_HEADER_BYTES": 8 * KIB}),

@@ -55,6 +55,12 @@ def refuse(status: int, code: str, message: str) -> web.Response:
     return web.json_response(body, status=status)
 
 
+def _parted(answer: web.Response) -> web.Response:
+    """A stranger's connection is not kept."""
+    answer.force_close()
+    return answer
+
+
 def own_names(port: int) -> set[str]:
     """How this computer's own programs may call a port of loopback."""
     return {f"127.0.0.1:{port}", f"[::1]:{port}", f"localhost:{port}"}
@@ -83,10 +89,10 @@ def objection(request: web.Request, token: str, port: int) -> web.Response | Non
     """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
     if found := misplaced(request, own_names(port)) or encoded(request):
         status, words = found
-        return refuse(status, CODES[status], words)
+        return _parted(refuse(status, CODES[status], words))
     given = request.headers.get("Authorization", "")
     if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
-        return refuse(401, "wrong_token", "The token of runtime.json is missing or wrong.")
+        return _parted(refuse(401, "wrong_token", "The token of runtime.json is missing or wrong."))
     if request.method in ("POST", "PUT") and request.content_type != "application/json":
         return refuse(415, "not_json", "Send the body as application/json.")
     if (request.content_length or 0) > MAX_BODY_BYTES:
@@ -117,6 +123,8 @@ def guard(
             return await handler(request)
         except AppError as error:
             return _told(error)
+        except web.RequestPayloadError:
+            return refuse(400, "body_garbled", "The body is not as its headers say.")
         except TooLong:
             return refuse(413, "body_too_large", "The body is larger than 8 MiB.")
         except TooSlow:

@@ -19,6 +19,8 @@ from typing import Any
 import aiohttp
 import msgspec
 import psutil
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from app.core.errors import AppError, Refused
 from app.core.reasons import in_words
@@ -178,6 +180,7 @@ def _log_to(home: Home) -> None:
         home.logs / "node.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
     )
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.addFilter(without_strangers_bytes)
     logging.getLogger("zeroconf").addFilter(in_one_line)
     root = logging.getLogger()
     root.addHandler(handler)
@@ -190,6 +193,18 @@ def in_one_line(record: logging.LogRecord) -> bool:
     if isinstance(error, OSError):
         told = " ".join(f"{record.getMessage()}: {error}".split())
         record.msg, record.args, record.exc_info, record.exc_text = told, (), None, None
+    return True
+
+
+def without_strangers_bytes(record: logging.LogRecord) -> bool:
+    """What is no HTTP is told with the bytes that are wrong: of a header with a key, or of somebody's chat."""
+    error = record.exc_info[1] if record.exc_info else None
+    while error is not None:
+        if isinstance(error, HttpProcessingError | web.RequestPayloadError):
+            record.msg, record.args = f"{record.getMessage()}: {type(error).__name__}", ()
+            record.exc_info, record.exc_text = None, None
+            return True
+        error = error.__cause__ or error.__context__
     return True
 
 

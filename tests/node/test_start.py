@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.http_exceptions import TransferEncodingError
 
 from app.core.errors import BadInput, Refused
 from app.core.link import LinkKind
@@ -17,7 +20,14 @@ from app.machine.interfaces import Interface
 from app.machine.paths import Home
 from app.node import start
 from app.node.options import NodeOptions
-from app.node.start import _be_the_only_one, _check, _settings, in_one_line, say_awaited
+from app.node.start import (
+    _be_the_only_one,
+    _check,
+    _settings,
+    in_one_line,
+    say_awaited,
+    without_strangers_bytes,
+)
 from tests.node.pool import node
 
 
@@ -92,6 +102,21 @@ def test_a_network_that_is_away_is_one_line_of_the_log(
     )
     assert in_one_line(record)
     assert (record.getMessage(), record.exc_info is not None) == (told, keeps)
+
+
+def test_the_log_keeps_no_bytes_of_strangers() -> None:
+    """Whoever logs what became of them: aiohttp's errors carry them."""
+    try:
+        try:
+            raise TransferEncodingError("the cat sleeps")
+        except TransferEncodingError as error:
+            raise web.RequestPayloadError("the cat sleeps") from error
+    except web.RequestPayloadError:
+        record = logging.LogRecord(
+            "app", logging.ERROR, "", 1, "%s failed", ("/a",), sys.exc_info()
+        )
+    assert without_strangers_bytes(record)
+    assert logging.Formatter("%(message)s").format(record) == "/a failed: RequestPayloadError"
 
 
 async def test_two_that_start_at_once_are_one_node(

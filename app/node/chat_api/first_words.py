@@ -1,21 +1,27 @@
-"""A port on loopback whose connections must soon say something whole: silent ones are closed (SAFETY.md 5)."""
+"""A port whose connections must soon say something whole: silent ones are closed (SAFETY.md 5), odd ones told so."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import logging
+import secrets
 from collections.abc import Callable, Iterable
 from functools import partial
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from app.core.errors import BadInput
+
+log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 60  # this and the next line: SAFETY.md 5 and 7
 MAX_HEADERS, MAX_HEADER_BYTES = 64, 8 << 10
 LINGER_SECONDS = 1.0  # for the rest of a body that was refused
 HEADER_SECONDS = 10.0
 MOST_SILENT = 64  # connections that have not sent a request yet
+NO_HTTP = "This request cannot be read as HTTP."
 TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES, 10013, 10048})  # the last two are Windows'
 
 
@@ -59,7 +65,9 @@ class FirstWords:
         assert server is not None
 
         def connection() -> asyncio.Protocol:
-            return _Watched(server(), partial(self._watch, loop), self._forget)
+            served = server()
+            served.__class__ = _Discreet
+            return _Watched(served, partial(self._watch, loop), self._forget)
 
         return connection
 
@@ -89,6 +97,36 @@ class FirstWords:
         self._forget(transport)
         if isinstance(transport, asyncio.Transport):
             transport.abort()
+
+
+class _Discreet(web.RequestHandler):
+    """aiohttp's own would log the bytes that are no HTTP, and send them back: a key or a chat may be among them."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        is_garbled = isinstance(exc, HttpProcessingError)
+        log.log(
+            logging.INFO if is_garbled else logging.ERROR,
+            "a request could not be served: %s",
+            type(exc).__name__,
+            exc_info=None if is_garbled else exc,
+        )
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer has begun")
+        kind = "invalid_request_error" if status < 500 else "server_error"
+        words = NO_HTTP if status < 500 else "Something went wrong here."
+        error = {"message": words, "type": kind, "param": None, "code": None}
+        name = {"X-Request-Id": f"req_{secrets.token_hex(12)}"}
+        answer = web.json_response({"error": error}, status=status, headers=name)
+        answer.force_close()
+        return answer
 
 
 class _Watched(asyncio.Protocol):

@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from app.machine.api_keys import ApiKeys
 from app.node.chat_api.answering import Asker
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.refusals import Api, api_of, explained, shaped, status_of
+from app.node.chat_api.writing import in_pieces
 from app.node.guard import MAX_BODY_BYTES, MAX_OPEN, encoded, misplaced, retry_s
 
 log = logging.getLogger(__name__)
@@ -108,10 +109,7 @@ class Gate:
         begun, answer = time.monotonic(), None
         try:
             answer = await self._admitted(request, handler)
-            if not answer.prepared:
-                answer.headers[ID] = name
-                answer.headers.update(from_elsewhere(request[ASKER]))
-            return answer
+            return answer if answer.prepared else _named(request, answer)
         finally:
             self._note(request, answer.status if answer else 499, time.monotonic() - begun)
 
@@ -125,10 +123,14 @@ class Gate:
         self._open[who.key] += 1
         try:
             if request.method == "POST":
+                await _bid_go_on(request)
                 request[BODY] = await whole_body(
                     request.content, request.content_length, MAX_BODY_BYTES
                 )
-            return await handler(request)
+            answer = await handler(request)
+            return answer if answer.prepared else await in_pieces(request, _named(request, answer))
+        except web.RequestPayloadError:
+            return _parted(refusal(request, 400, "The body is not as its headers say."))
         except TooLong:
             return refusal(request, 413, "The body is larger than 8 MiB.")
         except TooSlow:
@@ -148,17 +150,12 @@ class Gate:
 
     def _objection(self, request: web.Request) -> web.Response | None:
         """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
-        if words := self._door.misplaced(request):
-            return refusal(request, *words)
-        if words := encoded(request):
-            return refusal(request, *words)
+        if words := self._door.misplaced(request) or encoded(request):
+            return _parted(refusal(request, *words))
         key = self._door.key_of(request)
         if key is None:
-            answer = refusal(
-                request, 401, "The API key is missing or wrong. `poolhouse api key` shows it."
-            )
-            answer.force_close()  # a stranger's connection is not kept
-            return answer
+            words = 401, "The API key is missing or wrong. `poolhouse api key` shows it."
+            return _parted(refusal(request, *words))
         given = request.headers.get(PROGRAM, "")
         program = given if _GIVEN_ID.fullmatch(given) else ""
         request[ASKER] = replace(
@@ -178,6 +175,39 @@ class Gate:
         asker = request[ASKER]
         log.info("%s %s %s of %s: %d in %.3f s", asker.request, request.method, path,
                  asker.key or "a stranger", status, seconds)  # fmt: skip
+
+
+def behind(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
+    """Routes of which nobody is told to send a body before the gate has let him in."""
+
+    async def not_yet(_: web.Request) -> None:
+        return None
+
+    return [
+        web.RouteDef(one.method, one.path, one.handler, one.kwargs | {"expect_handler": not_yet})
+        for one in routes
+    ]
+
+
+async def _bid_go_on(request: web.Request) -> None:
+    """Say that the body may come, to who waits for that."""
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # the answer itself has not begun
+
+
+def _parted(answer: web.Response) -> web.Response:
+    """A stranger's connection is not kept."""
+    answer.force_close()
+    return answer
+
+
+def _named(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
+    """With the id of the request, and who answered it if not the pool."""
+    asker = request[ASKER]
+    answer.headers[ID] = asker.request
+    answer.headers.update(from_elsewhere(asker))
+    return answer
 
 
 def from_elsewhere(asker: Asker) -> dict[str, str]:

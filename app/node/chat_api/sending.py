@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -14,12 +13,12 @@ from aiohttp import web
 from app.core.errors import AppError, BadInput
 from app.node.chat_api.gate import ASKER, BODY, ID, from_elsewhere
 from app.node.chat_api.refusals import api_of, in_stream
+from app.node.chat_api.writing import write
 from app.node.plain_words import plainly, wrong_field
 
 log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=msgspec.Struct)
-UNREAD_SECONDS = 30.0  # a program that takes nothing for so long has gone (SAFETY.md 5)
 EVENTS, NDJSON = "text/event-stream", "application/x-ndjson"
 
 
@@ -53,25 +52,15 @@ async def send(
         await answer.prepare(request)
         try:
             while part is not None:
-                await _write(request, answer, part)
+                await write(request, answer, part)
                 part = await anext(parts, None)
         except AppError as error:
-            await _write(
+            await write(
                 request, answer, in_stream(api_of(request.path), error, request[ASKER].request)
             )
         except Exception:  # the outer wall of a request whose answer has begun
             log.exception("%s failed", request.path)
             bug = in_stream(api_of(request.path), AppError("bug"), request[ASKER].request)
-            await _write(request, answer, bug)
+            await write(request, answer, bug)
     await answer.write_eof()
     return answer
-
-
-async def _write(request: web.Request, answer: web.StreamResponse, part: bytes) -> None:
-    try:
-        async with asyncio.timeout(UNREAD_SECONDS):
-            await answer.write(part)
-    except (ConnectionError, TimeoutError):
-        if request.transport is not None:
-            request.transport.abort()
-        raise asyncio.CancelledError from None

@@ -26,7 +26,7 @@ from app.node.chat_api.budget import Budget
 from app.node.chat_api.embedding_routes import EmbeddingRoutes
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.first_words import FirstWords, runner_of
-from app.node.chat_api.gate import Gate, KeyDoor
+from app.node.chat_api.gate import Gate, KeyDoor, behind
 from app.node.chat_api.guest_door import GuestRoutes, MemberDoor, while_may
 from app.node.chat_api.guest_passing import passing
 from app.node.chat_api.lan_door import LanDoor
@@ -274,7 +274,7 @@ class ChatApi:
             return await guesting.listed() if guesting.passes("") else await own()
 
         self._add_routes(app, listed)
-        app.add_routes(OwnRoutes(self._node, self.answering, self.figures).routes())
+        app.add_routes(behind(OwnRoutes(self._node, self.answering, self.figures).routes()))
         return app
 
     def for_guests(self) -> web.Application:
@@ -286,7 +286,7 @@ class ChatApi:
         listed = self._node.shop.models.listed
         self._add_routes(app, listed)
         routes = GuestRoutes(self.answering, self.budget, lambda: self._node.hosting, listed)
-        app.add_routes(routes.routes())
+        app.add_routes(behind(routes.routes()))
         return app
 
     def _may_ask(self, machine: MachineId) -> bool:
@@ -305,4 +305,4 @@ class ChatApi:
             OllamaRoutes(self.answering, listed),
             EmbeddingRoutes(lambda: self._node.hosting.embeddings, self.budget, self.figures),
         ):
-            app.add_routes(part.routes())
+            app.add_routes(behind(part.routes()))

@@ -12,11 +12,14 @@ from aiohttp import web
 from app.core.errors import AppError, Busy, StageLost
 from app.machine.api_keys import FIRST, ApiKeys
 from app.machine.paths import Home
-from app.node.chat_api import sending
+from app.node.chat_api import writing
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.gate import Gate, KeyDoor
 from app.node.chat_api.sending import EVENTS, event, send
 from app.node.guard import own_names
+from tests.lan.nodes import until
+
+WHOLE = bytes(64 << 20)  # more than a system keeps for who does not read it
 
 
 class Parts:
@@ -27,6 +30,7 @@ class Parts:
         self.error: AppError | Exception | None = None
         self.endless = False
         self.closed = asyncio.Event()
+        self.gate: Gate
 
     async def __call__(self) -> AsyncGenerator[bytes, None]:
         try:
@@ -58,8 +62,13 @@ async def url(
     async def answer(request: web.Request) -> web.StreamResponse:
         return await send(request, EVENTS, parts())
 
-    app.add_routes([web.get(path, answer) for path in ("/v1/x", "/v1/messages", "/api/x")])
+    async def whole(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=WHOLE, content_type="application/json")
+
+    paths = {"/v1/x": answer, "/v1/messages": answer, "/api/x": answer, "/v1/whole": whole}
+    app.add_routes([web.get(path, handler) for path, handler in paths.items()])
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
+    parts.gate = gate
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     port[0] = runner.addresses[0][1]
@@ -112,13 +121,30 @@ async def test_a_later_error_ends_the_stream_in_its_shape(
 async def test_who_reads_nothing_is_left(
     url: tuple[str, str], parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending, "UNREAD_SECONDS", 0.3)
+    monkeypatch.setattr(writing, "UNREAD_SECONDS", 0.3)
     parts.endless = True
-    port = url[0].rsplit(":", 1)[1]
-    _, writer = await asyncio.open_connection("127.0.0.1", int(port), limit=1)
-    writer.write(
-        f"GET /v1/x HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Api-Key: {url[1]}\r\n\r\n".encode()
-    )
+    writer = await asked(url, "/v1/x")
     async with asyncio.timeout(10):
         await parts.closed.wait()
     writer.close()
+
+
+async def test_who_reads_nothing_of_a_whole_answer_is_left_and_counted_until_then(
+    url: tuple[str, str], parts: Parts, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with http.get("/v1/whole") as answer:
+        assert await answer.read() == WHOLE
+    monkeypatch.setattr(writing, "UNREAD_SECONDS", 2.0)
+    writer = await asked(url, "/v1/whole")
+    await until(lambda: parts.gate._open[FIRST] == 1)
+    await until(lambda: parts.gate._open[FIRST] == 0)
+    writer.close()
+
+
+async def asked(url: tuple[str, str], path: str) -> asyncio.StreamWriter:
+    """Of somebody who then reads nothing."""
+    port = url[0].rsplit(":", 1)[1]
+    _, writer = await asyncio.open_connection("127.0.0.1", int(port), limit=1)
+    head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Api-Key: {url[1]}\r\n\r\n"
+    writer.write(head.encode())
+    return writer
