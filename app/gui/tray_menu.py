@@ -88,12 +88,17 @@ class TrayMenu(QMenu):
     def _show_machines(self, found: list[Json]) -> None:
         self.machines.menuAction().setVisible(bool(found))
         while len(self._machine_lines) < len(found):
-            line = self.machines.addAction("", lambda: self._services.go(pages.POOL))
+            line = self.machines.addAction("")
+            line.triggered.connect(lambda _, line=line: self._show_machine(line))
             self._machine_lines.append(line)
         for at, line in enumerate(self._machine_lines):
             line.setVisible(at < len(found))
             if at < len(found):
                 self._say(line, self._machine_words(found[at]))
+                line.setData(found[at].get("id"))
+
+    def _show_machine(self, line: QAction) -> None:
+        self._services.go(f"{pages.POOL}/{line.data()}")
 
     def _machine_words(self, machine: Json) -> str:
         name = str(machine.get("name"))

@@ -37,11 +37,13 @@ def _pairing(before: Json, now: Json) -> list[News]:
     if not was:
         return []
     known = before.get("machines") or {}
-    came = [one for key, one in (now.get("machines") or {}).items() if key not in known]
+    came = [one for one in (now.get("machines") or {}).items() if one[0] not in known]
     if came:
         title = tr("Tray", "A machine joined")
-        text = tr("Tray", "{name} belongs to your household now.").format(name=came[0].get("name"))
-        return [News(title, text, pages.POOL)]
+        text = tr("Tray", "{name} belongs to your household now.").format(
+            name=came[0][1].get("name")
+        )
+        return [News(title, text, f"{pages.POOL}/{came[0][0]}")]
     title = tr("Tray", "Pairing attempt")
     left = (is_now or {}).get("tries_left", 0)
     if is_now and left < was.get("tries_left", 0):

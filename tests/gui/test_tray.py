@@ -81,7 +81,12 @@ def test_quit_says_what_it_ends(tray: Tray, at_lone: Desk, monkeypatch: pytest.M
 def test_lines_lead_to_pages(tray: Tray, at_lone: Desk) -> None:
     tray.menu.machines.actions()[0].trigger()
     next(line for line in tray.menu.actions() if line.text() == "Settings").trigger()
-    assert at_lone.went == ["pool", "settings"]
+    assert at_lone.went == [f"pool/{at_lone.services.pool.node['id']}", "settings"]
+
+
+def test_a_machine_that_joined_is_shown() -> None:
+    (one,) = news(PAIRING, {"pairing": None, "machines": {"a": {}, "b": {"name": "attic"}}})
+    assert one.page == "pool/b"
 
 
 def test_what_is_told_of_a_lost_model_leads_to_the_chat_that_was_cut(

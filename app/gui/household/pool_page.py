@@ -98,6 +98,10 @@ class PoolPage(Page):
     def shown(self) -> None:
         self.outlook.look()
 
+    def open(self, part: str) -> None:
+        """A machine with its details, by its id."""
+        self.choose(part)
+
     def choose(self, machine: str) -> None:
         """Show its details; "" for none."""
         if machine != self._chosen:

@@ -103,6 +103,13 @@ def test_both_views_show_both_machines_and_share_the_choice(qtbot: QtBot, page: 
     page.views.buttons["map"].click()
 
 
+def test_it_opens_at_a_machine(page: PoolPage) -> None:
+    page.open(page.machines[1].id)
+    assert page.map.selected == page.machines[1].id
+    assert page.inspector.isVisible()
+    page.choose("")
+
+
 def test_leaving_a_machine_out_says_what_that_changes_and_loads_nothing(
     qtbot: QtBot, page: PoolPage
 ) -> None:
