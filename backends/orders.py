@@ -135,7 +135,7 @@ class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
     bos: int  # -1: none
     adds_bos: bool
     has_template: bool
-    tool_style: str = ""  # how its template has tools called; empty: it knows none
+    tool_style: str = ""  # how its template has tools called; empty: in no way we know
 
 
 class Pieces(Order, frozen=True, tag="pieces"):

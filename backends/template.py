@@ -29,11 +29,12 @@ TOOL_STYLES = (  # what the templates of each family write around a call
     ("llama3", "<|python_tag|>"),
     ("llama3", '"parameters": dictionary'),
 )
+OTHER_FORMS = ("[ARGS]", "<function=", "<arg_key>")  # calls that are no JSON inside the same signs
 
 
 def tool_style(template: str) -> str:
-    """How a model of this chat template calls tools, as far as we can read it; empty: it knows none."""
-    if "tools" not in template:
+    """How a model of this chat template calls tools, as far as we can read it; empty: not so."""
+    if "tools" not in template or any(form in template for form in OTHER_FORMS):
         return ""
     return next((style for style, sign in TOOL_STYLES if sign in template), "")
 

@@ -6,8 +6,8 @@ API_SENTENCES: dict[str, str] = {
     "schema_refused": "The JSON schema cannot be used ({where}): {why}.",
     "api_model_not_loaded": "{name} is not loaded. Loaded: {loaded}. Load it in Poolhouse, "
     "or allow programs to change the model (`poolhouse api on --may-load`).",
-    "api_tools_unknown": "{model} was not made to call tools. Ask without them, or load a model whose chat template "
-    "knows tools.",
+    "api_tools_unknown": "Poolhouse does not know how {model} calls tools. Ask without them, or load a model whose "
+    "chat template names tools in a form that Poolhouse reads.",
     "api_tool_missing": "There is no tool called {name} in this request. Choose one of its tools.",
     "api_content_unsupported": "A message holds {kind}, and only text can be read. Send text.",
     "api_unsupported": "Poolhouse does not support {what}. Ask without it.",

@@ -119,7 +119,7 @@ class Answerer:
 
     @property
     def tool_style(self) -> str:
-        """How this model's chat template has tools called; empty: it knows none."""
+        """How this model's chat template has tools called; empty: in no way we know."""
         return self._text.vocabulary.tool_style
 
     async def control_token(self, name: str) -> int | None:

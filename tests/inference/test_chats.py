@@ -273,6 +273,14 @@ async def test_a_template_is_given_the_tools() -> None:
         assert await text.prompt(messages, (tool,))  # one that knows none is none the worse
 
 
+@pytest.mark.parametrize(
+    "call",
+    ["[TOOL_CALLS]clock[CALL_ID]x[ARGS]{}", "<tool_call><function=clock>", "<tool_call>clock<arg_key>zone</arg_key>"],
+)  # fmt: skip
+def test_calls_that_cannot_be_read_are_no_style(call: str) -> None:
+    assert tool_style("{% if tools %}" + call + "{% endif %}") == ""
+
+
 async def test_a_control_token_is_known_by_its_name() -> None:
     async with answerer() as who:
         assert await who.control_token("<|im_start|>") == 2
