@@ -15,7 +15,7 @@ import hypothesis
 import psutil
 import pytest
 
-CHILDREN_END_WITHIN_SECONDS = 5.0
+CHILDREN_END_WITHIN_SECONDS = 20.0
 USUAL_SECONDS = 5  # of a test in a file that starts processes
 STARTERS = (
     "tests.node.",

@@ -12,16 +12,17 @@ from pathlib import Path
 import pytest
 
 from backends import waiting
-from backends.waiting import AWAKE_S, Waiting, has_quota
+from backends.waiting import Waiting, has_quota
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes have no poll() there")
-LATE_S = 0.5  # on a crowded machine
+AWAKE_S, LATE_S = 1.0, 20.0  # long enough to be told from what a crowded machine adds
 
 
 @pytest.fixture(autouse=True)
 def free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever limits the tests themselves."""
     monkeypatch.setattr(waiting, "has_quota", lambda: False)
+    monkeypatch.setattr(waiting, "AWAKE_S", AWAKE_S)
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_after_a_step_it_stays_awake_for_a_moment(pipe: tuple[int, int]) -> None
 
 
 def test_a_frame_ends_the_wait(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "AWAKE_S", 30.0)
+    monkeypatch.setattr(waiting, "AWAKE_S", 60.0)
     waits = Waiting(pipe[0])
     waits.computed()
     soon = threading.Timer(0.05, os.write, (pipe[1], b"frame"))
@@ -61,7 +62,7 @@ def test_a_frame_ends_the_wait(pipe: tuple[int, int], monkeypatch: pytest.Monkey
 
 
 def test_the_end_of_the_pipe_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "AWAKE_S", 30.0)
+    monkeypatch.setattr(waiting, "AWAKE_S", 60.0)
     read, write = os.pipe()
     waits = Waiting(read)
     waits.computed()

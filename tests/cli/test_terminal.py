@@ -46,7 +46,7 @@ def test_ctrl_c_in_an_answer_cancels_it(answering: Any, home: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.read(9) == "Open Pool"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "\n", "Stopped.\n")
     assert node.cancelled.wait(5)
 
@@ -58,7 +58,7 @@ def test_ctrl_c_with_json_is_one_object(answering: Any, home: Path) -> None:
         assert process.stderr is not None
         assert process.stderr.readline() == "Loading layers…\n"
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=10)
+        out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out.count("\n") == 1
     assert '"code": "stopped"' in out
@@ -84,7 +84,7 @@ def test_ctrl_c_after_a_benchmark_leaves_its_figures(answering: Any, home: Path)
         while process.stderr.readline() != "Loading layers…\n":
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert len(json.loads(out)["results"]) == 1
     assert err == "What was loaded before the benchmark is not loaded again.\n"
@@ -105,7 +105,7 @@ def test_ctrl_c_closes_the_pairing_window(answering: Any, home: Path) -> None:
         while len(node.asked) < 2:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     assert process.returncode == 130
     assert node.asked[-1][:2] == ("DELETE", "/pairing")
 

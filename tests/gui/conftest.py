@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QLocale
@@ -12,6 +13,25 @@ from pytestqt.qtbot import QtBot
 
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode, node
+
+PATIENCE_MS = (
+    40_000  # of whatever comes in the end: on a loaded computer a node needs seconds to answer
+)
+
+
+class Patient(QtBot):
+    """Waits as long as that, whatever a test hopes for."""
+
+    def waitUntil(self, callback: Callable[[], Any], *, timeout: int = 0) -> None:  # noqa: N802
+        super().waitUntil(callback, timeout=max(timeout, PATIENCE_MS))
+
+    def waitSignal(self, signal: Any, *, timeout: int = 0, **more: Any) -> Any:  # noqa: N802
+        return super().waitSignal(signal, timeout=max(timeout, PATIENCE_MS), **more)
+
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
+    return Patient(request)
 
 
 @pytest.fixture(autouse=True)

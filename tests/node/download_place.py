@@ -65,7 +65,7 @@ class Place:
 
     async def until(self, key: str, holds: Callable[[Json], bool]) -> Json:
         """The download once that holds. It is looked at whenever something is told."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not holds(now := self.downloads.one(key)):
                 self.news.clear()
                 await self.news.wait()

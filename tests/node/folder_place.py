@@ -60,7 +60,7 @@ class Computer:
         return Path(entry.path)
 
     async def until(self, holds: Callable[[Json], bool]) -> Json:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not holds(now := self.folder.json()):  # noqa: ASYNC110  nothing tells of a look
                 await asyncio.sleep(0.01)
         return now

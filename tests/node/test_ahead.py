@@ -240,7 +240,7 @@ async def test_what_fits_nowhere_else_is_no_fault(monkeypatch: pytest.MonkeyPatc
 
 
 async def until(holds: Any) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110  seen from outside
             await asyncio.sleep(0.01)
 

@@ -23,26 +23,23 @@ from tests.node.computers import Computer, started
 
 SEEN_SECONDS, DEPARTED_SECONDS = 2.0, 5.0
 DOCTOR_SECONDS = 60.0  # it says nothing before it has listened for some seconds
+SLOWER = 3.0  # a computer may be
 
 
 def until(true: Callable[[], object], seconds: float) -> None:
-    """Wait for it; fails when it takes longer."""
-    began = time.monotonic()
+    """Wait for it; fails when it takes longer, beside the time in which programs had to wait for a processor."""
+    began, stalled = time.monotonic(), stalled_seconds()
     while not true():
-        assert time.monotonic() - began < seconds, f"not within {seconds:.2f} s"
+        spent, lost = time.monotonic() - began, stalled_seconds() - stalled
+        told = f"not within {seconds:.2f} s; {lost:.2f} of {spent:.2f} s without a processor"
+        assert spent < SLOWER * seconds + lost, told
         time.sleep(0.05)
     print(f"{time.monotonic() - began:.2f} of {seconds:.2f} s")  # shown by pytest -s or a failure
 
 
 def soon(true: Callable[[], object]) -> None:
-    """Within two seconds, or four at most where programs had to wait for a processor meanwhile."""
-    began, stalled = time.monotonic(), stalled_seconds()
-    while not true():
-        spent, lost = time.monotonic() - began, stalled_seconds() - stalled
-        told = f"not within {SEEN_SECONDS} s; {lost:.2f} of {spent:.2f} s without a processor"
-        assert spent < SEEN_SECONDS + min(lost, SEEN_SECONDS), told
-        time.sleep(0.05)
-    print(f"{time.monotonic() - began:.2f} of {SEEN_SECONDS} s")
+    """Within two seconds, on a computer that has them."""
+    until(true, SEEN_SECONDS)
 
 
 def stalled_seconds() -> float:

@@ -67,7 +67,7 @@ def states(one: TestNode) -> set[str]:
     return {machine["state"] for machine in status(one)["machines"].values()}
 
 
-def until(holds: Callable[[], object], within_s: float = 10) -> None:
+def until(holds: Callable[[], object], within_s: float = 60) -> None:
     late = time.monotonic() + within_s
     while not holds():
         assert time.monotonic() < late, holds
@@ -161,11 +161,11 @@ def test_a_removed_lender_is_named_and_knows_it_itself(pool: list[TestNode]) -> 
     )
     done = of(den, lambda client: client.delete("/machines/loft"))
     assert (done["removed"]["name"], done["also_removed"]) == ("loft", [])
-    until(lambda: not attic.workers(), within_s=2)
+    until(lambda: not attic.workers(), within_s=20)
     lost = status(den)["loaded"]
     assert lost["state"] == "lost"
     assert lost["reason"] == "loft was removed from the household. Load the model again without it."
-    until(lambda: names(kitchen) == {"den", "nook"}, within_s=2)
+    until(lambda: names(kitchen) == {"den", "nook"}, within_s=20)
     first = attic.run("status").stdout.splitlines()[0]
     assert first.startswith("This machine was removed from the household.")
     assert status(attic)["links"] == {}

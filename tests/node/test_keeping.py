@@ -116,7 +116,7 @@ class Scene:
 
 
 async def until(so: Callable[[], Any]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not so():  # noqa: ASYNC110  nobody tells
             await asyncio.sleep(0.01)
 

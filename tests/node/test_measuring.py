@@ -37,7 +37,6 @@ GIB = 1 << 30
 ROWS = 64
 
 
-@pytest.mark.timeout(120)
 async def test_real_nodes_measure_for_each_other(tmp_path: Path) -> None:
     with paired(tmp_path, "den", "attic") as (den, attic):
         lines: list[Any] = []
