@@ -21,13 +21,12 @@ from app.gui.node_client import NodeClient
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
 from app.gui.services import Services
+from app.gui.signals_heard import signals_heard
 from app.gui.single_instance import SingleInstance, claim
 from app.gui.theme import LIGHT, Theme
 from app.gui.tray import Tray
 from app.gui.warming import Warming
 from app.gui.window import Window
-
-SIGNAL_MS = 200  # Python looks at Ctrl-C only while it runs
 
 
 class Application:
@@ -71,10 +70,7 @@ class Application:
         """Until Quit."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self.quit())
-        timer = QTimer()
-        timer.timeout.connect(lambda: None)
-        timer.start(SIGNAL_MS)
-        with self._crashes:
+        with self._crashes, signals_heard():
             code = self._app.exec()
         self.services.lock.close()  # also where no page of chats was ever shown
         return code

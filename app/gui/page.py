@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+
 from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
@@ -17,12 +20,16 @@ from app.gui.theme import set_role
 
 
 class Page(QWidget):
-    """Subclasses fill `self.head` (beside the title) and `self.content`."""
+    """Subclasses fill `self.head` (beside the title) and `self.content`.
+
+    What takes long they leave for `later`: the window makes it a step at a time, and shows what is whole.
+    """
 
     def __init__(self, services: Services, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_role(self, "page")
         self.services = services
+        self._missing: deque[Callable[[], object]] = deque()
         self.title = label(title, "title")
         self.head = Flow(self.title, right_from=1)
         self.notice = Notice(services.theme)
@@ -31,6 +38,27 @@ class Page(QWidget):
         box.addLayout(self.content, 1)
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
         self.setLayout(box)
+
+    def later(self, *steps: Callable[[], object]) -> None:
+        """Parts that are made before the page is shown, each some milliseconds of work."""
+        self._missing.extend(steps)
+
+    def go_on(self) -> bool:
+        """Make the next part that is missing; False where none is."""
+        if not self._missing:
+            return False
+        self._missing.popleft()()
+        return True
+
+    def finish(self) -> None:
+        """Make all that is missing."""
+        while self.go_on():
+            pass
+
+    def setVisible(self, visible: bool) -> None:  # noqa: N802  Qt's name
+        if visible:
+            self.finish()  # nobody sees half a page
+        super().setVisible(visible)
 
     def fail(self, error: AppError, *actions: Action) -> None:
         """Say what went wrong, with what to press."""

@@ -21,7 +21,8 @@ class Repolish(QObject):
     def __init__(self, app: QApplication, parent: QObject) -> None:
         super().__init__(parent)
         self._app = app
-        self._waiting: list[QWidget] = []
+        self._fresh: set[QWidget] = set()  # have the look of now, while others wait for it
+        self._waiting: list[QWidget] | None = None  # None: nobody has listed them yet
         self._timer = QTimer(self)
         self._timer.setInterval(0)
         self._timer.timeout.connect(self._go_on)
@@ -32,46 +33,52 @@ class Repolish(QObject):
             self._app.style().unpolish(self._app)  # it forgets the rules, and what to polish anew
         self._app.setStyleSheet(sheet)
         self._app.setPalette(palette)  # a style sheet resets part of it
-        there = [one for one in self._app.allWidgets() if one.testAttribute(POLISHED)]
-        self._waiting = [] if is_resized else there
+        self._fresh.clear()
+        self._waiting = None
         if is_resized:
-            for widget in there:
+            self._timer.stop()
+            for widget in self._polished():
                 self._polish(widget)
                 QCoreApplication.sendEvent(widget, QEvent(QEvent.Type.StyleChange))
             return
-        self._polish_waiting({one for one in there if _is_seen(one)})
+        self._timer.start()
+        for window in self._app.topLevelWidgets():
+            self._polish_seen(window)
 
     def finish(self, page: QWidget) -> None:
-        """What is seen of a page that came to the front, before it is painted.
+        """What is seen of a page that came to the front, before it is painted."""
+        if self._timer.isActive():
+            self._polish_seen(page)
 
-        Not by `page.findChildren`: PySide ties what it finds to the page, and keeps it as long as the page, with
-        all that has long gone.
+    def _polish_seen(self, widget: QWidget) -> None:
+        """It and what is inside: where one is not seen, nothing inside it is.
+
+        Not by `findChildren`: PySide ties what that finds to the widget, and keeps it as long, with all that has gone.
         """
-        self._waiting = [one for one in self._waiting if isValid(one)]
-        if self._waiting:
-            inside = (one for one in self._waiting if one is page or page.isAncestorOf(one))
-            self._polish_waiting({one for one in inside if _is_seen(one)})
-
-    def _polish_waiting(self, first: set[QWidget]) -> None:
-        for widget in self._waiting:
-            if widget in first:
-                self._polish(widget)
-        self._waiting = [one for one in self._waiting if one not in first]
-        if self._waiting:
-            self._timer.start()
+        if not widget.isVisible() or widget.visibleRegion().isEmpty():
+            return
+        if widget not in self._fresh and widget.testAttribute(POLISHED):
+            self._polish(widget)
+            self._fresh.add(widget)
+        for one in widget.children():
+            if isinstance(one, QWidget) and not one.isWindow():
+                self._polish_seen(one)
 
     def _go_on(self) -> None:
-        """The next ones, seen or not."""
+        """The next ones, seen or not. To list them takes as long as to polish some."""
+        if self._waiting is None:
+            self._waiting = [one for one in self._polished() if one not in self._fresh]
+            return
         now, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
         for widget in now:
-            if isValid(widget):
+            if isValid(widget) and widget not in self._fresh:
                 self._polish(widget)
         if not self._waiting:
             self._timer.stop()
+            self._fresh.clear()
+
+    def _polished(self) -> list[QWidget]:
+        return [one for one in self._app.allWidgets() if one.testAttribute(POLISHED)]
 
     def _polish(self, widget: QWidget) -> None:
         widget.style().polish(widget)
-
-
-def _is_seen(widget: QWidget) -> bool:
-    return widget.isVisible() and not widget.visibleRegion().isEmpty()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import linecache
 import pkgutil
+import sys
 from collections.abc import Iterator
 
 from PySide6.QtCore import QObject, QTimer
@@ -12,6 +13,10 @@ from PySide6.QtCore import QObject, QTimer
 from app import gui
 
 PARTS = ("household", "shelf", "activity", "lending", "settings")  # of the pages but the chat's
+FIRST = (  # what modules of these parts need and that takes long to read, a piece at a time
+    "statistics", "email.errors", "email.charset", "email.message", "importlib.metadata", "app.core.model",
+    "app.core.placement", "app.core.shortage", "app.core.verdict",
+)  # fmt: skip
 BEFORE_MS, BETWEEN_MS = 400, 25  # a person's first click comes first, and any other between two
 
 
@@ -34,7 +39,7 @@ class Warming(QObject):
 
     def _next(self) -> None:
         self._timer.setInterval(BETWEEN_MS)
-        name = next(self._names, None)
+        name = next((one for one in self._names if one not in sys.modules), None)
         if name is None:
             self._timer.stop()
         else:
@@ -43,7 +48,9 @@ class Warming(QObject):
 
 
 def _names() -> Iterator[str]:
+    """A page comes after its parts: it reads all of them that are missing, and nobody can click meanwhile."""
+    yield from FIRST
     for part in PARTS:
         folders = [f"{folder}/{part}" for folder in gui.__path__]
-        for found in pkgutil.iter_modules(folders, f"{gui.__name__}.{part}."):
-            yield found.name
+        found = [one.name for one in pkgutil.iter_modules(folders, f"{gui.__name__}.{part}.")]
+        yield from sorted(found, key=lambda name: (name.endswith("_page"), name))

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
 from app.core.errors import AppError
 from app.gui import pages
 from app.gui import theme as sizes
+from app.gui.opening import Opening
 from app.gui.page import Page
 from app.gui.parts.layouts import column, row
 from app.gui.parts.notice import Action, Notice
@@ -38,6 +39,12 @@ class Window(QMainWindow):
         self._sidebar = Sidebar(services, self.go)
         self._stack = QStackedWidget()
         self._pages: dict[str, Page] = {}
+        self._openings: dict[str, Opening] = {}  # pages that are being made
+        self._half: dict[str, Page] = {}
+        self._name, self._part = "", ""  # what is wanted
+        self._blank = QWidget()  # in front while a page is made
+        set_role(self._blank, "page")
+        self._stack.addWidget(self._blank)
         self._bar, self._told = Notice(services.theme), Notice(services.theme)
         bar = column(self._bar, self._told)
         bar.setContentsMargins(sizes.XL, sizes.M, sizes.XL, 0)
@@ -60,23 +67,50 @@ class Window(QMainWindow):
         self._place()
 
     def go(self, name: str) -> None:
-        """Show a page, or the part of it that is named after a slash."""
-        name, _, part = name.partition("/")
-        if name not in self._pages:
-            entry = next(entry for entry in pages.ENTRIES if entry.name == name)
-            page = entry.make(self._services)
-            self._pages[name] = page
-            self._stack.addWidget(page)
-        page = self._pages[name]
-        self._stack.setCurrentWidget(page)
-        self._services.theme.dress(page)
+        """Show a page, or the part of it that is named after a slash. One that is not there yet comes in steps."""
+        name, _, self._part = name.partition("/")
         self._sidebar.show_chosen(name)
         self._services.preferences.keep("window/page", name)
+        if self._name in self._openings:
+            self._openings[self._name].wait()
+        self._name = name
+        if name in self._pages:
+            self._show()
+            return
+        is_first = not self._pages  # it is what the window comes up with
+        if name not in self._openings or self._openings[name].is_over:
+            self._openings[name] = self._opening(name)
+        self._stack.setCurrentWidget(self._blank)  # no click or key reaches the page before it
+        if is_first:
+            self._openings[name].finish()
+        else:
+            self._openings[name].go_on()
+
+    def _opening(self, name: str) -> Opening:
+        entry = next(entry for entry in pages.ENTRIES if entry.name == name)
+
+        def placed(page: Page) -> None:
+            self._half[name] = page
+            self._stack.addWidget(page)
+
+        def done() -> None:
+            del self._openings[name]
+            self._pages[name] = self._half.pop(name)
+            if name == self._name:
+                self._show()
+
+        return Opening(lambda: entry.make(self._services), placed, done, self)
+
+    def _show(self) -> None:
+        """The page that is wanted, which is there."""
+        page, part = self._pages[self._name], self._part
+        self._stack.setCurrentWidget(page)
+        self._services.theme.dress(page)
         page.shown()
         if part:
             page.open(part)
         if self.focusWidget() is None:  # just opened: not on what stands first in the window
-            self._sidebar.focus(name)
+            self._sidebar.focus(self._name)
 
     def say(self, sentence: str, *actions: Action) -> None:
         """Over every page, until a person has seen it."""
@@ -92,7 +126,13 @@ class Window(QMainWindow):
         """The page of this name, made if it was not shown yet."""
         if name not in self._pages:
             self.go(name)
+        if name in self._openings:
+            self._openings[name].finish()
         return self._pages[name]
+
+    def shows(self, name: str) -> bool:
+        """Whether this page is in front, whole."""
+        return name == self._name and name in self._pages
 
     def come_up(self) -> None:
         """In front, whatever it was before."""

@@ -45,7 +45,9 @@ class Tour:
     def round(self) -> Iterator[Step]:
         window = self._it.window
         for entry in pages.ENTRIES:
-            yield f"page {entry.name}", partial(window.go, entry.name)
+            step = f"page {entry.name}"
+            yield step, partial(window.go, entry.name)
+            yield from self._waited(partial(window.shows, entry.name), step)
             yield from self._parts(entry.name)
         yield from self._chat()
         for size in SIZES:
@@ -103,12 +105,12 @@ class Tour:
             yield PALETTE, partial(self._it.services.theme.choose, scheme, 1.0)
             yield "back", partial(self._it.window.go, pages.CHAT)
 
-    def _waited(self, is_over: Callable[[], bool]) -> Iterator[Step]:
+    def _waited(self, is_over: Callable[[], bool], step: str = "answer") -> Iterator[Step]:
         began = time.monotonic()
         while not is_over():
             if time.monotonic() - began > ANSWER_S:
-                raise AssertionError("an answer does not end")
-            yield "answer", nothing
+                raise AssertionError(f"{step}: it does not end")
+            yield step, nothing
 
 
 class Driver(QObject):

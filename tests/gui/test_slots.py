@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 
 import pytest
@@ -33,6 +34,7 @@ def toured(qtbot: QtBot, window: Window, watch: Watch, kind: str) -> Passes:
     for name in chain(names, reversed(names)):
         watch.step = f"page {name}"
         window.go(name)
+        qtbot.waitUntil(partial(window.shows, name), timeout=10_000)
         qtbot.wait(STEP_MS)
     return watch.kinds[kind]
 

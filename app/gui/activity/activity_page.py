@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QWidget
 
@@ -14,37 +16,54 @@ from app.gui.page import Page
 from app.gui.parts.layouts import column, scrolled
 from app.gui.services import Services
 
+OVERVIEW, LOG = 0, 1  # tabs, before the benchmark's
+
 
 class ActivityPage(Page):
-    """Three parts behind tabs; the journal is followed while the page can be seen."""
+    """Three parts behind tabs, each made when it is first seen; the journal is followed while the page can be seen."""
 
     def __init__(self, services: Services) -> None:
         super().__init__(services, "")
         self.title.setText(self.tr("Activity"))
         self.feed = Feed(services.pool, self)
-        self.overview = Overview(services, self.feed)
-        self.log = LogView(services.theme, self.feed, services.go)
-        self.bench = BenchView(services, self)
         self.tabs = QTabBar()
         self.tabs.setAccessibleName(self.tr("Parts of this page"))
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         self._parts = QStackedWidget()
+        self._views: dict[int, QWidget] = {}
         self.head.addWidget(self.tabs)
         self.content.addWidget(self._parts, 1)  # first: Qt dresses anew what is placed anew
-        for name, part in (
-            (self.tr("Overview"), _scrolled(self.overview)), (self.tr("Log"), self.log),
-            (self.tr("Benchmark"), _scrolled(self.bench)),
-        ):  # fmt: skip
+        for name in (self.tr("Overview"), self.tr("Log"), self.tr("Benchmark")):
             self.tabs.addTab(name)
-            self._parts.addWidget(part)
         self.tabs.currentChanged.connect(self._part_chosen)
         self.title.setContentsMargins(0, 0, sizes.S, 0)
         self.head.right_from = None  # they belong to the title
         self.destroyed.connect(self.feed.stop)
+        self.later(lambda: self._part_chosen(0))
+
+    @cached_property
+    def overview(self) -> Overview:
+        return Overview(self.services, self.feed)
+
+    @cached_property
+    def log(self) -> LogView:
+        return LogView(self.services.theme, self.feed, self.services.go)
+
+    @cached_property
+    def bench(self) -> BenchView:
+        return BenchView(self.services, self)
 
     def _part_chosen(self, at: int) -> None:
-        self._parts.setCurrentIndex(at)
+        if at not in self._views:
+            self._views[at] = self._view(at)
+            self._parts.addWidget(self._views[at])
+        self._parts.setCurrentWidget(self._views[at])
+
+    def _view(self, at: int) -> QWidget:
+        if at == LOG:
+            return self.log
+        return _scrolled(self.overview if at == OVERVIEW else self.bench)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)

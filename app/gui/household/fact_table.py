@@ -13,7 +13,7 @@ from PySide6.QtCore import (
     QSortFilterProxyModel,
     Qt,
 )
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -151,8 +151,17 @@ class FactTable(QTableView):
         super().resizeEvent(event)
         self.fit_columns()
 
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        super().showEvent(event)
+        self.fit_columns()
+
     def fit_columns(self) -> None:
-        """As wide as their words; the names get the rest. Without room the longest words are shortened first."""
+        """As wide as their words; the names get the rest. Without room the longest words are shortened first.
+
+        Each cell is measured for that: not while nobody sees them, where the map is shown instead.
+        """
+        if not self.isVisible():
+            return
         header, room = self.horizontalHeader(), self.viewport().width()
         name = max(
             self._theme.px(NAME), min(self.sizeHintForColumn(0), round(self.name_share * room))

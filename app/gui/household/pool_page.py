@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QPoint, QSize, Qt
-from PySide6.QtGui import QAccessible
+from PySide6.QtGui import QAccessible, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 
 from app.gui import formats, pages
@@ -81,17 +81,21 @@ class PoolPage(Page):
         self.between: tuple[Between, ...] = ()
         self._chosen = ""
         self._dismissed: str | None = None
+        self._is_stale = False  # what it shows
         self.outlook = Outlook(services, self)
         self.acts = Acts(self, self.outlook, lambda: self.machines)
         self.loading = Loading(self, self.outlook)
-        self._make_head()
-        self._make_content()
         self.destroyed.connect(self.outlook.stop)
         self.destroyed.connect(self.acts.stop)
         self.destroyed.connect(self.loading.stop)
+        self.later(self._make_head, self._make_views, self._make_panels, self._place, self._begin)
+
+    def _begin(self) -> None:
+        """All parts are there."""
+        services = self.services
         for changed in (services.pool.changed, services.pool.link_changed, services.theme.changed, self.outlook.changed,
                         self.acts.changed, self.loading.changed):  # fmt: skip
-            changed.connect(self._tell)
+            changed.connect(self._follow)
         self._show_view(self._usual_view())
         self._tell()
 
@@ -136,14 +140,8 @@ class PoolPage(Page):
         for one in (help_, self.views, self.test, self.joins, self.add):
             self.head.addWidget(one)
 
-    def _make_content(self) -> None:
-        services, outlook = self.services, self.outlook
-        acts = HeadActs(
-            lambda: services.go(pages.MODELS), self.loading.unload, self.loading.again, self.loading.cancel,
-            self.loading.measure,
-        )  # fmt: skip
-        self.headline = Headline(services.theme, acts)
-        self.what_if = WhatIf(self.loading.load_without, outlook.take_all_back)
+    def _make_views(self) -> None:
+        services = self.services
         self.map = MapView(services.theme, services.motion)
         self.table, self.links = MachineTable(services.theme), LinkTable(services.theme)
         self.tables = QWidget()
@@ -162,12 +160,23 @@ class PoolPage(Page):
             view.opened.connect(self._open)
             view.toggled.connect(self._toggle)
             view.menu_wanted.connect(self._menu)
+
+    def _make_panels(self) -> None:
+        services = self.services
+        acts = HeadActs(
+            lambda: services.go(pages.MODELS), self.loading.unload, self.loading.again, self.loading.cancel,
+            self.loading.measure,
+        )  # fmt: skip
+        self.headline = Headline(services.theme, acts)
+        self.what_if = WhatIf(self.loading.load_without, self.outlook.take_all_back)
         adds = button(self.tr("Add a machine"), self.add_machine)
         self.alone = EmptyState(self.tr("Only this machine so far"), "", adds)
         self.alone.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.nearby = Nearby(self._near_chosen)
         self.acts.details.connect(self._open)
         self.inspector = Inspector(services, self.acts, lambda: self.choose(""))
+
+    def _place(self) -> None:
         body = QWidget()
         parts = (
             self.headline, self.what_if, self.placements, self.stack, self.alone, self.nearby, self.inspector,
@@ -179,7 +188,19 @@ class PoolPage(Page):
 
     # What is shown
 
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        if self._is_stale:
+            self._tell()
+        super().showEvent(event)
+
+    def _follow(self) -> None:
+        """News: nobody reads a page behind another one, or in a window that is hidden."""
+        self._is_stale = self.parentWidget() is not None and not self.isVisible()
+        if not self._is_stale:
+            self._tell()
+
     def _tell(self) -> None:
+        self._is_stale = False
         pool, outlook = self.services.pool, self.outlook
         there = bool(pool.snapshot)
         self._show_view(self._usual_view() if there else "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import QWidget
@@ -47,28 +49,54 @@ class ComputerPage(Page):
         self._silence.setSingleShot(True)
         self._silence.setInterval(SAVED_MS)
         self._silence.timeout.connect(self._kept.clear)
-        self.state = StateCard(services, self.lending)
-        self.memory = MemoryCard(services, self.lending)
-        self.hours = HoursCard(services, self.lending)
-        self.rules = RulesCard(services, self.lending)
-        self.hardware = HardwareCard(services)
-        self.autostart = AutostartSwitch(services)
-        self._fill()
-        self.lending.changed.connect(self._show_known)
-        self._show_known()
-
-    def _fill(self) -> None:
-        cards = (
-            self.state, self.memory, self.rules, self.hours, self.hardware, card(self.autostart),
+        self._cards = column(gap=sizes.L)
+        self._cards.setContentsMargins(0, 0, sizes.M, 0)  # room for the scroll bar
+        self._place()
+        self.later(
+            lambda: self._add(self.state), lambda: self._add(self.memory), lambda: self._add(self.rules),
+            lambda: self._add(self.hours), lambda: self._add(self.hardware),
+            lambda: self._add(card(self.autostart)), self._begin,
         )  # fmt: skip
-        body = QWidget()
-        stack = column(*cards, None, gap=sizes.L)
-        stack.setContentsMargins(0, 0, sizes.M, 0)  # room for the scroll bar
-        self._stack = QWidget()
-        self._stack.setLayout(stack)
+
+    @cached_property
+    def state(self) -> StateCard:
+        return StateCard(self.services, self.lending)
+
+    @cached_property
+    def memory(self) -> MemoryCard:
+        return MemoryCard(self.services, self.lending)
+
+    @cached_property
+    def hours(self) -> HoursCard:
+        return HoursCard(self.services, self.lending)
+
+    @cached_property
+    def rules(self) -> RulesCard:
+        return RulesCard(self.services, self.lending)
+
+    @cached_property
+    def hardware(self) -> HardwareCard:
+        return HardwareCard(self.services)
+
+    @cached_property
+    def autostart(self) -> AutostartSwitch:
+        return AutostartSwitch(self.services)
+
+    def _place(self) -> None:
+        body, self._stack = QWidget(), QWidget()
+        self._stack.setLayout(self._cards)
         bound_width(self.services.theme, self._stack, sizes.CHAT_WIDTH + sizes.SIDEBAR_WIDTH)
         self.content.addWidget(scrolled(body))
         body.setLayout(row(self._stack, gap=0))
+
+    def _add(self, one: QWidget) -> None:
+        self._cards.addWidget(one)
+
+    def _begin(self) -> None:
+        """All cards are there."""
+        self._cards.addStretch(1)
+        self.lending.changed.connect(self._show_known)
+        self._show_known()
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)

@@ -27,7 +27,7 @@ class Beside(Items):
         super().__init__(words, *controls)
         self._gap, self._below, self._side, self._characters = gap, below, side, least
 
-    def heightForWidth(self, width: int) -> int:  # noqa: N802  Qt's name
+    def height_at(self, width: int) -> int:
         edges = self.contentsMargins()
         inner = QRect(0, 0, width - edges.left() - edges.right(), 0)
         return self._arrange(inner, place=False) + edges.top() + edges.bottom()

@@ -25,7 +25,7 @@ class Flow(Items):
         super().__init__(*widgets)
         self._gap, self._last_right, self.right_from = gap, last_right, right_from
 
-    def heightForWidth(self, width: int) -> int:  # noqa: N802  Qt's name
+    def height_at(self, width: int) -> int:
         return self._arrange(QRect(0, 0, width, 0), place=False)
 
     def setGeometry(self, box: QRect) -> None:  # noqa: N802  Qt's name

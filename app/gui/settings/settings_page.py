@@ -53,10 +53,13 @@ class SettingsPage(Page):
             button(self.tr("Clear the search"), self.search.clear),
         )  # fmt: skip
         self._fill()
+        self.later(lambda: self._group(0), self._begin)
+
+    def _begin(self) -> None:
         find = QShortcut(QKeySequence.StandardKey.Find, self)
         find.activated.connect(self.search.setFocus)
-        services.theme.changed.connect(self._paint)
-        services.pool.link_changed.connect(self._link_changed)
+        self.services.theme.changed.connect(self._paint)
+        self.services.pool.link_changed.connect(self._link_changed)
         self.list.setCurrentRow(0)
 
     @property

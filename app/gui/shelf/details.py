@@ -53,6 +53,11 @@ class Details(QFrame):
         self.copies = Copies(services, self)
         self.item: Item | None = None
         self._need_bytes = 0  # of what does not fit
+        self._make_form()
+
+    def finish(self) -> None:
+        """The second half of it: both at once would hold the window for a moment."""
+        self._make_words()
         self._make()
         self._wire()
         self.show_item(None)
@@ -123,17 +128,21 @@ class Details(QFrame):
 
     # inside
 
-    def _make(self) -> None:
-        set_role(self, "card")
-        theme, planning = self._services.theme, self._planning
+    def _make_form(self) -> None:
         self.about, self.files = AboutView(), FileChoice()
         self.token = TokenField(self._services.client)
         self.form = SetupForm(self._services.pool)
+
+    def _make_words(self) -> None:
+        theme, planning = self._services.theme, self._planning
         self.verdict = VerdictView(theme, self.form.context.choose, self.files.choose)
         self.forecast = ForecastView(planning.measure, planning.stop_measuring)
         self.steps = LoadSteps(self._loading.cancel)
         self.lost = paragraph("", "error")
         self.beside, self.bar = BesideView(), ActionBar()
+
+    def _make(self) -> None:
+        set_role(self, "card")
         self._body = QWidget()
         parts = column(self.verdict, self.forecast, line(), self.form, gap=sizes.L)
         for one in (self.verdict.memory, self.forecast.reasons):

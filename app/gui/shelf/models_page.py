@@ -61,17 +61,15 @@ class ModelsPage(Page):
         self.planning, self.loading = Planning(client, self), Loading(pool, self)
         self.importing, self.watch = Importing(client, self), Watch(pool, self)
         self.removal = Removal(self, client, self.importing)
-        self.list = ModelList(services, self.library, self.judging)
-        self.details = Details(services, self.judging, self.planning, self.loading)
-        self.transfers = Transfers(services, self.importing)
         self._wanted = ""  # the model to choose as soon as it is in the list
         self._was_there = False
         self._looked = False
         self._hint = DropHint(self)
         self.setAcceptDrops(True)
         self.head.addWidget(button(self.tr("Import a file…"), self.choose_file))
-        self._place_halves()
-        self._wire()
+        self.later(
+            self._make_list, self._make_details, self._fill_details, self._place_halves, self._wire
+        )  # fmt: skip
 
     def shown(self) -> None:
         """Ask for everything, the first time and whenever the node was away."""
@@ -118,6 +116,16 @@ class ModelsPage(Page):
         self.removal.end()
 
     # inside
+
+    def _make_list(self) -> None:
+        self.list = ModelList(self.services, self.library, self.judging)
+        self.transfers = Transfers(self.services, self.importing)
+
+    def _make_details(self) -> None:
+        self.details = Details(self.services, self.judging, self.planning, self.loading)
+
+    def _fill_details(self) -> None:
+        self.details.finish()
 
     def _place_halves(self) -> None:
         left = QWidget()

@@ -73,6 +73,7 @@ def test_a_guest_is_told_one_thing_by_every_page(
     page, chat = PoolPage(away.services), ChatPage(away.services)
     for one in (page, chat):
         qtbot.addWidget(one)
+        one.finish()
     assert page.headline.title.whole() == title
     assert page.headline.figures.text() == ""
     assert "Guide" not in chat.suggestions.words.text()

@@ -98,6 +98,7 @@ def test_the_page_tells_a_chosen_machine_s_links(qtbot: QtBot, away: Desk) -> No
     away.services.pool.snapshot = household(4)
     page = PoolPage(away.services)
     qtbot.addWidget(page)
+    page.finish()
     assert len(page.between) == 3
     assert page.links.table.model().rowCount() == 3
     page.choose(IDS[1])

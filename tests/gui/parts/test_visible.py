@@ -46,6 +46,7 @@ def test_a_view_measures_its_content_once_it_is_seen(qtbot: QtBot) -> None:
 def test_a_page_is_not_dressed_while_it_is_made(qtbot: QtBot, at_lone: Desk) -> None:
     page = ComputerPage(at_lone.services)
     qtbot.addWidget(page)
+    page.finish()
     inside = page.findChildren(QWidget)
     dressed = [one for one in inside if one.testAttribute(POLISHED)]
     assert len(dressed) < SHARE * len(inside), f"{len(dressed)} of {len(inside)}"

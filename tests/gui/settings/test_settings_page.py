@@ -62,6 +62,7 @@ def test_its_pages_are_made_one_after_another(qtbot: QtBot, away: Desk) -> None:
     """All of them at once would hold the window when Settings is first opened."""
     page = SettingsPage(away.services)
     qtbot.addWidget(page)
+    page.finish()
     assert [type(one) for one in page.findChildren(Group)] == [General]
     named = [page.list.item(number).text() for number in range(page.list.count())]
     page.open("Privacy")

@@ -1,0 +1,95 @@
+"""A page comes in steps at its first showing: the window hears clicks between them, and shows what is whole."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.gui import pages
+from app.gui.activity.activity_page import ActivityPage
+from app.gui.household.pool_page import PoolPage
+from app.gui.opening import shown_with
+from app.gui.page import Page
+from app.gui.settings.settings_page import SettingsPage
+from app.gui.settings.updates import Updates
+from app.gui.window import Window
+from tests.gui.desk import Desk, window_over
+from tests.gui.household.snapshots import household
+
+POLISHED = Qt.WidgetAttribute.WA_WState_Polished
+
+
+def in_front(window: Window) -> QWidget:
+    found = window._stack.currentWidget()
+    assert found is not None
+    return found
+
+
+def test_a_page_comes_in_steps_and_is_shown_whole(qtbot: QtBot, away: Desk) -> None:
+    window = window_over(qtbot, away.services, pages.CHAT)
+    window.go(f"{pages.SETTINGS}/Updates")
+    assert not isinstance(in_front(window), Page), "the page of before takes clicks and keys"
+    assert not window.shows(pages.SETTINGS)
+    qtbot.waitUntil(lambda: isinstance(in_front(window), SettingsPage), timeout=10_000)
+    page = in_front(window)
+    assert isinstance(page, SettingsPage)
+    assert page is window.page(pages.SETTINGS)
+    assert isinstance(page.group, Updates)
+    assert not page.go_on(), "something is missing"
+
+
+def test_the_page_that_is_asked_for_last_is_shown(qtbot: QtBot, away: Desk) -> None:
+    window = window_over(qtbot, away.services, pages.CHAT)
+    window.go(pages.MODELS)
+    window.go(pages.ACTIVITY)
+    qtbot.waitUntil(lambda: isinstance(in_front(window), ActivityPage), timeout=10_000)
+    assert pages.MODELS not in window._pages
+    window.go(pages.MODELS)
+    window.go(pages.CHAT)
+    assert in_front(window) is window.page(pages.CHAT)
+    made = window.page(pages.MODELS)  # whoever needs it now gets it whole
+    assert in_front(window) is made
+    assert not window._openings
+
+
+def test_a_page_that_broke_is_made_anew(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = window_over(qtbot, away.services, pages.CHAT)
+    with monkeypatch.context() as broken:
+        broken.setattr(Page, "go_on", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            window.page(pages.COMPUTER)
+    page = window.page(pages.COMPUTER)
+    assert in_front(window) is page
+
+
+def test_what_is_shown_with_a_page_is_dressed_before(qtbot: QtBot) -> None:
+    top, seen, away_ = QWidget(), QLabel("seen"), QLabel("put away")
+    qtbot.addWidget(top)
+    box = QVBoxLayout(top)
+    for one in (seen, away_):
+        box.addWidget(one)
+    QLabel("inside", away_)
+    away_.hide()
+    found = list(shown_with(top))
+    assert found == [top, seen]
+    for dressed in found:
+        dressed.ensurePolished()
+    assert seen.testAttribute(POLISHED)
+
+
+def test_a_page_that_nobody_sees_is_filled_when_it_is_shown(qtbot: QtBot, away: Desk) -> None:
+    pool = away.services.pool
+    pool.snapshot = household(2)
+    window = window_over(qtbot, away.services, pages.POOL)
+    page = window.page(pages.POOL)
+    assert isinstance(page, PoolPage)
+    window.page(pages.CHAT)
+    pool.snapshot = household(3)
+    pool.changed.emit()
+    assert page.table.model().rowCount() == 2
+    window.go(pages.POOL)
+    assert page.table.model().rowCount() == 3
