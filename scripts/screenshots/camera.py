@@ -58,9 +58,10 @@ class Camera:
     def page(self, name: str) -> QWidget:
         """The page of this name in front, settled."""
         self.window.go(name)
+        page = self.window.page(name)
         self.services.theme.choose(Scheme.LIGHT, self._scale)
         wait(SETTLE_MS)
-        return self.window.page(name)
+        return page
 
     def shoot(self, name: str, of: QWidget | None = None) -> None:
         """What is there now, light and dark; of the window, or of a dialog over it."""

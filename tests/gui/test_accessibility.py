@@ -42,6 +42,7 @@ def everywhere(
     """What `look` finds on a page, in its tabs, in both palettes."""
     found = []
     window.go(name)
+    assert window.page(name).isVisible()
     qtbot.wait(SETTLE_MS)
     for scheme in (Scheme.LIGHT, Scheme.DARK):
         at_lone.services.theme.choose(scheme, 1.0)
@@ -69,6 +70,7 @@ def test_a_page_can_be_used_by_everybody(
 
 def test_tab_reaches_the_sidebar_first(window: Window, qtbot: QtBot) -> None:
     window.go(NAMES[0])
+    assert window.page(NAMES[0]).isVisible()
     qtbot.wait(SETTLE_MS)
     chain = walk.tab_chain(window, window)
     assert walk.name_of(chain[0]) == pages.ENTRIES[0].title

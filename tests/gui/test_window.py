@@ -148,6 +148,7 @@ def test_a_window_that_nobody_touches_rests_on_every_page(qtbot: QtBot, at_lone:
     seen = {}
     for entry in pages.ENTRIES:
         window.go(entry.name)
+        assert window.page(entry.name).isVisible()
         qtbot.wait(SETTLED_MS)
         painted = Painted(window)
         qtbot.wait(WATCHED_MS)
