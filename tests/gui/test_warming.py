@@ -21,6 +21,9 @@ QTimer.singleShot(20_000, app.quit)
 app.exec()
 assert warming.is_done, "it does not end"
 assert page in sys.modules and "app.gui.lending.computer_page" in sys.modules
+again = Warming(app)
+again._next()
+assert again.is_done, "it waits before each module that is there already"
 assert not any("app/gui/shelf" in name for name in linecache.cache), "the sources stay in memory"
 """
 
