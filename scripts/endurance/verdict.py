@@ -22,7 +22,7 @@ class Bar:
 
 BARS = {
     USUAL: Bar(LONG_S, 2 * LONG_S),  # a turn may hold two slots
-    FIRST: Bar(0.3, 0.5),  # each page is made at its first showing
+    FIRST: Bar(0.1, 0.15),  # each page is made at its first showing, in steps
     PALETTE: Bar(0.1, 0.15),  # all that is seen gets other colours at once
 }
 

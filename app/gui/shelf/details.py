@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -55,12 +56,9 @@ class Details(QFrame):
         self._need_bytes = 0  # of what does not fit
         self._make_form()
 
-    def finish(self) -> None:
-        """The second half of it: both at once would hold the window for a moment."""
-        self._make_words()
-        self._make()
-        self._wire()
-        self.show_item(None)
+    def steps(self) -> tuple[Callable[[], object], ...]:
+        """What is missing: all at once would hold the window for a moment."""
+        return self._make_words, self._make, self._wire, lambda: self.show_item(None)
 
     @property
     def setup(self) -> Setup | None:

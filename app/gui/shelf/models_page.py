@@ -67,9 +67,7 @@ class ModelsPage(Page):
         self._hint = DropHint(self)
         self.setAcceptDrops(True)
         self.head.addWidget(button(self.tr("Import a file…"), self.choose_file))
-        self.later(
-            self._make_list, self._make_details, self._fill_details, self._place_halves, self._wire
-        )  # fmt: skip
+        self.later(self._make_list, self._make_details)
 
     def shown(self) -> None:
         """Ask for everything, the first time and whenever the node was away."""
@@ -123,9 +121,7 @@ class ModelsPage(Page):
 
     def _make_details(self) -> None:
         self.details = Details(self.services, self.judging, self.planning, self.loading)
-
-    def _fill_details(self) -> None:
-        self.details.finish()
+        self.later(*self.details.steps(), self._place_halves, self._wire)
 
     def _place_halves(self) -> None:
         left = QWidget()
