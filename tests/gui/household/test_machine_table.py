@@ -94,6 +94,8 @@ def test_in_german_no_title_makes_a_column_wider_than_its_figures(
     german: None, table: MachineTable
 ) -> None:
     """The longest of them would push the last columns out of a window of the usual width."""
+    table.resize(USUAL_WIDTH, 500)
+    table.show()
     table.show_machines(machines_of(household(3)))
     for place in (2, 6):  # held of lent, round trip
         assert table.columnWidth(place) <= table.sizeHintForColumn(place) + 8
