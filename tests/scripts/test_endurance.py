@@ -98,6 +98,7 @@ def test_a_reading_is_of_this_process(qapp: QApplication) -> None:
     before = qInstallMessageHandler(None)
     said = Said()
     try:
+        qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # what other tests left
         first = reading(1.4, said, qapp)
         many = [QObject(qapp) for _ in range(50)]
         second = reading(2.0, said, qapp)

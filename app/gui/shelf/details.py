@@ -56,8 +56,8 @@ class Details(QFrame):
         self._need_bytes = 0  # of what does not fit
         self._make_form()
 
-    def steps(self) -> tuple[Callable[[], object], ...]:
-        """What is missing: all at once would hold the window for a moment."""
+    def missing(self) -> tuple[Callable[[], object], ...]:
+        """Steps that make the rest: all at once would hold the window for a moment."""
         return self._make_words, self._make, self._wire, lambda: self.show_item(None)
 
     @property

@@ -121,7 +121,7 @@ class ModelsPage(Page):
 
     def _make_details(self) -> None:
         self.details = Details(self.services, self.judging, self.planning, self.loading)
-        self.later(*self.details.steps(), self._place_halves, self._wire)
+        self.later(*self.details.missing(), self._place_halves, self._wire)
 
     def _place_halves(self) -> None:
         left = QWidget()
