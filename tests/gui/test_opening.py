@@ -93,3 +93,18 @@ def test_a_page_that_nobody_sees_is_filled_when_it_is_shown(qtbot: QtBot, away: 
     assert page.table.model().rowCount() == 2
     window.go(pages.POOL)
     assert page.table.model().rowCount() == 3
+
+
+def test_the_tray_opens_the_pool_at_a_machine_that_came_meanwhile(qtbot: QtBot, away: Desk) -> None:
+    pool = away.services.pool
+    pool.snapshot = household(2)
+    window = window_over(qtbot, away.services, pages.POOL)
+    page = window.page(pages.POOL)
+    assert isinstance(page, PoolPage)
+    window.hide()
+    pool.snapshot = household(3)
+    pool.changed.emit()
+    newest = list(pool.snapshot["machines"])[-1]
+    window.go(f"{pages.POOL}/{newest}")
+    window.show()
+    assert page.inspector.isVisible()

@@ -103,7 +103,9 @@ class PoolPage(Page):
         self.outlook.look()
 
     def open(self, part: str) -> None:
-        """A machine with its details, by its id."""
+        """A machine with its details, by its id; also one that came while nobody saw the page."""
+        if self._is_stale:
+            self._tell()
         self.choose(part)
 
     def choose(self, machine: str) -> None:
