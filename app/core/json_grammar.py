@@ -1,7 +1,7 @@
 """JSON schema -> GBNF, so that an answer can only be JSON of that shape. Pure.
 
-Not enforced, as in every engine that works so: bounds of numbers, `uniqueItems`, `format`, and properties beyond
-those that a schema names. What a grammar cannot promise at all is refused, and so are regular expressions.
+Not enforced, as in every engine that works so: `uniqueItems`, `format`, and properties beyond those that a schema
+names. What a grammar cannot promise at all is refused, and so are regular expressions.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import BadInput
+from app.core.json_ranges import BOUNDS, integers, numbers
 
 MAX_SCHEMA_BYTES = 64 << 10  # this and the next: SAFETY.md 7
 MAX_DEPTH = 32
@@ -31,7 +32,7 @@ _PLAIN = {
 }
 _REFUSED = (
     "pattern", "patternProperties", "not", "if", "dependentSchemas", "dependentRequired", "contains",
-    "propertyNames", "$dynamicRef", "unevaluatedProperties", "unevaluatedItems",
+    "propertyNames", "multipleOf", "$dynamicRef", "unevaluatedProperties", "unevaluatedItems",
 )  # fmt: skip
 _SILENT = frozenset(
     ("title", "description", "default", "examples", "example", "$defs", "definitions", "$schema", "$id",
@@ -153,7 +154,14 @@ class Rules:
             return self._array(schema, at, waiting)
         if kind == "string" and _any_of(schema, "minLength", "maxLength"):
             return f'"\\"" char{_repeat(schema, "minLength", "maxLength", at)} "\\""'
+        if kind in ("integer", "number") and _any_of(schema, *BOUNDS):
+            try:
+                return integers(schema) if kind == "integer" else numbers(schema)
+            except ValueError as error:
+                raise _no(at, str(error)) from None
         if kind is None:
+            if found := next((word for word in BOUNDS if word in schema), None):
+                raise _no(at, f"{found} stands without a type")
             return "value"
         if isinstance(kind, str) and kind in ("string", "integer", "number", "boolean", "null"):
             return kind
