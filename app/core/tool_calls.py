@@ -19,6 +19,7 @@ ARGUMENTS = {"hermes": "arguments", "mistral": "arguments", "llama3": "parameter
 SIGNS = {"hermes": OPEN, "mistral": MISTRAL, "llama3": PYTHON}
 MAY_BE_CONTROL = {"hermes": (OPEN, CLOSE), "mistral": (MISTRAL,), "llama3": (PYTHON,)}
 BETWEEN = " \t\r\n;"
+JSON_BEGINS = ("{", "[")  # a call, or a list of calls
 MAX_CALLS = 8  # of one answer, where a grammar makes them
 
 Message = Mapping[str, Any]  # as chat templates read it
@@ -78,20 +79,32 @@ class CallFinder:
     def _hermes(self) -> tuple[str, list[Call]]:
         told, calls = "", list[Call]()
         while True:
+            behind = self._held.find(OPEN) + len(OPEN)
+            if self._inside and self._held[behind:].lstrip()[:1] not in ("", *JSON_BEGINS):
+                told, self._held = told + self._held[:behind], self._held[behind:]  # but spoken of
+                self._inside = False
             if self._inside:
                 end = self._held.find(CLOSE)
                 if end < 0:
                     return told, calls
                 whole, self._held = self._held[: end + len(CLOSE)], self._held[end + len(CLOSE) :]
-                found = self._read(whole.removeprefix(OPEN).removesuffix(CLOSE))
+                before, found = self._closed(whole)
+                told += before
                 calls += found
-                told += "" if found else whole
                 self._inside = False
             start = self._held.find(OPEN)
             if start < 0:
                 return told + self._sure(OPEN), calls
-            told, self._held = told + self._held[:start].rstrip(), self._held[start:]
+            text = self._held[:start].rstrip()
+            told, self._held = told + text, self._held[len(text) :]
             self._inside = True
+
+    def _closed(self, whole: str) -> tuple[str, list[Call]]:
+        """What stands between two signs; behind the last opening one, if the first was but begun and left."""
+        for start in (whole.find(OPEN), whole.rfind(OPEN)):
+            if found := self._read(whole[start:].removeprefix(OPEN).removesuffix(CLOSE)):
+                return whole[:start].rstrip(), found
+        return whole, []
 
     def _to_the_end(self) -> str:
         """Mistral's and Llama's calls are the rest of the answer, once they have begun."""

@@ -22,13 +22,18 @@ def found(style: str, parts: list[str]) -> tuple[str, list[Call]]:
     return told, calls
 
 
-CASES = [
+CASES: list[tuple[str, str, str | None, list[Call]]] = [
     ("hermes", f"<tool_call>\n{CLOCK}\n</tool_call>", "", [CALLED]),
     ("hermes", f"Let me look.\n<tool_call>{CLOCK}</tool_call>", "Let me look.", [CALLED]),
     ("hermes", f"<tool_call>{CLOCK}</tool_call>\n<tool_call>{CLOCK}</tool_call>", "", [CALLED] * 2),
     ("hermes", f"<tool_call>{CLOCK}", "", [CALLED]),  # it stopped before the end sign
     ("hermes", "<tool_call>{no json}</tool_call>", "<tool_call>{no json}</tool_call>", []),
     ("hermes", "<tool_call>{", "<tool_call>{", []),
+    ("hermes", f"<think>a <tool_call> may do</think>\n<tool_call>{CLOCK}</tool_call>",
+     "<think>a <tool_call> may do</think>", [CALLED]),
+    ("hermes", f'<think><tool_call>{{"name"</think>\n<tool_call>{CLOCK}</tool_call>',
+     '<think><tool_call>{"name"</think>', [CALLED]),
+    ("hermes", "<tool_call> ", "<tool_call> ", []),
     ("hermes", "a < b and <tool", "a < b and <tool", []),
     ("hermes", '<tool_call>{"name": "rm", "arguments": {}}</tool_call>', None, []),
     ("hermes", "two\n\nlines \n", "two\n\nlines \n", []),
@@ -44,7 +49,7 @@ CASES = [
     ("llama3", '{"name": "other", "parameters": {}}', '{"name": "other", "parameters": {}}', []),
     ("llama3", 'Write {"name": 1}', 'Write {"name": 1}', []),
     ("llama3", '{"name": "clock", "parameters": "x"}', '{"name": "clock", "parameters": "x"}', []),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
@@ -61,6 +66,7 @@ def test_text_is_told_as_soon_as_it_is_sure() -> None:
     assert finder.push("Hello <b") == ("Hello <b", [])
     assert finder.push(" and <tool") == (" and", [])
     assert finder.push(" box") == (" <tool box", [])
+    assert finder.push(" <tool_call> is") == (" <tool_call> is", [])
 
 
 @pytest.mark.parametrize("style", ["hermes", "mistral", "llama3"])
