@@ -9,6 +9,9 @@ API_SENTENCES: dict[str, str] = {
     "api_tools_unknown": "Poolhouse does not know how {model} calls tools. Ask without them, or load a model whose "
     "chat template names tools in a form that Poolhouse reads.",
     "api_tool_missing": "There is no tool called {name} in this request. Choose one of its tools.",
+    "bias_unknown": "There is a bias for token {token}, and the model's last is {most}. Leave it out of the request.",
+    "api_no_tools": "This request must call a tool, and it holds none. Send some with it, or leave tool_choice out.",
+    "api_part_without_text": "A part of a message is of type {kind}, and its field `text` holds none. Write it there.",
     "api_content_unsupported": "A message holds {kind}, and only text can be read. Send text.",
     "api_unsupported": "Poolhouse does not support {what}. Ask without it.",
     "api_key_name": "{name} cannot be the name of a key. Use letters, digits, dots, dashes and underscores, "

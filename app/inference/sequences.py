@@ -69,16 +69,19 @@ def check_request(request: Request, room: int, n_vocab: int) -> None:
         raise BadInput("token_unknown", most=n_vocab - 1)
     if request.max_tokens < 1:
         raise BadInput("max_tokens_low", tokens=request.max_tokens)
-    _check_sampling(request.sampling)
+    _check_sampling(request.sampling, n_vocab)
 
 
-def _check_sampling(sampling: Sampling) -> None:
+def _check_sampling(sampling: Sampling, n_vocab: int) -> None:
     """Raise BadInput for a number that no sampler takes."""
     for name, (least, most) in RANGES.items():
         if not least <= getattr(sampling, name) <= most:
             raise BadInput("sampling_odd", name=name, least=least, most=most)
     if not all(math.isfinite(bias) for _, bias in sampling.logit_bias):
         raise BadInput("sampling_odd", name="logit_bias", least=-100, most=100)
+    for token, _ in sampling.logit_bias:
+        if not 0 <= token < n_vocab:
+            raise BadInput("bias_unknown", token=token, most=n_vocab - 1, field="logit_bias")
 
 
 @dataclass(frozen=True, slots=True)

@@ -365,8 +365,10 @@ def _grammar(wish: Wish, answerer: Answerer | None) -> str:
         tools = {
             tool.name: tool.parameters for tool in wish.tools if wish.must_call in ("", tool.name)
         }
+        if not wish.tools:
+            raise BadInput("api_no_tools", field="tool_choice")
         if not tools:
-            raise BadInput("api_tool_missing", name=wish.must_call[:100])
+            raise BadInput("api_tool_missing", name=wish.must_call[:100], field="tool_choice")
         return calls_grammar(answerer.tool_style, tools, wish.many_calls)
     return "" if wish.schema is None else json_grammar(wish.schema)
 

@@ -40,7 +40,10 @@ class OllamaRoutes:
         return web.json_response({"version": __version__})
 
     async def tags(self, request: web.Request) -> web.Response:
-        return web.json_response({"models": [self._told(model) for model in await self._listed()]})
+        models = await self._listed()
+        here = {model["name"] for model in models}
+        models += [{"name": name} for name in self._answering.elsewhere() if name not in here]
+        return web.json_response({"models": [self._told(model) for model in models]})
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         asked = read(request, ChatAsked)

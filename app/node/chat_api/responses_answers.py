@@ -55,6 +55,11 @@ class Response:
                 last = "response.incomplete" if piece.reason == "length" else "response.completed"
                 return [*told, self._event(last, response=self.object())]
 
+    def failed(self, why: Json) -> tuple[str, Json]:
+        """The last event of a stream that ends in the middle; `why` as OpenAI's other APIs say it."""
+        code = why["code"] or why["type"]
+        return self._event("error", code=code, message=why["message"], param=why["param"])
+
     def _frame(self, status: str) -> Json:
         return {
             "id": self.id, "object": "response", "created_at": self.created, "status": status, "error": None,

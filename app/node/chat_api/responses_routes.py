@@ -9,8 +9,10 @@ from contextlib import aclosing
 
 from aiohttp import web
 
+from app.core.errors import AppError
 from app.node.chat_api.answering import Answering, Asker
 from app.node.chat_api.gate import ASKER
+from app.node.chat_api.refusals import Api, explained
 from app.node.chat_api.responses_answers import Response
 from app.node.chat_api.responses_shapes import Asked
 from app.node.chat_api.sending import EVENTS, event, read, send
@@ -45,12 +47,18 @@ class ResponsesRoutes:
         self, wish: Wish, asker: Asker, answer: Response
     ) -> AsyncGenerator[bytes, None]:
         begun = False
-        async with aclosing(self._answering.answer(wish, asker)) as pieces:
-            async for piece in pieces:
-                told = [] if begun else answer.begin()
-                begun = True
-                for name, data in (*told, *answer.events(piece)):
-                    yield event(data, name)
+        try:
+            async with aclosing(self._answering.answer(wish, asker)) as pieces:
+                async for piece in pieces:
+                    told = [] if begun else answer.begin()
+                    begun = True
+                    for name, data in (*told, *answer.events(piece)):
+                        yield event(data, name)
+        except AppError as error:
+            if not begun:
+                raise  # it still gets its own status
+            name, data = answer.failed(explained(Api.OPENAI, error, asker.request)["error"])
+            yield event(data, name)
 
 
 def _again(asked: Asked) -> Json:
@@ -67,5 +75,5 @@ def _again(asked: Asked) -> Json:
              "parameters": tool.parameters, "strict": False}
             for tool in asked.tools or ()
         ],
-        "metadata": {},
+        "metadata": asked.metadata or {},
     }  # fmt: skip

@@ -40,6 +40,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     tool_choice: str | Json | None = None
     parallel_tool_calls: bool | None = None
     user: Annotated[str, Meta(max_length=1000)] | None = None
+    metadata: Annotated[dict[str, str], Meta(max_length=16)] | None = None  # only told again
     previous_response_id: str | None = None
     conversation: Any = None
     background: bool | None = None
@@ -71,7 +72,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(self.input, str):
             return (*found, {"role": "user", "content": self.input})
         for item in self.input:
-            found += _item(item)
+            for message in _item(item):
+                if found and "tool_calls" in message and "tool_calls" in found[-1]:
+                    found[-1]["tool_calls"] += message[
+                        "tool_calls"
+                    ]  # calls of one turn: templates want them together
+                else:
+                    found.append(message)
         return tuple(found)
 
 

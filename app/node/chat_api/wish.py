@@ -146,11 +146,9 @@ def text_of(content: object, text_kinds: Sequence[str] = ("text",)) -> str:
     texts = []
     for part in content if isinstance(content, list) else [content]:
         kind = part.get("type") if isinstance(part, dict) else type(part).__name__
-        if (
-            not isinstance(part, dict)
-            or kind not in text_kinds
-            or not isinstance(part.get("text"), str)
-        ):
+        if not isinstance(part, dict) or kind not in text_kinds:
             raise BadInput("api_content_unsupported", kind=str(kind)[:40])
+        if not isinstance(part.get("text"), str):
+            raise BadInput("api_part_without_text", kind=str(kind))
         texts.append(part["text"])
     return "\n".join(texts)

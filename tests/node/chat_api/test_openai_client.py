@@ -108,16 +108,15 @@ CHATS: dict[str, tuple[Json, Callable[[Any, str], bool]]] = {
     ),
     "stops that never come": ({"stop": ["@@", "##"]}, lambda a, p: content(a) == p),
     "an empty stop is none": ({"stop": [""]}, lambda a, p: content(a) == p),
-    "a bias against": ({"logit_bias": {}}, lambda a, p: content(a) == p),
+    "no bias": ({"logit_bias": {}}, lambda a, p: content(a) == p),
     "logprobs": ({"logprobs": True, "top_logprobs": 5}, lambda a, _: has_logprobs(a)),
     "logprobs alone": (
         {"logprobs": True},
         lambda a, _: a.choices[0].logprobs.content[0].top_logprobs == [],
     ),
     "no logprobs": ({}, lambda a, _: a.choices[0].logprobs is None),
-    "penalties": (
-        {"presence_penalty": 2, "frequency_penalty": 2, "max_tokens": 40},
-        lambda a, _: a.usage.completion_tokens > 3,
+    "penalties of what does not come again": (
+        {"presence_penalty": 2, "frequency_penalty": 2}, lambda a, p: content(a) == p,
     ),
     "a temperature of two": ({"temperature": 2, "top_p": 0.1}, lambda a, _: bool(content(a))),
     "JSON of a schema": ({"response_format": JSON_SCHEMA, "max_tokens": 80}, lambda a, _: is_date(a)),
@@ -163,6 +162,48 @@ def test_a_chat(client: OpenAI, plain: str, case: str) -> None:
     changes = {name: value for name, value in changes.items() if name not in ("top_k", "min_p")}
     answer = chat(client, **changes)
     assert holds(answer, plain), answer
+
+
+def ids(api: Open) -> list[int]:
+    """The tokens of the greedy answer, which no API of others tells."""
+    ask = ("ask", HELLO[0]["content"], "--max-tokens", "2", "--temperature", "0", "--json")
+    return list(json.loads(api.node.run(*ask).stdout)["token_ids"])
+
+
+def test_a_bias_brings_a_token_and_keeps_it_away(client: OpenAI, api: Open, plain: str) -> None:
+    first, second = ids(api)
+    always = chat(client, logit_bias={str(first): 100}, logprobs=True)
+    tokens = [one.token for one in always.choices[0].logprobs.content]
+    assert tokens == ["I"] * 12
+    assert plain.startswith("I am")
+    other = content(chat(client, logit_bias={str(second): 100}))
+    assert other.strip() == " ".join(["am"] * 12)
+    never = chat(client, logit_bias={str(first): -100}, logprobs=True)
+    assert "I" not in [one.token for one in never.choices[0].logprobs.content][:1]
+
+
+@pytest.mark.parametrize("name", ["presence_penalty", "frequency_penalty"])
+def test_a_penalty_ends_what_repeats_itself(client: OpenAI, api: Open, name: str) -> None:
+    first = str(ids(api)[0])
+
+    def said(bias: int, **more: int) -> str:
+        return content(chat(client, max_tokens=2, logit_bias={first: bias}, **more))
+
+    bias = next(
+        bias for bias in range(101) if said(bias) == "II"
+    )  # so that a little less is not enough
+    assert bias > 0
+    assert said(bias, **{name: 2}) != "II"
+    assert said(bias - 1) != "II"
+    assert said(bias - 1, **{name: -2}) == "II"
+
+
+def test_a_seed_gives_the_same_hot_answer_and_another_gives_another(client: OpenAI) -> None:
+    def said(seed: int) -> str:
+        hot = {"temperature": 2, "top_p": 1, "max_tokens": 40}
+        return content(chat(client, seed=seed, extra_body={"top_k": -1, "min_p": 0}, **hot))
+
+    assert said(7) == said(7) != said(8)
 
 
 STREAMS: dict[str, Json] = {
@@ -236,6 +277,27 @@ def test_a_text_as_a_stream(client: OpenAI) -> None:
 def test_the_models(client: OpenAI) -> None:
     assert [model.id for model in client.models.list()] == ["guide"]
     assert client.models.retrieve("guide").owned_by == "poolhouse"
+
+
+PARAMS: dict[str, tuple[Json, str | None, str]] = {
+    "a token beyond the vocabulary": ({"logit_bias": {"99999": 1}}, "logit_bias", "a bias for token 99999"),
+    "a call without tools": ({"tool_choice": "required"}, "tool_choice", "it holds none"),
+    "a call of one without any": (
+        {"tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice", "it holds none",
+    ),
+    "a part without its text": (
+        {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, None, "of type text",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PARAMS)
+def test_a_refusal_says_what_is_wrong(client: OpenAI, case: str) -> None:
+    changes, param, words = PARAMS[case]
+    with pytest.raises(openai.BadRequestError) as refused:
+        chat(client, **changes)
+    assert refused.value.param == param
+    assert words in str(dict(cast("Json", refused.value.body))["message"])
 
 
 REFUSED: dict[str, tuple[Json, type[openai.APIStatusError], str | None]] = {

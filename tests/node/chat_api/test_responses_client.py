@@ -9,6 +9,7 @@ import openai
 import pytest
 from openai import OpenAI
 
+from app.node.chat_api.responses_shapes import Asked
 from tests.node.chat_api.conftest import Open
 
 Json = dict[str, Any]
@@ -54,6 +55,7 @@ CASES: dict[str, tuple[Json, Callable[[Any, str], bool]]] = {
                    {"type": "function_call_output", "call_id": "c", "output": "7"}]},
         lambda a, _: a.status in ("completed", "incomplete"),
     ),
+    "metadata": ({"metadata": {"of": "anna"}}, lambda a, _: a.metadata == {"of": "anna"}),
     "JSON of a schema": ({"text": YES}, lambda a, _: a.output_text in ('"yes"', '"no"')),
 }  # fmt: skip
 
@@ -81,6 +83,17 @@ def test_a_stream_says_what_the_whole_says(client: OpenAI, tokens: int) -> None:
     ) as stream:  # the client's own gathering agrees
         stream.until_done()
         assert stream.get_final_response().output_text
+
+
+def test_calls_of_one_turn_are_one_message() -> None:
+    calls = [
+        {"type": "function_call", "call_id": one, "name": "f", "arguments": "{}"} for one in "ab"
+    ]
+    outputs = [{"type": "function_call_output", "call_id": one, "output": "7"} for one in "ab"]
+    messages = Asked(input=[*PARTS, *calls, *outputs, *calls[:1]]).wish(0).messages
+    assert messages is not None
+    assert [one["role"] for one in messages] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert [call["id"] for call in messages[1]["tool_calls"]] == ["a", "b"]
 
 
 @pytest.mark.parametrize(

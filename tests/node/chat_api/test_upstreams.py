@@ -71,6 +71,9 @@ async def test_what_the_pool_lacks_is_answered_there_and_says_so(
     assert far.key not in json.dumps(one)
     async with http.get("/v1/models") as answer:
         assert "far-guide" in [model["id"] for model in (await answer.json())["data"]]
+    async with http.get("/api/tags") as answer:
+        names = [model["name"] for model in (await answer.json())["models"]]
+        assert sorted(names) == ["far-guide", "guide"]  # what is here too, once
 
 
 async def test_what_a_person_asks_here_goes_to_none_and_that_is_said(api: Open, barn: str) -> None:
@@ -231,6 +234,17 @@ async def test_what_a_strange_upstream_says_breaks_nothing(
         async with http.post(CHAT, json=ASK | {"model": "x", "stream": True}) as answer:
             assert answer.status == got
             assert words in await answer.text()
+        if got == status == 200:  # it began: the stream of a response ends in its own shape
+            async with http.post(
+                "/v1/responses", json={"model": "x", "input": "Hello", "stream": True}
+            ) as answer:
+                *_, before, last = (await answer.text()).strip().split("\n\n")
+            name, data = last.split("\n")
+            told = json.loads(data.removeprefix("data: "))
+            assert (name, told["type"], told["code"]) == ("event: error", "error", "unavailable")
+            assert words in told["message"]
+            number = json.loads(before.split("data: ")[1])["sequence_number"]
+            assert told["sequence_number"] == number + 1
     finally:
         await serving.aclose()
         await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd")
