@@ -88,6 +88,10 @@ async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -
             told = await answer.json()
             assert (answer.status, len(told["choices"])) == (200, 2), told
             assert answer.headers["X-Request-Id"]
+        async with http.post(CHAT, json=HELLO, headers={"X-Request-Id": "of-visitor.1"}) as answer:
+            assert (answer.status, answer.headers["X-Request-Id"]) == (200, "of-visitor.1")
+        journal = await asyncio.to_thread(pool.host.control, "GET", "/journal")
+        assert journal["answers"][-1]["request"] == "of-visitor.1"  # the host knows it by the same
         async with http.post(CHAT, json=HELLO | {"model": "guide", "stream": True}) as answer:
             stream = (await answer.read()).decode()
             assert stream.endswith("data: [DONE]\n\n")

@@ -181,6 +181,13 @@ async def test_programs_share_the_slots_of_all_replicas_in_turn(nodes: list[Test
                 for number in range(n):
                     group.create_task(program(session, who), name=f"{who} {number}")
                 await asyncio.sleep(0.03)  # all of this one's are there before the next one's come
+        async with aiohttp.ClientSession(base, headers={"X-Api-Key": keys["few"]}) as session:
+            page = await (await session.get("/metrics")).text()
+    for machine in ("den", "attic"):
+        replica = f'{{model="guide",machine="{machine}"'
+        assert f"\npoolhouse_replica_up{replica}}} 1\n" in page
+        for state in ("running", "waiting"):
+            assert f'\npoolhouse_replica_answers{replica},state="{state}"}} 0\n' in page
     most = max(sum(look.values()) for look in looks)
     assert SLOTS < most <= 2 * SLOTS, looks  # those of both machines, and no more
     assert all(max(look[machine] for look in looks) for machine in ("den", "attic")), looks
