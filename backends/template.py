@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import threading
@@ -13,7 +14,9 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import jinja2
-import msgspec
+from jinja2.ext import Extension
+from jinja2.nodes import Node
+from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from backends import process
@@ -23,20 +26,26 @@ MAX_BYTES = 64 << 20
 MAX_TEXT = 1 << 20
 
 
-TOOL_STYLES = (  # what the templates of each family write around a call
-    ("hermes", "<tool_call>"),
-    ("mistral", "[TOOL_CALLS]"),
-    ("llama3", "<|python_tag|>"),
-    ("llama3", '"parameters": dictionary'),
+TOOL_STYLES = (  # what the templates of each family write around a call, and in it
+    ("qwen_coder", ("<tool_call>", "<function=", "<parameter=")),
+    ("glm", ("<tool_call>", "<arg_key>", "<arg_value>")),
+    ("ministral", ("[TOOL_CALLS]", "[ARGS]")),
+    ("", ("<function=",)),  # these two stand for forms of others, in signs like those below
+    ("", ("<arg_key>",)),
+    ("hermes", ("<tool_call>",)),
+    ("mistral", ("[TOOL_CALLS]",)),
+    ("llama3", ("<|python_tag|>",)),
+    ("llama3", ('"parameters": dictionary',)),
 )
-OTHER_FORMS = ("[ARGS]", "<function=", "<arg_key>")  # calls that are no JSON inside the same signs
 
 
 def tool_style(template: str) -> str:
     """How a model of this chat template calls tools, as far as we can read it; empty: not so."""
-    if "tools" not in template or any(form in template for form in OTHER_FORMS):
+    if "tools" not in template:
         return ""
-    return next((style for style, sign in TOOL_STYLES if sign in template), "")
+    return next(
+        (style for style, signs in TOOL_STYLES if all(sign in template for sign in signs)), ""
+    )
 
 
 class TemplateFailed(Exception):
@@ -50,6 +59,16 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: object, operator: str, left: object, right: object) -> NoReturn:
         raise TemplateFailed(f"a chat template may not use {operator}")
+
+
+class _Generation(Extension):
+    """{% generation %}: marks what the model wrote, for those who train. Here it is what stands in it."""
+
+    tags: set[str] = {"generation"}  # noqa: RUF012 (the base class has it so)
+
+    def parse(self, parser: Parser) -> list[Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
 def render(
@@ -106,7 +125,7 @@ def _compiled(template: str) -> jinja2.Template:
 def _environment() -> ImmutableSandboxedEnvironment:
     """As transformers sets it up, which templates are written against."""
     environment = _Sandbox(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
     )
     environment.filters["tojson"] = _to_json
     environment.globals["raise_exception"] = _raise
@@ -117,9 +136,21 @@ def _raise(text: str) -> NoReturn:
     raise TemplateFailed(str(text))
 
 
-def _to_json(value: object, indent: int | None = None) -> str:
-    text = msgspec.json.encode(value)
-    return (msgspec.json.format(text, indent=indent) if indent else text).decode()
+def _to_json(
+    value: object,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """With the blanks, and the arguments, of transformers' filter: models have seen no other JSON in training."""
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
 
 
 def _joined(parts: Iterator[str]) -> str:

@@ -67,10 +67,10 @@ class Rules:
         self._refs: dict[str, str] = {}
         self._root: Any = None
 
-    def add(self, schema: object) -> str:
-        """The name of the rule for values of a schema, whose references are within it."""
+    def add(self, schema: object, root: object = None) -> str:
+        """The name of the rule for values of a schema, whose references are within it, or within `root`."""
         check_size(schema)
-        self._root, self._refs = schema, {}
+        self._root, self._refs = schema if root is None else root, {}
         waiting: list[tuple[str, str]] = []
         name = self._rule(self._expression(schema, "", waiting))
         while waiting:  # not by recursion: a chain of references may be long
@@ -85,6 +85,10 @@ class Rules:
         if len(text.encode()) > MAX_GRAMMAR_BYTES:
             raise _no("", "it makes a grammar of more than 64 KiB")
         return text
+
+    def named(self, expression: str) -> str:
+        """The name of a rule of one's own."""
+        return self._rule(expression)
 
     def _rule(self, expression: str) -> str:
         name = f"r{len(self._rules)}"

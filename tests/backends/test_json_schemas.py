@@ -42,9 +42,13 @@ def vocab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def lets_through(vocab: Any, schema: object, text: str) -> bool:
+    return allows(vocab, json_grammar(schema), text)
+
+
+def allows(vocab: Any, grammar: str, text: str) -> bool:
     """Whether the whole text is allowed, and the answer may end there."""
     ids = [tiny.FIRST_BYTE + byte for byte in text.encode()]
-    sampling = replace(GREEDY, grammar=json_grammar(schema))
+    sampling = replace(GREEDY, grammar=grammar)
     try:
         sampler = sampler_for(sampling, N_VOCAB, vocab, ids, len(ids))
     except StageError as error:

@@ -76,7 +76,7 @@ def test_templates_have_what_they_are_written_against() -> None:
     )
     tokens = {"bos_token": "<s>", "eos_token": "</s>"}
     messages = [{"role": "user", "content": " hi "}] * 2
-    said = '<s>{"role":"user","content":" hi "}HI'
+    said = '<s>{"role": "user", "content": " hi "}HI'
     assert render(template, messages, tokens=tokens) == said + "</s>"
     assert render(template, messages, tokens=tokens, now=1.0) == said + "1970</s>"
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.core.tool_calls import Call, CallFinder, calls_grammar, one_by_one
+from app.core.tool_calls import MARKS, SIGNS, CallFinder
+from app.core.tool_marks import Call
 
 CLOCK = '{"name": "clock", "arguments": {"zone": "UTC"}}'
 LLAMA = CLOCK.replace("arguments", "parameters")
 CALLED = Call("clock", '{"zone": "UTC"}')
+QWEN = (
+    "<tool_call>\n<function=clock>\n<parameter=zone>\nUTC\n</parameter>\n</function>\n</tool_call>"
+)
+GLM = "<tool_call>clock\n<arg_key>zone</arg_key>\n<arg_value>UTC</arg_value>\n</tool_call>"
+ARGS = '[TOOL_CALLS]clock[ARGS]{"zone": "UTC"}'
 
 
 def found(style: str, parts: list[str]) -> tuple[str, list[Call]]:
-    finder = CallFinder(style, ["clock"])
+    finder = CallFinder(style, {"clock": {}})
     told, calls = "", list[Call]()
     for text, some in [*(finder.push(part) for part in parts), finder.flush()]:
         told += text
@@ -22,6 +30,7 @@ def found(style: str, parts: list[str]) -> tuple[str, list[Call]]:
     return told, calls
 
 
+SPLIT = re.compile(r"(?<=>)|(?=<)|(?<=\])|(?=\[)")
 CASES: list[tuple[str, str, str | None, list[Call]]] = [
     ("hermes", f"<tool_call>\n{CLOCK}\n</tool_call>", "", [CALLED]),
     ("hermes", f"Let me look.\n<tool_call>{CLOCK}</tool_call>", "Let me look.", [CALLED]),
@@ -49,6 +58,43 @@ CASES: list[tuple[str, str, str | None, list[Call]]] = [
     ("llama3", '{"name": "other", "parameters": {}}', '{"name": "other", "parameters": {}}', []),
     ("llama3", 'Write {"name": 1}', 'Write {"name": 1}', []),
     ("llama3", '{"name": "clock", "parameters": "x"}', '{"name": "clock", "parameters": "x"}', []),
+    ("qwen_coder", QWEN, "", [CALLED]),
+    ("qwen_coder", f"I look.\n\n{QWEN}\n{QWEN}", "I look.", [CALLED] * 2),
+    ("qwen_coder", QWEN.removeprefix("<tool_call>\n"), "", [CALLED]),  # some of its models do so
+    ("qwen_coder", QWEN.removesuffix("\n</tool_call>"), "", [CALLED]),
+    ("qwen_coder", QWEN.replace("\n</function>", ""), "", [CALLED]),
+    ("qwen_coder", QWEN.replace("\n", ""), "", [CALLED]),
+    ("qwen_coder", QWEN.replace("\n<param", "\n" + QWEN[:28] + "\n<param"), QWEN[:28], [CALLED]),
+    ("qwen_coder", QWEN.replace("clock", "rm"), None, []),
+    ("qwen_coder", QWEN.replace("</parameter>", ""), None, []),
+    ("qwen_coder", "#include <functional>\n<function=", None, []),
+    ("qwen_coder", "<tool_call>\n<function=clock>\n</function>\n</tool_call>", "", [Call("clock", "{}")]),
+    ("qwen_coder", f"<think>a <tool_call>, then <function=clock> it is</think>\n{QWEN}",
+     "<think>a <tool_call>, then <function=clock> it is</think>", [CALLED]),
+    ("qwen_coder", QWEN.replace("UTC", "</tool_call>"), "", [Call("clock", '{"zone": "</tool_call>"}')]),
+    ("qwen_coder", QWEN.replace("UTC", "a </parameter> b\n"), "",
+     [Call("clock", '{"zone": "a </parameter> b\\n"}')]),
+    ("qwen_coder", QWEN + "\n\nDone.", "\n\nDone.", [CALLED]),
+    ("qwen_coder", QWEN.removesuffix("</tool_call>") + "and so", "\nand so", [CALLED]),
+    ("glm", GLM, "", [CALLED]),
+    ("glm", GLM.replace("\n", ""), "", [CALLED]),
+    ("glm", f"<think>I look.</think>\n{GLM}{GLM}", "<think>I look.</think>", [CALLED] * 2),
+    ("glm", "<tool_call>clock</tool_call>", "", [Call("clock", "{}")]),
+    ("glm", GLM.replace("clock", "rm"), None, []),
+    ("glm", GLM.replace("clock", "clocks"), None, []),
+    ("glm", GLM.removesuffix("</tool_call>"), None, []),  # more arguments might have come
+    ("glm", GLM.replace("<arg_value>", ""), None, []),
+    ("glm", "I may <tool_call> a clock", None, []),
+    ("glm", f"<think><tool_call>clock is a tool</think>{GLM}", "<think><tool_call>clock is a tool</think>", [CALLED]),
+    ("ministral", ARGS, "", [CALLED]),
+    ("ministral", f"Well. {ARGS}{ARGS}", "Well.", [CALLED] * 2),
+    ("ministral", ARGS.replace("[ARGS]", "[CALL_ID]a1b2c3d4e[ARGS]"), "", [CALLED]),
+    ("ministral", f"[TOOL_CALLS][{CLOCK}]", "", [CALLED]),  # as older ones of its family
+    ("mistral", ARGS, "", [CALLED]),
+    ("ministral", ARGS.replace("clock", "rm"), None, []),
+    ("ministral", ARGS + "oh", None, []),
+    ("ministral", ARGS.replace("{", "[").replace("}", "]"), None, []),
+    ("ministral", ARGS[:-1], None, []),
 ]  # fmt: skip
 
 
@@ -62,51 +108,34 @@ def test_text_and_calls_are_told_apart(
 
 
 def test_text_is_told_as_soon_as_it_is_sure() -> None:
-    finder = CallFinder("hermes", ["clock"])
+    finder = CallFinder("hermes", {"clock": {}})
     assert finder.push("Hello <b") == ("Hello <b", [])
     assert finder.push(" and <tool") == (" and", [])
     assert finder.push(" box") == (" <tool box", [])
     assert finder.push(" <tool_call> is") == (" <tool_call> is", [])
 
 
-@pytest.mark.parametrize("style", ["hermes", "mistral", "llama3"])
-def test_a_forced_call_has_a_grammar(style: str) -> None:
-    schema = {"type": "object", "properties": {"zone": {"enum": ["UTC"]}}, "required": ["zone"]}
-    text = calls_grammar(style, {"clock": schema, "stop": {}}, many=True)
-    assert '\\"name\\": \\"clock\\"' in text
-    assert ("parameters" in text) == (style == "llama3")
-    assert text.count("root ::= ") == 1
+@given(st.data())
+def test_where_a_text_is_cut_changes_nothing(data: st.DataObject) -> None:
+    """Of any text made of what stands in calls: the same text and calls, in one piece and in many."""
+    style = data.draw(st.sampled_from(sorted(MARKS | SIGNS)))
+    own = [text for of, text, _, _ in CASES if of == style]
+    pieces = sorted({*own, *(part for text in own for part in SPLIT.split(text)), *"<>[]{} \nUc"})
+    text = "".join(data.draw(st.lists(st.sampled_from(pieces), max_size=8)))
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=12)))
+    parts = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    assert found(style, parts) == found(style, [text])
 
 
-def said(*names: str) -> dict[str, Any]:
-    calls = [{"id": name, "function": {"name": name, "arguments": {}}} for name in names]
-    return {"role": "assistant", "content": "Let me look.", "tool_calls": calls}
-
-
-def came(name: str) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": name, "content": name.upper()}
-
-
-def test_several_calls_are_told_one_after_another_with_what_came_of_each() -> None:
-    user: dict[str, Any] = {"role": "user", "content": "x"}
-    told = one_by_one([user, said("a", "b"), came("b"), came("a"), user])
-    assert told == [user, {**said("b"), "content": ""}, came("b"), said("a"), came("a"), user]
-    unnamed: dict[str, Any] = {"role": "tool", "content": "x"}
-    assert one_by_one([said("a", "b"), unnamed, unnamed])[2:] == [
-        {**said("b"), "content": ""}, unnamed,
-    ]  # fmt: skip
-
-
-def test_calls_without_results_and_single_ones_stay() -> None:
-    plain = [said("a"), came("a"), {"role": "user", "content": "x"}]
-    assert one_by_one(plain) == plain
-    assert one_by_one([said("a", "b"), came("a")]) == [
-        said("a"), came("a"), {**said("b"), "content": ""},
-    ]  # fmt: skip
-
-
-def test_only_a_grammar_for_many_lets_llama_call_twice() -> None:
-    many, one = (calls_grammar("llama3", {"clock": {}}, many=many) for many in (True, False))
-    assert '("; " ' in many
-    assert "{0,7}" in many
-    assert "{0,0}" in one
+@pytest.mark.parametrize("style", sorted(MARKS | SIGNS))
+def test_what_begins_over_and_over_stays_text(style: str) -> None:
+    """Each of these is the beginning of something, ten thousand times."""
+    for text in (
+        "<tool_call>",
+        "<tool_call>\n<function=clock>\n",
+        "<parameter=a>",
+        "<arg_key>",
+        "[TOOL_CALLS]",
+    ):
+        told, calls = found(style, [text * 2_000])
+        assert (told, calls) == (text * 2_000, [])

@@ -21,7 +21,7 @@ from app.inference.text import Message, Text
 from backends import orders
 from backends.contract import GREEDY
 from backends.service import SHORT_CHARS
-from backends.template import render, tool_style
+from backends.template import render
 from tests.inference.pool import pool, shape
 
 HELLO: Sequence[Message] = ({"role": "user", "content": "Hello. Who are you?"},)
@@ -262,23 +262,11 @@ async def test_a_template_is_given_the_tools() -> None:
         "{% endfor %}{% endfor %}"
     )
     assert (
-        render(template, messages, tools=[tool]) == '[clock]userassistant<tool_call>{"zone":"UTC"}'
+        render(template, messages, tools=[tool]) == '[clock]userassistant<tool_call>{"zone": "UTC"}'
     )
-    assert tool_style(template) == "hermes"
-    assert (
-        tool_style("{% for m in messages %}<tool_call>{% endfor %}") == ""
-    )  # it is given no tools
     async with await Text.open("fake:") as text:
         assert text.vocabulary.tool_style == ""
         assert await text.prompt(messages, (tool,))  # one that knows none is none the worse
-
-
-@pytest.mark.parametrize(
-    "call",
-    ["[TOOL_CALLS]clock[CALL_ID]x[ARGS]{}", "<tool_call><function=clock>", "<tool_call>clock<arg_key>zone</arg_key>"],
-)  # fmt: skip
-def test_calls_that_cannot_be_read_are_no_style(call: str) -> None:
-    assert tool_style("{% if tools %}" + call + "{% endif %}") == ""
 
 
 async def test_a_control_token_is_known_by_its_name() -> None:

@@ -16,7 +16,10 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_grammar import check_size, json_grammar
-from app.core.tool_calls import MAY_BE_CONTROL, Call, CallFinder, calls_grammar, one_by_one
+from app.core.tool_calls import MAY_BE_CONTROL, CallFinder
+from app.core.tool_grammar import calls_grammar
+from app.core.tool_marks import Call
+from app.core.tool_messages import as_told
 from app.core.whose import KEYLESS, Whose
 from app.inference.chats import Answerer, Question
 from app.node.chat_api.budget import Budget
@@ -304,7 +307,7 @@ class _Talk:
         if answerer is None or not self._wish.tools:
             return
         style = answerer.tool_style
-        self._finder = CallFinder(style, [tool.name for tool in self._wish.tools])
+        self._finder = CallFinder(style, {tool.name: tool.parameters for tool in self._wish.tools})
         for sign in MAY_BE_CONTROL.get(style, ()):
             if (token := await answerer.control_token(sign)) is not None:
                 self._signs[token] = sign
@@ -354,9 +357,9 @@ def _check_tools(wish: Wish, running: Running) -> None:
 
 def _messages(wish: Wish, answerer: Answerer | None) -> Sequence[Json] | None:
     """As the model's chat template takes them."""
-    if wish.messages is None or answerer is None or answerer.tool_style != "llama3":
+    if wish.messages is None or answerer is None:
         return wish.messages
-    return one_by_one(wish.messages)
+    return as_told(answerer.tool_style, wish.messages)
 
 
 def _grammar(wish: Wish, answerer: Answerer | None) -> str:

@@ -24,6 +24,7 @@ from app.node.running import Running
 from tests.node.chat_api.test_fair_queue import all_had_a_turn
 
 ARGUMENTS = '{"name": "clock", "arguments": {"zone": "UTC"}}'
+QWEN = "<function=clock>\n<parameter=zone>\nUTC\n</parameter>\n</function>\n"
 DONE: Json = {
     "finish_reason": "stop", "stop": None, "prompt_tokens": 3, "reused_tokens": 0, "token_ids": [1], "queued_s": 0.0,
     "ttft_s": 0.1, "decode_tok_s": 5.0,
@@ -55,6 +56,34 @@ async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> li
         ("hermes", [(7, ""), (1, ARGUMENTS), (8, "")], {"tool_call": 7, "tool_call_end": 8}),
         ("hermes", [(7, "<tool_call>"), (1, ARGUMENTS), (8, "</tool_call>")], {}),
         ("mistral", [(9, ""), (1, f"[{ARGUMENTS}]")], {"tool_calls": 9}),
+        (
+            "ministral",
+            [(9, ""), (1, "clock"), (8, ""), (1, '{"zone": "UTC"}')],
+            {"tool_calls": 9, "args": 8},
+        ),
+        ("qwen_coder", [(7, ""), (1, QWEN), (8, "")], {"tool_call": 7, "tool_call_end": 8}),
+        (
+            "glm",
+            [
+                (7, ""),
+                (1, "clock"),
+                (3, ""),
+                (1, "zone"),
+                (4, ""),
+                (5, ""),
+                (1, "UTC"),
+                (6, ""),
+                (8, ""),
+            ],
+            {
+                "tool_call": 7,
+                "tool_call_end": 8,
+                "arg_key": 3,
+                "arg_key_end": 4,
+                "arg_value": 5,
+                "arg_value_end": 6,
+            },
+        ),
         ("llama3", [(9, ""), (1, ARGUMENTS)], {"|python_tag|": 9}),
     ],
 )

@@ -1,0 +1,105 @@
+"""What a call's argument is that a model wrote as plain text, by the schema of its tool. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+KINDS = frozenset(("string", "integer", "number", "boolean", "null", "array", "object"))
+MAX_STEPS = 8  # of references and choices within each other
+PYTHON = {"True": True, "False": False, "None": None}  # templates write these, and so do models
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a schema takes: kinds of values, and these texts (an enum's). free: any other text too."""
+
+    kinds: frozenset[str]
+    texts: frozenset[str] = frozenset()
+    free: bool = True
+
+
+ANY = Wanted(KINDS)
+
+
+def wanted(schema: object, root: object, steps: int = MAX_STEPS) -> Wanted:
+    """What values a schema takes; `root` is where its references point."""
+    if not isinstance(schema, Mapping) or steps == 0:
+        return ANY
+    if "$ref" in schema:
+        return wanted(referred(schema["$ref"], root), root, steps - 1)
+    given = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    if isinstance(given, list):
+        kinds = frozenset(kind for one in given for kind in kinds_of(one))
+        return Wanted(kinds, frozenset(one for one in given if isinstance(one, str)), free=False)
+    for word in ("anyOf", "oneOf", "allOf"):
+        if isinstance(several := schema.get(word), list):
+            return _either([wanted(one, root, steps - 1) for one in several])
+    kind = schema.get("type", "object" if "properties" in schema else None)
+    if kind is None:
+        return ANY
+    kinds = frozenset(one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str))  # fmt: skip
+    return Wanted(kinds, free="string" in kinds)
+
+
+def referred(place: object, root: object) -> object:
+    """What a reference within `root` points to; None for one that points to nothing."""
+    if not isinstance(place, str) or not (place == "#" or place.startswith("#/")):
+        return None
+    found = root
+    for step in place.split("/")[1:]:
+        found = (
+            found.get(step.replace("~1", "/").replace("~0", "~"))
+            if isinstance(found, Mapping)
+            else None
+        )
+    return found
+
+
+def _either(several: Iterable[Wanted]) -> Wanted:
+    several = list(several)
+    return Wanted(
+        frozenset[str]().union(*(one.kinds for one in several)),
+        frozenset[str]().union(*(one.texts for one in several)),
+        any(one.free for one in several),
+    )
+
+
+def value_of(text: str, what: Wanted) -> Any:
+    """The value that a model means by this text. What fits nothing stays the text it is."""
+    if text in what.texts or (what.kinds == {"string"} and what.free):
+        return text
+    bare = text.strip()
+    try:
+        value = json.loads(bare, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        if bare not in PYTHON:
+            return text
+        value = PYTHON[bare]
+    if isinstance(value, str):  # quoted, where no quotes belong
+        return value if value in what.texts else text
+    return value if what.kinds.intersection(kinds_of(value)) else text
+
+
+def kinds_of(value: object) -> tuple[str, ...]:
+    """The kinds that a JSON value is of: a whole number is also a number."""
+    match value:
+        case None:
+            return ("null",)
+        case bool():
+            return ("boolean",)
+        case int():
+            return ("integer", "number")
+        case float():
+            return ("integer", "number") if value.is_integer() else ("number",)
+        case str():
+            return ("string",)
+        case list():
+            return ("array",)
+    return ("object",)
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(name)

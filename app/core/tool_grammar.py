@@ -1,0 +1,139 @@
+"""Calls of tools as a grammar, in the form that a model's family writes them, so that it cannot but call. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from app.core.errors import BadInput
+from app.core.json_grammar import Rules, check_size, literal
+from app.core.tool_arguments import referred, wanted
+from app.core.tool_marks import (
+    ARGS,
+    CLOSE,
+    FUNCTION,
+    FUNCTION_END,
+    KEY,
+    KEY_END,
+    OPEN,
+    PARAMETER,
+    PARAMETER_END,
+    TOOL_CALLS,
+    VALUE,
+    VALUE_END,
+    Tools,
+)
+
+MAX_CALLS = 8  # of one answer
+ARGUMENTS = {"hermes": "arguments", "mistral": "arguments", "llama3": "parameters"}
+CHOICES = {"anyOf", "oneOf", "allOf", "enum", "const", "$ref"}
+BLANK = '"\\n"?'  # some models of a family write it, others do not
+
+
+def calls_grammar(style: str, tools: Tools, many: bool) -> str:
+    """Calls of these tools (name -> schema of its arguments), and nothing else. Raises BadInput."""
+    rules = Rules()
+    call = f"({' | '.join(_calls(style, tools, rules))})"
+    more = f"{{0,{MAX_CALLS - 1 if many else 0}}}"
+    match style:
+        case "hermes":
+            one = f"{literal(OPEN + chr(10))} {call} {literal(chr(10) + CLOSE)}"
+            return rules.grammar(f'{one} ("\\n" {one}){more}')
+        case "qwen_coder":
+            one = f"{literal(OPEN + chr(10))} {call} {literal(chr(10) + CLOSE)}"
+            return rules.grammar(f'{one} ("\\n" {one}){more}')
+        case "glm":
+            one = f"{literal(OPEN)} {call} {literal(CLOSE)}"
+            return rules.grammar(f"{one} ({BLANK} {one}){more}")
+        case "mistral":
+            return rules.grammar(f'{literal(TOOL_CALLS + "[")} {call} (", " {call}){more} "]"')
+        case "ministral":
+            one = f"{literal(TOOL_CALLS)} {call}"
+            return rules.grammar(f"{one} ({one}){more}")
+        case _:
+            return rules.grammar(f'{call} ("; " {call}){more}')
+
+
+def _calls(style: str, tools: Tools, rules: Rules) -> Iterator[str]:
+    """One call of each tool."""
+    for name, schema in tools.items():
+        match style:
+            case "qwen_coder":
+                head, parts = literal(f"{FUNCTION}{name}>\n"), _tagged(rules, schema, _parameter)
+                yield " ".join([head, *parts, literal(FUNCTION_END)])
+            case "glm":
+                yield " ".join([literal(name), BLANK, *_tagged(rules, schema, _pair)])
+            case "ministral":
+                yield f"{literal(name + ARGS)} {rules.add(schema or {'type': 'object'})}"
+            case _:
+                told = json.dumps(name, ensure_ascii=False)
+                head = literal(f'{{"name": {told}, "{ARGUMENTS[style]}": ')
+                yield f'{head} {rules.add(schema or {"type": "object"})} "}}"'
+
+
+def _parameter(key: str, value: str) -> str:
+    return f"{literal(f'{PARAMETER}{key}>{chr(10)}')} {value} {literal(f'{chr(10)}{PARAMETER_END}{chr(10)}')}"
+
+
+def _pair(key: str, value: str) -> str:
+    return f"{literal(KEY + key + KEY_END)} {BLANK} {literal(VALUE)} {value} {literal(VALUE_END)} {BLANK}"
+
+
+def _tagged(rules: Rules, schema: object, written: Callable[[str, str], str]) -> list[str]:
+    """Arguments with tags around each, in the order of the schema. Raises BadInput."""
+    check_size(schema)
+    properties, required = _properties(schema)
+    end = PARAMETER_END if written is _parameter else VALUE_END
+    found = []
+    for key, one in properties.items():
+        if set(key) & set("<>\n"):
+            raise _no(key, "this model cannot write a property of this name")
+        part = rules.named(written(key, _value(rules, one, schema, end)))
+        found.append(part if key in required else f"{part}?")
+    return found
+
+
+def _properties(schema: object) -> tuple[Mapping[str, Any], Sequence[str]]:
+    of = (
+        referred(schema["$ref"], schema)
+        if isinstance(schema, Mapping) and "$ref" in schema
+        else schema
+    )
+    if not isinstance(of, Mapping) or of.get("type", "object") != "object" or set(of) & CHOICES:
+        raise _no(
+            "", "this model calls tools with named arguments, and it is no object with properties"
+        )
+    properties, required = of.get("properties", {}), of.get("required", [])
+    if not isinstance(properties, Mapping) or not isinstance(required, list):
+        raise _no("", "its properties are no list of schemas")
+    return {**properties, **{name: True for name in required if name not in properties}}, required
+
+
+def _value(rules: Rules, schema: object, root: object, end: str) -> str:
+    """What may stand between the tags: texts as they are, all else as JSON."""
+    what = wanted(schema, root)
+    as_json = rules.add(
+        schema, root
+    )  # also where only texts may stand: it says what cannot be promised
+    if what.free:
+        return rules.named(_text(schema, end))
+    texts = [literal(text) for text in sorted(what.texts) if end not in text]
+    return rules.named(" | ".join([*texts, *([as_json] if what.kinds != {"string"} else [])]))
+
+
+def _text(schema: object, end: str) -> str:
+    """Any text in which `end` does not stand."""
+    bounds = schema if isinstance(schema, Mapping) else {}
+    if "minLength" in bounds or "maxLength" in bounds:
+        return f"[^<]{{{bounds.get('minLength', 0)},{bounds.get('maxLength', '')}}}"
+    first, later = end[0], end[1:]  # the first stands in it only once
+    plain, part = f"[^{first}]*", ""
+    for sign in reversed(later):
+        other = f"[^{sign}{first}] {plain}"
+        part = f"({other} | {literal(sign)} {part})?" if part else f"({other})?"
+    return f"{plain} ({literal(first)} {part})*"
+
+
+def _no(at: str, why: str) -> BadInput:
+    return BadInput("schema_refused", where=at[:200] or "the schema", why=why)

@@ -1,0 +1,100 @@
+"""llama.cpp's own grammars of calls: what they let a model of each family write, and that this is read as a call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from app.core.tool_calls import CallFinder
+from app.core.tool_grammar import calls_grammar
+from backends.contract import Layers, Role
+from backends.llamacpp.stage import LlamaStage
+from tests import tiny
+from tests.backends import cutting
+from tests.backends.test_json_schemas import allows
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "zone": {"enum": ["UTC", "CET", 3]},
+        "why": {"type": "string"},
+        "code": {"type": "string", "minLength": 1, "maxLength": 2},
+        "maybe": {"$ref": "#/$defs/maybe"},
+    },
+    "required": ["zone"],
+    "$defs": {"maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
+}
+QWEN = "<tool_call>\n<function=clock>\n{}</function>\n</tool_call>"
+GLM = "<tool_call>clock\n{}</tool_call>"
+
+
+def qwen(**arguments: str) -> str:
+    return QWEN.format(
+        "".join(f"<parameter={k}>\n{v}\n</parameter>\n" for k, v in arguments.items())
+    )
+
+
+def glm(**arguments: str) -> str:
+    return GLM.format(
+        "".join(
+            f"<arg_key>{k}</arg_key>\n<arg_value>{v}</arg_value>\n" for k, v in arguments.items()
+        )
+    )
+
+
+def ministral(text: str) -> str:
+    return f"[TOOL_CALLS]clock[ARGS]{text}"
+
+
+@pytest.fixture(scope="module")
+def vocab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    path = tiny.llama(tmp_path_factory.mktemp("tools") / "whole.gguf", layers=1)
+    with closing(LlamaStage(cutting.config(path, Layers(0, 1), Role.WHOLE, 64))) as loaded:
+        yield loaded.vocab
+
+
+NASTY = "a < b\n</param\n</parameter <</arg_value <<<"
+RIGHT: list[tuple[str, str, object]] = [
+    ("ministral", ministral('{"zone": "CET"}'), [{"zone": "CET"}]),
+    ("ministral", ministral('{"zone": 3}') * 2, [{"zone": 3}] * 2),
+]
+RIGHT += [
+    (style, text, values)
+    for style, write in (("qwen_coder", qwen), ("glm", glm))
+    for text, values in (
+        (write(zone="UTC"), [{"zone": "UTC"}]),
+        (write(zone="3", maybe="null"), [{"zone": 3, "maybe": None}]),
+        (write(zone="3", why="", code="ab", maybe="-7"), [{"zone": 3, "why": "", "code": "ab", "maybe": -7}]),
+        (write(zone="CET", why=NASTY), [{"zone": "CET", "why": NASTY}]),
+        (write(zone="CET") + "\n" + write(zone="UTC"), [{"zone": "CET"}, {"zone": "UTC"}]),
+    )
+]  # fmt: skip
+WRONG = [
+    ("ministral", ministral('{"zone": "X"}')),
+    ("ministral", ministral("[]")),
+    ("ministral", ministral('{"zone": "CET"}').replace("clock", "other")),
+    *((style, text) for style, write in (("qwen_coder", qwen), ("glm", glm)) for text in (
+        write(), write(zone="X"), write(zone="UTC", maybe="x"), write(zone="UTC", code="abc"),
+        write(zone="UTC", code=""),
+        write(zone="UTC", other="x"), write(zone="UTC").replace("clock", "other"), write(zone="UTC")[:-2],
+        write(zone="UTC", why="</arg_value></parameter>"), write(zone="UTC") + "x",
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("style", "text", "values"), RIGHT)
+def test_a_call_is_let_through_and_read(vocab: Any, style: str, text: str, values: object) -> None:
+    assert allows(vocab, calls_grammar(style, {"clock": SCHEMA}, many=True), text)
+    finder = CallFinder(style, {"clock": SCHEMA})
+    (told, calls), (rest, last) = finder.push(text), finder.flush()
+    assert told + rest == ""
+    assert [json.loads(call.arguments) for call in calls + last] == values
+
+
+@pytest.mark.parametrize(("style", "text"), WRONG)
+def test_what_is_no_call_of_this_schema_is_not(vocab: Any, style: str, text: str) -> None:
+    assert not allows(vocab, calls_grammar(style, {"clock": SCHEMA}, many=True), text)

@@ -1,0 +1,47 @@
+"""Grammars of calls: what stands in them, and schemas that none can be made of."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core.errors import BadInput
+from app.core.tool_calls import MARKS, SIGNS
+from app.core.tool_grammar import calls_grammar
+
+SCHEMA = {"type": "object", "properties": {"zone": {"enum": ["UTC"]}}, "required": ["zone"]}
+TAGGED = ["glm", "qwen_coder"]
+
+
+@pytest.mark.parametrize("style", sorted(MARKS | SIGNS))
+def test_a_forced_call_has_a_grammar(style: str) -> None:
+    text = calls_grammar(style, {"clock": SCHEMA, "stop": {}}, many=True)
+    assert "clock" in text
+    assert ('\\"name\\": \\"clock\\"' in text) == (style in ("hermes", "mistral", "llama3"))
+    assert ("parameters" in text) == (style == "llama3")
+    assert text.count("root ::= ") == 1
+
+
+@pytest.mark.parametrize("style", sorted(MARKS | SIGNS))
+def test_only_a_grammar_for_many_lets_a_model_call_twice(style: str) -> None:
+    many, one = (calls_grammar(style, {"clock": {}}, many=many) for many in (True, False))
+    assert "{0,7}" in many.splitlines()[0]
+    assert "{0,0}" in one.splitlines()[0]
+
+
+@pytest.mark.parametrize("style", TAGGED)
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"type": "array"}, "no object with properties"),
+        ({"anyOf": [SCHEMA]}, "no object with properties"),
+        ([], "no object with properties"),
+        ({"$ref": "#/nothing"}, "no object with properties"),
+        ({"properties": []}, "no list of schemas"),
+        ({"properties": {"a>b": {}}}, "of this name"),
+        ({"properties": {"a": {"type": "string", "pattern": "x"}}}, "pattern is not supported"),
+        ({"properties": {"a": {"type": "string", "maxLength": -1}}}, "maxLength"),
+    ],
+)
+def test_a_schema_that_cannot_be_kept_is_refused(style: str, schema: object, why: str) -> None:
+    with pytest.raises(BadInput, match=why):
+        calls_grammar(style, {"clock": schema}, many=False)

@@ -1,0 +1,67 @@
+"""Conversations with calls, as the templates of some families want them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.core.tool_messages import as_told, one_by_one, short_ids
+
+USER: dict[str, Any] = {"role": "user", "content": "x"}
+
+
+def said(*names: str) -> dict[str, Any]:
+    calls = [{"id": name, "function": {"name": name, "arguments": {}}} for name in names]
+    return {"role": "assistant", "content": "Let me look.", "tool_calls": calls}
+
+
+def came(name: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": name, "content": name.upper()}
+
+
+def test_several_calls_are_told_one_after_another_with_what_came_of_each() -> None:
+    told = one_by_one([USER, said("a", "b"), came("b"), came("a"), USER])
+    assert told == [USER, {**said("b"), "content": ""}, came("b"), said("a"), came("a"), USER]
+    unnamed: dict[str, Any] = {"role": "tool", "content": "x"}
+    assert one_by_one([said("a", "b"), unnamed, unnamed])[2:] == [
+        {**said("b"), "content": ""}, unnamed,
+    ]  # fmt: skip
+
+
+def test_calls_without_results_and_single_ones_stay() -> None:
+    plain = [said("a"), came("a"), USER]
+    assert one_by_one(plain) == plain
+    assert one_by_one([said("a", "b"), came("a")]) == [
+        said("a"), came("a"), {**said("b"), "content": ""},
+    ]  # fmt: skip
+
+
+def ids(told: list[dict[str, Any]]) -> list[list[str]]:
+    """Of each message: of its calls, or of the call it is the result of."""
+    return [[call["id"] for call in one.get("tool_calls", ())] or [one["tool_call_id"]]
+            for one in told if one["role"] != "user"]  # fmt: skip
+
+
+def test_mistral_is_told_ids_of_nine_letters_and_digits() -> None:
+    long, short = "call_0123456789abcdef01234567", "a1B2c3D4e"
+    told = short_ids([USER, said(long, short), came(short), came(long), USER, said(long)])
+    (one, other), first, second, again = ids(told)
+    assert (other, first, second, again) == (short, [short], [one], [one])
+    assert len(one) == 9
+    assert one.isalnum()
+    assert told[0] is USER
+    assert short_ids([came("")])[0]["tool_call_id"].isalnum()
+
+
+def test_calls_without_ids_get_some_and_their_results_the_same_in_order() -> None:
+    unnamed = {"role": "tool", "content": "x"}  # as Ollama's are
+    told = short_ids([USER, said("", ""), unnamed, unnamed, said(""), unnamed])
+    (one, other), first, second, (third,), last = ids(told)
+    assert [first, second, last] == [[one], [other], [third]]
+    assert len({one, other, third}) == 3
+
+
+def test_only_those_families_are_told_otherwise() -> None:
+    messages = [USER, said("a", "b"), came("a"), came("b")]
+    assert as_told("hermes", messages) == messages
+    assert as_told("llama3", messages) == one_by_one(messages)
+    assert as_told("mistral", messages) == as_told("ministral", messages) == short_ids(messages)
