@@ -6,15 +6,17 @@ import asyncio
 import signal
 import time
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from app.cli import safe_text
 from app.cli.asking import together
 from app.cli.face import Face
-from app.cli.options import JsonOption
+from app.cli.options import JsonOption, read_home
 from app.core.errors import BadInput, StageLost
+from app.machine.paths import expanded
 
 if TYPE_CHECKING:
     from app.cli.demo_nodes import DemoNode
@@ -36,22 +38,32 @@ def demo(
         int, typer.Option("--machines", "-m", min=1, max=16, help="How many nodes to start.")
     ] = 3,
     question: Annotated[str, typer.Option("--question", help="What to ask.")] = QUESTION,
+    home: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--home",
+            metavar="DIR",
+            help="Where the nodes' homes stand while it runs; else among the temporary files.",
+            show_default=False,
+            parser=read_home,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Watch it work: nodes on this computer pair, share a model and answer a question."""
     try:
-        asyncio.run(_demo(Face(as_json), machines, question))
+        asyncio.run(_demo(Face(as_json), machines, question, home))
     except asyncio.CancelledError:  # ended by the system; Ctrl-C comes as KeyboardInterrupt
         raise KeyboardInterrupt from None
 
 
-async def _demo(face: Face, machines: int, question: str) -> None:
+async def _demo(face: Face, machines: int, question: str, home: Path | None) -> None:
     from app.cli.demo_nodes import DemoNodes
 
     _end_with_us()
     face.note(f"Starting {_nodes(machines)} on this computer, {_homes(machines)}…")
     began = time.perf_counter()
-    async with DemoNodes(machines) as nodes:
+    async with DemoNodes(machines, home and expanded(home).absolute()) as nodes:
         face.note(f"Ready after {time.perf_counter() - began:.1f} s: {_listed(nodes.all)}.")
         async with AsyncExitStack() as stack:
             report = await _shown(face, await _reached(stack, nodes.all), nodes.all, question)

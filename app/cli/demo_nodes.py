@@ -42,16 +42,24 @@ class DemoNode:
 
 
 class DemoNodes:
-    """`async with DemoNodes(3) as nodes`: `nodes.all`, this machine first."""
+    """`async with DemoNodes(3) as nodes`: `nodes.all`, this machine first.
 
-    def __init__(self, machines: int) -> None:
+    within: a folder for their homes, made where it is not there; without it, where temporary files go.
+    """
+
+    def __init__(self, machines: int, within: Path | None = None) -> None:
+        self._within = within
+        new = (within, *within.parents) if within else ()
+        self._made = [folder for folder in new if not folder.exists()]  # the innermost first
         self._names = [named(number) for number in range(machines)]
         self._threads = max(1, (os.cpu_count() or 1) // machines)
         self._processes: list[asyncio.subprocess.Process] = []
         self.all: list[DemoNode] = []
 
     async def __aenter__(self) -> Self:
-        self._folder = Path(tempfile.mkdtemp(prefix="poolhouse-demo-"))
+        if self._within is not None:
+            self._within.mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix="poolhouse-demo-", dir=self._within))
         try:
             self.all = await together(self._started(name) for name in self._names)
         except BaseException:
@@ -103,6 +111,9 @@ class DemoNodes:
             await asyncio.gather(*(_ended(process) for process in self._processes))
         finally:
             await asyncio.to_thread(_removed, self._folder)
+            with contextlib.suppress(OSError):  # something else lies in it by now
+                for folder in self._made:
+                    folder.rmdir()
 
 
 def named(number: int) -> str:

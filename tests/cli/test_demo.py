@@ -50,6 +50,10 @@ def is_empty(folder: Path) -> bool:
     return not list(folder.iterdir())
 
 
+def below(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
 async def test_they_end_when_their_input_does(folder: Path, stand_in: Callable[..., None]) -> None:
     stand_in(READY)
     async with DemoNodes(3) as nodes:
@@ -58,6 +62,21 @@ async def test_they_end_when_their_input_does(folder: Path, stand_in: Callable[.
         pids = [node.process.pid for node in nodes.all]
     assert not any(psutil.pid_exists(pid) for pid in pids)
     assert is_empty(folder)
+
+
+@pytest.mark.parametrize("there", [False, True])
+async def test_their_homes_stand_where_it_is_told(
+    tmp_path: Path, stand_in: Callable[..., None], there: bool
+) -> None:
+    stand_in(READY)
+    chosen = tmp_path / "a" / "b"
+    if there:
+        chosen.mkdir(parents=True)
+        (chosen / "mine").touch()
+    async with DemoNodes(2, chosen) as nodes:
+        assert all(node.home.parent.parent == chosen for node in nodes.all)
+        assert all((node.home / "worked").exists() for node in nodes.all)
+    assert below(tmp_path) == (["a", "a/b", "a/b/mine"] if there else [])
 
 
 async def test_one_that_dies_is_named_with_its_last_line(
@@ -151,8 +170,9 @@ Open Pool and press Add.
 """
 
 
-def test_the_demo_as_json(demo: Callable[..., Any]) -> None:
-    report = demo("--machines", "2", "--question", "Why?", "--json").json
+def test_the_demo_as_json(demo: Callable[..., Any], folder: Path) -> None:
+    home = ("--home", str(folder / "chosen"))
+    report = demo("--machines", "2", "--question", "Why?", "--json", *home).json
     assert report["machines"] == ["den-pc", "attic-pc"]
     assert report["answer"]["text"] == "Open Pool and press Add."
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import typer
 
 from app.cli.demo_command import even_split
 from app.cli.options import read_code, read_counts, read_duration, read_size
+from app.cli.program import build
 from app.core.errors import BadInput
 
 
@@ -79,3 +82,13 @@ def is_even(split: list[int] | None, n_layers: int, machines: int) -> None:
 
 def test_one_machine_splits_nothing() -> None:
     assert even_split(12, 1) is None
+
+
+def test_every_command_takes_home_and_json() -> None:
+    def lacking(name: str, command: Any) -> list[str]:
+        if below := getattr(command, "commands", None):
+            return [one for word, each in below.items() for one in lacking(f"{name} {word}", each)]
+        options = {option for parameter in command.params for option in parameter.opts}
+        return [f"{name} {option}" for option in ("--home", "--json") if option not in options]
+
+    assert lacking("poolhouse", typer.main.get_command(build())) == []
