@@ -105,6 +105,10 @@ class Shelf:
         code = "model_ambiguous" if found else "model_unknown"
         raise BadInput(code, name=name[:100], there=there)
 
+    def looked_at(self, path: Path) -> Model:
+        """What a GGUF file says of itself, hashed by nobody yet. Raises BadInput where it cannot be imported."""
+        return model_of(read_header(part_paths(path)[0]), path.stem, "")
+
     def import_file(
         self, path: Path, progress: Progress = silent, *, name: str | None = None
     ) -> Entry:

@@ -185,7 +185,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "settings_unsaved": "The settings could not be saved in {path}: {why}. Free some space and try again.",
     "settings_damaged": "The settings in {path} cannot be read ({why}). Delete the file to start with new ones.",
     # machines and pairing
-    "code_wrong": "That code does not match. Tries left: {tries_left}.",
+    "code_wrong": "That code does not match. Type it as the other machine shows it; tries left: {tries_left}.",
     "code_form": "A pairing code has six digits. Type it as the other machine shows it.",
     "pairing_tries_used": "Someone entered a wrong code three times, so pairing was closed. "
     "Open it again and use the new code.",
@@ -282,9 +282,9 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "worker_refused": "{worker} could not do that: {cause}.",
     "worker_grew": "The layers lent on this machine grew to {used_bytes} where {allowed_bytes} are lent, "
     "so they were ended. Lend more, or use a shorter context.",
-    "memory_short": "{worker} has too little memory: {cause}. "
-    "Use a shorter context or a smaller model.",
-    "model_not_loaded": "The model could not be loaded by {worker}: {cause}.",
+    "memory_short": "{worker} has too little memory: {cause}. Use a shorter context or a smaller model.",
+    "model_not_loaded": "The model could not be loaded by {worker}: {cause}. "
+    "Take another file of it, or another model.",
     "grammar_refused": "The form asked for the answer cannot be used: {cause}.",
     "template_failed": "The chat template of this model cannot be used: {cause}. "
     "Ask without a chat template, or use another file of the model.",

@@ -14,6 +14,9 @@ from backends import orders
 SAID_LINES = 3  # of a worker's last ones, in the sentence; the log has all
 # How ggml's GGML_ASSERT and GGML_ABORT end a process: `/where/it/was/compiled/ops.cpp:4132: why`.
 _GAVE_UP = re.compile(r"(?:.*[/\\])?([\w-]+\.(?:c|cc|cpp|h|hpp|cu|m|mm):\d+: .+)")
+# What the engine says of a model, and what is wrong with the engine itself (backends/llamacpp/binding.py).
+_UNKNOWN_FAMILY = re.compile(r".*unknown model architecture: '([^']{1,64})'", re.DOTALL)
+_NO_ENGINE = "llama.cpp cannot be loaded: "
 _FIT_CODES = frozenset(("memory_short", "does_not_fit"))
 
 
@@ -21,6 +24,11 @@ def refused(answer: orders.Failed, worker: str) -> AppError:
     """The error for an order that was not carried out. The worker's own words stay in its facts."""
     kind = DoesNotFit if answer.code in _FIT_CODES else BadInput
     code = answer.code if answer.code in SENTENCES else "worker_refused"
+    if code == "model_not_loaded":
+        if family := _UNKNOWN_FAMILY.match(answer.text):
+            return BadInput("engine_knows_not", architecture=family[1])
+        if answer.text.startswith(_NO_ENGINE):
+            code = "engine_missing"
     return kind(code, worker=worker, cause=answer.text, text=answer.text)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any, Protocol
 
+from app.catalog.families import FAMILIES
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import BadInput
+from app.core.errors import AppError, BadInput
+from app.inference.text import Text
 from app.machine.paths import expanded
 from app.node import requests as asked
 from app.node.ndjson import Progress, hashing
@@ -61,11 +64,25 @@ class Models:
             report(hashing(done, total))
 
         path = expanded(order.path).absolute()
+        await self._known_to_the_engine(path)
         entry = await in_thread(
             lambda hashed: self._shelf.import_file(path, hashed, name=order.name), tell
         )
         self._changed()
         return {"model": await asyncio.to_thread(self._json, entry)}
+
+    async def _known_to_the_engine(self, path: Path) -> None:
+        """A family that nobody proved may be one that no engine here computes: better told now than when it is
+        loaded. Raises BadInput; what else is wrong with the file is told by whoever meets it."""
+        found = await asyncio.to_thread(self._shelf.looked_at, path)
+        if found.architecture in FAMILIES:
+            return
+        try:
+            async with await Text.open(str(path), found.name):
+                return
+        except AppError as error:
+            if error.reason.code == "engine_knows_not":
+                raise
 
     async def remove(self, name: str) -> Json:
         """Take a model from the shelf and delete its stages. A file that was downloaded here goes

@@ -23,6 +23,7 @@ from tests.families.changed import rewritten
 from tests.families.fixtures import families
 
 QUESTION = "Why is my laptop left out?"
+WRONG_CODE = "That code does not match. Type it as the other machine shows it; tries left: 2."
 READY_SECONDS = 30
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to one process there")
 Run = Callable[..., Said]
@@ -87,7 +88,7 @@ def pool(den: Run, attic: Run) -> Run:
     window = den("pair", "--open", "--json").json
     wrong = "111111" if window["code"] != "111111" else "222222"
     refused = attic("pair", window["address"], "--code", wrong)
-    assert (refused.code, refused.err) == (1, "That code does not match. Tries left: 2.\n")
+    assert (refused.code, refused.err) == (1, f"{WRONG_CODE}\n")
     paired = attic("pair", window["address"], "--code", window["code"])
     assert paired.code == 0
     assert paired.out.startswith("Paired with den-pc. ")

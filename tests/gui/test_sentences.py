@@ -298,7 +298,8 @@ def test_the_file_names_nothing_twice(language: str) -> None:
         ),
         (
             Reason("model_not_loaded", {"worker": "attic", "cause": "llama.cpp cannot load it: it gives no reason"}),
-            "attic konnte das Modell nicht laden: llama.cpp sagt: nichts Näheres.",
+            ("attic konnte das Modell nicht laden: llama.cpp sagt: nichts Näheres. "
+            "Nehmen Sie eine andere Datei davon oder ein anderes Modell."),
         ),
         (
             Reason("grammar_refused", {"cause": "parse: expecting name at ?"}),

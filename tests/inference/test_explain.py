@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.inference.explain import telling
+from app.core.errors import BadInput
+from app.core.reasons import said
+from app.inference.explain import refused, telling
+from backends.orders import Failed
 
 ASSERTED = "/tmp/pip-x/llama-cpp-python_1/ggml-cpu/ops.cpp:4132: GGML_ASSERT(eps >= 0.0f) failed"
 
@@ -22,3 +25,35 @@ ASSERTED = "/tmp/pip-x/llama-cpp-python_1/ggml-cpu/ops.cpp:4132: GGML_ASSERT(eps
 )
 def test_what_is_told_of_the_last_lines(lines: list[str], told: str) -> None:
     assert telling(lines) == told
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            "llama.cpp cannot load it: unknown model architecture: 'martian'",
+            (
+                "The engine here does not know models of the family martian. Choose another model, "
+                "or update Poolhouse."
+            ),
+        ),
+        (
+            "llama.cpp cannot load it: key not found in model: a.b",
+            (
+                "The model could not be loaded by den: llama.cpp cannot load it: key not found in model: a.b. "
+                "Take another file of it, or another model."
+            ),
+        ),
+        (
+            "llama.cpp cannot be loaded: no file; run `make setup` in the Poolhouse folder to compile it",
+            (
+                "The engine cannot be used by den: llama.cpp cannot be loaded: no file; "
+                "run `make setup` in the Poolhouse folder to compile it."
+            ),
+        ),
+    ],
+)
+def test_a_model_that_is_not_loaded_is_told_with_its_cure(words: str, sentence: str) -> None:
+    error = refused(Failed(request=1, code="model_not_loaded", text=words), "den")
+    assert isinstance(error, BadInput)
+    assert said(error) == sentence

@@ -55,6 +55,17 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
+async def test_a_family_that_the_engine_does_not_know_is_told_before_it_is_on_the_shelf(
+    place: Place,
+) -> None:
+    with pytest.raises(BadInput, match="engine_knows_not") as refused:
+        await place.add(architecture="martian")
+    assert refused.value.reason.facts == {"architecture": "martian"}
+    assert await place.models.listed() == []
+    assert [path.name for path in (place.folder / "models").iterdir()] == []
+    assert (await place.add(architecture="xverse"))["name"] == "m"  # known, not proved to split
+
+
 async def test_a_model_gets_the_name_that_was_asked_for(place: Place) -> None:
     assert (await place.add("chosen"))["name"] == "chosen"
     assert (await place.add())["name"] == "m"
