@@ -1,4 +1,4 @@
-"""Sixteen sequences that join and leave a pipeline: each gets the scores it gets alone."""
+"""Sixteen sequences at once that join and leave a pipeline: each gets the scores it gets alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from backends.llamacpp.stage import LlamaStage
 from tests import tiny
 from tests.backends import cutting
 
-N_SEQUENCES, N_SLOTS, BATCH_ROWS = 16, 6, 64
+N_SEQUENCES, N_SLOTS, BATCH_ROWS = 24, 16, 64
+SHARED_CELLS = 1024
 NOISE = 0.02  # of scores of about 3, with a KV cache in f16; weights in F32 add none of their own
 SHAPE = tiny.Shape(layers=6, width=64, quant="F32", seed=16)
 Scores = NDArray[np.float32]
@@ -60,21 +61,33 @@ def advance(stages: list[Stage], busy: dict[int, Sequence], n_most: dict[int, in
         sequence.scores[segment.end - 1] = scores
 
 
-def together(stages: list[Stage], sequences: list[Sequence], chance: random.Random) -> None:
-    """Sequences take a free slot when chance wills, and give it back when they are done."""
-    waiting, busy = list(sequences), dict[int, Sequence]()
+def together(stages: list[Stage], sequences: list[Sequence], chance: random.Random) -> int:
+    """Sequences take a free slot when chance wills, and give it back when they are done; the most at once."""
+    waiting, busy, most = list(sequences), dict[int, Sequence](), 0
     while waiting or busy:
         free = [slot for slot in range(N_SLOTS) if slot not in busy]
         while waiting and free and chance.random() < 0.6:
             busy[free.pop(chance.randrange(len(free)))] = waiting.pop()
+        most = max(most, len(busy))
         chosen = [slot for slot in busy if chance.random() < 0.8]
         chance.shuffle(chosen)
-        if chosen:
-            advance(stages, busy, {slot: chance.choice([1, 1, 1, 5, 10]) for slot in chosen})
+        if sizes := drawn(chosen, chance):
+            advance(stages, busy, sizes)
         for slot in [slot for slot in busy if busy[slot].pos == len(busy[slot].ids)]:
             del busy[slot]
             for stage in stages:
                 stage.forget(slot)
+    return most
+
+
+def drawn(slots: list[int], chance: random.Random) -> dict[int, int]:
+    """How many tokens each of these takes in one step, most of them one; no more than a batch has rows."""
+    sizes, room = dict[int, int](), BATCH_ROWS
+    for n_before, slot in enumerate(slots):
+        n_after = len(slots) - n_before - 1
+        sizes[slot] = min(chance.choice([1, 1, 1, 5, 10]), room - n_after)
+        room -= sizes[slot]
+    return sizes
 
 
 def alone(stages: list[Stage], sequence: Sequence, n_most: int) -> Sequence:
@@ -101,7 +114,7 @@ def loaded(path: Path, cuts: tuple[int, ...], stack: ExitStack, cells: int) -> l
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("cells", [512, N_SLOTS * CELLS_STEP], ids=["shared", "apart"])
+@pytest.mark.parametrize("cells", [SHARED_CELLS, N_SLOTS * CELLS_STEP], ids=["shared", "apart"])
 def test_sixteen_sequences_get_the_scores_they_get_alone(tmp_path: Path, cells: int) -> None:
     path = tiny.llama(tmp_path / "whole.gguf", SHAPE)
     chance = random.Random(2024)
@@ -110,8 +123,8 @@ def test_sixteen_sequences_get_the_scores_they_get_alone(tmp_path: Path, cells: 
     split, unsplit = [Sequence(i) for i in ids], [Sequence(i) for i in ids]
     with ExitStack() as stack:
         whole = loaded(path, (), stack, cells)
-        together(loaded(path, (2, 3), stack, cells), split, random.Random(7))
-        together(whole, unsplit, random.Random(7))
+        assert together(loaded(path, (2, 3), stack, cells), split, random.Random(7)) == N_SLOTS
+        assert together(whole, unsplit, random.Random(7)) == N_SLOTS
         singly = [alone(whole, sequence, 1) for sequence in split]
     for one, other in zip(split, unsplit, strict=True):
         assert difference(one, other) == 0, "the same steps give the same bits, split or not"

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ from tests.catalog.conftest import Home
 from tests.catalog.raw import array, number, small, string
 
 PROMPT = [3 + (11 * index) % 250 for index in range(70)]
-N_DECODED = 8
+N_LAYERS, FEW, MANY = 5, 8, 32
+EVERY_CUT = [cuts for n in (1, 2, 3) for cuts in combinations(range(1, N_LAYERS), n)]
 
 
 def runs(n_layers: int, *cuts: int) -> list[tuple[Layers, Role]]:
@@ -45,11 +46,11 @@ def load(home: Home, entry: Entry, layers: Layers, role: Role) -> Stage:
     )
 
 
-def answer(stages: Sequence[Stage]) -> list[NDArray[np.float32]]:
+def answer(stages: Sequence[Stage], n_decoded: int = FEW) -> list[NDArray[np.float32]]:
     """Logits after a prompt in two chunks and after each of some greedy tokens."""
     seen: list[NDArray[np.float32]] = []
     pos = 0
-    for part in (PROMPT[:64], PROMPT[64:], *[None] * N_DECODED):
+    for part in (PROMPT[:64], PROMPT[64:], *[None] * n_decoded):
         ids = part or [int(seen[-1].argmax())]
         batch: Any = Tokens((Segment(0, len(ids), pos),), ids)
         for stage in stages:
@@ -81,6 +82,24 @@ def test_cut_stages_say_what_the_whole_says(home: Home, quant: str, width: int, 
         assert np.array_equal(answer([stack.enter_context(closing(there))]), said)
         known = [key for key in read_header(Path(sent)).entries if key.startswith("tokenizer.")]
         assert known == ["tokenizer.ggml.model"]  # nothing to read text with
+
+
+def test_every_cut_into_two_three_and_four_gives_the_bits_of_the_whole(home: Home) -> None:
+    entry = home.add("m", layers=N_LAYERS, quant="Q8_0", seed=5)
+    loaded: dict[tuple[Layers, Role], Stage] = {}
+    with ExitStack() as stack:
+
+        def said(*cuts: int) -> list[NDArray[np.float32]]:
+            wanted = runs(N_LAYERS, *cuts)
+            for run in wanted:
+                if run not in loaded:
+                    loaded[run] = stack.enter_context(closing(load(home, entry, *run)))
+                loaded[run].forget(0)
+            return answer([loaded[run] for run in wanted], MANY)
+
+        whole = said()
+        for cuts in EVERY_CUT:
+            assert np.array_equal(said(*cuts), whole), f"cut at {cuts}"
 
 
 def test_what_a_stage_file_holds(home: Home) -> None:
