@@ -163,7 +163,12 @@ class Shelf:
         with self._lock:
             now = _read(self._entry_path(entry.name))
             if now is not None and now.model.id == entry.model.id and now.proof != proof:
-                self._write(replace(now, proof=proof))
+                try:
+                    self._write(replace(now, proof=proof))
+                except AppError as error:  # a full disk: it answers all the same
+                    log.warning(
+                        "what %s said on one machine is not kept: %s", now.name, said(error)
+                    )
 
     def header(self, entry: Entry) -> Header:
         """The header of a model's file. Raises AppError: its disk may be away, or the file gone, by now."""

@@ -73,7 +73,7 @@ def bench(  # noqa: PLR0913  one for each option
         # Another seed each time: prompts that a slot still holds would flatter.
         seed=secrets.randbelow(MAX_CHOSEN_SEED) if seed is None else seed,
         load={
-            "split": read_counts(split) if split else None,
+            "split": read_counts(split) if split is not None else None,
             "context": context,
             "users": users,
             "number": number.value if number else None,

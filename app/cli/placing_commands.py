@@ -97,7 +97,7 @@ def placing(
     beside: bool,
 ) -> dict[str, Any]:
     """What a plan and a load have in common."""
-    runs = read_counts(split) if split else None
+    runs = read_counts(split) if split is not None else None
     chosen = shape.value if shape else None
     return {
         "model": model, "context": context, "users": users, "split": runs, "kv": kv.value,

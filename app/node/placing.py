@@ -26,7 +26,7 @@ from app.node.lenders import Lenders
 from app.node.ndjson import Progress
 from app.node.pace import Pace
 from app.node.room import Room
-from app.node.sending import send_layers
+from app.node.sent_layers import send_or_explain
 from app.node.sizes import Sizes
 from app.node.stoppable import in_thread, unless
 from app.node.together import ended, together
@@ -366,7 +366,7 @@ class Placing:
             pace.mark(sent)
             self._tell(stage, "sending", sent, total, "bytes", **pace.json(total - sent))
 
-        await send_layers(link, pipeline, stage.name, cut, tell)
+        await send_or_explain(link, pipeline, stage.name, self._entry, cut, tell)
         self._on_disk.add(_key(stage))
         return cut
 

@@ -259,6 +259,12 @@ def test_a_broken_guide_hides_no_other(home: Home) -> None:
 def test_what_a_model_said_on_one_machine_is_kept_with_it(home: Home) -> None:
     entry = home.add("m", layers=2)
     said_then = (((3, -0.5), (3, -0.5)),)
+    (
+        in_the_way := home.folder / "models" / "m.json.new"
+    ).mkdir()  # as a full disk: it cannot be written
+    home.shelf.keep_proof(entry, said_then)
+    assert home.shelf.get("m").proof == ()
+    in_the_way.rmdir()
     home.shelf.keep_proof(entry, said_then)
     assert home.shelf.get("m").proof == said_then
     home.shelf.remove("m")

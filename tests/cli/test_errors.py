@@ -288,6 +288,8 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
             ("load", "m", "--split", "5,0"),
             "'5,0' is not a list of whole numbers above zero. Write it like 5,6,5.",
         ),
+        (("load", "m", "--split", ""), "'' is not a list of whole numbers above zero."),
+        (("bench", "m", "--split", ""), "'' is not a list of whole numbers above zero."),
         (("bench", "m", "--streams", "0"), "Write it like 1,8."),
         (("node", "--name", "a\nb"), "one line of at most 64 characters"),
         (("node", "--name", "n" * 65), "one line of at most 64 characters"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -105,6 +104,7 @@ async def test_what_a_removal_frees_is_told(place: Place) -> None:
 async def test_a_cancelled_import_hashes_no_more(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    path = tiny.llama(place.folder / "m.gguf", layers=1)
     hashing = asyncio.Event()
     loop = asyncio.get_running_loop()
     seen: list[int] = []
@@ -119,7 +119,7 @@ async def test_a_cancelled_import_hashes_no_more(
     monkeypatch.setattr(Shelf, "import_file", slow)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(
-            place.models.add(asked.Import(path=os.devnull), lambda _: None), name="import"
+            place.models.add(asked.Import(path=str(path)), lambda _: None), name="import"
         )
         await hashing.wait()
         task.cancel()
