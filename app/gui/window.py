@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
 from app.core.errors import AppError
 from app.gui import pages
 from app.gui import theme as sizes
+from app.gui.fade_in import FadeIn
 from app.gui.opening import Opening
 from app.gui.page import Page
 from app.gui.parts.layouts import column, row
@@ -45,6 +46,7 @@ class Window(QMainWindow):
         self._blank = QWidget()  # in front while a page is made
         set_role(self._blank, "page")
         self._stack.addWidget(self._blank)
+        self._fade = FadeIn(self._stack, services.theme)
         self._bar, self._told = Notice(services.theme), Notice(services.theme)
         bar = column(self._bar, self._told)
         bar.setContentsMargins(sizes.XL, sizes.M, sizes.XL, 0)
@@ -104,11 +106,14 @@ class Window(QMainWindow):
     def _show(self) -> None:
         """The page that is wanted, which is there."""
         page, part = self._pages[self._name], self._part
+        is_another = self._stack.currentWidget() is not page
         self._stack.setCurrentWidget(page)
         self._services.theme.dress(page)
         page.shown()
         if part:
             page.open(part)
+        if is_another and self._stack.isVisible() and not self._services.motion.still:
+            self._fade.begin()
         if self.focusWidget() is None:  # just opened: not on what stands first in the window
             self._sidebar.focus(self._name)
 
