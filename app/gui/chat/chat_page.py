@@ -38,6 +38,7 @@ from app.gui.chat.suggestions import Suggestions
 from app.gui.chat.token_counts import TokenCounts
 from app.gui.page import Page
 from app.gui.parts.bounded import Bounded
+from app.gui.parts.drops import Drops
 from app.gui.parts.layouts import column, held, row
 from app.gui.parts.notice import Action
 from app.gui.places import AT
@@ -112,6 +113,7 @@ class ChatPage(Page):
             side = QWidget()
             side.setLayout(box)
             split.addWidget(side)
+        self._drops = Drops(side, self.tr("Let go to attach it to your message"))
         split.setStretchFactor(1, 1)
         split.setCollapsible(1, False)
         split.setHandleWidth(1)
@@ -135,6 +137,7 @@ class ChatPage(Page):
         self.composer.stopped.connect(self._stop_answer)
         self.composer.edited.connect(self._keep_draft)
         self.composer.queued.connect(self._queued)
+        self._drops.dropped.connect(self.composer.attach)
         self.composer.attached.connect(lambda file: self._counts.ask(file, self.chat.model))
         for news in (self.services.pool.changed, self.services.pool.link_changed):
             news.connect(self._pool_changed)

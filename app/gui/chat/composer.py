@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -187,9 +187,9 @@ class Composer(QFrame):
         self.send.setToolTip(self.tr("Stop (Esc)") if busy else sends)
         self._changed(quiet=True)
 
-    def attach(self, paths: list[Path]) -> None:
+    def attach(self, paths: Sequence[str | Path]) -> None:
         """Add files to the message."""
-        for path in paths:
+        for path in map(Path, paths):
             try:
                 if len(self._files) >= MAX_FILES:
                     raise BadInput("attachments_many", most=MAX_FILES)

@@ -6,15 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import (
-    QDragEnterEvent,
-    QDragLeaveEvent,
-    QDropEvent,
-    QKeySequence,
-    QResizeEvent,
-    QShortcut,
-    QShowEvent,
-)
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QSplitter, QWidget
 
 from app.core.errors import AppError
@@ -23,13 +15,13 @@ from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.page import Page
 from app.gui.parts.buttons import button
+from app.gui.parts.drops import Drops
 from app.gui.parts.layouts import column
 from app.gui.places import LOG
 from app.gui.sentences import model_name
 from app.gui.services import Services
 from app.gui.shelf.actions import Do
 from app.gui.shelf.details import Details
-from app.gui.shelf.drop_hint import DropHint, local_files
 from app.gui.shelf.folder_sheet import HELPED, choose_folder, choose_words
 from app.gui.shelf.importing import Importing
 from app.gui.shelf.item import Item, Kind
@@ -64,8 +56,7 @@ class ModelsPage(Page):
         self._wanted = ""  # the model to choose as soon as it is in the list
         self._was_there = False
         self._looked = False
-        self._hint = DropHint(self)
-        self.setAcceptDrops(True)
+        Drops(self, self.tr("Let go to add this model")).dropped.connect(self.take_in)
         self.head.addWidget(button(self.tr("Import a file…"), self.choose_file))
         self.later(self._make_list, self._make_details)
 
@@ -338,16 +329,3 @@ class ModelsPage(Page):
         super().fail(error, *actions)
         if error.reason.code in TOKEN_CODES:
             self.details.ask_token()
-
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802  Qt's name
-        if local_files(event.mimeData()):
-            event.acceptProposedAction()
-            self._hint.cover()
-
-    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802  Qt's name
-        self._hint.hide()
-
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802  Qt's name
-        self._hint.hide()
-        event.acceptProposedAction()
-        self.take_in(local_files(event.mimeData()))

@@ -490,7 +490,7 @@
     </message>
     <message>
         <source>Waiting for the background service…</source>
-        <translation>Wartet auf den Hintergrunddienst …</translation>
+        <translation>Wartet auf den Hintergrunddienst…</translation>
     </message>
     <message>
         <source>first token {time}</source>
@@ -1203,6 +1203,10 @@
         <translation>Die ältesten Nachrichten auslassen</translation>
     </message>
     <message>
+        <source>Let go to attach it to your message</source>
+        <translation>Loslassen, um es an Ihre Nachricht anzuhängen</translation>
+    </message>
+    <message>
         <source>This question has no answer yet.</source>
         <translation>Diese Frage hat noch keine Antwort.</translation>
     </message>
@@ -1828,13 +1832,6 @@
     <message>
         <source>Why can it not see my other computer?</source>
         <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
-    </message>
-</context>
-<context>
-    <name>DropHint</name>
-    <message>
-        <source>Let go to add this model</source>
-        <translation>Loslassen, um dieses Modell hinzuzufügen</translation>
     </message>
 </context>
 <context>
@@ -2619,7 +2616,7 @@
     </message>
     <message>
         <source>Engine</source>
-        <translation>Rechenwerk</translation>
+        <translation>Rechenprogramm</translation>
     </message>
     <message>
         <source>Guest</source>
@@ -3435,7 +3432,7 @@
     </message>
     <message>
         <source>offline</source>
-        <translation>offline</translation>
+        <translation>nicht erreichbar</translation>
     </message>
     <message>
         <source>paused</source>
@@ -3495,7 +3492,7 @@
     <name>LoadSteps</name>
     <message>
         <source>All machines: {amounts}</source>
-        <translation>Alle Computer: {amounts}</translation>
+        <translation>Alle Geräte: {amounts}</translation>
     </message>
     <message>
         <source>Cancel</source>
@@ -3856,7 +3853,7 @@
     </message>
     <message>
         <source>{name} (offline)</source>
-        <translation>{name} (offline)</translation>
+        <translation>{name} (nicht erreichbar)</translation>
     </message>
     <message>
         <source>{name} (this machine)</source>
@@ -3913,7 +3910,7 @@
     </message>
     <message>
         <source>Each way, for layers, answers and downloads. Forecasts count with it.</source>
-        <translation>Je Richtung, für Schichten, Antworten und Downloads. Vorhersagen rechnen damit.</translation>
+        <translation>Je Richtung, für Schichten, Antworten und Downloads. Prognosen rechnen damit.</translation>
     </message>
     <message>
         <source>Free</source>
@@ -4553,6 +4550,10 @@
         <translation>Modell importieren</translation>
     </message>
     <message>
+        <source>Let go to add this model</source>
+        <translation>Loslassen, um dieses Modell hinzuzufügen</translation>
+    </message>
+    <message>
         <source>Models</source>
         <translation>Modelle</translation>
     </message>
@@ -4703,11 +4704,11 @@
     </message>
     <message>
         <source>Interfaces ethernet wi-fi vpn cable virtual</source>
-        <translation>Schnittstellen Ethernet WLAN Wi-Fi VPN Kabel virtuell</translation>
+        <translation>Anschlüsse Schnittstellen Ethernet WLAN Wi-Fi VPN Kabel virtuell</translation>
     </message>
     <message>
         <source>Interfaces of this computer</source>
-        <translation>Schnittstellen dieses Computers</translation>
+        <translation>Anschlüsse dieses Computers</translation>
     </message>
     <message>
         <source>Name of this machine</source>
@@ -6451,7 +6452,7 @@
     </message>
     <message>
         <source>Activity then says when there is a newer version.</source>
-        <translation>Aktivität sagt dann, wenn es eine neuere Version gibt.</translation>
+        <translation>Der Verlauf sagt dann, wenn es eine neuere Version gibt.</translation>
     </message>
     <message>
         <source>Asking…</source>

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -23,6 +22,7 @@ from app.gui.shelf.item import offer_item
 from app.gui.shelf.models_page import ModelsPage
 from tests import tiny
 from tests.gui.desk import Desk
+from tests.gui.dragging import dragged, drop
 from tests.gui.shelf.offers import offer
 
 WITHIN_MS = 10_000
@@ -140,11 +140,7 @@ def test_a_dropped_file_that_is_no_model_is_refused_in_a_sentence(
 ) -> None:
     bad = tmp_path / "<b>photo.gguf"
     bad.write_bytes(b"JFIF" * 100)
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(bad))])
-    drop = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton,
-                      Qt.KeyboardModifier.NoModifier)  # fmt: skip
-    page.dropEvent(drop)
+    drop(page, dragged(bad))
     until(qtbot, lambda: page.notice.sentence)
     assert "does not hold a GGUF model" in page.notice.sentence
     assert not page.importing.path
