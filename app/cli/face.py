@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
+import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
@@ -89,13 +92,15 @@ class Face:
             self.err.print(safe_text.line(sentence), style="dim")
 
     def fail(self, error: AppError) -> None:
-        """Say in one sentence what went wrong."""
+        """Say in one sentence what went wrong; where even that cannot be written, the exit code says it."""
         sentence = safe_text.line(hints.own(said(error)))
         if self.as_json:
             kind = type(error).__name__
             reason = {"code": error.reason.code, "facts": error.reason.facts}
-            self.json({"error": {"kind": kind, **reason, "message": sentence}})
-        self.note(sentence)
+            with suppress(OSError):
+                self.json({"error": {"kind": kind, **reason, "message": sentence}})
+        with suppress(OSError):
+            self.note(sentence)
 
 
 def _never_fail(stream: TextIO) -> None:
@@ -108,5 +113,6 @@ def _never_fail(stream: TextIO) -> None:
 def _console(stream: TextIO) -> Console:
     from rich.console import Console
 
-    # No markup: names of machines and models may hold brackets.
-    return Console(file=stream, markup=False, emoji=False, highlight=False)
+    # No markup: names of machines and models may hold brackets. A width of nothing would show nothing.
+    width = shutil.get_terminal_size().columns if os.environ.get("COLUMNS") == "0" else None
+    return Console(file=stream, markup=False, emoji=False, highlight=False, width=width)

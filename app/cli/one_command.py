@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from app.cli import STOPPED, hints
+from app.cli import STOPPED, hints, streams
 from app.cli.face import Face
 from app.core.errors import AppError, BadInput
 
@@ -29,6 +29,7 @@ FAILED, WRONG_USAGE = 1, 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the process's exit code comes back."""
+    streams.complete()
     hints.remember(None)
     given = list(sys.argv[1:] if arguments is None else arguments)
     face = Face(as_json="--json" in given)

@@ -147,6 +147,48 @@ def test_a_reader_that_has_enough_is_no_error(answering: Any, home: Path) -> Non
     assert process.returncode == 1
 
 
+def by_a_shell(words: str, home: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """`poolhouse` with these words and redirections, as /bin/sh reads them."""
+    line = f'exec "$@" {words}'
+    return subprocess.run(
+        ["/bin/sh", "-c", line, "sh", *POOLHOUSE, "--home", str(home)],
+        capture_output=True, text=True, check=False, env=environment(**more),
+    )  # fmt: skip
+
+
+@POSIX
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_leads_nowhere(answering: Any, home: Path, closed: str) -> None:
+    answering({("POST", "/ask"): streamed("Yes.")})
+    done = by_a_shell(f"ask How? {closed}", home)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("" if ">&-" in closed.split() else "Yes.\n")
+    if "<&-" in closed:
+        nothing = by_a_shell(f"ask - {closed}", home)
+        assert nothing.returncode == 1
+        assert nothing.stderr.startswith("There is nothing to ask.") or "2>&-" in closed
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, of Linux")
+def test_an_output_that_takes_nothing_is_one_sentence(answering: Any, home: Path) -> None:
+    answering({("GET", "/status"): SNAPSHOT})
+    for command in ("status", "status --json"):
+        done = by_a_shell(f"{command} >/dev/full", home)
+        assert done.returncode == 1
+        assert done.stderr.startswith("The disk is full (No space left on device). Free some ")
+        assert done.stderr.count("\n") == 1
+    assert by_a_shell("status >/dev/full 2>/dev/full", home).returncode == 1
+
+
+def test_a_terminal_without_columns_shows_all(answering: Any, home: Path) -> None:
+    answering({("GET", "/status"): SNAPSHOT})
+    shown = subprocess.run(
+        [*POOLHOUSE, "status", "--home", str(home)],
+        capture_output=True, text=True, encoding="utf-8", env=environment(COLUMNS="0"), check=True,
+    )  # fmt: skip
+    assert "den-pc (this)" in shown.stdout
+
+
 def in_terminal(arguments: list[str], **more: str) -> str:
     """What a command draws on a terminal of 80 columns."""
     import pty
