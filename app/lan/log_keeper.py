@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from app.core.errors import Refused
+from app.core.errors import DoesNotFit, Refused
 from app.core.ids import MachineId
 from app.core.membership import (
     Log,
@@ -32,6 +33,8 @@ from app.lan.identity import Identity, verify
 from app.lan.log_store import ADDRESSES_OF_ONE_MACHINE, LogStore, found, readable, signed
 from app.lan.pairing_window import JoinResult
 from app.lan.sockets import Address
+
+_told = logging.getLogger(__name__)
 
 
 class LogKeeper:
@@ -108,7 +111,7 @@ class LogKeeper:
         log = self._may_change(machine)
         body = Remove(log.household, machine, tuple(sorted(set(kept))))
         operations = (*self._confirming(machine), signed(self._me, body))
-        await self._extend(operations)
+        await self._change(operations)
         return operations
 
     async def set_roles(self, machine: MachineId, roles: Sequence[Role]) -> tuple[Operation, ...]:
@@ -127,13 +130,13 @@ class LogKeeper:
         if set(plain) != member.roles - {Role.ADMIN}:
             turn = next_turn(log, machine)
             operations.append(signed(self._me, SetRoles(log.household, machine, turn, plain)))
-        return await self._extend(operations)
+        return await self._change(operations)
 
     async def rename(self, machine: MachineId, name: str) -> tuple[Operation, ...]:
         """What `machine` shall call itself; the line that says so. Raises Refused."""
         log = self._may_change(machine)
         body = Rename(log.household, machine, next_turn(log, machine), clean_name(name))
-        return await self._extend([signed(self._me, body)])
+        return await self._change([signed(self._me, body)])
 
     # a newcomer, seen from the member with the window
 
@@ -154,7 +157,7 @@ class LogKeeper:
         trial, self._trial = self._trial, None
         if trial is None or trial.body.machine != machine:
             return ()
-        return await self._extend([trial])
+        return await self._change([trial])
 
     def withdraw(self, machine: MachineId) -> None:
         """The machine on trial never linked. Its `add` was shown to nobody else."""
@@ -205,9 +208,13 @@ class LogKeeper:
         await self._keep_addresses()
 
     async def forget_strangers(self) -> None:
-        """Where removed machines were is nobody's business any more."""
+        """Where removed machines were is nobody's business any more. What a full disk does not take is written
+        with the next change."""
         self._addresses = {m: a for m, a in self._addresses.items() if m in self._members}
-        await self._keep_addresses()
+        try:
+            await self._keep_addresses()
+        except DoesNotFit as error:
+            _told.warning("where members are cannot be kept: %s", error.reason)
 
     async def _keep_addresses(self) -> None:
         """Also what an earlier call did not get onto the disk: its link may have ended meanwhile."""
@@ -236,6 +243,25 @@ class LogKeeper:
             if line.signer == leaving and stays and isinstance(body, SetRoles | Rename):
                 bodies.append(replace(body, turn=next_turn(self.log, body.machine)))
         return tuple(signed(self._me, body) for body in bodies)
+
+    async def _change(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
+        """This machine's own change: one that the disk does not take has never been, and can be tried again.
+        Raises DoesNotFit."""
+        assert self.log is not None
+        before = self.log
+        after = self.log = merge(before, operations, verify)
+        self._evaluate()
+        try:
+            async with self._saving:
+                await self._store.save(self.log)
+        except DoesNotFit:
+            if self.log is after:  # else somebody's change stands on it already
+                self.log = before
+                self._evaluate()
+            raise
+        finally:
+            self._changed()  # now: nobody shall be parted from who then stays
+        return after.operations[len(before.operations) :]
 
     async def _extend(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
         assert self.log is not None

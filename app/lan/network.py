@@ -188,7 +188,7 @@ class Network:
     async def join(self, address: Address, code: str) -> Member:
         """Join the household whose member shows `code` at `address`; that member.
 
-        Returns when the first link is up. Raises BadInput, Refused or Unreachable; then everything
+        Returns when the first link is up. Raises BadInput, Refused, DoesNotFit or Unreachable; then everything
         is as it was before.
         """
         if self._log.dismissed:
@@ -204,7 +204,7 @@ class Network:
             except BaseException as error:
                 self._log.revert()
                 self._open_port()
-                if isinstance(error, AppError):
+                if isinstance(error, AppError) and not isinstance(error, DoesNotFit):
                     raise Refused("pairing_unfinished") from error
                 raise
             return host

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.core import pairing
-from app.core.errors import AppError, BadInput, Reason, Refused, Unreachable
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.membership import Log
 from app.core.operations import HouseholdId, Operation
@@ -148,6 +148,9 @@ class PairingWindow:
         if self._state == pairing.Done(machine):
             try:
                 await self._admission.keep(machine)
+            except DoesNotFit as error:  # it is no member then
+                self._state = pairing.Closed(error.reason)
+                self._changed(self._state)
             finally:
                 self._ended.set()
 

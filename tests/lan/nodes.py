@@ -173,6 +173,10 @@ async def until(true: Callable[[], object], seconds: float = 30.0) -> None:
         raise AssertionError(f"not within {seconds} s: {true}") from None
 
 
+def full_disk(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 def at(node: Node) -> Address:
     return Address("127.0.0.1", node.network.port)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import Refused, Unreachable
+from app.core.errors import DoesNotFit, Refused, Unreachable
 from app.core.ids import PipelineId
 from app.core.operations import Role
-from tests.lan.nodes import SOON_SECONDS, Node, Nodes, opened, pair, until
+from tests.lan.nodes import SOON_SECONDS, Node, Nodes, full_disk, opened, pair, until
 
 ALL = (Role.ADMIN, Role.HOST, Role.LENDER)
 
@@ -141,3 +141,34 @@ async def test_what_a_removed_admin_did_to_others_stays(nodes: Nodes) -> None:
     await until(lambda: attic.network.id not in loft.network.members)
     assert set(loft.network.members) == {den.network.id, loft.network.id}
     assert (name_of(loft, den), roles_of(loft, den)) == ("study", {Role.ADMIN, Role.LENDER})
+
+
+async def test_a_removal_that_the_disk_does_not_take_has_never_been(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    await all_linked(den, attic)
+    with monkeypatch.context() as disk:
+        disk.setattr(den.network._log._store, "_write_file", full_disk)
+        with pytest.raises(DoesNotFit, match="household_unsaved"):
+            await den.network.remove(attic.network.id)
+        with pytest.raises(DoesNotFit, match="household_unsaved"):
+            await den.network.rename(attic.network.id, "loft")
+        assert set(den.network.members) == {den.network.id, attic.network.id}
+        assert name_of(den, attic) == "attic"
+    await den.network.remove(attic.network.id)  # now there is room
+    await until(lambda: attic.network.dismissed)
+
+
+async def test_a_removal_is_heeded_where_the_disk_is_full_and_the_node_goes_on(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    den, attic, loft = await nodes.paired("den", "attic", "loft")
+    await all_linked(den, attic, loft)
+    with monkeypatch.context() as disk:
+        disk.setattr(loft.network._log._store, "_write_file", full_disk)
+        await den.network.remove(attic.network.id)
+        await until(lambda: loft.members[-1].keys() == {den.network.id, loft.network.id})
+        await until(lambda: attic.network.id not in loft.network.links)
+    await den.network.rename(loft.network.id, "studio")
+    await until(lambda: name_of(loft, loft) == "studio")
