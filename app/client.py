@@ -71,6 +71,9 @@ class NodeClient:
             headers={"Authorization": f"Bearer {self.runtime.token}"},
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             trust_env=False,  # a proxy must never see the token
+            json_serialize=lambda body: msgspec.json.encode(
+                body
+            ).decode(),  # refuses what is no text
         )
         return self
 
@@ -149,7 +152,7 @@ async def with_node(home: Home, work: Callable[[NodeClient], Awaitable[T]]) -> T
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path, whatever it contains."""
+    """A name as one segment of a path, whatever it contains. Raises UnicodeEncodeError for what is no text."""
     return quote(name, safe="")
 
 

@@ -25,6 +25,7 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 EARLY = ("--home", "--json")
 FAILED, WRONG_USAGE = 1, 2
+NO_TEXT = "What was typed holds bytes that are no text (UTF-8). Type it again; rename a file of such a name."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,6 +84,9 @@ def _run(given: list[str], face: Face) -> int:
         return STOPPED
     except typer.TyperException as error:  # what was typed; it names the option and the cure
         face.fail(BadInput("usage", sentence=_what_to_type(error)))
+        return WRONG_USAGE
+    except UnicodeEncodeError:  # bytes of an argument that were no text in the first place
+        face.fail(BadInput("usage", sentence=NO_TEXT))
         return WRONG_USAGE
     except OSError as error:
         if error.errno == errno.EPIPE:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from app.cli.one_command import NO_TEXT
 from tests.cli.answers import LOADED, PLAN, SNAPSHOT, progress, streamed
 from tests.cli.fake_node import Lines
 from tests.cli.test_pairing import PAIRED, WAITING, WINDOW
@@ -154,6 +155,16 @@ def by_a_shell(words: str, home: Path, **more: str) -> subprocess.CompletedProce
         ["/bin/sh", "-c", line, "sh", *POOLHOUSE, "--home", str(home)],
         capture_output=True, text=True, check=False, env=environment(**more),
     )  # fmt: skip
+
+
+@POSIX
+@pytest.mark.parametrize("command", ["ask", "load", "rm", "remove"])
+def test_bytes_that_are_no_text_are_said_so(poolhouse: Any, answering: Any, command: str) -> None:
+    """As the shell gives them: what is no UTF-8 comes as lone surrogates."""
+    node = answering({})
+    said = poolhouse(command, "\udcff", *(["--yes"] if command.startswith("r") else []))
+    assert (said.code, said.out, said.err) == (2, "", f"{NO_TEXT}\n")
+    assert not node.asked
 
 
 @POSIX
