@@ -31,7 +31,7 @@ from app.gui.chat.message_view import Deed
 from app.gui.chat.model_names import ModelNames
 from app.gui.chat.presets import Presets
 from app.gui.chat.session import Running, Session
-from app.gui.chat.shortage import Shortage
+from app.gui.chat.shortage import Shortage, another
 from app.gui.chat.slices import Slices
 from app.gui.chat.speaker import Speaker
 from app.gui.chat.suggestions import Suggestions
@@ -341,7 +341,7 @@ class ChatPage(Page):
                 (self.tr("Choose a larger context"), self.open_settings),
             ]
         again = self.tr("Try again") if is_unanswered(self.chat) else self.tr("Continue")
-        return [(again, self._retry)]
+        return [*another(error, self.services.go), (again, self._retry)]
 
     def _retry(self) -> None:
         """Have the end of the branch answered, or the answer that broke off continued."""

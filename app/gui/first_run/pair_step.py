@@ -25,8 +25,9 @@ class PairStep(Step):
             ),
         )
         self.joined = label("", "good")
+        self._which = label("", "section")
         self._first = card(
-            label(self.tr("This is the first one"), "section"),
+            self._which,
             paragraph(self.tr("Shows a code to type on the other computer."), "muted"),
             row(button(self.tr("Add a machine…"), self._add), None),
             gap=sizes.S,
@@ -48,6 +49,8 @@ class PairStep(Step):
         words = self.tr("Paired with {names}.").format(names=", ".join(others))
         self.joined.setText(words if others else "")
         self.joined.setVisible(bool(others))
+        first, more = self.tr("This is the first one"), self.tr("Add one more")
+        self._which.setText(more if others else first)
         self._first.setVisible(may_change(machines))
         self._other.setVisible(not others)
         for part in (self._first, self._other):

@@ -1195,6 +1195,10 @@
         <translation>Größeren Kontext wählen</translation>
     </message>
     <message>
+        <source>Choose another model</source>
+        <translation>Anderes Modell wählen</translation>
+    </message>
+    <message>
         <source>Continue</source>
         <translation>Fortsetzen</translation>
     </message>
@@ -4903,6 +4907,10 @@
     <message>
         <source>Add a machine…</source>
         <translation>Gerät hinzufügen…</translation>
+    </message>
+    <message>
+        <source>Add one more</source>
+        <translation>Noch einen hinzufügen</translation>
     </message>
     <message>
         <source>Do you have another computer?</source>

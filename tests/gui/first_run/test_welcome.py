@@ -185,6 +185,15 @@ def test_who_may_not_change_its_household_is_offered_no_code(qtbot: QtBot, away:
     assert step._first.isVisibleTo(step)
 
 
+def test_whose_machine_is_paired_already_is_offered_one_more(qtbot: QtBot, away: Desk) -> None:
+    step = PairStep(away.services)
+    qtbot.addWidget(step)
+    assert step._which.text() == "This is the first one"
+    away.services.pool.snapshot = household(2)
+    away.services.pool.changed.emit()
+    assert step._which.text() == "Add one more"
+
+
 def test_its_mark_follows_the_palette(away: Desk, window: QMainWindow) -> None:
     theme = away.services.theme
     made = begun(away, window)
