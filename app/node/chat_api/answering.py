@@ -304,9 +304,8 @@ class _Talk:
     async def hear(self, running: Running) -> None:
         """Learn how this model calls tools."""
         answerer = running.answerer
-        if answerer is None or not self._wish.tools:
+        if answerer is None or not self._wish.tools or not (style := answerer.tool_style):
             return
-        style = answerer.tool_style
         self._finder = CallFinder(style, {tool.name: tool.parameters for tool in self._wish.tools})
         for sign in MAY_BE_CONTROL.get(style, ()):
             if (token := await answerer.control_token(sign)) is not None:

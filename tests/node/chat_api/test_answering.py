@@ -95,6 +95,12 @@ async def test_a_call_is_found(style: str, tokens: list[tuple[int, str]], contro
     assert end.queued_s == 0.5
 
 
+async def test_a_model_whose_calls_nobody_can_read_writes_text() -> None:
+    """It is refused with a sentence later on; here it may not fail in another way."""
+    said, _ = await heard("", [(1, "It is noon.")])
+    assert said == Said(0, "It is noon.")
+
+
 async def test_text_stays_text() -> None:
     said, end = await heard("mistral", [(1, "It is noon.")])
     assert (said, end.reason) == (Said(0, "It is noon."), "stop")
