@@ -11,7 +11,7 @@ import pytest
 from app.core.ids import PipelineId
 from app.core.rate import BYTES_OF_MBIT
 from app.lan.peer import PeerLink, Work
-from tests.lan.nodes import QUICK, Node, Nodes, measured
+from tests.lan.nodes import QUICK, Node, Nodes, measured, until
 
 PIPELINE = PipelineId(bytes(16))
 BODY_BYTES = 600_000
@@ -44,9 +44,15 @@ async def test_layers_take_what_they_must(nodes: Nodes, limited: str) -> None:
 async def test_a_measurement_keeps_to_the_limit_and_finds_it(nodes: Nodes, limited: str) -> None:
     den, attic = await nodes.paired("den", "attic")
     (den if limited == "here" else attic).network.pace.limit(16)
-    found = await measured(den, attic)
-    for rate in (found.out_bytes_per_s, found.in_bytes_per_s):
-        assert 0.5 * 16 * BYTES_OF_MBIT < rate < 1.1 * 16 * BYTES_OF_MBIT
+    least: list[float] = []
+    for _ in range(5):  # a busy computer only takes away
+        found = await measured(den, attic)
+        assert max(found.out_bytes_per_s, found.in_bytes_per_s) < 1.1 * 16 * BYTES_OF_MBIT
+        least.append(min(found.out_bytes_per_s, found.in_bytes_per_s))
+        if least[-1] > 0.5 * 16 * BYTES_OF_MBIT:
+            break
+        await until(lambda: not attic.network.probes._active)
+    assert max(least) > 0.5 * 16 * BYTES_OF_MBIT
 
 
 async def test_a_full_link_is_slow_at_both_ends_and_dead_at_none(

@@ -22,7 +22,7 @@ from app.lan.client import PeerClient
 from app.lan.guest_client import GuestClient
 from app.lan.tls import fingerprint, peer_context
 from tests.lan.certificates import PASSPHRASE, Recipe
-from tests.lan.nodes import Node, Nodes, an_identity, at, pair, until
+from tests.lan.nodes import SOON_SECONDS, Node, Nodes, an_identity, at, pair, until
 
 PIPELINE = PipelineId(bytes(16))
 DIAL = ssl.Purpose.SERVER_AUTH
@@ -260,7 +260,7 @@ async def test_idle_and_half_requests_of_members_are_closed(
     for begun in (b"", start, start + b"Content-Length: 100\r\n\r\n12345"):
         reader, writer = await raw_tls(den, attic)
         writer.write(begun)
-        assert await closed_after(reader) < 3
+        assert await closed_after(reader) < SOON_SECONDS
         writer.close()
     reader, writer = await raw_tls(den, attic)
     writer.write(start + b"Content-Length: 1000\r\n\r\n")
@@ -272,7 +272,7 @@ async def test_idle_and_half_requests_of_members_are_closed(
 
     async with asyncio.TaskGroup() as tasks:
         dripping = tasks.create_task(drip())
-        assert await closed_after(reader) < 5
+        assert await closed_after(reader) < 2 * SOON_SECONDS
         dripping.cancel()
     writer.close()
     assert attic.network.links  # others are served
@@ -284,7 +284,7 @@ async def test_oversized_bodies_are_refused_before_reading(nodes: Nodes) -> None
     reader, writer = await raw_tls(den, attic)
     start = b"PUT /stage/" + PIPELINE.hex().encode() + b" HTTP/1.1\r\nHost: x\r\n"
     writer.write(start + b"Content-Length: 10737418240\r\n\r\n")
-    assert await closed_after(reader) < 2
+    assert await closed_after(reader) < SOON_SECONDS
     writer.close()
     link = attic.network.link(den.network.id)
     assert await link.offer_stage(PIPELINE, bytes(16 << 20))

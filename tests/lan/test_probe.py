@@ -28,7 +28,7 @@ from app.lan.probe import (
     said_of,
 )
 from tests.fault_link import Faults, relay
-from tests.lan.nodes import Node, Nodes, at, measured, pair
+from tests.lan.nodes import Node, Nodes, at, measured, pair, until
 
 # the figures
 
@@ -116,6 +116,7 @@ async def test_a_measurement_ends_at_once_when_work_begins(
         else:
             pytest.fail("no measurement ended when work began")
     assert not den.network.probes._active
+    await until(lambda: not attic.network.probes._active)  # it hears of the end a moment later
     await measured(den, attic)
 
 
@@ -135,9 +136,9 @@ async def test_one_measurement_at_a_time(nodes: Nodes) -> None:
     )
     assert all(isinstance(one, Measured | Busy) for one in found)
     assert sum(isinstance(one, Busy) for one in found) >= 1
-    await asyncio.sleep(0.1)
-    await measured(den, attic)
-    await measured(attic, den)
+    for one, other in ((den, attic), (attic, den)):
+        await until(lambda: not (den.network.probes._active or attic.network.probes._active))
+        await measured(one, other)
 
 
 # peers that cheat, ask too much, or say nothing
@@ -322,6 +323,6 @@ async def test_an_asking_member_that_breaks_the_rules_ends_only_its_probe(nodes:
             pytest.fail(f"seed {seed}, round {round_number}: the probe did not end")
         finally:
             await channel.close()
+    await until(lambda: not attic.network.probes._active)
     attic.network.probes._given.clear()
-    await asyncio.sleep(0.1)
     await measured(den, attic)
