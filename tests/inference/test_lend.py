@@ -41,7 +41,14 @@ def step(what: Wanted, seq: int, *, pos: int = 0, n: int = 1, rows: bytes | None
 
 
 def children() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if "backends" in one.cmdline()]
+    return [one for one in psutil.Process().children() if _is_worker(one)]
+
+
+def _is_worker(one: psutil.Process) -> bool:
+    try:
+        return "backends" in one.cmdline()
+    except psutil.Error:  # it ends in this moment
+        return False
 
 
 async def test_what_does_not_fit_is_refused_before_anything_is_started() -> None:
@@ -78,8 +85,11 @@ async def test_more_memory_than_asked_for_is_refused() -> None:
         assert lender.used_bytes == 0
 
 
-async def test_a_worker_that_grows_past_what_is_lent_is_ended_and_the_host_told_why() -> None:
-    """Loaded within its limit; then each step keeps 40 MiB more."""
+async def test_a_worker_that_grows_past_what_is_lent_is_ended_and_the_host_told_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Loaded within its limit; then each step keeps 40 MiB more. It is looked at as often as it grows."""
+    monkeypatch.setattr(lend, "LOOK_S", 0.05)
     async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
         what = wanted(f"fake:bytes_per_step={40 * MIB}", needs_bytes=60 * MIB)
         await lender.open(what)
@@ -100,7 +110,7 @@ async def test_a_worker_that_grows_past_what_is_lent_is_ended_and_the_host_told_
         assert lost_of(frame.payload, "den-pc").reason.code == "worker_grew"
         psutil.wait_procs([child], timeout=30)
         assert not child.is_running()
-        assert most < allowed + 14 * 40 * MIB  # seen within half a second, and some
+        assert most < allowed + 14 * 40 * MIB  # seen in one of the next looks
         await near.close()
 
 
