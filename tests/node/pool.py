@@ -176,13 +176,13 @@ def _end(*processes: subprocess.Popen[str]) -> None:
         one.terminate()
     try:
         for one in processes:
-            one.wait(END_SECONDS)
+            one.wait(END_SECONDS * BUSY)
     finally:
         for one in processes:
             one.kill()
             if one.stdout is not None:
                 one.stdout.close()
-    _, alive = psutil.wait_procs(children, timeout=END_SECONDS)
+    _, alive = psutil.wait_procs(children, timeout=END_SECONDS * BUSY)
     for child in alive:
         child.kill()
     assert not alive, f"left running: {alive}"

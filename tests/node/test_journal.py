@@ -257,7 +257,7 @@ def codes(told: Json) -> list[str]:
 
 
 def wait_for(one: TestNode, code: str) -> Json:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while code not in codes(told := read(one)):
         assert time.monotonic() < end, codes(told)
         time.sleep(0.1)

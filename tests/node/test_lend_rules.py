@@ -27,7 +27,7 @@ from app.machine.settings import Choices, Settings, load, save
 from app.node import lend_rules
 from app.node import requests as asked
 from app.node.lend_rules import LendRules
-from tests.node.pool import TestNode, node, paired
+from tests.node.pool import BUSY, TestNode, node, paired
 
 Json = dict[str, Any]
 HOST = MachineId("a" * 64)
@@ -59,30 +59,31 @@ async def attic(pool: list[TestNode]) -> AsyncGenerator[NodeClient, None]:
 
 async def loaded(den: NodeClient) -> None:
     """The Guide with its middle on the lender, once the host has heard that it lends."""
-    async with asyncio.timeout(10):
-        while (await lender_of(den))["lent_bytes"] != 1 << 30:  # noqa: ASYNC110  seen from outside
-            await asyncio.sleep(0.05)
+    await told(den, lent_bytes=1 << 30)
     await den.work("POST", "/load", {"model": "guide", "split": [2, 4, 2]})
 
 
-async def lender_of(den: NodeClient) -> Json:
-    """The lender as the host shows it."""
-    machines = (await den.get("/machines"))["machines"]
-    return dict(next(machine for machine in machines if not machine["this"]))
-
-
-async def seen(den: NodeClient, state: str) -> Json:
-    """The lender as the host shows it, once it is in this state."""
-    async with asyncio.timeout(10):
-        while (lender := await lender_of(den))["state"] != state:  # noqa: ASYNC110  as above
+async def told(den: NodeClient, **wanted: Any) -> Json:
+    """The lender as the host shows it, once it has heard all of that."""
+    async with asyncio.timeout(60):
+        while True:
+            machines = (await den.get("/machines"))["machines"]
+            lender = dict(next(machine for machine in machines if not machine["this"]))
+            if wanted.items() <= lender.items():
+                return lender
             await asyncio.sleep(0.05)
-    return lender
 
 
-async def answer(den: NodeClient, begun: asyncio.Event | None = None) -> int:
+async def alone(den: NodeClient) -> bool:
+    """Whether its model answers without the lender."""
+    now = (await den.get("/status"))["loaded"]
+    return now["state"] == "ready" and {one["machine"] for one in now["stages"]} == {"den"}
+
+
+async def answer(den: NodeClient, begun: asyncio.Event | None = None, most: int = TOKENS) -> int:
     """A long answer; how many tokens it had."""
     n_tokens = 0
-    async with aclosing(den.stream("POST", "/ask", LONG)) as lines:
+    async with aclosing(den.stream("POST", "/ask", LONG | {"max_tokens": most})) as lines:
         async for line in lines:
             n_tokens += len(line.get("delta", {}).get("token_ids", ()))
             if begun is not None and n_tokens > 5:
@@ -101,12 +102,11 @@ async def test_between_answers_a_pause_is_quiet_and_its_layers_go_elsewhere(
     assert shown["state"] == "draining"
     assert shown["used_by"] == ["den"]
     assert shown["gives_back_in_s"] > 20
-    lender = await seen(den, "paused")
+    await told(den, state="paused", reason="Paused by its owner.", lent_bytes=0)
     assert time.monotonic() - began < 20  # they need not wait until it gives back
-    assert (lender["reason"], lender["lent_bytes"]) == ("Paused by its owner.", 0)
-    loaded_now = (await den.get("/status"))["loaded"]
-    assert loaded_now["state"] == "ready"
-    assert {stage["machine"] for stage in loaded_now["stages"]} == {"den"}
+    async with asyncio.timeout(60):  # the host may hear of the end before it has gone on
+        while not await alone(den):  # noqa: ASYNC110  seen from outside
+            await asyncio.sleep(0.05)
     assert pool[1].workers() == []
     assert await answer(den) == TOKENS  # without the lender: the Guide fits on the host
 
@@ -117,14 +117,13 @@ async def test_a_pause_lets_a_running_answer_end(
     await loaded(den)
     async with asyncio.TaskGroup() as tasks:
         begun = asyncio.Event()
-        answering = tasks.create_task(answer(den, begun))
+        answering = tasks.create_task(answer(den, begun, 2 * TOKENS))
         await begun.wait()
         await attic.post("/lending/pause")
-        lender = await seen(den, "draining")
-        assert lender["reason"] == "Paused by its owner."
+        await told(den, state="draining", reason="Paused by its owner.")
         assert not answering.done()
-    assert answering.result() == TOKENS
-    await seen(den, "paused")
+    assert answering.result() == 2 * TOKENS
+    await told(den, state="paused")
     assert pool[1].workers() == []
 
 
@@ -137,20 +136,22 @@ async def test_an_answer_that_takes_too_long_goes_on_without_the_lender(
 
     async def pause() -> float:
         await begun.wait()
+        pauses_at = time.monotonic()
         await attic.post("/lending/pause", {"seconds": 600})
-        return time.monotonic()
+        return pauses_at
 
     ended, paused_at = await asyncio.gather(answer(den, begun), pause(), return_exceptions=True)
     assert ended == TOKENS
     assert isinstance(paused_at, float)
     assert time.monotonic() - paused_at < 20
+    await told(den, state="paused")  # the answer may end before the lender looks again
     shown = (await attic.get("/lending"))["lending"]
     assert (shown["state"], shown["used_bytes"]) == ("paused", 0)
-    assert 590 < shown["resumes_in_s"] <= 600
+    assert 0 <= 600 - shown["resumes_in_s"] <= time.monotonic() - paused_at + 1
     assert pool[1].workers() == []
 
 
-async def test_stop_ends_everything_within_two_seconds(
+async def test_stop_ends_everything_at_once(
     pool: list[TestNode], den: NodeClient, attic: NodeClient
 ) -> None:
     await loaded(den)
@@ -166,9 +167,9 @@ async def test_stop_ends_everything_within_two_seconds(
     ended, stopped = await asyncio.gather(answer(den, begun), stop(), return_exceptions=True)
     assert ended == TOKENS  # what attic held was placed anew
     assert isinstance(stopped, tuple), stopped
-    assert stopped[0] < 2
+    assert stopped[0] < 2 * BUSY  # SAFETY.md 8, on a machine with nothing else to do: two
     assert (stopped[1]["state"], stopped[1]["used_bytes"]) == ("paused", 0)
-    await seen(den, "paused")
+    await told(den, state="paused")
     with pytest.raises(AppError) as refused:  # the planner knows already
         await den.work("POST", "/load", {"model": "guide", "split": [2, 4, 2]})
     assert "attic" in said(refused.value)
@@ -185,15 +186,15 @@ async def test_a_program_beside_which_nothing_is_lent(
     try:
         shown = await attic.post("/lending", {"programs": ["A-Game.exe"]})
         assert shown["readings"]["programs"] == ["a-game"]
-        lender = await seen(den, "paused")
-        assert lender["reason"].startswith("Paused: a program runs")
-        assert "game" not in lender["reason"]  # which one it is stays on its machine
+        reason = (await told(den, state="paused"))["reason"]
+        assert reason.startswith("Paused: a program runs")
+        assert "game" not in reason  # which one it is stays on its machine
         assert "a-game runs" in (await attic.get("/status"))["node"]["lending"]["reason"]
     finally:
         process.kill()
         process.wait()
     await attic.post("/lending", {"programs": []})
-    assert (await seen(den, "ready"))["reason"] is None
+    assert (await told(den, state="ready"))["reason"] is None
 
 
 async def test_less_memory_holds_at_once_and_is_used_again(
@@ -206,11 +207,9 @@ async def test_less_memory_holds_at_once_and_is_used_again(
     await den.post("/lending", {"memory_bytes": 1 << 30})
     shown = await attic.post("/lending", {"memory_bytes": 50 << 20})
     assert shown["lending"]["reason"] == "Paused: its owner lends less memory than was in use."
-    lender = await seen(den, "ready")
-    assert (lender["used_bytes"], lender["lent_bytes"]) == (0, 50 << 20)
+    await told(den, state="ready", used_bytes=0, lent_bytes=50 << 20)
     await attic.post("/lending", {"memory_bytes": 0})
-    lender = await seen(den, "off")
-    assert lender["reason"] == "Its owner has turned lending off."
+    await told(den, state="off", reason="Its owner has turned lending off.")
 
 
 async def test_nonsense_is_refused_and_changes_nothing(attic: NodeClient) -> None:
@@ -368,10 +367,11 @@ async def test_a_battery_about_to_end_waits_for_no_answer(bench: Any) -> None:
 
 async def test_a_pause_by_hand_ends_in_time_and_rules_do_not_end_it(bench: Any) -> None:
     one = await bench()
-    await one.rules.pause(0.3, at_once=False)
+    await one.rules.pause(600, at_once=False)
     assert one.word() == "paused"
     await one.rules.change(asked.ChangeLending(idle_s=1.0))
     assert one.word() == "paused"
+    await one.rules.pause(0.05, at_once=False)
     await until(lambda: one.word() == "ready")
     await one.rules.pause(None, at_once=True)
     assert one.rules.json()["reason"] == "Stopped by its owner."

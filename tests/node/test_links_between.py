@@ -96,7 +96,7 @@ async def test_whoever_comes_is_told_all_of_it() -> None:
 
 async def told_between(host: NodeClient, one: str, other: str) -> dict[str, Any]:
     """What a real node shows of the link between two others, once it was told."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             between = (await host.get("/status"))["links_between"]
             if found := between.get(one, {}).get(other) or between.get(other, {}).get(one):
@@ -106,14 +106,14 @@ async def told_between(host: NodeClient, one: str, other: str) -> dict[str, Any]
 
 async def linked(node: TestNode, far: str) -> None:
     """Two that were paired with a third find each other by themselves, soon."""
-    async with asyncio.timeout(10), node.client() as client:
+    async with asyncio.timeout(60), node.client() as client:
         while not (await client.get("/status"))["machines"].get(far, {}).get("online"):  # noqa: ASYNC110  in another process
             await asyncio.sleep(0.05)
 
 
 async def measured(node: TestNode, far: str) -> None:
     """One link, as soon as both machines rest: what was loaded before may still be measured."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             told = await asyncio.to_thread(node.control, "POST", f"/measure?machine={far}", {})
             if [one["reason"] for one in told["links"]] == [None]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import aiohttp
@@ -38,9 +40,12 @@ def opened(one: TestNode, **more: bool) -> Open:
 
 
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """Below those that systems hand out, so that no connection of another test gets it meanwhile."""
+    while True:
+        port = secrets.choice(range(20_000, 32_000))
+        with socket.socket() as sock, suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
 
 
 @pytest.fixture(scope="session")

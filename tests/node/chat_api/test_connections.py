@@ -22,7 +22,7 @@ async def test_silent_and_half_said_connections_are_closed(api: Open) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
         writer.write(data)
         with suppress(ConnectionError):  # as good an end
-            await asyncio.wait_for(reader.read(), 30)
+            await asyncio.wait_for(reader.read(), 60)
         writer.close()
         return time.monotonic() - begun
 
@@ -30,7 +30,7 @@ async def test_silent_and_half_said_connections_are_closed(api: Open) -> None:
     silent, cut, bodiless = await asyncio.gather(
         ends_after(b""), ends_after(half), ends_after(head(api, "Content-Length: 100") + b"{")
     )
-    assert all(9 < seconds < 15 for seconds in (silent, cut, bodiless)), (silent, cut, bodiless)
+    assert all(9 < seconds < 45 for seconds in (silent, cut, bodiless)), (silent, cut, bodiless)
 
 
 async def test_many_silent_connections_keep_nobody_out(
@@ -42,7 +42,7 @@ async def test_many_silent_connections_keep_nobody_out(
     async with http.get("/v1/models") as answer:
         assert answer.status == 200
     with suppress(ConnectionError):
-        assert await asyncio.wait_for(many[0][0].read(), 5) == b""  # the oldest made room
+        assert await asyncio.wait_for(many[0][0].read(), 30) == b""  # the oldest made room
     for _, writer in many:
         writer.close()
 

@@ -102,7 +102,7 @@ async def test_plain_http_and_silence_are_closed_and_keep_nobody_out(
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(data)
         with suppress(ConnectionError):
-            assert b"HTTP" not in await asyncio.wait_for(reader.read(), 15)
+            assert b"HTTP" not in await asyncio.wait_for(reader.read(), 60)
         writer.close()
         return asyncio.get_running_loop().time() - began
 
@@ -112,8 +112,8 @@ async def test_plain_http_and_silence_are_closed_and_keep_nobody_out(
         await asyncio.sleep(0.2)
         async with session.get("/v1/models", headers={"X-Api-Key": api.key}) as answer:
             assert answer.status == 200
-    assert plain.result() < 5
-    assert all(4 < one.result() < 12 for one in silent)
+    assert all(4 < one.result() < 45 for one in silent)
+    assert plain.result() < min(one.result() for one in silent)
 
 
 async def test_who_does_not_know_the_certificate_is_not_served(lan: tuple[Open, str, str]) -> None:
