@@ -42,7 +42,7 @@ def test_what_hears_no_signal_is_ended_with_a_trace(project: Path, tmp_path: Pat
     quick = ["-o", "faulthandler_timeout=1", "--timeout=1", "-p", "no:cacheprovider"]
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", *config, *quick, str(deaf)],
-        capture_output=True, text=True, timeout=40, check=False, cwd=tmp_path,
+        capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert ended.returncode == 1
     assert "Timeout" in ended.stderr

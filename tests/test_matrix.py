@@ -101,7 +101,7 @@ async def test_a_row_that_does_not_end_leaves_nobody(tmp_path: Path) -> None:
     running.cancel()
     await asyncio.wait({running})
     child = int(told.read_text())
-    _, alive = psutil.wait_procs([psutil.Process(child)] if psutil.pid_exists(child) else [], 5)
+    _, alive = psutil.wait_procs([psutil.Process(child)] if psutil.pid_exists(child) else [], 30)
     assert not alive
 
 

@@ -59,7 +59,7 @@ def test_grandchildren_are_ended_too(tmp_path: Path) -> None:
     with Children(tmp_path) as family:
         pid = family.start("parent", [sys.executable, "-c", code], Place()).hear(20.0)["pid"]
         assert psutil.pid_exists(pid)
-    gone, _ = psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=5)
+    gone, _ = psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=30)
     assert not psutil.pid_exists(pid) or gone
 
 

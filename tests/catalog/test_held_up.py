@@ -77,7 +77,7 @@ async def test_silence_is_told_before_the_question_ends(
     assert held_up.SILENT_SECONDS < 5
     monkeypatch.setattr(held_up, "SILENT_SECONDS", 0.01)
     line = line_to(silent, tmp_path)
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         task = group.create_task(line.run())
         while not line.held_up:  # noqa: ASYNC110  it is told by a plain call
             await asyncio.sleep(0.01)
@@ -90,18 +90,19 @@ async def test_a_file_that_stops_in_the_middle_says_so_until_more_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(held_up, "SILENT_SECONDS", 0.05)
-    async with serving(DATA) as server, asyncio.timeout(20):
+    async with serving(DATA) as server, asyncio.timeout(60):
         server.faults.hold = asyncio.Event()
         line = Line(server, tmp_path)
+        stalled = Reason("hub_stalled", {"source": server.hub.host})
         async with asyncio.TaskGroup() as group:
             task = group.create_task(line.run())
-            while line.held_up[-1:] in ([], [None]):  # noqa: ASYNC110  it is told by a plain call
+            while stalled not in line.held_up:  # noqa: ASYNC110  it is told by a plain call
                 await asyncio.sleep(0.01)
             server.faults.hold.set()
             path = await task
     assert path.read_bytes() == DATA
-    stalled = Reason("hub_stalled", {"source": server.hub.host})
-    assert line.held_up[:3] == [None, stalled, None]
+    at = line.held_up.index(stalled)  # a slow computer may have been waited for before
+    assert line.held_up[at - 1 : at + 2] == [None, stalled, None]
 
 
 async def test_what_is_told_ends_with_the_first_answer(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_ctrl_c_in_an_answer_cancels_it(answering: Any, home: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "\n", "Stopped.\n")
-    assert node.cancelled.wait(5)
+    assert node.cancelled.wait(30)
 
 
 @POSIX
@@ -63,7 +63,7 @@ def test_ctrl_c_with_json_is_one_object(answering: Any, home: Path) -> None:
     assert process.returncode == 130
     assert out.count("\n") == 1
     assert '"code": "stopped"' in out
-    assert node.cancelled.wait(5)
+    assert node.cancelled.wait(30)
 
 
 @POSIX
@@ -89,7 +89,7 @@ def test_ctrl_c_after_a_benchmark_leaves_its_figures(answering: Any, home: Path)
     assert process.returncode == 0
     assert len(json.loads(out)["results"]) == 1
     assert err == "What was loaded before the benchmark is not loaded again.\n"
-    assert node.cancelled.wait(5)
+    assert node.cancelled.wait(30)
 
 
 @POSIX

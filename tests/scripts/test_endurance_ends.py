@@ -26,7 +26,7 @@ async def run():
 
 asyncio.run(until_ended(run()))
 """
-ENDS_S = 20
+ENDS_S = 60
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends processes without asking")
