@@ -61,8 +61,8 @@ def test_an_evening(tmp_path: Path) -> None:
                 use_the_tray(evening)
                 node = psutil.Process(host.pid)
                 screen.tray("Quit")
-                assert program.wait(15) == 0
-                node.wait(15)  # the window started it, so it ends it
+                assert program.wait(60) == 0
+                node.wait(60)  # the window started it, so it ends it
             assert (tmp_path / "window.txt").read_text().count("Traceback") == 0
         finally:
             for one in lenders:

@@ -120,7 +120,7 @@ async def test_too_long_a_frame_ends_the_connection_before_it_comes(ends: Ends) 
 async def test_nobody_reads_so_nothing_piles_up(
     ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frame_stream, "SEND_SECONDS", 0.1)
+    monkeypatch.setattr(frame_stream, "SEND_SECONDS", 0.5)
     one, other, _ = ends
     frame = bytes(1 << 20)
     with pytest.raises(Unreachable):
@@ -237,10 +237,10 @@ async def test_a_limited_connection_that_ends_while_it_is_held_leaves_nothing(
 async def test_a_peer_that_takes_something_is_slow_and_not_lost(
     ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frame_stream, "SEND_SECONDS", 0.3)  # a read of 256 KiB is half of that
+    monkeypatch.setattr(frame_stream, "SEND_SECONDS", 0.6)  # a read of 256 KiB is a fifth of that
     one, other, _ = ends
     other._pace.limit(16)
-    frame = os.urandom(3 << 19)  # 0.8 seconds
+    frame = os.urandom(3 << 20)  # 1.6 seconds
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_sent(one, [frame]), name="send")
         assert await other.receive() == frame

@@ -78,7 +78,7 @@ async def test_who_sends_little_waits_for_a_slice_of_who_sends_much(pace: LinkPa
     loop = asyncio.get_running_loop()
 
     async def much() -> None:
-        async for _ in real.leaving(chunks(1, RATE // 4)):
+        async for _ in real.leaving(chunks(1, 8 * RATE)):  # until it is stopped
             pass
 
     async with asyncio.TaskGroup() as tasks:
@@ -89,6 +89,7 @@ async def test_who_sends_little_waits_for_a_slice_of_who_sends_much(pace: LinkPa
             begun = loop.time()
             await real.leave(1000)
             waited.append(loop.time() - begun)
+        sending.cancel()
     assert len(waited) == 4
     assert min(waited) < 3 * SLICE_S
 
