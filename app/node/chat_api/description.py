@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,33 +15,57 @@ from app.node.chat_api import (
     openai_shapes,
     responses_shapes,
 )
+from app.node.chat_api.described import anthropic, ollama, openai, responses
+from app.node.chat_api.refusals import Api, api_of
 
 Json = dict[str, Any]
 
-POSTS: dict[str, tuple[str, type, bool]] = {  # path: what it does, its body, whether it can stream
-    "/v1/chat/completions": ("An answer in a chat", openai_shapes.ChatAsked, True),
-    "/v1/completions": ("A text that goes on", openai_shapes.TextAsked, True),
-    "/v1/responses": ("An answer in a chat, as responses", responses_shapes.Asked, True),
-    "/v1/messages": ("An answer in a chat, as Anthropic's", anthropic_shapes.Asked, True),
-    "/v1/messages/count_tokens": ("How many tokens a chat is", anthropic_shapes.Asked, False),
-    "/v1/embeddings": ("Vectors of texts", embedding_shapes.Asked, False),
-    "/api/embed": ("Vectors of texts, as Ollama's", embedding_shapes.OllamaAsked, False),
-    "/api/embeddings": (
-        "The vector of a text, as Ollama's older one",
-        embedding_shapes.OllamaOneAsked,
-        False,
+
+class Post(NamedTuple):
+    """What a route does, what it is asked with, what it answers, and what a piece of its stream is, if it has any."""
+
+    about: str
+    asked: type
+    answer: type
+    piece: Any = None
+
+
+POSTS = {
+    "/v1/chat/completions": Post(
+        "An answer in a chat", openai_shapes.ChatAsked, openai.ChatCompletion, openai.ChatChunk
     ),
-    "/api/chat": ("An answer in a chat, as Ollama's", ollama_shapes.ChatAsked, True),
-    "/api/generate": ("An answer to a prompt, as Ollama's", ollama_shapes.GenerateAsked, True),
+    "/v1/completions": Post(
+        "A text that goes on", openai_shapes.TextAsked, openai.TextCompletion, openai.TextChunk
+    ),
+    "/v1/responses": Post(
+        "An answer in a chat, as responses", responses_shapes.Asked, responses.Response, responses.ResponseEvent
+    ),
+    "/v1/messages": Post(
+        "An answer in a chat, as Anthropic's",
+        anthropic_shapes.Asked, anthropic.AnthropicMessage, anthropic.MessageEvent,
+    ),
+    "/v1/messages/count_tokens": Post("How many tokens a chat is", anthropic_shapes.Asked, anthropic.TokenCount),
+    "/v1/embeddings": Post("Vectors of texts", embedding_shapes.Asked, openai.Vectors),
+    "/api/embed": Post("Vectors of texts, as Ollama's", embedding_shapes.OllamaAsked, ollama.OllamaVectors),
+    "/api/embeddings": Post(
+        "The vector of a text, as Ollama's older one", embedding_shapes.OllamaOneAsked, ollama.OllamaVector
+    ),
+    "/api/chat": Post(
+        "An answer in a chat, as Ollama's", ollama_shapes.ChatAsked, ollama.OllamaChat, ollama.OllamaChat
+    ),
+    "/api/generate": Post(
+        "An answer to a prompt, as Ollama's", ollama_shapes.GenerateAsked, ollama.OllamaText, ollama.OllamaText
+    ),
+}  # fmt: skip
+GETS: dict[str, tuple[str, type]] = {  # path: what it is, and its kind; text where it is no JSON
+    "/v1/models": ("The models of the shelf", openai.Models),
+    "/v1/models/{name}": ("One model", openai.Model),
+    "/api/tags": ("The models of the shelf, as Ollama's", ollama.Tags),
+    "/api/version": ("The version", ollama.Version),
+    "/metrics": ("Figures for Prometheus", str),
+    "/openapi.json": ("This description", dict),
 }
-GETS = {
-    "/v1/models": "The models of the shelf",
-    "/v1/models/{name}": "One model",
-    "/api/tags": "The models of the shelf, as Ollama's",
-    "/api/version": "The version",
-    "/metrics": "Figures for Prometheus",
-    "/openapi.json": "This description",
-}
+ERRORS = {Api.OPENAI: openai.Error, Api.ANTHROPIC: anthropic.MessageError, Api.OLLAMA: ollama.OllamaError}  # fmt: skip
 REFUSALS = {
     "400": "The request cannot be used", "401": "The key is missing or wrong", "403": "A web page asked",
     "404": "There is no such model, or it is not loaded", "408": "The body came too slowly",
@@ -49,18 +73,19 @@ REFUSALS = {
     "421": "Asked by another name than our own", "429": "Too much waits; see Retry-After",
     "503": "The pool cannot answer now",
 }  # fmt: skip
+Schemas = dict[Any, Json]
 TEMPLATE = "#/components/schemas/{name}"
 
 
 @cache
 def description() -> bytes:
     """The document, as JSON."""
-    bodies = [body for _, body, _ in POSTS.values()]
-    schemas, components = msgspec.json.schema_components(bodies, ref_template=TEMPLATE)
-    known = dict(zip(bodies, schemas, strict=True))
-    paths: Json = {path: {"get": _get(path, about)} for path, about in GETS.items()}
-    for path, (about, body, streams) in POSTS.items():
-        paths[path] = {"post": _post(path, about, known[body], streams)}
+    kinds = [*(kind for _, kind in GETS.values()), *ERRORS.values()]
+    kinds += [kind for one in POSTS.values() for kind in one[1:] if kind is not None]
+    schemas, components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)
+    known = dict(zip(kinds, schemas, strict=True))
+    paths: Json = {path: {"get": _get(path, known)} for path in GETS}
+    paths |= {path: {"post": _post(path, known)} for path in POSTS}
     keys = {
         "bearer": {"type": "http", "scheme": "bearer"},
         "header": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
@@ -81,12 +106,13 @@ def description() -> bytes:
     return document.replace(f"{__package__}.".encode(), b"")
 
 
-def _get(path: str, about: str) -> Json:
-    kind = "text/plain" if path == "/metrics" else "application/json"
+def _get(path: str, known: Schemas) -> Json:
+    about, kind = GETS[path]
+    media = "text/plain" if kind is str else "application/json"
     told: Json = {
         "summary": about,
         "operationId": _id("get", path),
-        "responses": _responses({kind: {}}),
+        "responses": _responses(path, {media: {"schema": known[kind]}}, known),
     }
     if "{name}" in path:
         told["parameters"] = [
@@ -95,20 +121,26 @@ def _get(path: str, about: str) -> Json:
     return told
 
 
-def _post(path: str, about: str, schema: Json, streams: bool) -> Json:
-    answers: Json = {"application/json": {"schema": {"type": "object"}}}
-    if streams:
-        answers["application/x-ndjson" if path.startswith("/api/") else "text/event-stream"] = {}
+def _post(path: str, known: Schemas) -> Json:
+    about, asked, answer, piece = POSTS[path]
+    answers: Json = {"application/json": {"schema": known[answer]}}
+    if piece is not None:
+        media = "application/x-ndjson" if api_of(path) is Api.OLLAMA else "text/event-stream"
+        error = known[ERRORS[api_of(path)]]  # of a stream that cannot go on
+        answers[media] = {"schema": {"anyOf": [known[piece], error]}}
     return {
         "summary": about,
         "operationId": _id("post", path),
-        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
-        "responses": _responses(answers),
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": known[asked]}},
+        },
+        "responses": _responses(path, answers, known),
     }
 
 
-def _responses(content: Json) -> Json:
-    refused = {"content": {"application/json": {"schema": {"type": "object"}}}}
+def _responses(path: str, content: Json, known: Schemas) -> Json:
+    refused = {"content": {"application/json": {"schema": known[ERRORS[api_of(path)]]}}}
     return {"200": {"description": "The answer", "content": content}} | {
         status: {"description": about} | refused for status, about in REFUSALS.items()
     }

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from app.node.chat_api.answering import Answering
-from app.node.chat_api.description import description
 from app.node.chat_api.figures import CONTENT_TYPE, Figures, Lines
 from backends.contract import Layers
 
@@ -26,6 +25,8 @@ class OwnRoutes:
         return [web.get("/metrics", self.metrics), web.get("/openapi.json", self.openapi)]
 
     async def openapi(self, request: web.Request) -> web.Response:
+        from app.node.chat_api.description import description  # a hundred classes that few ask for
+
         return web.Response(body=description(), content_type="application/json")
 
     async def metrics(self, request: web.Request) -> web.Response:

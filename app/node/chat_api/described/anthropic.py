@@ -1,0 +1,100 @@
+"""Answers of Anthropic's Messages API, and its errors. No I/O."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType
+
+from app.node.chat_api.described.parts import Exact, Told
+
+StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use"]
+
+
+class MessageCause(Exact):
+    type: str
+    message: str
+
+
+class MessageError(Exact, tag_field="type", tag="error"):
+    """Of Anthropic's kind."""
+
+    error: MessageCause
+    request_id: str
+
+
+class TokenCount(Exact):
+    input_tokens: int
+
+
+class TextBlock(Exact, tag_field="type", tag="text"):
+    text: str
+
+
+class ToolUseBlock(Exact, tag_field="type", tag="tool_use"):
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+class MessageUsage(Exact):
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int | UnsetType = UNSET
+    cache_creation_input_tokens: int | UnsetType = UNSET
+
+
+class AnthropicMessage(Told, kw_only=True):
+    id: str
+    type: Literal["message"]
+    role: Literal["assistant"]
+    model: str
+    content: list[TextBlock | ToolUseBlock]
+    stop_reason: StopReason | None
+    stop_sequence: str | None
+    usage: MessageUsage
+
+
+class MessageStart(Exact, tag_field="type", tag="message_start"):
+    message: AnthropicMessage
+
+
+class ContentBlockStart(Exact, tag_field="type", tag="content_block_start"):
+    index: int
+    content_block: TextBlock | ToolUseBlock
+
+
+class TextDelta(Exact, tag_field="type", tag="text_delta"):
+    text: str
+
+
+class InputJsonDelta(Exact, tag_field="type", tag="input_json_delta"):
+    partial_json: str
+
+
+class ContentBlockDelta(Exact, tag_field="type", tag="content_block_delta"):
+    index: int
+    delta: TextDelta | InputJsonDelta
+
+
+class ContentBlockStop(Exact, tag_field="type", tag="content_block_stop"):
+    index: int
+
+
+class MessageEnd(Exact):
+    stop_reason: StopReason
+    stop_sequence: str | None
+
+
+class MessageDelta(Exact, tag_field="type", tag="message_delta"):
+    delta: MessageEnd
+    usage: MessageUsage
+
+
+class MessageStop(Exact, tag_field="type", tag="message_stop"):
+    pass
+
+
+MessageEvent = (
+    MessageStart | ContentBlockStart | ContentBlockDelta | ContentBlockStop | MessageDelta | MessageStop | MessageError
+)  # fmt: skip
