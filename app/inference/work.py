@@ -13,6 +13,7 @@ from collections.abc import Sequence as SequenceOf
 
 from app.core.errors import AppError, BadInput, Busy, StageLost
 from app.core.guesses import Gain
+from app.core.log_line import about
 from app.core.recovery import Loss, Notice, gave_up, may_recover
 from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable, spare
 from app.core.waiting_line import InLine, Usual, line
@@ -353,7 +354,8 @@ class Work:
         sequence.begun_at = sequence.begun_at or time.monotonic()
         sequence.under_way = 1  # so that nobody releases its slot meanwhile
         self._running[sequence.slot] = sequence
-        log.info("%s has slot %d", sequence.request.name or "an answer", sequence.slot)
+        name, slot = sequence.request.name, sequence.slot
+        log.info("%s has slot %d", name or "an answer", slot, extra=about(name, slot=slot))
         for slot in admission.evicted:
             self._idle[slot] = Idle(slot, 0)
             await order.forget(slot, 0)

@@ -32,6 +32,7 @@ from app.machine.interfaces import interfaces
 from app.machine.paths import Home
 from app.node.computing_again import forget_checks
 from app.node.going import follow
+from app.node.log_lines import JsonLines
 from app.node.memory import MemoryRules
 from app.node.node import Node
 from app.node.options import NodeOptions
@@ -175,11 +176,11 @@ async def _refuse_second(home: Home) -> None:
 
 
 def _log_to(home: Home) -> None:
-    """Everything of INFO and above goes to a file that cannot grow without end; no text of chats."""
+    """Everything of INFO and above goes to a file that cannot grow without end, each as JSON; no text of chats."""
     handler = logging.handlers.RotatingFileHandler(
         home.logs / "node.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
     )
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(JsonLines())
     handler.addFilter(without_strangers_bytes)
     logging.getLogger("zeroconf").addFilter(in_one_line)
     root = logging.getLogger()

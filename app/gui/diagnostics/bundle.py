@@ -18,6 +18,7 @@ from typing import Any
 from PySide6.QtCore import QSettings, qVersion
 
 from app import __version__
+from app.core.log_line import readable
 from app.core.redaction import Known, redacted
 
 Json = dict[str, Any]
@@ -94,7 +95,8 @@ def _logs(home: Path) -> list[Path]:
 def _end_of(path: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - LOG_BYTES))
-        return file.read().decode("utf-8", "replace")
+        text = file.read().decode("utf-8", "replace")
+    return "\n".join(map(readable, text.split("\n")))
 
 
 def _json(value: object) -> str:

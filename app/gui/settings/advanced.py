@@ -8,6 +8,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QPushButton
 
+from app.core.log_line import readable
 from app.gui import theme as sizes
 from app.gui.diagnostics.ways import save_diagnostics, why_unseen
 from app.gui.parts.buttons import button
@@ -108,7 +109,7 @@ class Advanced(Group):
 
 
 def last_lines(path: Path) -> str:
-    """The end of a log, from the beginning of a line; empty where there is none."""
+    """The end of a log as people read it, from the beginning of a line; empty where there is none."""
     try:
         with path.open("rb") as file:
             begin = max(0, path.stat().st_size - LOG_BYTES)
@@ -116,4 +117,5 @@ def last_lines(path: Path) -> str:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return ""
-    return text.partition("\n")[2] if begin else text
+    lines = text.split("\n")[1 if begin else 0 :]
+    return "\n".join(map(readable, lines))

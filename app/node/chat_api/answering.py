@@ -16,6 +16,7 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_grammar import check_size, json_grammar
+from app.core.log_line import about
 from app.core.tool_calls import MAY_BE_CONTROL, CallFinder
 from app.core.tool_grammar import calls_grammar
 from app.core.tool_marks import Call
@@ -185,7 +186,8 @@ class Answering:
             except (Busy, Unreachable, BadInput) as error:
                 if is_lacking or asker.origin.upstream:
                     raise
-                log.warning("%s waits for the pool after all: %s", asker.request, error.reason)
+                log.warning("%s waits for the pool after all: %s", asker.request, error.reason,
+                            extra=about(asker.request))  # fmt: skip
         async with aclosing(self._by_the_pool(wish, asker, index)) as pieces:
             async for piece in pieces:
                 yield piece
@@ -239,9 +241,7 @@ class Answering:
                             ours = first - asker.at - queued_s - done["ttft_s"]
                             self._figures.before.add(max(0.0, ours))
                         self._budget.spend(asker.key, done["prompt_tokens"] - done["reused_tokens"])
-                        log.info("%s: %d tokens after %.3f s in the queue, %d of prompt (%d reused), %.1f tok/s",
-                                 asker.request, len(done["token_ids"]), queued_s, done["prompt_tokens"],
-                                 done["reused_tokens"], done["decode_tok_s"])  # fmt: skip
+                        _note(asker.request, done, queued_s)
                         for piece in talk.ended(done, queued_s):
                             yield piece
 
@@ -341,6 +341,17 @@ class _Talk:
             pieces.append(Called(self._index, self._n_calls, name, call.name, call.arguments))
             self._n_calls += 1
         return pieces
+
+
+def _note(request: str, done: Json, queued_s: float) -> None:
+    """No text: how much was read and written, and how long that took."""
+    facts = {
+        name: done[name] for name in ("prompt_tokens", "reused_tokens", "ttft_s", "decode_tok_s")
+    }
+    tokens = len(done["token_ids"])
+    log.info("%s: %d tokens after %.3f s in the queue, %d of prompt (%d reused), %.1f tok/s",
+             request, tokens, queued_s, done["prompt_tokens"], done["reused_tokens"], done["decode_tok_s"],
+             extra=about(request, tokens=tokens, queued_s=queued_s, **facts))  # fmt: skip
 
 
 def _check_tools(wish: Wish, running: Running) -> None:

@@ -14,6 +14,7 @@ from typing import Protocol
 from aiohttp import web
 
 from app.core.errors import AppError, Busy
+from app.core.log_line import about
 from app.core.whose import KEYLESS, Whose
 from app.lan.body import TooLong, TooSlow, whole_body
 from app.machine.api_keys import ApiKeys
@@ -173,8 +174,10 @@ class Gate:
         path = resource.canonical if resource is not None else "(none)"
         self._figures.requests.add(path=path, status=str(status))
         asker = request[ASKER]
+        facts = about(asker.request, method=request.method, path=path, key=asker.key, status=status,
+                      seconds=round(seconds, 6))  # fmt: skip
         log.info("%s %s %s of %s: %d in %.3f s", asker.request, request.method, path,
-                 asker.key or "a stranger", status, seconds)  # fmt: skip
+                 asker.key or "a stranger", status, seconds, extra=facts)  # fmt: skip
 
 
 def behind(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:

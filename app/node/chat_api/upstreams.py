@@ -17,6 +17,7 @@ import aiohttp
 import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
+from app.core.log_line import about
 from app.lan.body import TooLong, TooSlow, whole_body
 from app.lan.tls import upstream_context
 from app.machine.api_choice import Upstream
@@ -114,7 +115,8 @@ class Upstreams:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable("upstream_failed", name=chosen.name, why=_why(error)) from None
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            log.warning("%s: %s answered what nobody can read: %s", request, chosen.name, error)
+            log.warning("%s: %s answered what nobody can read: %s", request, chosen.name, error,
+                        extra=about(request, upstream=chosen.name))  # fmt: skip
             why = "it answered what nobody can read"
             raise Unreachable("upstream_failed", name=chosen.name, why=why) from None
         finally:
@@ -193,7 +195,8 @@ class Upstreams:
         if not tokens:
             return
         self.spent[chosen.name] = self.spent.get(chosen.name, 0) + tokens
-        log.info("%s: %d tokens by %s", request, tokens, chosen.name)
+        log.info("%s: %d tokens by %s", request, tokens, chosen.name,
+                 extra=about(request, tokens=tokens, upstream=chosen.name))  # fmt: skip
         facts: dict[str, Any] = {"upstream": chosen.name, "model": chosen.model, "tokens": tokens}
         self._note(Reason("log_node_upstream", facts))
         await self._save()

@@ -31,7 +31,14 @@ def home(tmp_path: Path) -> Path:
         json.dumps({"operations": [OPERATION, "{"]})
     )
     (tmp_path / "runtime.json").write_text('{"token": "very-secret-token"}')
-    lines = f"den-pc linked to studio-mac at 10.0.0.7:4242\nopened {tmp_path}/models/x.gguf\n"
+    message = f"den-pc linked to studio-mac at 10.0.0.7:4242\nopened {tmp_path}/models/x.gguf"
+    told = {
+        "time": "2026-01-02T03:04:05.678Z",
+        "level": "INFO",
+        "logger": "app.node",
+        "message": message,
+    }
+    lines = json.dumps(told) + "\n"
     (tmp_path / "logs" / "node.log").write_text("x" * LOG_BYTES + "\n" + lines)
     (tmp_path / "window" / "window.ini").write_text(
         "[look]\nscheme=dark\n[chat]\nsystem=my private words\n"

@@ -218,11 +218,13 @@ def test_advanced_shows_the_log_also_without_a_node(
     qtbot: QtBot, away: Desk, tmp_path: Path
 ) -> None:
     (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "node.log").write_text("one\ntwo\n")
+    (tmp_path / "logs" / "node.log").write_text(
+        'one\n{"time":"2026-01-02T03:04:05.678Z","level":"INFO","logger":"app","message":"two"}\n'
+    )
     made = Advanced(away.services)
     qtbot.addWidget(made)
     made.refresh()
-    assert "two" in made.log.toPlainText()
+    assert made.log.toPlainText() == "one\n2026-01-02 03:04:05.678 INFO app: two\n"
     assert last_lines(tmp_path / "nothing") == ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -142,6 +143,11 @@ async def test_the_log_has_ids_and_no_text_and_no_key(
     assert "my-own-id.7 POST /v1/chat/completions of default: 200" in log
     assert re.search(r"my-own-id\.7: \d+ tokens after [\d.]+ s in the queue", log)
     assert re.search(r"my-own-id\.7 has slot \d", log)  # the driver knows it too
+    lines = [json.loads(line) for line in log.splitlines()]
+    mine = {line["logger"]: line["facts"] for line in lines if line.get("request") == "my-own-id.7"}
+    assert mine["app.node.chat_api.gate"]["path"] == CHAT
+    assert mine["app.node.chat_api.answering"]["tokens"] > 0
+    assert mine["app.inference.work"]["slot"] >= 0
     told = await control(api, "GET", "/journal")
     assert "my-own-id.7" in [one["request"] for one in told["answers"]]
     assert told["answers"][-1]["whose"] == {"kind": "program", "name": "default"}
