@@ -154,7 +154,6 @@ lock: ## write requirements/ anew from pyproject.toml (needs uv)
 	$(LOCK) -c requirements/run.txt --group dev -o requirements/dev.txt
 	$(LOCK) --no-deps --no-emit-package torch --group guide -o requirements/guide.txt
 	$(LOCK) --group fuzz -o requirements/fuzz.txt
-	$(LOCK) -c requirements/run.txt --group compare -o requirements/compare.txt
 	$(LOCK) -c requirements/build.txt --no-emit-package packaging --group families -o requirements/families.txt
 
 # What fuzzes the Chat API has an environment of its own: it pulls in much, and nothing else needs it.
@@ -167,17 +166,10 @@ $(FUZZ)/ready: requirements/fuzz.txt
 	$(FUZZ)/bin/python -m pip install --no-deps --require-hashes -r requirements/fuzz.txt
 	@touch $@
 
-# So has llama.cpp's own server, whose answers the tests compare ours with.
-COMPARE := .venv-compare
-api-compare: dev $(COMPARE)/ready ## record what llama.cpp's own server answers, for the tests to compare ours with
-	@$(BIN)/python -m scripts.api_compare --python $(COMPARE)/bin/python
-
-$(COMPARE)/ready: requirements/compare.txt
-	$(PYTHON) -m venv $(COMPARE)
-	$(COMPARE)/bin/python -m pip install --no-deps --require-hashes -r requirements/compare.txt
-	@touch $@
+api-compare: dev ## record what llama.cpp's own server answers, for the tests to compare ours with; compiles it first (ARGS="--jobs 1")
+	@$(BIN)/python -m scripts.api_compare $(ARGS)
 
 clean: ## remove what was built; models, chats and the Guide's training stay
-	rm -rf $(VENV) $(GUIDE) $(FUZZ) $(COMPARE) $(FAMILIES) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(GUIDE) $(FUZZ) $(FAMILIES) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 import sys
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,45 +11,17 @@ from typing import Any
 import tokenizers
 import torch
 
+from scripts.engine_source import fetch
 from scripts.families.recipe import DROP, VOCABULARY
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 WORK = PROJECT / "build" / "families"
-LOCK = PROJECT / "requirements" / "engine.txt"
 PARTS = ("convert_hf_to_gguf.py", "conversion/", "gguf-py/gguf/")
-
-
-def fetch() -> Path:
-    """The converter's folder below build/; downloaded and unpacked once for each version of the engine."""
-    name = LOCK.read_text("utf-8").split(maxsplit=1)[0]  # llama-cpp-python==0.3.36
-    folder = WORK / name / "llama.cpp"
-    if not (folder / PARTS[0]).exists():
-        download(folder.parent)
-        (archive,) = folder.parent.glob("llama_cpp_python-*.tar.gz")
-        unpack(archive, folder)
-    return folder
-
-
-def download(folder: Path) -> None:
-    """The engine's source, checked by its hash. pip wants its metadata, so what builds it is there too."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
-    command += ["--no-binary", ":all:", "--no-build-isolation", "-r", str(LOCK), "-d", str(folder)]
-    subprocess.run(command, check=True)
-
-
-def unpack(archive: Path, folder: Path) -> None:
-    """Only the converter, out of some thousand files."""
-    with tarfile.open(archive) as source:
-        for member in source.getmembers():
-            _, _, inside = member.name.partition("/vendor/llama.cpp/")
-            if inside.startswith(PARTS) and member.isfile():
-                member.name = inside
-                source.extract(member, folder, filter="data")
 
 
 def load() -> Any:
     """The converter's module `conversion`, with the gguf package that belongs to it."""
-    folder = fetch()
+    folder = fetch(WORK, PARTS)
     for path in (folder, folder / "gguf-py"):
         if str(path) not in sys.path:
             sys.path.insert(0, str(path))

@@ -27,6 +27,7 @@ from app.node.chat_api.wish import (
     text_of,
 )
 
+USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 REASONS = {"stop": "end_turn", "length": "max_tokens", "calls": "tool_use"}
 
 
@@ -173,7 +174,7 @@ class Answer:
 
     def begin(self) -> list[tuple[str, Json]]:
         """How much was read is told at the end: it is not known yet."""
-        usage = {"input_tokens": 0, "output_tokens": 0}
+        usage = dict.fromkeys(USAGE, 0)
         message = self._frame([]) | {"stop_reason": None, "stop_sequence": None, "usage": usage}
         return [("message_start", {"message": message})]
 
@@ -237,12 +238,8 @@ class Answer:
 
 
 def _usage(end: Ended) -> Json:
-    return {
-        "input_tokens": end.prompt_tokens - end.reused_tokens,
-        "cache_read_input_tokens": end.reused_tokens,
-        "cache_creation_input_tokens": 0,
-        "output_tokens": end.answer_tokens,
-    }
+    read = end.prompt_tokens - end.reused_tokens
+    return dict(zip(USAGE, (read, end.reused_tokens, 0, end.answer_tokens), strict=True))
 
 
 def check_answerable(asked: Asked) -> None:

@@ -1,14 +1,25 @@
-"""Cases for llama.cpp's own server and for ours, and the shape of an answer: its keys and kinds of values."""
+"""Cases for llama.cpp's own server (`make api-compare`) and for ours.
+
+Tools are in none: its grammar binds a model only once that has begun a call, which no tiny random one does.
+"""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 Json = dict[str, Any]
-Shape = dict[str, Any] | list[Any] | str
+Case = tuple[str, str, Json | None]  # method, path, body
 
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+MESSAGES, COUNT, RESPONSES = "/v1/messages", "/v1/messages/count_tokens", "/v1/responses"
+VECTORS = "/v1/embeddings"
+KINDS = {
+    CHAT: "chat",
+    TEXT: "completions",
+    MESSAGES: "messages",
+    COUNT: "count",
+    RESPONSES: "responses",
+}
 HELLO = [{"role": "user", "content": "Hello"}]
 TALK = [
     {"role": "system", "content": "Be short."},
@@ -17,7 +28,9 @@ TALK = [
     {"role": "user", "content": "How do I add a computer?"},
 ]
 SCHEMA = {"type": "object", "properties": {"polite": {"type": "boolean"}}, "required": ["polite"]}
-TOOL = {"type": "function", "function": {"name": "clock", "description": "x", "parameters": SCHEMA}}
+AS_SCHEMA = {"type": "json_schema", "json_schema": {"name": "manners", "schema": SCHEMA}}
+BLOCKS = [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]
+PARTS = [{"role": "user", "content": [{"type": "input_text", "text": "Hello"}]}]
 
 OF_BOTH: dict[str, Json] = {
     "plain": {},
@@ -52,6 +65,18 @@ OF_CHAT: dict[str, Json] = {
     "no messages": {"messages": None},
     "messages of a wrong kind": {"messages": "Hello"},
     "negative temperature": {"temperature": -1},
+    "json schema": {"response_format": AS_SCHEMA, "max_tokens": 30},
+    "two answers": {"n": 2, "seed": 5},
+    "usage at the end": {"stream_options": {"include_usage": True}},
+    "content in parts": {"messages": BLOCKS},
+    "no role": {"messages": [{"content": "Hello"}]},
+    "a role nobody has": {"messages": [{"role": "cat", "content": "Hello"}]},
+    "pattern in the schema": {
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "x", "schema": {"type": "string", "pattern": "^(a+)+$"}},
+        }
+    },
     "top_p above one": {"top_p": 2},
     "temperature as words": {"temperature": "hot"},
 }
@@ -66,94 +91,78 @@ OF_TEXT: dict[str, Json] = {
 }
 
 
-def cases() -> dict[str, tuple[str, str, Json | None]]:
-    """Name -> method, path, body."""
-    found: dict[str, tuple[str, str, Json | None]] = {"models": ("GET", "/v1/models", None)}
-    for path, own, usual in (
-        (CHAT, OF_CHAT, {"messages": HELLO}),
-        (TEXT, OF_TEXT, {"prompt": "Hello"}),
-    ):
-        for name, change in (OF_BOTH | own).items():
-            body = {"model": "guide", "max_tokens": 4, **usual, **change}
-            if name.startswith("no messages"):
-                del body["messages"]
-            kind = path.rsplit("/", 2)[-2 if path == CHAT else -1]
-            found[f"{kind}: {name}"] = ("POST", path, body)
-            if name in STREAMED:
-                found[f"{kind}, streamed: {name}"] = ("POST", path, body | {"stream": True})
-    return found
-
-
+OF_MESSAGES: dict[str, Json] = {
+    "plain": {},
+    "greedy": {"temperature": 0},
+    "one token": {"max_tokens": 1},
+    "many tokens": {"max_tokens": 24},
+    "system": {"system": "Be short."},
+    "system in blocks": {"system": [{"type": "text", "text": "Be short."}]},
+    "conversation": {"messages": TALK[1:]},
+    "blocks": {"messages": BLOCKS},
+    "stop met": {"stop_sequences": ["e"]},
+    "no stop met": {"stop_sequences": ["qqqqq"]},
+    "top_k and top_p": {"top_k": 5, "top_p": 0.5},
+    "who asks": {"metadata": {"user_id": "anna"}},
+    "no messages": {"messages": None},
+    "messages of a wrong kind": {"messages": "Hello"},
+}
+OF_RESPONSES: dict[str, Json] = {
+    "plain": {},
+    "greedy": {"temperature": 0},
+    "one token": {"max_output_tokens": 1},
+    "instructions": {"instructions": "Be short."},
+    "conversation": {"input": TALK},
+    "parts": {"input": PARTS},
+    "text format": {"text": {"format": {"type": "text"}}},
+    "json schema": {"text": {"format": {"type": "json_schema", "name": "manners", "schema": SCHEMA}},
+                    "max_output_tokens": 30},
+    "no input": {"input": None},
+    "what was said before": {"previous_response_id": "resp_1"},
+}  # fmt: skip
+OF_COUNT: dict[str, Json] = {
+    "plain": {},
+    "system": {"system": "Be short."},
+    "no messages": {"messages": None},
+}
+USUAL: dict[str, Json] = {
+    CHAT: {"messages": HELLO, "max_tokens": 4},
+    TEXT: {"prompt": "Hello", "max_tokens": 4},
+    MESSAGES: {"messages": HELLO, "max_tokens": 4},
+    COUNT: {"messages": HELLO},
+    RESPONSES: {"input": "Hello", "max_output_tokens": 4},
+}
+OF_EACH = {CHAT: OF_BOTH | OF_CHAT, TEXT: OF_BOTH | OF_TEXT, MESSAGES: OF_MESSAGES, COUNT: OF_COUNT,
+           RESPONSES: OF_RESPONSES}  # fmt: skip
 STREAMED = frozenset(
-    {"plain", "greedy", "one token", "many tokens", "stop text", "bias", "logprobs", "all at once", "conversation",
-     "json object", "list of one"}
+    {"plain", "greedy", "one token", "many tokens", "stop text", "stop met", "bias", "logprobs", "all at once",
+     "conversation", "json object", "json schema", "list of one", "usage at the end", "two answers"}
 )  # fmt: skip
 
 
-def shape_of(body: bytes) -> Shape:
-    """Of an answer, or of all events of a stream together."""
-    text = body.decode("utf-8")
-    if not text.lstrip().startswith("data:"):
-        return _shape(json.loads(text))
-    data = [
-        line.removeprefix("data:").strip() for line in text.splitlines() if line.startswith("data:")
-    ]
-    events = [_shape(json.loads(one)) for one in data if one != "[DONE]"]
-    whole = events[0]
-    for event in events[1:]:
-        whole = _merged(whole, event)
-    return {"events": whole, "ends": "[DONE]" if data[-1] == "[DONE]" else "otherwise"}
+def cases() -> dict[str, Case]:
+    """Name -> what is asked, of the Guide."""
+    found: dict[str, Case] = {"models": ("GET", "/v1/models", None)}
+    for path, each in OF_EACH.items():
+        for name, change in each.items():
+            body = {"model": "guide", **USUAL[path], **change}
+            if name in ("no messages", "no input"):
+                body = {key: value for key, value in body.items() if value is not None}
+            found[f"{KINDS[path]}: {name}"] = ("POST", path, body)
+            if name in STREAMED and path != COUNT:
+                found[f"{KINDS[path]}, streamed: {name}"] = ("POST", path, body | {"stream": True})
+    return found
 
 
-def _shape(value: Any) -> Shape:
-    match value:
-        case None:
-            return "nothing"
-        case bool():
-            return "truth"
-        case int() | float():
-            return "number"
-        case str():
-            return "text"
-        case list():
-            shapes = [_shape(one) for one in value]
-            while len(shapes) > 1:
-                shapes[:2] = [_merged(*shapes[:2])]
-            return shapes
-        case dict():
-            if value and all(isinstance(one, float) for one in value.values()):
-                return {"(a token)": "number"}  # OpenAI's log probabilities of texts
-            return {str(key): _shape(one) for key, one in value.items()}
-    raise TypeError(value)
-
-
-def _merged(one: Shape, other: Shape) -> Shape:
-    """What either may be."""
-    match one, other:
-        case dict(), dict():
-            keys = [*one, *(key for key in other if key not in one)]
-            return {
-                key: _merged(one[key], other[key]) if key in one and key in other else one.get(key, other.get(key))
-                for key in keys
-            }  # fmt: skip
-        case list(), list():
-            return [_merged(one[0], other[0])] if one and other else one or other
-        case str(), str():
-            return "|".join(sorted({*one.split("|"), *other.split("|")}))
-    return one if other == "nothing" else other if one == "nothing" else f"{one} or {other}"
-
-
-def misses(theirs: Shape, ours: Shape, path: str = "") -> list[str]:
-    """What of their shape ours has not, by its path."""
-    match theirs, ours:
-        case dict(), dict():
-            found = [f"{path}.{key}" for key in theirs if key not in ours]
-            for key in theirs.keys() & ours.keys():
-                found += misses(theirs[key], ours[key], f"{path}.{key}")
-            return sorted(found)
-        case list(), list():
-            return misses(theirs[0], ours[0], f"{path}[]") if theirs and ours else []
-        case str(), str():
-            same = set(theirs.split("|")) & set(ours.split("|"))
-            return [] if same or "nothing" in (theirs, ours) else [f"{path}: {theirs}, {ours}"]
-    return [] if "nothing" in (theirs, ours) else [f"{path}: of another kind"]
+def vector_cases() -> dict[str, Case]:
+    """The same, of a tiny model called bert that embeds."""
+    bodies: dict[str, Json] = {
+        "one text": {"input": "Hello"},
+        "several": {"input": ["Hello", "you"]},
+        "token ids": {"input": [5, 6, 7]},
+        "base64": {"input": "Hello", "encoding_format": "base64"},
+        "nothing": {"input": []},
+        "an unknown format": {"input": "Hello", "encoding_format": "roman"},
+    }
+    asked = {name: {"model": "bert", **body} for name, body in bodies.items()}
+    return {f"embeddings: {name}": ("POST", VECTORS, body) for name, body in asked.items()}

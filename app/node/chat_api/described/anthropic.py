@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import UNSET, UnsetType
-
 from app.node.chat_api.described.parts import Exact, Told
 
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use"]
@@ -40,8 +38,8 @@ class ToolUseBlock(Exact, tag_field="type", tag="tool_use"):
 class MessageUsage(Exact):
     input_tokens: int
     output_tokens: int
-    cache_read_input_tokens: int | UnsetType = UNSET
-    cache_creation_input_tokens: int | UnsetType = UNSET
+    cache_read_input_tokens: int
+    cache_creation_input_tokens: int
 
 
 class AnthropicMessage(Told, kw_only=True):

@@ -1,0 +1,47 @@
+"""llama.cpp's source, taken from the hashed source of its binding."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+LOCK = PROJECT / "requirements" / "engine.txt"
+INSIDE = "/vendor/llama.cpp/"
+
+
+def engine() -> str:
+    """The engine's name and version: `llama-cpp-python==0.3.36`."""
+    return LOCK.read_text("utf-8").split(maxsplit=1)[0]
+
+
+def fetch(work: Path, parts: tuple[str, ...]) -> Path:
+    """The folder of llama.cpp below `work`, of these parts; downloaded and unpacked once for each version."""
+    folder = work / engine() / "llama.cpp"
+    whole = folder / ".unpacked"
+    if not whole.exists():
+        if not list(folder.parent.glob("llama_cpp_python-*.tar.gz")):
+            download(folder.parent)
+        (archive,) = folder.parent.glob("llama_cpp_python-*.tar.gz")
+        unpack(archive, folder, parts)
+        whole.touch()
+    return folder
+
+
+def download(folder: Path) -> None:
+    """The engine's source, checked by its hash. pip wants its metadata, so what builds it must be there too."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
+    command += ["--no-binary", ":all:", "--no-build-isolation", "-r", str(LOCK), "-d", str(folder)]
+    subprocess.run(command, check=True)
+
+
+def unpack(archive: Path, folder: Path, parts: tuple[str, ...]) -> None:
+    """Only these parts, out of some thousand files."""
+    with tarfile.open(archive) as source:
+        for member in source.getmembers():
+            _, _, inside = member.name.partition(INSIDE)
+            if inside.startswith(parts) and member.isfile():
+                member.name = inside
+                source.extract(member, folder, filter="data")

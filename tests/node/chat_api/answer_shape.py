@@ -1,0 +1,89 @@
+"""The shape of an answer: its keys and kinds of values; and what of one shape another lacks."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from typing import Any
+
+Shape = dict[str, Any] | list[Any] | str
+
+
+def shape_of(body: bytes) -> Shape:
+    """Of an answer, or of all events of a stream together; of those that name their type, each type by itself, and
+    the order in which they come."""
+    text = body.decode("utf-8")
+    if not text.lstrip().startswith(("data:", "event:")):
+        return _shape(json.loads(text))
+    data = [
+        line.removeprefix("data:").strip() for line in text.splitlines() if line.startswith("data:")
+    ]
+    events = [json.loads(one) for one in data if one != "[DONE]"]
+    ends = {"ends": "[DONE]" if data[-1] == "[DONE]" else "otherwise"}
+    if "type" not in events[0]:
+        return {"events": _together(events), **ends}
+    types = [event["type"] for event in events]
+    each = {name: _together([one for one in events if one["type"] == name]) for name in types}
+    return {"events": each, "order": " ".join(name for name, _ in groupby(types)), **ends}
+
+
+def _together(values: list[Any]) -> Shape:
+    """What any of them may be."""
+    whole, *shapes = map(_shape, values)
+    for one in shapes:
+        whole = _merged(whole, one)
+    return whole
+
+
+def _shape(value: Any) -> Shape:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "truth"
+        case int() | float():
+            return "number"
+        case str():
+            return "text"
+        case list():
+            shapes = [_shape(one) for one in value]
+            while len(shapes) > 1:
+                shapes[:2] = [_merged(*shapes[:2])]
+            return shapes
+        case dict():
+            if value and all(isinstance(one, float) for one in value.values()):
+                return {"(a token)": "number"}  # OpenAI's log probabilities of texts
+            return {str(key): _shape(one) for key, one in value.items()}
+    raise TypeError(value)
+
+
+def _merged(one: Shape, other: Shape) -> Shape:
+    """What either may be."""
+    match one, other:
+        case dict(), dict():
+            keys = [*one, *(key for key in other if key not in one)]
+            return {
+                key: _merged(one[key], other[key]) if key in one and key in other else one.get(key, other.get(key))
+                for key in keys
+            }  # fmt: skip
+        case list(), list():
+            return [_merged(one[0], other[0])] if one and other else one or other
+        case str(), str():
+            return "|".join(sorted({*one.split("|"), *other.split("|")}))
+    return one if other == "nothing" else other if one == "nothing" else f"{one} or {other}"
+
+
+def misses(theirs: Shape, ours: Shape, path: str = "") -> list[str]:
+    """What of their shape ours has not, by its path."""
+    match theirs, ours:
+        case dict(), dict():
+            found = [f"{path}.{key}" for key in theirs if key not in ours]
+            for key in theirs.keys() & ours.keys():
+                found += misses(theirs[key], ours[key], f"{path}.{key}")
+            return sorted(found)
+        case list(), list():
+            return misses(theirs[0], ours[0], f"{path}[]") if theirs and ours else []
+        case str(), str():
+            same = set(theirs.split("|")) & set(ours.split("|"))
+            return [] if same or "nothing" in (theirs, ours) else [f"{path}: {theirs}, {ours}"]
+    return [] if "nothing" in (theirs, ours) else [f"{path}: of another kind"]
