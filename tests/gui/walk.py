@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.gui.fade_in import FadeIn
 from app.gui.parts.buttons import WrappingButton
 from app.gui.parts.text import Elided
 
@@ -206,7 +207,7 @@ def _is_content(widget: QWidget) -> bool:
     """Something that a person reads or presses, or a box of such things."""
     own = widget.isVisible() and not widget.isWindow() and not widget.objectName().startswith("qt_")
     whole = isinstance(widget.parentWidget(), QAbstractSpinBox | QComboBox | QLineEdit | QTabBar)
-    return own and not whole and not isinstance(widget, QRubberBand | QScrollBar)
+    return own and not whole and not isinstance(widget, FadeIn | QRubberBand | QScrollBar)
 
 
 def parts(root: QWidget) -> Iterator[str]:
