@@ -165,10 +165,18 @@ async def test_a_removal_is_heeded_where_the_disk_is_full_and_the_node_goes_on(
 ) -> None:
     den, attic, loft = await nodes.paired("den", "attic", "loft")
     await all_linked(den, attic, loft)
+    await until(lambda: loft.network._log.addresses(attic.network.id))
+    tried: list[str] = []
+
+    def full(path: Path, _content: bytes) -> None:
+        tried.append(path.name)
+        full_disk()
+
     with monkeypatch.context() as disk:
-        disk.setattr(loft.network._log._store, "_write_file", full_disk)
+        disk.setattr(loft.network._log._store, "_write_file", full)
         await den.network.remove(attic.network.id)
         await until(lambda: loft.members[-1].keys() == {den.network.id, loft.network.id})
         await until(lambda: attic.network.id not in loft.network.links)
+        await until(lambda: {"household.json", "addresses.json"} <= set(tried))
     await den.network.rename(loft.network.id, "studio")
     await until(lambda: name_of(loft, loft) == "studio")
