@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode, node
 
+FOLLOWS = 5  # a layout that changes another, which changes a third
 PATIENCE_MS = (
     40_000  # of whatever comes in the end: on a loaded computer a node needs seconds to answer
 )
@@ -21,6 +22,12 @@ PATIENCE_MS = (
 
 class Patient(QtBot):
     """Waits as long as that, whatever a test hopes for."""
+
+    def wait(self, ms: int) -> None:
+        """And lets what follows from it happen: a slow computer may be at the first of it when the time is over."""
+        super().wait(ms)
+        for _ in range(FOLLOWS):
+            QApplication.processEvents()
 
     def waitUntil(self, callback: Callable[[], Any], *, timeout: int = 0) -> None:  # noqa: N802
         super().waitUntil(callback, timeout=max(timeout, PATIENCE_MS))

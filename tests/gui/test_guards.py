@@ -77,7 +77,7 @@ def test_what_is_left_of_a_gone_object_is_a_count_of_none_and_no_memory(qapp: QA
     risen = references()[0] - before[0]
     assert -STRAY < risen < MANY * FUNCTIONS
     assert abs(references()[1] - before[1]) < STRAY
-    assert n_wrappers() == wrappers
+    assert n_wrappers() <= wrappers  # what other tests left may go meanwhile
     assert own_memory(psutil.Process()) - memory < MANY * LEFT_BYTES
 
 

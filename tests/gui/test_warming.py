@@ -17,7 +17,7 @@ assert page not in sys.modules
 look = QTimer()
 look.timeout.connect(lambda: app.quit() if warming.is_done else None)
 look.start(20)
-QTimer.singleShot(20_000, app.quit)
+QTimer.singleShot(120_000, app.quit)
 app.exec()
 assert warming.is_done, "it does not end"
 assert page in sys.modules and "app.gui.lending.computer_page" in sys.modules

@@ -110,7 +110,7 @@ def test_somebody_who_gets_an_answer_is_not_measured_with(
 ) -> None:
     loaded(qtbot, at_lone)
     pool = at_lone.services.pool
-    body = {"prompt": "Hello", "max_tokens": 400, "ignore_end": True}
+    body = {"prompt": "Hello", "max_tokens": 1500, "ignore_end": True}  # until it is cancelled
     other = at_lone.services.client.call("POST", "/ask", body, lambda _: None)
     qtbot.waitUntil(lambda: bool(pool.snapshot["answers"]["running"]), timeout=5000)
     page.bench.begin(SMALL)

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.activity.feed import Feed
 from tests.gui.desk import Desk
 
-ENDLESS = {"prompt": "Hello", "max_tokens": 400, "ignore_end": True}
+ENDLESS = {"prompt": "Hello", "max_tokens": 1500, "ignore_end": True}  # until it is cancelled
 SHORT = {"prompt": "Hello", "max_tokens": 9, "ignore_end": True}
 
 

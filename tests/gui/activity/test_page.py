@@ -69,10 +69,13 @@ def test_a_line_of_the_log_is_no_higher_than_its_words(
     qtbot.waitUntil(lambda: bool(page.feed.answers), timeout=5000)
     page.tabs.setCurrentIndex(1)
     qtbot.waitUntil(lambda: bool(page.log.sentences()), timeout=5000)
-    qtbot.wait(50)
     table = page.log.table
-    high = [table.rowHeight(at) for at in range(len(page.log.sentences()))]
-    assert set(high) == {at_lone.services.theme.px(sizes.CONTROL_HEIGHT)}
+
+    def heights() -> list[int]:
+        return [table.rowHeight(at) for at in range(len(page.log.sentences()))]
+
+    usual = {at_lone.services.theme.px(sizes.CONTROL_HEIGHT)}
+    qtbot.waitUntil(lambda: set(heights()) == usual)
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
     page.resize(960, 600)
     qtbot.wait(50)

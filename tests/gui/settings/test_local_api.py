@@ -37,7 +37,7 @@ def press(page: LocalApi, name: str) -> None:
     QTest.mouseClick(found, Qt.MouseButton.LeftButton)
 
 
-def test_from_off_to_a_copied_key_and_back(qtbot: QtBot, page: LocalApi) -> None:
+def test_from_off_to_a_copied_key_and_back(qtbot: QtBot, page: LocalApi, at_lone: Desk) -> None:
     said: list[tuple[str, str]] = []
     page.told.connect(lambda words, kind: said.append((words, kind)))
     assert (page.on.isChecked(), page.address.text(), page.key.text()) == (False, "Off", "")
@@ -64,7 +64,14 @@ def test_from_off_to_a_copied_key_and_back(qtbot: QtBot, page: LocalApi) -> None
 
     QTest.mouseClick(page.may_load, Qt.MouseButton.LeftButton)
     QTest.mouseClick(page.ollama_open, Qt.MouseButton.LeftButton)
-    qtbot.wait(300)
+    found: list[dict[str, object]] = []
+
+    def is_saved() -> bool:
+        at_lone.services.client.get("/api", found.append)
+        qtbot.wait(50)
+        return bool(found and found[-1]["may_load"] and found[-1]["ollama_open"])
+
+    qtbot.waitUntil(is_saved)
     page.refresh()
     qtbot.waitUntil(
         lambda: page.may_load.isChecked() and page.ollama_open.isChecked(), timeout=5000
