@@ -214,8 +214,8 @@ async def test_a_killed_worker_is_explained_and_the_answer_goes_on(
     pool: list[TestNode], host: NodeClient
 ) -> None:
     await load(host, [2, 2, 2, 2], "f32")
-    order = {"prompt": QUESTION, "raw": True, "max_tokens": 60, "ignore_end": True}
-    undisturbed = await ask(host, **order)
+    order = {"prompt": QUESTION, "raw": True, "max_tokens": 300, "ignore_end": True}
+    undisturbed = await ask(host, **order | {"max_tokens": 60})  # the rest is time to be killed in
     lenders_worker = pool[1].workers()[0]
     told: list[Json] = []
     async with aclosing(host.stream("POST", "/ask", order | {"sampling": GREEDY})) as lines:
@@ -223,9 +223,9 @@ async def test_a_killed_worker_is_explained_and_the_answer_goes_on(
             if "delta" in line and lenders_worker.is_running():
                 lenders_worker.kill()
             told.append(line)
-    assert told[-1]["done"]["token_ids"] == undisturbed["token_ids"]
+    assert told[-1]["done"]["token_ids"][:60] == undisturbed["token_ids"]
     shown = [token for line in told if "delta" in line for token in line["delta"]["token_ids"]]
-    assert shown == undisturbed["token_ids"]
+    assert shown == told[-1]["done"]["token_ids"]
     said = [line["recovery"] for line in told if "recovery" in line]
     assert [one["state"] for one in said] == ["lost", "rebuilding", "continued"]
     assert "attic" in said[0]["text"]
