@@ -190,6 +190,8 @@ class Service:
             self._text.close()
             self._text = None
         text = self._text = open_text(order.path)
+        if text.template:
+            import backends.sandbox  # noqa: F401  now, and not at the first question
         yield orders.Vocabulary(
             request=order.request, n_vocab=text.n_vocab, end_tokens=text.end_tokens, bos=text.bos,
             adds_bos=text.adds_bos, has_template=bool(text.template),

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import lru_cache
 from types import FrameType
 from typing import Any, NoReturn
-
-import jinja2
-from jinja2.ext import Extension
-from jinja2.nodes import Node
-from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from backends import process
 
@@ -52,25 +44,6 @@ class TemplateFailed(Exception):
     """The template could not be applied; the text says why."""
 
 
-class _Sandbox(ImmutableSandboxedEnvironment):
-    """Without the one operator that computes for hours in a single call."""
-
-    intercepted_binops = frozenset(("**",))
-
-    def call_binop(self, context: object, operator: str, left: object, right: object) -> NoReturn:
-        raise TemplateFailed(f"a chat template may not use {operator}")
-
-
-class _Generation(Extension):
-    """{% generation %}: marks what the model wrote, for those who train. Here it is what stands in it."""
-
-    tags: set[str] = {"generation"}  # noqa: RUF012 (the base class has it so)
-
-    def parse(self, parser: Parser) -> list[Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
 def render(
     template: str,
     messages: Sequence[Mapping[str, Any]],
@@ -85,6 +58,8 @@ def render(
     In the main thread on Linux and macOS time is bounded here; native code in a loop, and other
     systems, are left to the deadline of who asked.
     """
+    from backends import sandbox  # heavy, and most workers only compute
+
     values: dict[str, object] = dict(tokens or {})
     if tools:
         values["tools"] = [dict(tool) for tool in tools]
@@ -93,13 +68,13 @@ def render(
         values["strftime_now"] = moment.strftime
     try:
         with _bounded():
-            parts = _compiled(template).generate(
+            parts = sandbox.compiled(template).generate(
                 messages=[dict(message) for message in messages],
                 add_generation_prompt=add_generation_prompt,
                 **values,
             )  # fmt: skip
             return _joined(parts)
-    except jinja2.TemplateError as error:
+    except sandbox.TemplateError as error:
         raise TemplateFailed(error.message or type(error).__name__) from None
     except MemoryError:
         raise TemplateFailed(f"the chat template took more than {MAX_BYTES >> 20} MiB") from None
@@ -114,43 +89,6 @@ def render(
         raise TemplateFailed(f"the chat template failed: {error}") from None
     except RecursionError:
         raise TemplateFailed("the chat template calls itself without end") from None
-
-
-@lru_cache(maxsize=1)  # a worker has one vocabulary
-def _compiled(template: str) -> jinja2.Template:
-    """Takes longer than all else that is done for a prompt."""
-    return _environment().from_string(template)
-
-
-def _environment() -> ImmutableSandboxedEnvironment:
-    """As transformers sets it up, which templates are written against."""
-    environment = _Sandbox(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
-    )
-    environment.filters["tojson"] = _to_json
-    environment.globals["raise_exception"] = _raise
-    return environment
-
-
-def _raise(text: str) -> NoReturn:
-    raise TemplateFailed(str(text))
-
-
-def _to_json(
-    value: object,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    """With the blanks, and the arguments, of transformers' filter: models have seen no other JSON in training."""
-    return json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
-    )
 
 
 def _joined(parts: Iterator[str]) -> str:

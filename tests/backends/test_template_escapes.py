@@ -7,7 +7,7 @@ import time
 import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from backends import template as template_module
+from backends import sandbox
 from backends.template import TemplateFailed, render
 
 SUBCLASSES = "''.__class__.__mro__[1].__subclasses__()"
@@ -90,13 +90,13 @@ def test_there_are_fifty_of_them() -> None:
 def test_a_template_is_compiled_once_and_keeps_nothing_of_a_chat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made, environment = list[str](), template_module._environment
+    made, environment = list[str](), sandbox._environment
 
     def noted() -> ImmutableSandboxedEnvironment:
         made.append("compiled")
         return environment()
 
-    monkeypatch.setattr(template_module, "_environment", noted)
+    monkeypatch.setattr(sandbox, "_environment", noted)
     counts = (
         "{% set ns = namespace(n=0) %}"
         "{% for m in messages %}{% set ns.n = ns.n + 1 %}{{ m.content }}{% endfor %}{{ ns.n }}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from backends.template import render, tool_style
@@ -46,3 +49,10 @@ def test_what_a_model_wrote_may_be_marked_for_training() -> None:
         "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}!{% endfor %}"
     )
     assert render(template, HELLO) == "Hello!"
+
+
+def test_a_worker_that_only_computes_knows_no_templates() -> None:
+    """Most do, and what is not imported costs them no time to start and no memory."""
+    look = "import sys, backends.service; print('jinja2' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
