@@ -49,7 +49,7 @@ check: dev ## everything but the tests
 	@echo "== lint"
 	@$(BIN)/ruff check $(CODE)
 	@echo "== types"
-	@$(BIN)/mypy $(CODE)
+	@$(BIN)/mypy --num-workers $(WORKERS) $(CODE)
 	@echo "== import contracts"
 	@$(BIN)/lint-imports
 
