@@ -24,6 +24,7 @@ from app.inference.stage_client import CREDIT, FrameChannel
 from backends.contract import GREEDY, Sampling
 from backends.frames import Kind, read_head
 from tests.inference.pool import Pool, answer, pool, request, shape
+from tests.simulation.world import undisturbed
 
 SLOW = "fake:seconds_per_layer=0.001"
 SOON_S = 20.0  # less than one, on a machine with nothing else to do
@@ -56,11 +57,6 @@ async def hear(
     raise AssertionError("a stream without its end")
 
 
-async def undisturbed(*asked: Request) -> list[list[int]]:
-    async with pool(2, 4, 2) as built:
-        return [(await answer(built.pipeline, what))[0] for what in asked]
-
-
 def kill(built: Pool, whose: str) -> Callable[[], None]:
     def deed() -> None:
         os.kill((built.host if whose == "host" else built.lent_worker()).pid, signal.SIGKILL)
@@ -73,7 +69,7 @@ def kill(built: Pool, whose: str) -> Callable[[], None]:
 @pytest.mark.parametrize("sampling", [GREEDY, CREATIVE, WILD])
 async def test_a_killed_worker_changes_no_token(whose: str, sampling: Sampling) -> None:
     what = request("tell me", 60, sampling=sampling)
-    [expected] = await undisturbed(what)
+    expected = undisturbed(what, shape())
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
         ids, notices, finish = await hear(built.pipeline, what, {20: kill(built, whose)})
         assert ids == expected
@@ -94,7 +90,7 @@ async def test_many_answers_at_once_all_go_on(seed: int) -> None:
     """More than there are slots; some in their prompt, some waiting, some just ending."""
     chance = random.Random(seed)
     asked = [request("x" * chance.randrange(1, 200), chance.randrange(1, 60)) for _ in range(9)]
-    expected = await undisturbed(*asked)
+    expected = [undisturbed(what, shape()) for what in asked]
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True, form=shape(slots=4)) as built:
         hearing = asyncio.gather(*(hear(built.pipeline, what) for what in asked))
         for whose in chance.sample(["host", "lender", "lender"], 2):
@@ -107,7 +103,7 @@ async def test_many_answers_at_once_all_go_on(seed: int) -> None:
 
 @posix
 async def test_the_fourth_loss_of_one_answer_ends_it_in_words() -> None:
-    [expected] = await undisturbed(request("x", 90))
+    expected = undisturbed(request("x", 90), shape())
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
         deeds = {n * 10: kill(built, "lender") for n in range(1, 5)}
         ids: list[int] = []
@@ -122,7 +118,7 @@ async def test_the_fourth_loss_of_one_answer_ends_it_in_words() -> None:
 
 @posix
 async def test_what_is_lost_while_it_is_rebuilt_is_planned_again_without_it() -> None:
-    [expected] = await undisturbed(request("x", 40))
+    expected = undisturbed(request("x", 40), shape())
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
         built.rebuild.failing = 2
         ids, _, finish = await hear(built.pipeline, request("x", 40), {9: kill(built, "host")})
@@ -143,7 +139,7 @@ async def test_what_cannot_be_rebuilt_ends_in_words() -> None:
 
 @posix
 async def test_short_memory_is_said_and_the_answer_goes_on_when_a_machine_returns() -> None:
-    [expected] = await undisturbed(request("x", 40))
+    expected = undisturbed(request("x", 40), shape())
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
         built.rebuild.misfits = 1
         deeds = {9: kill(built, "lender")}
@@ -182,7 +178,7 @@ async def test_an_answer_that_is_mended_can_be_cancelled() -> None:
 
 async def test_a_machine_that_leaves_on_purpose_is_left_between_two_tokens() -> None:
     """Nothing was under way then that would be computed in vain."""
-    [expected] = await undisturbed(request("x", 60))
+    expected = undisturbed(request("x", 60), shape())
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
         work, under_way = built.pipeline._work, list[int]()
         interrupt = work.interrupt
@@ -206,7 +202,7 @@ async def test_a_machine_that_leaves_on_purpose_is_left_between_two_tokens() -> 
 @posix
 async def test_a_machine_that_leaves_and_is_lost_meanwhile_is_left_once() -> None:
     """What it says while it is replaced already must not hold up the answers that go on."""
-    [expected] = await undisturbed(request("x", 60))
+    expected = undisturbed(request("x", 60), shape())
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
         built.rebuild.planning = asyncio.Event()
         hearing = asyncio.gather(hear(built.pipeline, request("x", 60), {9: kill(built, "lender")}))
@@ -225,7 +221,7 @@ async def test_a_machine_that_leaves_and_is_lost_meanwhile_is_left_once() -> Non
 
 @posix
 async def test_a_loss_at_the_moment_of_leaving_is_one_recovery() -> None:
-    [expected] = await undisturbed(request("x", 60))
+    expected = undisturbed(request("x", 60), shape())
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
         begun = asyncio.Event()
         hearing = asyncio.gather(hear(built.pipeline, request("x", 60), {9: begun.set}))
@@ -290,7 +286,7 @@ async def test_a_broken_channel_is_made_again_and_nothing_computed_twice(seed: i
     """The frame that was lost on its way there, and the answer lost on its way back."""
     chance = random.Random(seed)
     asked = [request("x" * 150, 30), request("hello", 50), request("y" * 20, 40)]
-    expected = await undisturbed(*asked)
+    expected = [undisturbed(what, shape()) for what in asked]
 
     made: list[FrameChannel] = []
 
@@ -333,7 +329,7 @@ class Deaf:
 
 
 async def test_a_channel_that_falls_silent_is_replaced_within_the_deadline() -> None:
-    [expected] = await undisturbed(request("hello", 30))
+    expected = undisturbed(request("hello", 30), shape())
     quick = Deadlines(decode_least_s=0.3, decode_most_s=0.3, prefill_least_s=0.3, dead_s=30.0)
     after = itertools.chain([8], itertools.repeat(1000))
     async with pool(
@@ -350,7 +346,7 @@ async def test_a_channel_that_falls_silent_is_replaced_within_the_deadline() -> 
 
 @posix
 async def test_what_stands_still_for_a_while_goes_on_without_a_new_plan() -> None:
-    [expected] = await undisturbed(request("hello", 60))
+    expected = undisturbed(request("hello", 60), shape())
     quick = Deadlines(decode_least_s=0.3, decode_most_s=0.3, still_s=30.0, dead_s=30.0)
     for whose in ("host", "lender"):
         async with pool(2, 4, 2, paths=[SLOW], peers=True, rebuilds=True, deadlines=quick) as built:
@@ -368,7 +364,7 @@ async def test_what_stands_still_for_a_while_goes_on_without_a_new_plan() -> Non
 @posix
 @pytest.mark.parametrize("whose", ["host", "lender"])
 async def test_what_stands_still_for_ever_is_replaced(whose: str) -> None:
-    [expected] = await undisturbed(request("hello", 60))
+    expected = undisturbed(request("hello", 60), shape())
     quick = Deadlines(decode_least_s=0.3, decode_most_s=0.3, still_s=1.0, dead_s=1.2)
     async with pool(2, 4, 2, paths=[SLOW], peers=True, rebuilds=True, deadlines=quick) as built:
         worker = built.host if whose == "host" else built.lent_worker()
@@ -382,7 +378,7 @@ async def test_what_stands_still_for_ever_is_replaced(whose: str) -> None:
 @posix
 async def test_a_question_on_its_way_finds_the_stages_again() -> None:
     """It was accepted, but its prompt is not in the pipeline yet when a stage is lost."""
-    [expected] = await undisturbed(request("x", 5))
+    expected = undisturbed(request("x", 5), shape())
     async with pool(2, 4, 2, rebuilds=True) as built:
         built.rebuild.asked = True
         kill(built, "lender")()

@@ -17,6 +17,7 @@ from app.inference.replicas import Replica, Replicas
 from app.inference.sequences import Finish, Request, Token
 from backends.contract import GREEDY, Sampling
 from tests.inference.pool import Pool, answer, pool, request, shape
+from tests.simulation.world import undisturbed
 
 SLOW = ("fake:seconds_per_layer=0.001",)
 CREATIVE = Sampling(temperature=0.9, seed=11, repeat_penalty=1.2)
@@ -63,14 +64,9 @@ async def until(so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def undisturbed(*asked: Request) -> list[list[int]]:
-    async with pool(8) as built:
-        return [(await answer(built.pipeline, what))[0] for what in asked]
-
-
 async def test_requests_are_shared_out_and_nothing_of_an_answer_depends_on_where() -> None:
     asked = [request(f"number {n}", 20 + n) for n in range(8)]
-    expected = await undisturbed(*asked)
+    expected = [undisturbed(what, shape()) for what in asked]
     async with several((8,), (8,), paths=SLOW) as (replicas, pools):
         hearing = asyncio.gather(*(hear(replicas, what) for what in asked))
         await until(lambda: replicas.n_running == 8)
@@ -85,7 +81,7 @@ async def test_sixteen_answers_of_a_lost_replica_go_on_elsewhere() -> None:
     asked = [
         request("x" * (1 + 9 * n), 30 + n, sampling=(GREEDY, CREATIVE)[n % 2]) for n in range(16)
     ]
-    expected = await undisturbed(*asked)
+    expected = [undisturbed(what, shape()) for what in asked]
     async with several((8,), (8,), paths=SLOW, form=shape(slots=8)) as (replicas, pools):
         hearing = asyncio.gather(*(hear(replicas, what) for what in asked))
         work = pools[1].pipeline._work
@@ -107,7 +103,7 @@ async def test_sixteen_answers_of_a_lost_replica_go_on_elsewhere() -> None:
 
 async def test_a_split_and_a_whole_one_replace_each_other() -> None:
     what = request("tell me", 60)
-    [expected] = await undisturbed(what)
+    expected = undisturbed(what, shape())
     async with several((8,), (2, 4, 2), paths=SLOW) as (replicas, pools):
         replicas.held[1].draining = True
         async with asyncio.TaskGroup() as group:
@@ -172,7 +168,7 @@ async def test_a_replica_that_is_given_back_gets_nothing_new() -> None:
 
 async def test_an_answer_moves_three_times_and_no_fourth_time() -> None:
     what = request("tell me", 90)
-    [expected] = await undisturbed(what)
+    expected = undisturbed(what, shape())
     ids: list[int] = []
     places: list[int] = []
 
@@ -195,7 +191,7 @@ async def test_an_answer_moves_three_times_and_no_fourth_time() -> None:
 
 async def test_the_last_replica_recovers_in_place_and_then_all_is_over() -> None:
     what = request("tell me", 60)
-    [expected] = await undisturbed(what)
+    expected = undisturbed(what, shape())
     async with several((8,), (8,), paths=SLOW, rebuilds=True) as (replicas, pools):
         await asyncio.gather(*(hear(replicas, request("x", 2)) for _ in range(2)))
         replicas.break_off(lost(1))
@@ -219,7 +215,7 @@ async def test_the_last_replica_recovers_in_place_and_then_all_is_over() -> None
 async def test_the_only_one_is_left_by_any_machine_and_takes_questions_on() -> None:
     """Its stages move between machines: also one that came later can leave, and nothing drains."""
     what = request("tell me", 60)
-    [expected] = await undisturbed(what)
+    expected = undisturbed(what, shape())
     async with several((2, 4, 2), paths=SLOW, rebuilds=True) as (replicas, pools):
         for leaver in range(2):
             before = pools[0].pipeline._stages
