@@ -97,6 +97,7 @@ class Theme(QObject):
         super().__init__(app)
         self._app, self.scheme, self.scale = app, scheme, scale
         self._repolish = Repolish(app, self)
+        self._repolish.resized.connect(self.changed)
         self._family = app.font().family()
         app.setStyle("Fusion")
         self._hints = QGuiApplication.styleHints()

@@ -57,6 +57,7 @@ def nested(qtbot: QtBot, leaf: QWidget) -> QWidget:
 def test_qt_does_not_polish_a_widget_for_each_that_is_above_it(qtbot: QtBot, theme: Theme) -> None:
     leaf = Leaf("Here")
     top = nested(qtbot, leaf)
+    qtbot.waitUntil(lambda: not theme._repolish._timer.isActive())
     leaf.told = 0
     theme.choose(Scheme.DARK, 1.0)
     assert leaf.told == 0
@@ -89,6 +90,33 @@ def test_what_is_not_seen_follows_little_by_little(
     hidden.show()
     theme.dress(top)
     assert (colour(seen), colour(hidden)) == (DARK.muted, DARK.muted)
+
+
+def test_another_size_of_text_reaches_at_once_what_is_shown(
+    qtbot: QtBot, theme: Theme, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And then the rest; whoever measures is told again once all of it has that size."""
+    monkeypatch.setattr(repolish, "AT_ONCE", 1)
+    seen, hidden = label("Seen", "title"), label("Hidden", "title")
+    top = QWidget()
+    qtbot.addWidget(top)
+    box = QVBoxLayout(top)
+    for one in (seen, hidden):
+        box.addWidget(one)
+    top.show()
+    hidden.hide()
+    qtbot.waitUntil(lambda: not theme._repolish._timer.isActive())
+    small, measured = hidden.sizeHint().height(), list[int]()
+
+    def measure() -> None:
+        measured.append(hidden.sizeHint().height())
+
+    theme.changed.connect(measure)
+    theme.choose(Scheme.LIGHT, 2.0)
+    assert seen.sizeHint().height() > small
+    qtbot.waitUntil(lambda: len(measured) == 2)
+    assert measured[-1] == seen.sizeHint().height()
+    theme.changed.disconnect(measure)
 
 
 def test_a_page_that_comes_to_the_front_has_the_look_of_now(qtbot: QtBot, away: Desk) -> None:

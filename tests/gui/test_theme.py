@@ -78,11 +78,10 @@ def test_the_style_sheet_is_filled(qapp: QApplication, theme: Theme) -> None:
 def test_everything_grows_with_the_text_size(qtbot: QtBot, theme: Theme) -> None:
     button = QPushButton("Load")
     qtbot.addWidget(button)
-    button.ensurePolished()
+    button.show()
     small = button.sizeHint()
     theme.choose(Scheme.LIGHT, 5.0)
     assert theme.scale == MAX_SCALE
-    button.ensurePolished()
     large = button.sizeHint()
     assert large.height() >= 2 * small.height() - 4
     assert large.width() > 1.6 * small.width()
