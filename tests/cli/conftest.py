@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 
-from app.cli import main
+from app.cli import main, program
 from tests.cli.fake_node import Answer, FakeNode
 
 
@@ -28,6 +30,15 @@ class Said:
         """The one JSON object on stdout."""
         assert self.out.count("\n") == 1, self.out
         return json.loads(self.out)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def described_once() -> Iterator[None]:
+    """All commands with their options, as the process of one command line does it: that takes most of its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program, "build", cache(program.build))
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture
