@@ -378,10 +378,10 @@ class StageClient:
             case Kind.LIKELY if self.run.samples:
                 if self.on_likely is not None:
                     self.on_likely(decode(data))
-            case Kind.STALE | Kind.NEED_FROM if head.seq >= sent.seq:
+            case Kind.STALE | Kind.NEED_FROM if sent.seq <= head.seq <= self._seq:
                 self.give_up(StageLost("stage_out_of_step", machine=self.machine))
-            case _ if head.epoch < self.run.epoch or head.seq < sent.seq:
-                pass  # late or repeated
+            case _ if head.epoch < self.run.epoch or head.seq < sent.seq or head.kind is Kind.STALE:
+                pass  # late or repeated, or to a frame that was sent in an earlier epoch
             case Kind.OUTPUT | Kind.SAMPLED | Kind.DONE if head.seq <= self._repeated:
                 pass  # to the first sending, whose earlier answers went astray: all come again in order
             case _:
