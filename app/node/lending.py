@@ -18,7 +18,7 @@ from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.membership import Member
 from app.core.operations import Role as HouseholdRole
 from app.core.reasons import said
-from app.inference.lend import Lender, Passed
+from app.inference.lend import KEEP_S, Lender, Passed
 from app.inference.stage_client import FrameChannel
 from app.lan import messages
 from app.node.check_room import CheckRoom
@@ -94,6 +94,10 @@ class Lending:
         self._offers = Offers(shelf, stages, terms.lent_bytes, self._few_threads)
         self._runs: dict[PipelineId, _Run] = {}
         self._patience = Patience()
+        self._instances: dict[MachineId, str] = {}  # which start of each machine was met last
+        self._unlinked: dict[
+            MachineId, asyncio.TimerHandle
+        ] = {}  # what it holds is kept until then
         lender.on_ended = self._ended
 
     @property
@@ -198,6 +202,22 @@ class Lending:
         runs = [(key, run) for key, run in self._runs.items() if run.member == member]
         return {self._give_back_soon(pipeline, run) for pipeline, run in runs}
 
+    def host_came(self, member: MachineId, instance: str) -> set[asyncio.Task[None]]:
+        """There is a link to it. What it held before it started anew it needs no more: tasks that see to it."""
+        if (timer := self._unlinked.pop(member, None)) is not None:
+            timer.cancel()
+        before = self._instances.get(member, instance)
+        self._instances[member] = instance
+        return self.close_soon(member) if before != instance else set()
+
+    def host_left(self, member: MachineId) -> None:
+        """Its link has ended. The connections of one that stands still seem to live for ever: they keep nothing here
+        for longer than others do that wait for a host's return."""
+        loop = asyncio.get_running_loop()
+        if (timer := self._unlinked.pop(member, None)) is not None:
+            timer.cancel()
+        self._unlinked[member] = loop.call_later(KEEP_S, self.close_soon, member)
+
     def follow(self, members: Mapping[MachineId, Member]) -> None:
         """Who may use other machines no more, keeps nothing here."""
         for member in members.values():
@@ -221,6 +241,8 @@ class Lending:
         for run in self._runs.values():
             if run.opening is not None:
                 run.opening.cancel()
+        for timer in self._unlinked.values():
+            timer.cancel()
         self._few_threads.close()
 
     def _begin(self, member: Member, pipeline: PipelineId, order: messages.OpenStage) -> _Run:

@@ -99,7 +99,6 @@ class Node:
         self._lessons = Lessons(home.household / "forecasts.json")
         self.journal = Journal(home.household / "journal.json", self.snapshot, self.changed)
         self.doubts = Doubts(home.household / "doubts.json", self.journal.note, self.changed)
-        self._instances: dict[MachineId, str] = {}  # which start of each machine was met last
 
     async def run(self, ready: Callable[[Json], None]) -> None:
         """Serve until `stop`. Raises AppError when the node cannot start."""
@@ -259,10 +258,7 @@ class Node:
         await self._closings.linked(link.peer, link)
         self._tell(facts.Came(link.peer, str(link.address)))
         self._tell(greeted(link))
-        instance = link.hello.instance
-        before = self._instances.get(link.peer, instance)
-        self._instances[link.peer] = instance
-        if before != instance and (ending := self._lending.close_soon(link.peer)):
+        if ending := self._lending.host_came(link.peer, link.hello.instance):
             await asyncio.wait(ending)  # it started anew, and needs these layers no more
         self.links.connected(link.peer)
         await self._telling.begin(link)
@@ -294,6 +290,7 @@ class Node:
         self._answers.gone(link.peer, link.name)
         self.measuring.gone(link.peer, link.name)
         self.hosting.lender_left(link.peer)
+        self._lending.host_left(link.peer)
         self._tell(facts.Left(link.peer, link.ended, time.time()))
 
     def suspected(self, link: PeerLink, doubted: bool) -> None:

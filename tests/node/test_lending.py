@@ -317,6 +317,25 @@ async def test_a_host_that_starts_anew_leaves_no_layers_behind(tmp_path: Path) -
         assert status["node"]["lending"]["used_bytes"] == 0
 
 
+async def test_what_a_host_holds_that_stands_still_is_given_back_in_the_end(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connections seem to live for ever; the link that is asked each second does not."""
+    await bench.bring(pipeline := new())
+    bench.lender.may_open.set()
+    await bench.open(pipeline)
+    await bench.answered(1)
+    bench.lending.host_left(member().id)
+    assert not bench.lending.host_came(member().id, "1")  # in time
+    assert bench.lending._unlinked == {}
+    monkeypatch.setattr(lending_module, "KEEP_S", 0.0)
+    bench.lending.host_left(member("b").id)  # who holds nothing
+    assert bench.lending.borrowers() == {member().id}
+    bench.lending.host_left(member().id)
+    await until(lambda: not bench.lending.borrowers())
+    assert not bench.is_kept()
+
+
 async def until(holds: Callable[[], bool], within_s: float = 60) -> None:
     async with asyncio.timeout(within_s):
         while not holds():  # noqa: ASYNC110  seen from outside
