@@ -174,6 +174,8 @@ def _say_figures(face: Face, answer: Json) -> None:
         face.dim(f"{known.guessed_right} of {known.guessed} guessed tokens were right.")
     for one in known.recovered:
         went_on = seconds(one.recovered_after_s)
-        face.dim(f"{safe_text.name(one.machine)} was lost; the answer went on after {went_on}.")
+        how = "left" if one.left else "was lost"
+        what = f"{safe_text.name(one.machine)} {how}" if one.machine else "The layers were moved"
+        face.dim(f"{what}; the answer went on after {went_on}.")
     for sentence in known.doubted:
         face.note(safe_text.line(sentence))

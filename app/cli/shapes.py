@@ -338,6 +338,7 @@ class Recovered(msgspec.Struct, frozen=True):
     reason: str = ""
     detected_after_s: float = 0.0
     recovered_after_s: float = 0.0
+    left: bool = False
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ memory is short the text is kept and the machine awaited; three times at most, t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.errors import Fact, Reason
@@ -37,13 +38,14 @@ class Recovered:
     why: Reason
     detected_after_s: float
     recovered_after_s: float  # from the detection to the next token
+    left: bool = False  # it had said so, and computed on until others took over
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
     """What the person who waits for an answer is told meanwhile."""
 
-    state: str  # "reconnecting", "lost", "rebuilding", "short", "continued"
+    state: str  # "reconnecting", "lost", "leaving", "rebuilding", "short", "continued"
     machine: str  # whose loss it is about: a name
     reason: Reason
     seconds: float | None = None  # how long it will take, or took
@@ -196,7 +198,8 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
             planning = replace(planned, without=frozenset(), told=why)
             return planning, (Plan(),)
         case Short(_, why), Waited():
-            return Over(why), (GiveUp(why),)
+            over = waited(why)
+            return Over(over), (GiveUp(over),)
         case _:
             return state, ()  # late or repeated news changes nothing
 
@@ -222,6 +225,28 @@ def continued(recovered: Recovered) -> Notice:
     seconds = round(recovered.recovered_after_s, 1)
     facts: dict[str, Fact] = {"machine": recovered.machine, "seconds": _said(seconds)}
     return Notice("continued", recovered.machine, Reason("recovery_continued", facts), seconds)
+
+
+def leaving(name: str, others: Sequence[str], seconds: float) -> Notice:
+    """A machine leaves, and computes on while others load what it holds."""
+    facts: dict[str, Fact] = {
+        "machine": name, "with": " and ".join(others), "seconds": _said(max(1.0, seconds)),
+    }  # fmt: skip
+    return Notice("leaving", name, Reason("recovery_leaving", facts), seconds)
+
+
+def short_of(loss: Loss, what: str) -> Reason:
+    """What is missing, and what that waits for: the machine that was lost, or memory where nobody else is to blame."""
+    if not loss.machine:
+        return Reason("recovery_short_here", {"what": what})
+    return Reason("recovery_short", {"machine": loss.name, "what": what})
+
+
+def waited(short: Reason) -> Reason:
+    """Why an answer ends that waited for a machine: nothing goes on by itself any more."""
+    return Reason(
+        "recovery_waited", {"what": short.facts.get("what", ""), "minutes": round(WAIT_S / 60)}
+    )
 
 
 def may_recover(times: int) -> bool:
@@ -255,7 +280,7 @@ class Interruption:
         loss, self.loss = self.loss, None
         if loss is None:
             return None
-        done = Recovered(loss.name, loss.why, loss.silent_s, now_s - loss.at_s)
+        done = Recovered(loss.name, loss.why, loss.silent_s, now_s - loss.at_s, loss.leaves)
         self.recovered.append(done)
         return done
 

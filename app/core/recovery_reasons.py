@@ -15,6 +15,7 @@ RECOVERY_SENTENCES: dict[str, str] = {
     "pause_quit": "Poolhouse is being ended there.",
     "recovery_handed_over": "{machine} leaves. Others hold its layers already; it goes on from the text so far, "
     "about {seconds} s.",
+    "recovery_leaving": "{machine} leaves. It computes on while its layers are loaded on {with}, about {seconds} s.",
     "recovery_moving": "The layers are placed anew, about {seconds} s.",
     "recovery_joining": "{machine} is used again: answers will be faster with it.",
     "recovery_slow": "{machine} answers far slower than it did: others take over what it holds.",
@@ -26,4 +27,8 @@ RECOVERY_SENTENCES: dict[str, str] = {
     "The text so far is kept. Ask again when the machines stay.",
     "recovery_short": "{machine} is gone, and the rest is too small: {what} The text so far is kept. "
     "It goes on when {machine} returns; a smaller model would answer now.",
+    "recovery_short_here": "The machines that are here are too small now: {what} The text so far is kept. "
+    "It goes on when there is memory again; a smaller model would answer now.",
+    "recovery_waited": "The machines that are here are too small: {what} It was waited for {minutes} minutes. "
+    "The text so far is kept. Ask again when there is more memory, or ask a smaller model.",
 }

@@ -180,6 +180,10 @@ class Pipeline:
         if self._broken is not None and not self._broken.done():
             self._broken.set_result(loss)
 
+    def tell(self, notice: Notice) -> None:
+        """Something that everybody who waits shall know, while all of it serves on."""
+        self._work.tell(notice)
+
     async def leave(self, loss: Loss) -> None:
         """As `break_off`, on purpose: at a boundary between two tokens."""
         present = self._broken

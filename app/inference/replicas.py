@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from app.core.errors import Reason, StageLost
-from app.core.recovery import Loss, Notice
+from app.core.recovery import Loss, Notice, leaving
 from app.core.routing import Standing, route
 from app.core.waiting_line import InLine
 from app.inference.measure import StageFigures
@@ -108,15 +108,20 @@ class Replicas:
         for replica in self._of(loss.machine):
             replica.pipeline.break_off(loss)
 
+    def tell_leaving(self, name: str, others: Sequence[str], seconds: float) -> None:
+        """A machine leaves once these others have loaded what it holds: whoever waits is told so."""
+        for replica in self._held.values():
+            replica.pipeline.tell(leaving(name, others, seconds))
+
     async def leave(self, loss: Loss) -> None:
         """As `break_off`, on purpose: no new request goes there, and the answers move between two tokens.
 
         The only one is placed anew under its answers, and the next request's too.
         """
-        leaving = self._of(loss.machine)
-        for replica in leaving:
+        left = self._of(loss.machine)
+        for replica in left:
             replica.draining = len(self._held) > 1 and replica.pipeline.lost is None
-        for replica in leaving:
+        for replica in left:
             await replica.pipeline.leave(loss)
 
     def _told(self) -> None:

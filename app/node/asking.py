@@ -103,6 +103,7 @@ def answer_json(
                 "reason": said(one.why),
                 "detected_after_s": one.detected_after_s,
                 "recovered_after_s": one.recovered_after_s,
+                "left": one.left,
             }
             for one in summary.recoveries
         ],

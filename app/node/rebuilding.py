@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from app.core import recovery
-from app.core.errors import AppError, DoesNotFit, Reason, Refused, Unreachable
+from app.core.errors import AppError, DoesNotFit, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.moving import moving_s, soonest
 from app.core.plan import Plan, PlannedStage
@@ -90,10 +90,15 @@ class Rebuilding:
         plans = [plan for plan, _ in options]
         return options[soonest(plans, [self._moving_s(plan) for plan in plans])]
 
-    async def hand_over(self, without: frozenset[MachineId]) -> None:
+    async def hand_over(
+        self, without: frozenset[MachineId], say: Callable[[Sequence[str], float], None]
+    ) -> None:
         """Go over to a placement without these machines the next time, whose layers others take already
-        while these compute. Raises AppError when there is none."""
+        while these compute; `say` is told who has to load something for that, and how long that takes.
+        Raises AppError when there is none."""
         option = await self.soonest(without)
+        if taking := self.missing(option[0]):
+            say(list(dict.fromkeys(one.name for one in taking)), self._moving_s(option[0]))
         try:
             await self.prepare(option[0])
         except AppError as error:
@@ -149,8 +154,7 @@ class Rebuilding:
         return "" if own else stage.machine, stage.name, is_gone
 
     def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
-        what = said(error)
-        return recovery.Misfit(Reason("recovery_short", {"machine": loss.name, "what": what}))
+        return recovery.Misfit(recovery.short_of(loss, said(error)))
 
 
 def notice_json(notice: Notice) -> Mapping[str, Any]:

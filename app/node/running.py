@@ -177,9 +177,9 @@ class Running:
         self._leaving.add(machine)
         with suppress(AppError):  # nobody can: it keeps what it has until its owner's patience ends
             if self._rebuilding is not None:  # else the other replicas are there already
-                await self._rebuilding.hand_over(frozenset({machine}))
-            if self.is_ready and self.uses(machine):
-                # also where the last answer has ended by now
+                say = partial(self._replicas.tell_leaving, self._loss(machine, why).name)
+                await self._rebuilding.hand_over(frozenset({machine}), say)
+            if self.is_ready and self.uses(machine):  # also where the last answer has ended by now
                 self._is_moving = self._rebuilding is not None
                 await self._replicas.leave(replace(self._loss(machine, why), leaves=True))
         self._leaving.discard(machine)

@@ -31,6 +31,8 @@ from app.core.recovery import (
     Steady,
     Wait,
     Waited,
+    leaving,
+    short_of,
     step,
 )
 
@@ -123,7 +125,33 @@ def test_what_does_not_fit_waits_for_a_machine() -> None:
     assert "7 GiB" in spoken(commands)[0]
     # whoever came may be the one that was lost
     assert run(GONE, Misfit(SHORT), Came())[1] == [Plan()]
-    assert run(GONE, Misfit(SHORT), Waited()) == (Over(SHORT), [GiveUp(SHORT)])
+
+
+def test_what_was_waited_for_in_vain_is_not_promised_any_more() -> None:
+    """The answer is over then: nothing goes on by itself."""
+    state, commands = run(GONE, Misfit(SHORT), Waited())
+    assert isinstance(state, Over)
+    assert commands == [GiveUp(state.why)]
+    words = said(state.why)
+    assert "7 GiB are missing." in words
+    assert "10 minutes" in words
+    assert "It goes on when" not in words
+
+
+def test_nobody_returns_where_memory_alone_is_missing() -> None:
+    """This machine's own worker ended, or the layers were moved: no machine is waited for."""
+    words = said(short_of(Loss("", "den", WHY, at_s=0.0), "7 GiB are missing."))
+    assert "7 GiB are missing." in words
+    assert "den" not in words
+    assert said(short_of(LOSS, "7 GiB are missing.")) == said(SHORT)
+
+
+def test_a_machine_that_leaves_computes_on_until_others_have_its_layers() -> None:
+    told = leaving("attic", ("kitchen", "den"), 40.2)
+    assert said(told.reason) == (
+        "attic leaves. It computes on while its layers are loaded on kitchen and den, about 40 s."
+    )
+    assert (told.state, told.machine) == ("leaving", "attic")
 
 
 def test_what_is_still_missing_is_not_said_again() -> None:

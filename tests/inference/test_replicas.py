@@ -223,10 +223,12 @@ async def test_the_only_one_is_left_by_any_machine_and_takes_questions_on() -> N
                 hearing = group.create_task(hear(replicas, what))
                 await until(lambda: pools[0].pipeline.n_running == 1)
                 await asyncio.sleep(0.05)
-                await replicas.leave(lost(leaver))
-            ids, _, finish = hearing.result()
+                replicas.tell_leaving(f"machine-{leaver}", ["spare"], 3.0)
+                await replicas.leave(replace(lost(leaver), leaves=True))
+            ids, notices, finish = hearing.result()
             assert ids == expected
-            assert len(finish.figures.recoveries) == 1
+            assert (notices[0].state, notices[0].machine) == ("leaving", f"machine-{leaver}")
+            assert [one.left for one in finish.figures.recoveries] == [True]
             assert pools[0].pipeline._stages is not before
 
 

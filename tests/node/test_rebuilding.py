@@ -1,15 +1,18 @@
-"""Placing a model anew: when it is looked at again whether it fits."""
+"""Placing a model anew: when it is looked at again whether it fits, and what is said before a machine leaves."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from app.core.plan import Plan, PlannedStage
 from app.node import rebuilding
 from app.node.rebuilding import Rebuilding
+from tests.node.test_ahead import ATTIC, KITCHEN, STUDY, spread
 
 NOTHING: Any = None  # not asked for here
 
@@ -29,3 +32,49 @@ async def test_it_is_looked_again_also_without_news(
     async with asyncio.timeout(10):
         await made.changed()
     assert time.monotonic() - began >= (0.01 if said else 0.1)
+
+
+class Placing:
+    """Where the layers of one plan lie; what others are to take is noted."""
+
+    def __init__(self, now: Plan, spare: Sequence[PlannedStage] = ()) -> None:
+        self._held, self.prepared = {*now.stages, *spare}, list[str]()
+
+    def moving(self, then: Plan) -> list[PlannedStage]:
+        return [stage for stage in then.stages if stage not in self._held]
+
+    def was_sent(self, _: PlannedStage) -> bool:
+        return False
+
+    def lost(self) -> frozenset[Any]:
+        return frozenset()
+
+    async def prepare(self, stage: PlannedStage, *, load: bool) -> None:
+        assert load
+        self.prepared.append(stage.name)
+
+
+@pytest.mark.parametrize("has_spare", [True, False])
+async def test_before_a_machine_is_left_it_is_said_who_loads_its_layers(has_spare: bool) -> None:
+    """At once, and with how long it takes: the answer goes on meanwhile. What lies there already is no wait."""
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    then = spread(STUDY, KITCHEN, sizes=[2, 2, 2, 2])
+    placing = Placing(now, then.stages if has_spare else ())
+    told: list[tuple[list[str], float, int]] = []
+
+    async def replan(_: object) -> list[Any]:
+        return [(then, {})]
+
+    def say(others: Sequence[str], seconds: float) -> None:
+        told.append((list(others), seconds, len(placing.prepared)))
+
+    made = Rebuilding(placing, replan, NOTHING, asyncio.Event(), NOTHING)  # type: ignore[arg-type]
+    await made.hand_over(frozenset({ATTIC.id}), say)
+    assert made.intends
+    if has_spare:
+        assert told == []
+        return
+    [(others, seconds, n_before)] = told
+    assert others == ["study"] == placing.prepared
+    assert seconds > 0
+    assert n_before == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QLocale
 
@@ -13,6 +14,8 @@ from app.gui.chat import figures
 from app.gui.chat.message_view import Shown
 from app.gui.chat.session import Running
 from app.gui.pool import Pool
+
+Json = dict[str, Any]
 
 
 def branch(chat: Chat, running: Running | None, pool: Pool) -> list[Shown]:
@@ -34,7 +37,7 @@ def state_of(running: Running, pool: Pool) -> str:
     if running.waits:
         return QCoreApplication.translate("Answer", "Waiting for the background service…")
     if answer.trouble:
-        return answer.trouble
+        return " ".join((answer.trouble, *_rebuilding(pool.asked(running.model))))
     if answer.progress is not None:
         return figures.step(answer.progress)
     if answer.text:
@@ -51,6 +54,14 @@ def state_of(running: Running, pool: Pool) -> str:
             "Answer", "Waiting for its turn: %n answer(s) before it", "", before
         )
     return QCoreApplication.translate("Answer", "Reading the question…")
+
+
+def _rebuilding(loaded: Json | None) -> list[str]:
+    """How far it is with the layers that are loaded again, on the machine that is behind."""
+    steps = ((loaded or {}).get("progress") or {}).values()
+    under_way = [one for one in steps if one["done"] < one["total"]]
+    behind = min(under_way, key=lambda one: one["done"] / one["total"], default=None)
+    return [figures.step(behind)] if behind is not None else []
 
 
 def in_line(place: int, seconds: float | None) -> str:

@@ -78,6 +78,10 @@ def details(figures: Json) -> list[str]:
         found.append(text.format(tokens=formats.number(made), right=right))
     for one in figures.get("recovered") or ():
         text = _tr("{machine} was lost; the answer went on after {time}")
+        if one.get("left"):
+            text = _tr("{machine} left; the answer went on after {time}")
+        if not one.get("machine"):
+            text = _tr("The layers were moved; the answer went on after {time}")
         time = formats.seconds(float(one.get("recovered_after_s") or 0))
         found.append(text.format(machine=one.get("machine"), time=time))
     return found + [here(str(sentence)) for sentence in figures.get("doubted") or ()]

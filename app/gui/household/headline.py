@@ -87,7 +87,8 @@ class Headline(QFrame):
         self.unload.setText(
             self.tr("Unload {model}").format(model=name) if beside else self.tr("Unload")
         )
-        self._progress(loaded if state == "loading" else None)
+        rebuilt = state == "recovering" and _under_way(loaded)
+        self._progress(loaded if state == "loading" or rebuilt else None)
         advice = expected.advice[0] if expected.advice and state != "loading" else ""
         self.help.setText(advice)
         self.help.setVisible(bool(advice))
@@ -132,7 +133,13 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
             return "check", "good", title, _figures(head, loaded, expected)
         case "recovering":
             title = head.tr("{model} is being rebuilt").format(model=model)
-            return "warning", "warning", title, here(str(loaded.get("reason") or ""))
+            steps = [_step(head, loaded)] if _under_way(loaded) else []
+            return (
+                "warning",
+                "warning",
+                title,
+                " ".join((here(str(loaded.get("reason") or "")), *steps)),
+            )
         case _:
             title = head.tr("{model} was lost").format(model=model)
             return "warning", "error", title, here(str(loaded.get("reason") or ""))
@@ -233,18 +240,19 @@ def _step(head: Headline, loaded: Json) -> str:
         "cutting": head.tr("cutting layers"), "sending": head.tr("receiving layers"),
         "loading": head.tr("loading layers"),
     }  # fmt: skip
-    under_way = [
-        (machine, one)
-        for machine, one in (loaded.get("progress") or {}).items()
-        if one.get("done") != one.get("total")
-    ]
     told = [
         f"{machine}: {words.get(str(one.get('step')), str(one.get('step')))}"
-        for machine, one in under_way
+        for machine, one in _under_way(loaded).items()
     ]
     if told:
         return ", ".join(told)
     return head.tr("Checking that it answers") if loaded.get("progress") else head.tr("Preparing")
+
+
+def _under_way(loaded: Json | None) -> dict[str, Json]:
+    """What is not done yet, by its machine."""
+    steps = (loaded or {}).get("progress") or {}
+    return {name: one for name, one in steps.items() if one.get("done") != one.get("total")}
 
 
 def _show_only(*shown: tuple[QPushButton, bool]) -> None:

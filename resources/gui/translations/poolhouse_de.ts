@@ -474,6 +474,10 @@
         <translation>Sendet Schichten</translation>
     </message>
     <message>
+        <source>The layers were moved; the answer went on after {time}</source>
+        <translation>Die Schichten wurden verschoben; die Antwort ging nach {time} weiter</translation>
+    </message>
+    <message>
         <source>Waited for its turn: {time}</source>
         <translation>Wartete, bis sie an der Reihe war: {time}</translation>
     </message>
@@ -495,6 +499,10 @@
     <message>
         <source>first token {time}</source>
         <translation>erstes Token {time}</translation>
+    </message>
+    <message>
+        <source>{machine} left; the answer went on after {time}</source>
+        <translation>{machine} ging; die Antwort ging nach {time} weiter</translation>
     </message>
     <message>
         <source>{machine} was lost; the answer went on after {time}</source>

@@ -16,6 +16,7 @@ from app.gui.standing import Kind, standing
 
 TEXT = "attic stopped responding. Reconnecting…"
 LOST = {"machine": "attic", "reason": "", "detected_after_s": 0.1, "recovered_after_s": 48.0}
+STEP = {"step": "sending", "machine": "kitchen", "done": 1, "total": 4}
 
 
 class Client:
@@ -42,11 +43,14 @@ def answer(client: Client, qapp: object) -> Answer:
 def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: Answer) -> None:
     told: list[int] = []
     answer.progressed.connect(lambda: told.append(1))
-    running = cast("Running", SimpleNamespace(answer=answer, waits=False, chat="c1"))
-    pool = cast("Pool", SimpleNamespace(snapshot={}))
+    loaded: dict[str, Any] = {"progress": {}}
+    running = cast("Running", SimpleNamespace(answer=answer, waits=False, chat="c1", model="m"))
+    pool = cast("Pool", SimpleNamespace(snapshot={}, asked=lambda _: loaded))
     client.take({"delta": {"text": "One ", "token_ids": [1]}})
     client.take({"recovery": {"state": "reconnecting", "machine": "attic", "text": TEXT}})
     assert (state_of(running, pool), answer.text, told) == (TEXT, "One ", [1])
+    loaded["progress"] = {"kitchen": STEP, "study": STEP | {"done": 4, "machine": "study"}}
+    assert state_of(running, pool) == f"{TEXT} Sending layers on kitchen: 25 %"
     client.take({"delta": {"text": "two", "token_ids": [2]}})
     assert state_of(running, pool) != TEXT
     assert answer.text == "One two"
@@ -81,6 +85,21 @@ def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:
     client.done({"token_ids": [1], "recoveries": 1, "recovered": [LOST]})
     [note] = [line for line in figures.details(ended[0].figures) if "attic" in line]
     assert "48" in note
+
+
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (LOST, "attic was lost; the answer went on after 48"),
+        (LOST | {"left": True}, "attic left; the answer went on after 48"),
+        (LOST | {"machine": ""}, "The layers were moved; the answer went on after 48"),
+    ],
+)
+def test_the_note_blames_nobody_who_left_or_was_not_there(
+    one: dict[str, Any], words: str, qapp: object
+) -> None:
+    [note] = figures.details({"recovered": [one]})
+    assert note.startswith(words)
 
 
 def test_guesses_stand_in_the_details(client: Client, answer: Answer) -> None:

@@ -114,3 +114,15 @@ def test_with_several_models_the_head_tells_the_others_and_which_one_it_unloads(
     assert head.unload.text() == f"Unload {MODEL}"
     head.show_pool(loaded(2), Expected(), measuring=False)
     assert head.unload.text() == "Unload"
+
+
+def test_how_far_a_rebuilt_model_is_stands_behind_what_happened(head: Headline) -> None:
+    step = {"step": "sending", "machine": "kitchen", "done": 1, "total": 4}
+    now = loaded(2) | {"state": "recovering", "reason": "attic is gone.", "progress": {}}
+    head.show_pool(now, Expected(), measuring=False)
+    assert head.figures.text() == "attic is gone."
+    assert not head._bar.isVisible()
+    head.show_pool(now | {"progress": {"kitchen": step}}, Expected(), measuring=False)
+    assert head.figures.text() == "attic is gone. kitchen: receiving layers"
+    assert (head._bar.isVisible(), head._bar.value()) == (True, 25)
+    assert not head.cancel.isVisible()  # nothing is loaded that could be left
