@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost, Unreachable
@@ -109,16 +109,20 @@ class Making:
     away: bool  # all runs are on lenders
     stack: AsyncExitStack
     group: asyncio.TaskGroup
+    renews: bool = False  # what a lender still has serves on, in a new epoch
     moved: str = ""  # after the names of the lenders
+    epoch: int = 0
     serving: list[asyncio.Task[None]] = field(default_factory=list)
+    there: dict[int, Lent] = field(default_factory=dict)  # by the place of its run
 
     async def make(self, built: Pool) -> list[StageClient]:
         stages: list[StageClient] = []
+        self.epoch += self.renews
         if built.host.died is not None:
             built.host = await self.stack.enter_async_context(await Worker.start("a new worker"))
         built.lenders, built.lent, built.channels = [], [], []
         for index, (role, layers) in enumerate(cuts(*self.sizes)):
-            run = Run(os.urandom(16), role, self.width, self.number)
+            run = Run(os.urandom(16), role, self.width, self.number, self.epoch)
             path = self.paths[min(index, len(self.paths) - 1)]
             config = fake(role, layers, self.form, path, self.width)
             if role is not Role.MIDDLE and not self.away:
@@ -130,11 +134,8 @@ class Making:
         return stages
 
     async def _lent(self, built: Pool, index: int, run: Run, config: StageConfig) -> StageClient:
-        name = f"lender-{index}{self.moved}"
-        lender = await self.stack.enter_async_context(
-            Lender(lambda: MANY, name, deadlines=self.deadlines)
-        )
-        await lender.open(Wanted(run, self.form.context, config, 1 << 30, 0, 0))
+        lent = await self._renewed(index) or await self._opened(index, run, config)
+        lender, run, name = lent.lender, lent.run, lent.lender.machine
         place = len(built.channels)
 
         def connect() -> FrameChannel:
@@ -150,7 +151,42 @@ class Making:
         built.lenders.append(lender)
         built.lent.append(run.pipeline)
         peer = Again(connect, lender) if self.peers else None
-        return lent_stage(channel, run, name, deadlines=self.deadlines, peer=peer)
+        lent.client = lent_stage(channel, run, name, deadlines=self.deadlines, peer=peer)
+        self.there[index] = lent
+        return lent.client
+
+    async def _opened(self, index: int, run: Run, config: StageConfig) -> Lent:
+        lender = await self.stack.enter_async_context(
+            Lender(lambda: MANY, f"lender-{index}{self.moved}", deadlines=self.deadlines)
+        )
+        await lender.open(Wanted(run, self.form.context, config, 1 << 30, 0, 0))
+        return Lent(lender, run)
+
+    async def _renewed(self, index: int) -> Lent | None:
+        """The same run once more, if it was not what was lost: as node/placing.py does."""
+        lent = self.there.pop(index, None)
+        if not self.renews or lent is None or not lent.stays:
+            return None
+        lent.run = replace(lent.run, epoch=self.epoch)
+        try:
+            await lent.lender.renew(lent.run.pipeline, self.epoch)
+        except AppError:
+            return None
+        return lent
+
+
+@dataclass
+class Lent:
+    """A run that a lender holds, and its client of the last epoch."""
+
+    lender: Lender
+    run: Run
+    client: StageClient | None = None
+
+    @property
+    def stays(self) -> bool:
+        lost = self.client.lost if self.client is not None else None
+        return lost is None or lost.reason.code == "pipeline_closed"
 
 
 async def _served(lender: Lender, pipeline: bytes, channel: MemoryChannel) -> None:
@@ -238,6 +274,7 @@ async def pool(
     peers: bool = False,
     rebuilds: bool = False,
     away: bool = False,
+    renews: bool = False,
 ) -> AsyncIterator[Pool]:
     """A host with the first and last run, and a lender for each run between them."""
     form = form or shape()
@@ -246,7 +283,7 @@ async def pool(
         host = await stack.enter_async_context(await Worker.start("this machine's layers"))
         built = Pool(None, host)  # type: ignore[arg-type]
         making = Making(
-            sizes, form, paths, number, deadlines, width, wrap, peers, away, stack, group
+            sizes, form, paths, number, deadlines, width, wrap, peers, away, stack, group, renews
         )  # fmt: skip
         built.rebuild = Rebuild(making, built)
         stages = await making.make(built)

@@ -11,14 +11,18 @@ from app.core.errors import AppError, Unreachable
 from app.inference.stage_client import FrameChannel
 from tests.simulation.virtual_loop import VirtualLoop
 
+FLUSHED_S = 5.0  # what a closed connection has not sent by then is lost (SAFETY.md 5)
 Flying = asyncio.PriorityQueue[tuple[float, int, bytes]]
 
 
 class Network:
     """All that is between the host and its lenders."""
 
-    def __init__(self, loop: VirtualLoop, chance: random.Random, usual_s: float) -> None:
-        self._loop, self._chance, self._usual_s = loop, chance, usual_s
+    def __init__(
+        self, loop: VirtualLoop, chance: random.Random, usual_s: float, *, flushes: bool = False
+    ) -> None:
+        """flushes: what was sent over a connection that is closed is on its way still, as systems have it."""
+        self._loop, self._chance, self._usual_s, self.flushes = loop, chance, usual_s, flushes
         self._open_at = self._sound_at = 0.0
         self.channels: list[Wire] = []
 
@@ -72,6 +76,7 @@ class Wire:
         self._going: Flying = asyncio.PriorityQueue()
         self._coming: Flying = asyncio.PriorityQueue()
         self._over = asyncio.Event()
+        self._flushing: asyncio.Task[None] | None = None
 
     async def send(self, frame: bytes) -> None:
         if self._over.is_set():
@@ -94,8 +99,22 @@ class Wire:
         raise Unreachable("channel_closed", name="the lender")
 
     async def close(self) -> None:
+        if self._over.is_set() or self._going.empty() or not self._network.flushes:
+            self._over.set()
+            await self._inner.close()
+            return
         self._over.set()
-        await self._inner.close()
+        self._flushing = self._loop.create_task(self._flush(), name="flush")
+
+    async def _flush(self) -> None:
+        try:
+            async with asyncio.timeout(FLUSHED_S):
+                while not self._going.empty():
+                    await self._inner.send(await self._landed(self._going))
+        except (AppError, OSError, TimeoutError):
+            pass
+        finally:
+            await self._inner.close()
 
     def reset(self) -> None:
         self._over.set()

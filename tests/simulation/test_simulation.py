@@ -12,6 +12,7 @@ from tests.simulation.world import Story, told
 SEEDS = int(os.environ.get("POOLHOUSE_SEEDS", "500"))
 FIRST = int(os.environ.get("POOLHOUSE_FIRST_SEED", "0"))
 BATCH = 50
+RENEWED = (4, 5)  # seeds that have much of it
 
 
 @pytest.mark.timeout(600)
@@ -41,6 +42,14 @@ def test_undisturbed_the_pool_says_what_one_stage_says() -> None:
         check(story)
         assert all(one.finish or one.gives_up_at for one in story.heard)
         assert not any(one.notices for one in story.heard)
+
+
+def test_what_is_not_lost_serves_on_in_a_new_epoch_and_applies_nothing_of_the_old_one() -> None:
+    """I2: frames that were sent before may still arrive. `make soak` has the layers loaded anew."""
+    stories = [told(seed, ["kill", "kill_at_any_turn"], renews=True) for seed in RENEWED]
+    assert sum(story.n_renewed for story in stories) >= len(RENEWED) / 2
+    for story in stories:
+        check(story)
 
 
 @pytest.mark.parametrize("deed", ["jump", "heat"])

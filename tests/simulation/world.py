@@ -24,7 +24,10 @@ from app.inference.sequences import Finish, Request, Token
 from app.inference.shape import Shape
 from backends.contract import GREEDY, Layers, Role, Sampling, Segment, Tokens
 from backends.fake import FakeStage
+from backends.frames import Frame
+from backends.runs import Run
 from backends.sampling import sampler_for
+from backends.steps import Steps
 from tests.inference.guessers import Oracle
 from tests.inference.pool import N_VOCAB, WIDTH, fake, request, shape
 from tests.simulation.house import House, opened
@@ -37,6 +40,9 @@ NOBODYS = 1 << 30  # ids of processes that no system gives
 WHOLE = (8,)  # on another machine, beside the split
 ALONE = 0.7  # of the stories: one split and no replica
 SPLITS = ((2, 4, 2), (1, 3, 3, 1), (3, 2, 2, 1))
+STAYS = (
+    0.5  # of the stories: what is not lost serves on in a new epoch, instead of being loaded anew
+)
 PATHS = ("fake:seconds_per_layer=0.002", "fake:seconds_per_layer=0.01,seconds_per_row=0.0002")
 CREATIVE = Sampling(temperature=50.0, top_k=0, top_p=1.0, min_p=0.0, seed=11, repeat_penalty=1.2)
 LATEST_S = 1500.0  # no answer may take longer, whatever happens: 3 recoveries, each may wait 600 s for memory
@@ -66,6 +72,7 @@ class Story:
     heard: list[Heard]
     deeds: list[str]
     took_s: float
+    n_renewed: int = 0  # runs that served on in a new epoch
 
     def __str__(self) -> str:
         lines = [f"seed {self.seed}, {self.took_s:.1f} s: {', '.join(self.deeds) or 'nothing'}"]
@@ -77,10 +84,11 @@ class Story:
         return "\n".join(lines)
 
 
-def told(seed: int, only: Sequence[str] = ()) -> Story:
+def told(seed: int, only: Sequence[str] = (), *, renews: bool = False) -> Story:
     """Play a seed through. Raises Stuck when somebody would wait for ever.
 
-    only: deeds by name, one of which is done three times, in place of any.
+    only: deeds by name, one of which is done three times, in place of any. renews: what was not lost serves on in a
+    new epoch, and what was sent to it before may still arrive; else all is loaded anew.
     """
     chance = random.Random(seed)
     world: list[World] = []
@@ -90,9 +98,10 @@ def told(seed: int, only: Sequence[str] = ()) -> Story:
 
     loop = VirtualLoop(spawn)
     with running(loop) as slept, pytest.MonkeyPatch.context() as patch:
-        world.append(World(seed, chance, loop, slept))
+        world.append(World(seed, chance, loop, slept, renews))
         patch.setattr(psutil, "Process", world[0].process)
         world[0].guess(patch)
+        world[0].watch(patch)
         return run(loop, world[0].play(only))
 
 
@@ -100,10 +109,11 @@ class World:
     """The household of one story."""
 
     def __init__(
-        self, seed: int, chance: random.Random, loop: VirtualLoop, slept: list[float]
+        self, seed: int, chance: random.Random, loop: VirtualLoop, slept: list[float], renews: bool
     ) -> None:
         self._seed, self._chance, self._loop, self._slept = seed, chance, loop, slept
-        self._network = Network(loop, chance, chance.choice((0.0002, 0.002, 0.05)))
+        self._renews, self._n_renewed = renews, 0
+        self._network = Network(loop, chance, chance.choice((0.0002, 0.002, 0.05)), flushes=renews)
         self._disk_s = chance.choice((0.0, 0.05, 2.0))
         self._processes: list[Process] = []
         self._deeds: list[str] = []
@@ -115,6 +125,25 @@ class World:
         """Most stories guess the next tokens whenever they can, right or wrong."""
         if self._seed % (len(TRUTHS) + 1):
             self._oracle.speaks(patch)
+
+    def watch(self, patch: pytest.MonkeyPatch) -> None:
+        """I2: whatever a worker computes is of the epoch that was opened there last."""
+        computed, opened_last = Steps.computed, dict[bytes, int]()
+
+        def watched(steps: Steps, step: Frame, outputs: tuple[Frame, ...]) -> None:
+            key = step.pipeline
+            newest = opened_last[key] = max(steps.epoch, opened_last.get(key, 0))
+            assert step.epoch == newest, f"seed {self._seed}: {step.epoch} instead of {newest}"
+            computed(steps, step, outputs)
+
+        started = Run.start
+
+        def anew(run: Run, epoch: int) -> None:
+            self._n_renewed += hasattr(run, "_steps")
+            started(run, epoch)
+
+        patch.setattr(Steps, "computed", watched)
+        patch.setattr(Run, "start", anew)
 
     def spawn(self, loop: VirtualLoop, protocol: object) -> Process:
         """A worker is started."""
@@ -139,7 +168,12 @@ class World:
         path = self._chance.choice(PATHS)
         splits = [sizes] if self._later.random() < ALONE else [sizes, WHOLE]
         async with opened(
-            splits, paths=[path], form=form, wrap=self._network.wire, peers=True
+            splits,
+            paths=[path],
+            form=form,
+            wrap=self._network.wire,
+            peers=True,
+            renews=self._renews,
         ) as house:
             heard = [self._person() for _ in range(self._chance.randint(1, 4))]
             async with asyncio.TaskGroup() as group:
@@ -155,7 +189,9 @@ class World:
                     await asyncio.sleep(self._later.choice((0.0, 3.0)))
                     listening.append(group.create_task(self._listen(house, late), name="later"))
                     await asyncio.wait(listening, timeout=LATEST_S)
-                story = Story(self._seed, heard, self._deeds, self._loop.now - began)
+                story = Story(
+                    self._seed, heard, self._deeds, self._loop.now - began, self._n_renewed
+                )
                 assert all(task.done() for task in listening), f"no end in time: {story}"
                 trouble.cancel()
         await self._no_orphans()
