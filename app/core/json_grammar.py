@@ -1,7 +1,8 @@
 """JSON schema -> GBNF, so that an answer can only be JSON of that shape. Pure.
 
-Not enforced, as in every engine that works so: `uniqueItems`, `format`, and properties beyond those that a schema
-names. What a grammar cannot promise at all is refused, and so are regular expressions.
+Not enforced, as in every engine that works so: `uniqueItems`, `format`, and that only one of `oneOf` fits. Properties
+beyond those that a schema names are never written, nor items beyond its `prefixItems`, unless it says how they look.
+What a grammar cannot promise at all is refused, and so are regular expressions.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import BadInput
+from app.core.json_kinds import fitting, kept_to
 from app.core.json_ranges import BOUNDS, integers, numbers
 
 MAX_SCHEMA_BYTES = 64 << 10  # this and the next: SAFETY.md 7
 MAX_DEPTH = 32
 MAX_REPEAT = 2000  # llama.cpp refuses more
 MAX_GRAMMAR_BYTES = 64 << 10
+MAX_RULES = 4096  # more of them would be longer
+TOO_LARGE = "it makes a grammar of more than 64 KiB"
 
 _PLAIN = {
     "space": '" "? | "\\n" [ \\t]{0,20}',
@@ -32,7 +36,11 @@ _PLAIN = {
 }
 _REFUSED = (
     "pattern", "patternProperties", "not", "if", "dependentSchemas", "dependentRequired", "contains",
-    "propertyNames", "multipleOf", "$dynamicRef", "unevaluatedProperties", "unevaluatedItems",
+    "propertyNames", "multipleOf", "$dynamicRef", "$recursiveRef", "dependencies", "unevaluatedProperties",
+    "unevaluatedItems",
+)  # fmt: skip
+_OF_A_TYPE = (
+    *BOUNDS, "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
 )  # fmt: skip
 _SILENT = frozenset(
     ("title", "description", "default", "examples", "example", "$defs", "definitions", "$schema", "$id",
@@ -83,7 +91,7 @@ class Rules:
         lines = [f"root ::= {root}", *(f"{name} ::= {rule}" for name, rule in self._rules.items())]
         text = "\n".join(lines) + "\n"
         if len(text.encode()) > MAX_GRAMMAR_BYTES:
-            raise _no("", "it makes a grammar of more than 64 KiB")
+            raise _no("", TOO_LARGE)
         return text
 
     def named(self, expression: str) -> str:
@@ -107,25 +115,37 @@ class Rules:
             if word in schema:
                 if not telling <= {word, "type"}:
                     raise _no(at, f"{word} stands beside {', '.join(sorted(telling - {word}))}")
-                return self._composed(word, schema[word], at, waiting)
+                return self._composed(word, schema[word], schema.get("type"), at, waiting)
         return self._typed(schema, at, waiting)
 
-    def _composed(self, word: str, what: Any, at: str, waiting: list[tuple[str, str]]) -> str:
+    def _composed(
+        self, word: str, what: Any, kind: Any, at: str, waiting: list[tuple[str, str]]
+    ) -> str:
+        """`kind`: the type that stands beside it, if one does; both hold."""
         match word, what:
             case "$ref", str(place):
-                return self._reference(place, at, waiting)
+                rule = self._reference(place, at, waiting)
+                self._check_kind(place, kind, at)
+                return rule
             case "const", _:
-                return _json(what)
+                return _among([what], kind, at)
             case "enum", [_, *_]:
-                return " | ".join(map(_json, what))
+                return _among(what, kind, at)
             case (("anyOf" | "oneOf"), [_, *_]):
                 options = [
-                    self._expression(one, f"{at}/{word}/{n}", waiting) for n, one in enumerate(what)
+                    self._expression(_beside(one, kind, at), f"{at}/{word}/{n}", waiting)
+                    for n, one in enumerate(what)
                 ]
                 return " | ".join(self._rule(one) for one in options)
             case "allOf", [only]:
-                return self._expression(only, f"{at}/allOf/0", waiting)
+                return self._expression(_beside(only, kind, at), f"{at}/allOf/0", waiting)
         raise _no(at, f"this {word} is not supported")
+
+    def _check_kind(self, place: str, kind: Any, at: str) -> None:
+        """Raises BadInput for a type beside a reference to what may be of another."""
+        target = self._referred(place) if kind is not None else None
+        if kind is not None and not (isinstance(target, Mapping) and target.get("type") == kind):
+            raise _no(at, "type stands beside a $ref to what has another, or none")
 
     def _reference(self, place: str, at: str, waiting: list[tuple[str, str]]) -> str:
         if place not in self._refs:
@@ -164,7 +184,7 @@ class Rules:
             except ValueError as error:
                 raise _no(at, str(error)) from None
         if kind is None:
-            if found := next((word for word in BOUNDS if word in schema), None):
+            if found := next((word for word in _OF_A_TYPE if word in schema), None):
                 raise _no(at, f"{found} stands without a type")
             return "value"
         if isinstance(kind, str) and kind in ("string", "integer", "number", "boolean", "null"):
@@ -174,49 +194,80 @@ class Rules:
     def _object(self, schema: Mapping[str, Any], at: str, waiting: list[tuple[str, str]]) -> str:
         properties, required = schema.get("properties", {}), schema.get("required", [])
         more = schema.get("additionalProperties", True)
+        least, most = _bounds(schema, "minProperties", "maxProperties", at)
         if not isinstance(properties, Mapping) or not isinstance(required, list):
             raise _no(at, "its properties are no list of schemas")
         every = {**properties, **{name: more for name in required if name not in properties}}
         if every and any(one is False for one in every.values()):
             raise _no(at, "a required property is forbidden")
-        if not every:
-            if more is False:
-                return '"{" space "}"'
+        if not every and more is not False:
+            if least > 1:  # one name may come twice
+                raise _no(at, "minProperties above 1 needs properties that are named")
             of = self._rule(self._expression(more, f"{at}/additionalProperties", waiting))
-            return (
-                f'"{{" space (string ":" space {of} ("," space string ":" space {of})*)? space "}}"'
-            )
+            return f'"{{" space {_several(f"""string ":" space {of}""", least, most)} space "}}"'
         parts = []
         for name, one in every.items():
             of = self._rule(self._expression(one, f"{at}/properties/{name}", waiting))
             parts.append((self._rule(f'{_json(name)} ":" space {of}'), name in required))
-        return f'"{{" space {self._listed(parts)} space "}}"'
+        return f'"{{" space {self._listed(parts, least, most, at)} space "}}"'
 
-    def _listed(self, parts: Sequence[tuple[str, bool]]) -> str:
-        """Properties in their order, with commas between; those not required may be missing."""
-        later, first = "", '""'  # what may follow a property, and what may come when none has
-        for name, needed in reversed(parts):
-            follow = f"{name} {later}".strip()
-            start = follow if needed else f"{follow} | {first}"
-            rest = f'"," space {name}' if needed else f'("," space {name})?'
-            first, later = self._rule(start), self._rule(f"{rest} {later}".strip())
-        return first
+    def _listed(
+        self, parts: Sequence[tuple[str, bool]], least: int, most: int | None, at: str
+    ) -> str:
+        """Properties in their order, with commas between; those not required may be missing, as far as so many are
+        left."""
+        needed = sum(of for _, of in parts)
+        if least > len(parts):
+            raise _no(at, "minProperties is above the number of its named properties")
+        if most is not None and most < needed:
+            raise _no(at, "maxProperties is below the number of its required properties")
+        if least <= needed:
+            least = 0
+        if most is None or most >= len(parts):
+            most = len(parts)
+            many = max(1, least)  # it is all one how many more have come
+        else:
+            many = most
+        if many * len(parts) > MAX_RULES:
+            raise _no(at, TOO_LARGE)
+        rest = [None if came < least else '""' for came in range(many + 1)]
+        for place in reversed(range(len(parts))):
+            rest = [
+                self._from(parts[place], came, rest, many, most)
+                for came in range(min(place, many) + 1)
+            ]
+        return rest[0] or '""'
+
+    def _from(
+        self, part: tuple[str, bool], came: int, rest: Sequence[str | None], many: int, most: int
+    ) -> str | None:
+        """What may follow when so many have come, this one first; `rest`: what may follow it. None: nothing may."""
+        name, needed = part
+        later = rest[min(came + 1, many)] if came < most else None
+        comma = '"," space ' if came else ""
+        ways = [] if later is None else [f"{comma}{name} {later}"]
+        if not needed and (skipped := rest[came]) is not None:
+            ways.append(skipped)
+        return self._rule(" | ".join(ways)) if ways else None
 
     def _array(self, schema: Mapping[str, Any], at: str, waiting: list[tuple[str, str]]) -> str:
-        if (fixed := schema.get("prefixItems")) is not None:
-            if not isinstance(fixed, list) or not fixed:
-                raise _no(at, "its prefixItems are no list of schemas")
-            names = [
-                self._rule(self._expression(s, f"{at}/{n}", waiting)) for n, s in enumerate(fixed)
-            ]
-            return '"[" space ' + ' "," space '.join(names) + ' space "]"'
-        of = self._rule(self._expression(schema.get("items", True), f"{at}/items", waiting))
         least, most = _bounds(schema, "minItems", "maxItems", at)
-        if most == 0:
-            return '"[" space "]"'
-        more = f'("," space {of}){_times(max(0, least - 1), None if most is None else most - 1)}'
-        inner = f"{of} {more}"
-        return f'"[" space {inner if least else f"({inner})?"} space "]"'
+        if (fixed := schema.get("prefixItems")) is None:
+            of = self._rule(self._expression(schema.get("items", True), f"{at}/items", waiting))
+            return f'"[" space {_several(of, least, most)} space "]"'
+        if not isinstance(fixed, list) or not fixed:
+            raise _no(at, "its prefixItems are no list of schemas")
+        fixed, items = fixed[:most], schema.get("items")
+        names = [self._rule(self._expression(s, f"{at}/{n}", waiting)) for n, s in enumerate(fixed)]
+        inner, more = ' "," space '.join(names), max(0, least - len(fixed))
+        if more and items is False:
+            raise _no(at, "minItems asks for more than its prefixItems, and items forbids them")
+        if (more or items) and (most is None or len(fixed) < most):
+            of = self._rule(
+                self._expression(True if items is None else items, f"{at}/items", waiting)
+            )
+            inner += f' ("," space {of}){_times(more, most and most - len(fixed))}'
+        return f'"[" space {inner} space "]"'
 
 
 def check_size(schema: object) -> None:
@@ -256,6 +307,29 @@ def _bounds(schema: Mapping[str, Any], low: str, high: str, at: str) -> tuple[in
     if most is not None and most < least:
         raise _no(at, f"{high} is below {low}")
     return least, most
+
+
+def _among(values: Sequence[object], kind: object, at: str) -> str:
+    """One of these values that is of the type."""
+    if not (those := fitting(values, kind)):
+        raise _no(at, "none of its values is of its type")
+    return " | ".join(map(_json, those))
+
+
+def _beside(schema: object, kind: object, at: str) -> object:
+    """One of several, of the type that stands beside them."""
+    try:
+        return kept_to(schema, kind)
+    except ValueError as error:
+        raise _no(at, str(error)) from None
+
+
+def _several(of: str, least: int, most: int | None) -> str:
+    """So many of them, with commas between."""
+    if most == 0:
+        return '""'
+    inner = f'{of} ("," space {of}){_times(max(0, least - 1), None if most is None else most - 1)}'
+    return inner if least else f"({inner})?"
 
 
 def _repeat(schema: Mapping[str, Any], low: str, high: str, at: str) -> str:

@@ -22,6 +22,9 @@ DATE = {
     "properties": {"day": {"type": "integer"}, "month": {"enum": ["May", "June"]}},
 }
 LIST = {"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 3}
+FEW = {"type": "object", "properties": {name: {"type": "null"} for name in "abcd"}}
+MAP = {"type": "object", "additionalProperties": {"type": "integer"}}
+PAIR = {"type": "array", "prefixItems": [{"type": "null"}, {"type": "boolean"}]}
 TREE = {
     "$ref": "#/$defs/node",
     "$defs": {
@@ -85,6 +88,34 @@ def allows(vocab: Any, grammar: str, text: str) -> bool:
         ({"type": "object"}, '{"a": [1, {"b": null}]}', "[]"),
         ({"type": "object", "additionalProperties": {"type": "integer"}}, '{"a": 1}', '{"a": "b"}'),
         ({"type": "object", "required": ["a"]}, '{"a": []}', "{}"),
+        (FEW | {"minProperties": 1}, '{"d": null}', "{}"),
+        (FEW | {"minProperties": 3}, '{"a": null, "c": null, "d": null}', '{"a": null, "d": null}'),
+        (FEW | {"maxProperties": 1}, '{"c": null}', '{"a": null, "c": null}'),
+        (FEW | {"maxProperties": 0}, "{}", '{"a": null}'),
+        (
+            FEW | {"maxProperties": 2, "required": ["d"]},
+            '{"b": null,"d": null}',
+            '{"a": null,"b": null}',
+        ),
+        (FEW | {"minProperties": 2, "maxProperties": 2}, '{"a": null, "d": null}', '{"a": null}'),
+        (
+            FEW | {"minProperties": 4},
+            '{"a":null,"b":null,"c":null,"d":null}',
+            '{"b":null,"c":null,"d":null}',
+        ),
+        (MAP | {"minProperties": 1}, '{"x": 1}', "{}"),
+        (MAP | {"maxProperties": 2}, '{"x": 1, "y": 2}', '{"x": 1, "y": 2, "z": 3}'),
+        (PAIR | {"maxItems": 1}, "[null]", "[null, true]"),
+        (PAIR | {"minItems": 3}, "[null, true, 7]", "[null, true]"),
+        (PAIR | {"items": {"type": "integer"}}, "[null, true, 1, 2]", '[null, true, "1"]'),
+        (
+            PAIR | {"items": {"type": "null"}, "maxItems": 3},
+            "[null, true, null]",
+            "[null, true, null, null]",
+        ),
+        ({"type": "string", "enum": ["a", 1]}, '"a"', "1"),
+        ({"type": "object", "anyOf": [{"required": ["a"]}, {}]}, '{"b": 1}', "1"),
+        ({"type": ["integer", "null"], "anyOf": [{"minimum": 3}]}, "4", "2"),
         ({}, '[{"a": "b"}]', "["),
         (TREE, '{"children": [{"children": []}]}', '{"children": [1]}'),
         ({"const": 'say "hi"\\'}, '"say \\"hi\\"\\\\"', '"say"'),

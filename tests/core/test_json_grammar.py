@@ -39,6 +39,18 @@ def nested(depth: int) -> Any:
         ({"type": "array", "minItems": True}, "numbers"),
         ({"type": "object", "properties": [1]}, "properties"),
         ({"type": "object", "required": ["a"], "additionalProperties": False}, "forbidden"),
+        ({"type": "object", "minProperties": 2}, "minProperties above 1"),
+        ({"type": "object", "minProperties": 3, "maxProperties": 2}, "maxProperties is below"),
+        (PERSON | {"minProperties": 4}, "minProperties is above"),
+        (PERSON | {"maxProperties": 0}, "maxProperties is below"),
+        (PERSON | {"minProperties": "2"}, "minProperties and maxProperties must be numbers"),
+        ({"minLength": 2}, "minLength stands without a type"),
+        ({"maxProperties": 2, "description": "few"}, "maxProperties stands without a type"),
+        ({"type": "object", "dependencies": {"a": ["b"]}}, "dependencies is not supported"),
+        ({"type": "array", "prefixItems": [{}], "items": False, "minItems": 2}, "minItems asks"),
+        ({"type": "string", "enum": [1, True, None]}, "none of its values"),
+        ({"type": "string", "anyOf": [{"type": "integer"}]}, "of another type"),
+        ({"type": "string", "$ref": "#/$defs/a", "$defs": {"a": {"enum": [1]}}}, "beside a $ref"),
         (False, "no schema"),
         ("text", "no schema"),
         ({"enum": ["x" * (64 << 10)]}, "64 KiB"),
@@ -55,6 +67,13 @@ def test_a_grammar_that_grows_too_large_is_refused() -> None:
     many = {f"property_{n}": {"type": ["string", "integer", "null"]} for n in range(900)}
     with pytest.raises(BadInput):
         json_grammar({"type": "object", "properties": many})
+
+
+def test_how_many_properties_may_come_makes_no_grammar_without_an_end() -> None:
+    many = {f"p{n}": {"type": "null"} for n in range(100)}
+    assert json_grammar({"type": "object", "properties": many, "minProperties": 3})
+    with pytest.raises(BadInput, match="schema_refused"):
+        json_grammar({"type": "object", "properties": many, "minProperties": 60})
 
 
 def test_references_may_be_circular_and_many() -> None:
