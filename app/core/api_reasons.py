@@ -52,6 +52,8 @@ API_SENTENCES: dict[str, str] = {
     "`poolhouse upstream change {name} --forget-spent` begins anew.",
     "upstream_tokens": "Token ids mean something else at {name}, which has the model. "
     "Ask with text, and without logit_bias.",
+    "upstream_raw_form": "{name} has the model, and OpenAI's API has no form of an answer to a raw prompt. "
+    "Ask without `raw`, or without `format`.",
     "upstream_key_odd": "The key of an upstream has only letters, digits and signs of ASCII.",
     "guest_no_host": "No host of the household is here to answer. Start Poolhouse on one, "
     "or load a model on this machine.",

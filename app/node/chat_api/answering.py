@@ -26,7 +26,7 @@ from app.inference.chats import Answerer, Question
 from app.node.chat_api.budget import Budget
 from app.node.chat_api.fair_queue import FairQueue
 from app.node.chat_api.figures import Figures
-from app.node.chat_api.upstream_shapes import can_go
+from app.node.chat_api.upstream_shapes import stays
 from app.node.chat_api.upstreams import Chosen, Upstreams
 from app.node.chat_api.wish import MAX_SEED, Called, Ended, Origin, Piece, Said, Wish
 from app.node.hosting import Hosting
@@ -203,10 +203,10 @@ class Answering:
             if chosen is None:
                 self._upstreams.check_spent(wish.model.removesuffix(":latest"))
                 raise
-            if not can_go(wish):
-                raise BadInput("upstream_tokens", name=chosen.name) from None
+            if why := stays(wish):
+                raise BadInput(why, name=chosen.name) from None
             return chosen, True
-        is_full = self.queue.is_full(name) and can_go(wish)
+        is_full = self.queue.is_full(name) and not stays(wish)
         return self._upstreams.serving(name) if is_full else None, False
 
     async def _by_the_pool(

@@ -9,7 +9,16 @@ import msgspec
 from msgspec import Meta
 
 from app.core.errors import BadInput
-from app.node.chat_api.openai_shapes import Count, Fraction, Name, Stop, TopK, assistant, given
+from app.node.chat_api.openai_shapes import (
+    Count,
+    Fraction,
+    Name,
+    Stop,
+    TopK,
+    as_given,
+    assistant,
+    given,
+)
 from app.node.chat_api.wish import (
     MAX_SEED,
     MOST_STOPS,
@@ -41,6 +50,7 @@ class ToolGiven(msgspec.Struct, frozen=True):
     description: Annotated[str, Meta(max_length=1 << 16)] | None = None
     input_schema: Json | None = None
     type: str | None = None
+    strict: bool | None = None
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -107,13 +117,14 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             must_call=must[choice.type],
             many_calls=not choice.disable_parallel_tool_use,
             user=(self.metadata and self.metadata.user_id) or "",
+            further=as_given(self, "top_k"),
         )
 
 
 def _tool(one: ToolGiven) -> Tool:
     if one.type not in (None, "custom"):
         raise BadInput("api_unsupported", what=f"the tool {str(one.type)[:40]}")
-    return Tool(one.name, one.description or "", one.input_schema or {})
+    return Tool(one.name, one.description or "", one.input_schema or {}, one.strict)
 
 
 def _messages(message: Message) -> list[Json]:

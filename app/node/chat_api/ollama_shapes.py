@@ -11,12 +11,15 @@ from msgspec import Meta
 
 from app.core.errors import BadInput
 from app.node.chat_api.openai_shapes import (
+    LLAMA_FIELDS,
     Fraction,
+    LastN,
     Name,
     Stops,
     Temperature,
     ToolGiven,
     TopK,
+    as_given,
     assistant,
     given,
     stops,
@@ -31,7 +34,6 @@ from app.node.chat_api.wish import (
     Origin,
     Piece,
     Said,
-    Tool,
     Whole,
     Wish,
 )
@@ -49,7 +51,7 @@ class Options(msgspec.Struct, frozen=True):
     top_p: Fraction = None
     min_p: Fraction = None
     repeat_penalty: Annotated[float, Meta(ge=0.01, le=10)] | None = None
-    repeat_last_n: Annotated[int, Meta(ge=-1, le=1 << 20)] | None = None
+    repeat_last_n: LastN = None
     presence_penalty: Penalty = None
     frequency_penalty: Penalty = None
     seed: Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)] | None = None
@@ -104,6 +106,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             max_tokens=options.max_tokens,
             stop=stops(options.stop),
             schema=_schema(self.format),
+            further=as_given(options, *LLAMA_FIELDS),
         )
 
 
@@ -113,10 +116,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
 
     def wish(self, chance: int) -> Wish:
         """Raises BadInput."""
-        tools = tuple(
-            Tool(one.function.name, one.function.description or "", one.function.parameters or {})
-            for one in self.tools or ()
-        )
+        tools = tuple(one.function.tool() for one in self.tools or ())
         if not self.messages:
             raise BadInput("bad_request", why="there are no messages", field="messages")
         return replace(

@@ -37,25 +37,22 @@ class Answers:
         self.add(piece)
         if not self.chat:
             return [self._frame("text_completion", [self._text_part(piece, len(before))])]
-        deltas: list[tuple[Json, str | None]] = (
-            [({"role": "assistant", "content": ""}, None)] if begins else []
+        deltas: list[tuple[Json, Json | None, str | None]] = (
+            [({"role": "assistant", "content": ""}, None, None)] if begins else []
         )
-        likely: Json | None = None
         match piece:
             case Said(text=text):
-                deltas.append(({"content": text}, None))
-                likely = _chat_likely(piece.likely)
+                deltas.append(({"content": text}, _chat_likely(piece.likely), None))
             case Called(number=number):
-                deltas.append(({"tool_calls": [{"index": number, **_call(piece)}]}, None))
+                deltas.append(({"tool_calls": [{"index": number, **_call(piece)}]}, None, None))
             case Ended(reason=reason):
-                deltas.append(({}, REASONS[reason]))
+                deltas.append(({}, None, REASONS[reason]))
         return [
             self._frame(
                 "chat.completion.chunk",
-                [{"index": piece.index, "delta": delta, "logprobs": likely if delta.get("content") else None,
-                  "finish_reason": reason}],
+                [{"index": piece.index, "delta": delta, "logprobs": likely, "finish_reason": reason}],
             )
-            for delta, reason in deltas
+            for delta, likely, reason in deltas
         ]  # fmt: skip
 
     def last_chunk(self) -> Json:

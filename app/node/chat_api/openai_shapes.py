@@ -33,6 +33,12 @@ Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
 Temperature = Annotated[float, Meta(ge=0, le=10)] | None
 Count = Annotated[int, Meta(ge=1, le=1 << 31)] | None
 TopK = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
+LastN = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
+LLAMA_FIELDS = ("top_k", "min_p", "repeat_penalty", "repeat_last_n")  # llama.cpp's, not OpenAI's
+PASSED_FIELDS = (  # OpenAI's, which mean nothing to the pool
+    "reasoning_effort", "verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "store",
+    "metadata", "modalities", "prediction", "web_search_options",
+)  # fmt: skip
 USUAL_COMPLETION = 16  # tokens of a text completion when nobody says, as OpenAI documents it
 
 
@@ -44,6 +50,10 @@ class Function(msgspec.Struct, frozen=True):
     name: Name
     description: Annotated[str, Meta(max_length=1 << 16)] | None = None
     parameters: Json | None = None
+    strict: bool | None = None
+
+    def tool(self) -> Tool:
+        return Tool(self.name, self.description or "", self.parameters or {}, self.strict)
 
 
 class ToolGiven(msgspec.Struct, frozen=True):
@@ -83,9 +93,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     frequency_penalty: Penalty = None
     temperature: Temperature = None
     top_p: Fraction = None
-    top_k: TopK = None  # this and the next two are llama.cpp's, not OpenAI's
+    top_k: TopK = None
     min_p: Fraction = None
     repeat_penalty: Annotated[float, Meta(ge=0.01, le=10)] | None = None
+    repeat_last_n: LastN = None
     max_tokens: Count = None
     user: Annotated[str, Meta(max_length=1000)] | None = None
 
@@ -98,8 +109,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             given(
                 USUAL,
                 temperature=self.temperature, top_p=self.top_p, top_k=self.top_k, min_p=self.min_p,
-                repeat_penalty=self.repeat_penalty, presence_penalty=self.presence_penalty,
-                frequency_penalty=self.frequency_penalty,
+                repeat_penalty=self.repeat_penalty, repeat_last_n=self.repeat_last_n,
+                presence_penalty=self.presence_penalty, frequency_penalty=self.frequency_penalty,
             ),
             seed=(chance if self.seed is None else self.seed) % (MAX_SEED + 1),
             logit_bias=_biases(self.logit_bias or {}),
@@ -118,16 +129,23 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
     parallel_tool_calls: bool | None = None
     functions: Any = None
     audio: Any = None
+    reasoning_effort: Any = None
+    verbosity: Any = None
+    service_tier: Any = None
+    prompt_cache_key: Any = None
+    safety_identifier: Any = None
+    store: Any = None
+    metadata: Any = None
+    modalities: Any = None
+    prediction: Any = None
+    web_search_options: Any = None
 
     def wish(self, chance: int) -> Wish:
         """Raises BadInput."""
         for name in ("functions", "audio"):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name)
-        tools = tuple(
-            Tool(one.function.name, one.function.description or "", one.function.parameters or {})
-            for one in self.tools or ()
-        )
+        tools = tuple(one.function.tool() for one in self.tools or ())
         choice = tool_choice(self.tool_choice, lambda one: one.get("function"))
         likely = (self.top_logprobs or 0) if self.logprobs else None
         return Wish(
@@ -147,6 +165,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
             must_call=choice if choice not in FREE else None,
             many_calls=self.parallel_tool_calls is not False,
             user=self.user or "",
+            further=as_given(self, *LLAMA_FIELDS, "response_format", *PASSED_FIELDS),
         )
 
 
@@ -170,6 +189,7 @@ class TextAsked(Asked, frozen=True, kw_only=True):
             stop=stops(self.stop),
             n=self.n or 1,
             user=self.user or "",
+            further=as_given(self, *LLAMA_FIELDS),
         )
 
 
@@ -183,6 +203,11 @@ def _prompt(given: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
         case _ if all(isinstance(token, int) for token in given):
             return tuple(given)  # type: ignore[arg-type]
     raise BadInput("api_unsupported", what="a list of several prompts")
+
+
+def as_given(asked: object, *names: str) -> Json:
+    """Those of its fields that were given."""
+    return {name: value for name in names if (value := getattr(asked, name)) is not None}
 
 
 def given(usual: Sampling, **values: float | None) -> Sampling:
@@ -210,20 +235,18 @@ def _biases(given: dict[str, float]) -> tuple[tuple[int, float], ...]:
 def _message(message: ChatMessage) -> Json:
     """As chat templates read it."""
     text = text_of(message.content, ("text", "refusal"))
+    named = {"name": message.name} if message.name else {}
     match message.role:
         case "system" | "developer":
-            return {"role": "system", "content": text}
-        case "user":
-            return {"role": "user", "content": text}
+            return {"role": "system", "content": text, **named}
         case "assistant" if message.tool_calls:
-            return assistant(
-                text, [(c.id, c.function.name, c.function.arguments) for c in message.tool_calls]
-            )
-        case "assistant":
-            return {"role": "assistant", "content": text}
+            calls = [(c.id, c.function.name, c.function.arguments) for c in message.tool_calls]
+            return assistant(text, calls) | named
+        case "user" | "assistant":
+            return {"role": message.role, "content": text, **named}
         case "tool":
-            return {"role": "tool", "content": text, "tool_call_id": message.tool_call_id or "",
-                    **({"name": message.name} if message.name else {})}  # fmt: skip
+            answers = message.tool_call_id or ""
+            return {"role": "tool", "content": text, "tool_call_id": answers, **named}
     raise BadInput("bad_request", why=f"there is no role {message.role[:40]}", field="messages")
 
 

@@ -10,7 +10,15 @@ from msgspec import Meta
 
 from app.core.errors import BadInput
 from app.node.chat_api.choices import FREE, schema_asked, tool_choice
-from app.node.chat_api.openai_shapes import Count, Fraction, Name, Temperature, assistant, given
+from app.node.chat_api.openai_shapes import (
+    Count,
+    Fraction,
+    Name,
+    Temperature,
+    as_given,
+    assistant,
+    given,
+)
 from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Tool, Wish, text_of
 
 TEXTS = ("input_text", "output_text", "text", "refusal")
@@ -21,10 +29,16 @@ class ToolGiven(msgspec.Struct, frozen=True):
     name: Name | None = None
     description: Annotated[str, Meta(max_length=1 << 16)] | None = None
     parameters: Json | None = None
+    strict: bool | None = None
 
 
 class Text(msgspec.Struct, frozen=True):
     format: Json | None = None
+    verbosity: Any = None
+
+
+class Reasoning(msgspec.Struct, frozen=True):
+    effort: Any = None
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +55,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     parallel_tool_calls: bool | None = None
     user: Annotated[str, Meta(max_length=1000)] | None = None
     metadata: Annotated[dict[str, str], Meta(max_length=16)] | None = None  # only told again
+    reasoning: Reasoning | None = None
+    service_tier: Any = None
+    prompt_cache_key: Any = None
+    safety_identifier: Any = None
     previous_response_id: str | None = None
     conversation: Any = None
     background: bool | None = None
@@ -63,7 +81,22 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             must_call=choice if choice not in FREE else None,
             many_calls=self.parallel_tool_calls is not False,
             user=self.user or "",
+            further=self._further(),
         )
+
+    def _further(self) -> Json:
+        """As OpenAI's chats call it."""
+        form = self.text.format if self.text else None
+        if form and form.get("type") == "json_schema":
+            rest = {name: value for name, value in form.items() if name != "type"}
+            form = {"type": "json_schema", "json_schema": rest}
+        told = {
+            "response_format": form,
+            "verbosity": self.text and self.text.verbosity,
+            "reasoning_effort": self.reasoning and self.reasoning.effort,
+        }
+        kept = as_given(self, "service_tier", "prompt_cache_key", "safety_identifier")
+        return kept | {name: value for name, value in told.items() if value is not None}
 
     def _messages(self) -> tuple[Json, ...]:
         found: list[Json] = []
@@ -104,4 +137,4 @@ def _item(item: Json) -> list[Json]:
 def _tool(one: ToolGiven) -> Tool:
     if one.type != "function" or not one.name:
         raise BadInput("api_unsupported", what=f"the tool {one.type[:40]}")
-    return Tool(one.name, one.description or "", one.parameters or {})
+    return Tool(one.name, one.description or "", one.parameters or {}, one.strict)

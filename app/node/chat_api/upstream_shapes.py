@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from app.node.chat_api.wish import Called, Ended, Json, Likely, Piece, Said, Wish
+from app.core.errors import BadInput
+from app.node.chat_api.wish import Called, Ended, Json, Likely, Piece, Said, Tool, Wish
 
 REASONS = {"stop": "stop", "length": "length", "tool_calls": "calls", "content_filter": "stop"}
 MOST_CALLS = 128
 MOST_TOKENS = 1 << 40
 
 
-def can_go(wish: Wish) -> bool:
-    """Whether another server would understand it: token ids mean something else there."""
-    return not isinstance(wish.prompt, tuple) and not wish.sampling.logit_bias
+def stays(wish: Wish) -> str:
+    """Why no other server can be asked it: a reason's code; empty when one can."""
+    if isinstance(wish.prompt, tuple) or wish.sampling.logit_bias:
+        return "upstream_tokens"
+    return "upstream_raw_form" if wish.messages is None and wish.schema is not None else ""
 
 
 def body(wish: Wish, model: str, index: int, most_tokens: int) -> Json:
-    """One answer of it, as a stream with its usage at the end."""
+    """One answer of it, as a stream with its usage at the end: all that was asked for, by OpenAI's names.
+
+    Raises BadInput.
+    """
     sampling = wish.sampling
     made: Json = {
         "model": model,
@@ -35,16 +42,26 @@ def body(wish: Wish, model: str, index: int, most_tokens: int) -> Json:
     }
     if wish.stop:
         made["stop"] = list(wish.stop)
+    if wish.user:
+        made["user"] = wish.user
     if wish.messages is None:
-        return made | {"prompt": wish.prompt}
-    made["messages"] = [_message(message) for message in wish.messages]
+        if sampling.likely is not None:
+            made["logprobs"] = sampling.likely
+        return made | {"prompt": wish.prompt} | wish.further
+    made["messages"] = _messages(wish.messages)
     if sampling.likely is not None:
         made |= {"logprobs": True, "top_logprobs": sampling.likely}
     if wish.schema is not None:
-        form = {"name": "answer", "schema": wish.schema}
-        made["response_format"] = {"type": "json_schema", "json_schema": form}
+        made["response_format"] = _form(wish.schema)
+    return made | _tools(wish) | wish.further
+
+
+def _tools(wish: Wish) -> Json:
+    made: Json = {}
+    if wish.must_call is not None and not wish.tools:
+        raise BadInput("api_no_tools", field="tool_choice")
     if wish.tools:
-        made["tools"] = [tool.told() for tool in wish.tools]
+        made["tools"] = [_tool(tool) for tool in wish.tools]
         made["parallel_tool_calls"] = wish.many_calls
         if wish.must_call is not None:
             named = {"type": "function", "function": {"name": wish.must_call}}
@@ -56,12 +73,45 @@ def path_of(wish: Wish) -> str:
     return "completions" if wish.messages is None else "chat/completions"
 
 
-def _message(message: Json) -> Json:
-    """Templates read a call's arguments as values, the API as text."""
-    if "tool_calls" not in message:
-        return message
+def _form(schema: object) -> Json:
+    """Of an answer, as the other APIs mean it: it is kept to."""
+    if schema == {"type": "object"}:
+        return {"type": "json_object"}
+    form = {"name": "answer", "schema": schema, "strict": True}
+    return {"type": "json_schema", "json_schema": form}
+
+
+def _tool(tool: Tool) -> Json:
+    """Without what says nothing: some servers refuse an empty schema."""
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    told: Json = {name: value for name, value in function.items() if value}
+    if tool.strict is not None:
+        told["strict"] = tool.strict
+    return {"type": "function", "function": told}
+
+
+def _messages(messages: Sequence[Json]) -> list[Json]:
+    """Templates read a call's arguments as values, the API as text. There what a tool answered names its call, which
+    Ollama's programs do not."""
+    told: list[Json] = []
+    open_calls: list[tuple[str, str]] = []  # whose answers have not come: name, id
+    for place, message in enumerate(messages):
+        if "tool_calls" in message:
+            told.append(_calling(message, place))
+            open_calls = [(one["function"]["name"], one["id"]) for one in told[-1]["tool_calls"]]
+        elif message["role"] == "tool" and not message.get("tool_call_id") and open_calls:
+            named = [one for one in open_calls if one[0] == message.get("name")]
+            call = (named or open_calls)[0]
+            open_calls.remove(call)
+            told.append({**message, "tool_call_id": call[1]})
+        else:
+            told.append(message)
+    return told
+
+
+def _calling(message: Json, place: int) -> Json:
     calls = [
-        {**call, "id": call.get("id") or f"call_{at}", "function": {
+        {**call, "id": call.get("id") or f"call_{place}_{at}", "function": {
             **call["function"],
             "arguments": msgspec.json.encode(call["function"]["arguments"]).decode(),
         }}
@@ -89,7 +139,7 @@ class Heard:
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or {}
             text = str(delta.get("content") or choice.get("text") or "")
-            likely = tuple(map(_likely, ((choice.get("logprobs") or {}).get("content")) or ()))
+            likely = tuple(_likelies(choice.get("logprobs") or {}))
             if text or likely:
                 self.n_chunks += 1
                 found.append(Said(self.index, text, likely))
@@ -135,6 +185,16 @@ class Heard:
 def _count(given: Any) -> int:
     """Of tokens, as a server says it: none is paid back, and no number is without an end."""
     return min(max(0, int(given or 0)), MOST_TOKENS)
+
+
+def _likelies(told: Json) -> Iterator[Likely]:
+    """Of each token of a chunk: as of chats, or as of texts that go on."""
+    yield from map(_likely, told.get("content") or ())
+    tokens = told.get("tokens") or ()
+    best = told.get("top_logprobs") or [None] * len(tokens)
+    for token, log, those in zip(tokens, told.get("token_logprobs") or (), best, strict=True):
+        others = [(str(text).encode(), float(one)) for text, one in (those or {}).items()]
+        yield [(str(token).encode(), float(log)), *others]
 
 
 def _likely(token: Json) -> Likely:

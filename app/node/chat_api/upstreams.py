@@ -114,6 +114,9 @@ class Upstreams:
                     yield piece
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable("upstream_failed", name=chosen.name, why=_why(error)) from None
+        except RecursionError:
+            why = "it is nested too deeply"
+            raise BadInput("bad_request", why=why, field="") from None
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             log.warning("%s: %s answered what nobody can read: %s", request, chosen.name, error,
                         extra=about(request, upstream=chosen.name))  # fmt: skip

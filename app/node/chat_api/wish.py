@@ -29,6 +29,9 @@ class Tool:
     name: str
     description: str
     parameters: Json
+    strict: bool | None = (
+        None  # for an upstream; here a call that must be made keeps to its schema anyway
+    )
 
     def told(self) -> Json:
         """As chat templates want it."""
@@ -56,6 +59,7 @@ class Wish:
     must_call: str | None = None  # "": any tool; a name: that one
     many_calls: bool = True
     user: str = ""  # one program may tell its own users apart
+    further: Json = field(default_factory=dict)  # as it was given, for an upstream alone
 
 
 @dataclass(slots=True)
