@@ -112,6 +112,12 @@ async def test_a_program_s_request_goes_to_the_model_that_it_names(
     assert texts[0] != texts[1] == texts[2]
     for name in names[:2]:
         assert f'poolhouse_model_loaded{{model="{name}"}} 1' in lines
+    told = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    lender = '{model="guide",machine="attic",layers="3-6"'  # the middle of the split
+    for name in ("stage_busy_seconds", "stage_wait_seconds", "stage_steps"):
+        assert float(told[f"poolhouse_{name}_total{lender}}}"]) > 0
+    for way in ("out", "in"):
+        assert float(told[f'poolhouse_link_bytes_total{lender},direction="{way}"}}']) > 0
     now = await status(host)
     assert [now["loaded"]["model"], *(one["model"] for one in now["beside"])] == names[1::-1]
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Any
 
+import aiohttp
 import pytest
 
 from app.client import NodeClient
 from tests import tiny
+from tests.node.chat_api.conftest import opened
 from tests.node.pool import BUSY, TestNode, paired
 
 Json = dict[str, Any]
@@ -107,3 +109,10 @@ async def test_what_one_takes_of_this_machine_the_other_waits_for(pool: list[Tes
         assert len(done["token_ids"]) == ASK["max_tokens"]
         codes = answers[first].codes + answers[second].codes
         assert "beside_no_room" not in codes  # what was planned was there to be taken
+    recoveries = sum(one.done["recoveries"] for one in answers.values() if one.done)
+    api = await asyncio.to_thread(opened, pool[0])
+    async with (
+        aiohttp.ClientSession(api.base, headers={"X-Api-Key": api.key}) as http,
+        http.get("/metrics") as page,
+    ):
+        assert f"\npoolhouse_recoveries_total {recoveries}\n" in await page.text()

@@ -11,6 +11,15 @@ import aiohttp
 from app.node.chat_api.figures import Figures, Histogram, series
 from tests.node.chat_api.conftest import Open
 
+KINDS = {
+    "decode_tokens_per_second": "histogram", "time_to_first_token_seconds": "histogram",
+    "time_between_tokens_seconds": "histogram", "request_to_driver_seconds": "histogram",
+    "queue_waiting": "gauge", "queue_running": "gauge", "answers_running": "gauge", "model_loaded": "gauge",
+    "vectors_memory_bytes": "gauge", "replica_up": "gauge", "replica_answers": "gauge",
+    "requests_total": "counter", "tokens_total": "counter", "guessed_tokens_total": "counter",
+    "recoveries_total": "counter", "stage_busy_seconds_total": "counter", "stage_wait_seconds_total": "counter",
+    "stage_steps_total": "counter", "link_bytes_total": "counter",
+}  # fmt: skip
 LINE = re.compile(r'[a-z_]+(\{[a-z]+="[^"\n]*"(,[a-z]+="[^"\n]*")*\})? [0-9.e+-]+')
 
 
@@ -35,10 +44,21 @@ async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> Non
     assert float(values["poolhouse_request_to_driver_seconds_sum"]) > 0
     assert float(values["poolhouse_time_between_tokens_seconds_count"]) >= 3
     assert values['poolhouse_model_loaded{model="guide"}'] == "1"
-    (busy,) = [
-        values[name] for name in values if name.startswith("poolhouse_stage_busy_seconds_total")
-    ]
+    assert float(values["poolhouse_decode_tokens_per_second_sum"]) > 0
+    assert float(values["poolhouse_decode_tokens_per_second_count"]) >= 1
+    assert {"poolhouse_queue_waiting", "poolhouse_queue_running"} <= values.keys()
+    assert "poolhouse_recoveries_total" in values
+    assert dict(re.findall(r"^# TYPE poolhouse_(\S+) (\S+)$", text, re.MULTILINE)) == KINDS
+    (busy,), (waited,) = (
+        [
+            values[name]
+            for name in values
+            if name.startswith(f"poolhouse_stage_{what}_seconds_total")
+        ]
+        for what in ("busy", "wait")
+    )
     assert float(busy) > 0
+    assert float(waited) >= 0
     stages = [name for name in values if name.startswith("poolhouse_stage_steps_total")]
     assert all('layers="1-' in name for name in stages), stages  # counted as `status` does
     assert any(

@@ -15,6 +15,7 @@ import pytest
 
 from app.core.errors import BadInput, Unreachable
 from tests.node.chat_api.conftest import Open, free_port, opened
+from tests.node.chat_api.full_pool import full
 from tests.node.chat_api.gate_calls import ASK, CHAT
 from tests.node.pool import Json, node
 
@@ -74,6 +75,23 @@ async def test_what_the_pool_lacks_is_answered_there_and_says_so(
     async with http.get("/api/tags") as answer:
         names = [model["name"] for model in (await answer.json())["models"]]
         assert sorted(names) == ["far-guide", "guide"]  # what is here too, once
+
+
+async def test_what_the_pool_has_no_slot_for_is_answered_there_and_says_so(
+    api: Open, http: aiohttp.ClientSession, barn: str
+) -> None:
+    ask = ASK | {"model": "guide"}
+    was_full = False
+    while not was_full:
+        async with full(api, http) as pool:
+            async with http.post(CHAT, json=ask) as answer:
+                told, says = await answer.json(), answer.headers.get(HEADER)
+            was_full = await pool.was_full()
+    assert (answer.status, says, told.get("poolhouse")) == (200, barn, {"upstream": barn}), told
+    async with http.post(CHAT, json=ask) as answer:  # it has slots again
+        own = await answer.json()
+        assert (answer.status, HEADER in answer.headers, "poolhouse" in own) == (200, False, False)
+    assert own["choices"][0]["message"] == told["choices"][0]["message"]
 
 
 async def test_what_a_person_asks_here_goes_to_none_and_that_is_said(api: Open, barn: str) -> None:
