@@ -160,7 +160,11 @@ class Waiting(Asked, Protocol):
         ...
 
     @property
-    def overtaken(self) -> int: ...
+    def goes_first(self) -> bool:
+        """Before those that do not: the owner's own."""
+        ...
+
+    overtaken: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +183,17 @@ def admit(
     """Who gets a slot now, or None while none is free or the KV cache is too short for the next in turn.
 
     reserved_cells: positions promised to running requests. The request that shares most with an idle slot
-    of its own conversation goes first, but overtakes the oldest at most MAX_OVERTAKEN times.
+    of its own conversation goes first, but overtakes the oldest at most MAX_OVERTAKEN times; and nobody takes the
+    turn of one that goes first, but another such.
     """
     if not waiting or not idle:
         return None
     order = [0]
     if waiting[0].overtaken < MAX_OVERTAKEN:
-        gains = [_best_slot(request, idle)[1] for request in waiting]
+        gains = [
+            _best_slot(request, idle)[1] if request.goes_first >= waiting[0].goes_first else 0
+            for request in waiting
+        ]
         order = sorted(
             {0, max(range(len(gains)), key=lambda i: (gains[i], -i))}, key=lambda i: -gains[i]
         )

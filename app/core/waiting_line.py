@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.core.schedule import MAX_OVERTAKEN, Waiting
+
 FIRST_S = 1.0  # of a request, before one has ended
 NEWEST = 0.2  # the part that the newest request has in what is usual
 
@@ -36,6 +38,19 @@ class Usual:
     def wait(self, n_before: int, slots: int) -> int:
         """Whole seconds until so many have had one of the slots; one at least."""
         return max(1, math.ceil(self.seconds * n_before / slots))
+
+
+def line_up(waiting: Sequence[Waiting], goes_first: bool) -> int:
+    """The place of a new request in line. One that goes first overtakes the others, each of them MAX_OVERTAKEN times
+    at most, and they count it."""
+    place = len(waiting)
+    while goes_first and place and not waiting[place - 1].goes_first:
+        if waiting[place - 1].overtaken >= MAX_OVERTAKEN:
+            break
+        place -= 1
+    for one in waiting[place:]:
+        one.overtaken += 1
+    return place
 
 
 def line(

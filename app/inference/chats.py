@@ -148,6 +148,7 @@ class Answerer:
             reader.push,
             question.request,
             question.guesses,
+            goes_first=question.whose == OWNER,
         )
 
 

@@ -44,6 +44,7 @@ class Request:
     name: str = ""  # its id, for logs
     guesses: bool = True  # its next tokens may be guessed while machines would stand idle
     is_usual: bool = True  # else how long it takes says nothing of the next one
+    goes_first: bool = False  # before others that wait
 
 
 RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing or nonsense
@@ -167,6 +168,11 @@ class Sequence:
     @property
     def conversation(self) -> str | None:
         return self.request.conversation
+
+    @property
+    def goes_first(self) -> bool:
+        """What another pipeline began does as well."""
+        return self.request.goes_first or self.begun_at > 0
 
     @property
     def ids(self) -> tuple[int, ...]:

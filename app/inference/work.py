@@ -16,7 +16,7 @@ from app.core.guesses import Gain
 from app.core.log_line import about
 from app.core.recovery import Loss, Notice, gave_up, may_recover
 from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable, spare
-from app.core.waiting_line import InLine, Usual, line
+from app.core.waiting_line import InLine, Usual, line, line_up
 from app.inference.carried import Carried, Part
 from app.inference.guessing import take_back
 from app.inference.in_order import Order
@@ -79,7 +79,7 @@ class Work:
             seconds = self.usual.wait(len(self._waiting) + 1, self._limits.slots)
             raise Busy("queue_full", waiting=len(self._waiting), seconds=seconds)
         sequence = Sequence(request, min(len(request.ids) + request.max_tokens, room), self)
-        self._waiting.append(sequence)
+        self._waiting.insert(line_up(self._waiting, request.goes_first), sequence)
         self._door.set()
         return sequence
 

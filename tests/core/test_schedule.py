@@ -22,6 +22,7 @@ from app.core.schedule import (
     prompt_chunks,
     shared_prefix,
 )
+from app.core.waiting_line import line_up
 from backends.contract import Segment
 
 
@@ -171,6 +172,7 @@ class Request:
     cells: int
     conversation: str | None = None
     overtaken: int = 0
+    goes_first: bool = False
 
 
 def test_the_empty_slot_is_taken_before_a_full_one_and_the_oldest_of_these() -> None:
@@ -195,6 +197,20 @@ def test_who_shares_most_goes_first_a_few_times() -> None:
     assert admit([first, second], idle, 0, limits()) == Admission(1, 0, 3)
     first.overtaken = MAX_OVERTAKEN
     assert admit([first, second], idle, 0, limits()) == Admission(0, 0, 0)
+
+
+def test_the_owner_s_own_stand_before_others_a_few_times_and_nobody_takes_their_turn() -> None:
+    idle = [Idle(0, 1, "mine", (1, 2, 3, 4))]
+    others = [Request((1, 2, 3, 9), 10, "mine"), Request((7, 8), 10)]
+    line = list(others)
+    assert line_up(line, goes_first=False) == 2
+    for n in range(MAX_OVERTAKEN):
+        assert line_up(line, goes_first=True) == n  # in the order in which they came
+        line.insert(n, Request((5, 6), 10, goes_first=True))
+    assert [one.overtaken for one in others] == [MAX_OVERTAKEN] * 2
+    assert admit(line, idle, 0, limits()) == Admission(0, 0, 0)
+    assert line_up(line, goes_first=True) == len(line)  # now it is theirs
+    assert admit(others[::-1], idle, 0, limits()) == Admission(0, 0, 0)
 
 
 def test_idle_slots_are_emptied_when_cells_are_short_oldest_first() -> None:

@@ -124,7 +124,9 @@ async def test_so_is_all_of_the_other_apis(
 async def test_what_ollama_s_tools_answered_names_its_call_there(
     http: aiohttp.ClientSession, there: There
 ) -> None:
-    calls = [{"function": {"name": name, "arguments": {}}} for name in ("clock", "door")]
+    calls: list[Json] = [
+        {"function": {"name": name, "arguments": {}}} for name in ("clock", "door")
+    ]
     answers = [{"role": "tool", "content": name, "tool_name": name} for name in ("door", "clock")]
     chat = [{"role": "assistant", "content": "", "tool_calls": calls}, *answers]
     told = await sent(http, there, "/api/chat", {"messages": [*chat, *chat]})
