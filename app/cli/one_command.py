@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
 import sys
 from collections.abc import Collection, Sequence
@@ -37,11 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(given, face)
     except BrokenPipeError:  # `poolhouse models | head`: whoever read has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
         face.fail(AppError("stopped"))
         return STOPPED
+    finally:
+        streams.give_up_the_unwritten()
 
 
 def behind_the_command(given: list[str], groups: Collection[str] = ()) -> list[str]:
@@ -76,6 +76,7 @@ def _run(given: list[str], face: Face) -> int:
     try:
         typed = behind_the_command(given, groups)
         code = program(typed, prog_name="poolhouse", standalone_mode=False)
+        sys.stdout.flush()  # that there is no room for it is told below
     except AppError as error:
         face.fail(error)
         return FAILED

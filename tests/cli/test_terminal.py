@@ -181,14 +181,18 @@ def test_a_closed_stream_leads_nowhere(answering: Any, home: Path, closed: str) 
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, of Linux")
-def test_an_output_that_takes_nothing_is_one_sentence(answering: Any, home: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_takes_nothing_is_one_sentence(
+    answering: Any, home: Path, unbuffered: str
+) -> None:
     answering({("GET", "/status"): SNAPSHOT})
+    how = {"PYTHONUNBUFFERED": unbuffered}
     for command in ("status", "status --json"):
-        done = by_a_shell(f"{command} >/dev/full", home)
+        done = by_a_shell(f"{command} >/dev/full", home, **how)
         assert done.returncode == 1
         assert done.stderr.startswith("The disk is full (No space left on device). Free some ")
         assert done.stderr.count("\n") == 1
-    assert by_a_shell("status >/dev/full 2>/dev/full", home).returncode == 1
+    assert by_a_shell("status >/dev/full 2>/dev/full", home, **how).returncode == 1
 
 
 def test_a_terminal_without_columns_shows_all(answering: Any, home: Path) -> None:

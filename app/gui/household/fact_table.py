@@ -80,6 +80,12 @@ class FactModel(QAbstractTableModel):
                 last = self.index(row, len(self._columns) - 1)
                 self.dataChanged.emit(self.index(row, 0), last)
 
+    def dressed(self) -> None:
+        """Nothing says anything else, and all of it takes another size."""
+        if self.facts:
+            last = self.index(len(self.facts) - 1, len(self._columns) - 1)
+            self.dataChanged.emit(self.index(0, 0), last)
+
     def rowCount(self, parent: Index = NOWHERE) -> int:  # noqa: N802  Qt's name
         return 0 if parent.isValid() else len(self.facts)
 
@@ -186,7 +192,7 @@ class FactTable(QTableView):
 
     def _measure(self) -> None:
         self.verticalHeader().setDefaultSectionSize(self._theme.px(sizes.CONTROL_HEIGHT))
-        self._model.dataChanged.emit(NOWHERE, NOWHERE)
+        self._model.dressed()
 
 
 def _aligned(column: Column) -> Qt.AlignmentFlag:

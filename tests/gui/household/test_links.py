@@ -90,6 +90,7 @@ def test_the_table_has_the_same_links_and_sorts_them(
     table.table.sortByColumn(1, Qt.SortOrder.AscendingOrder)
     assert str(model.index(0, 1).data()) == "312 Mb/s"
     qtmodeltester.check(table.table._model)  # type: ignore[no-untyped-call]
+    table.table._measure()  # another size of text
     table.show_links(())
     assert table.isHidden()
 
