@@ -71,9 +71,7 @@ class NodeClient:
             headers={"Authorization": f"Bearer {self.runtime.token}"},
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             trust_env=False,  # a proxy must never see the token
-            json_serialize=lambda body: msgspec.json.encode(
-                body
-            ).decode(),  # refuses what is no text
+            json_serialize=_json,
         )
         return self
 
@@ -149,6 +147,11 @@ async def with_node(home: Home, work: Callable[[NodeClient], Awaitable[T]]) -> T
     """Do `work` with the node of this home."""
     async with NodeClient(home) as node:
         return await work(node)
+
+
+def _json(body: object) -> str:
+    """Raises UnicodeEncodeError for what is no text."""
+    return msgspec.json.encode(body).decode()
 
 
 def segment(name: str) -> str:

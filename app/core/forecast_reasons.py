@@ -26,7 +26,8 @@ FORECAST_SENTENCES: dict[str, str] = {
     "proved with {proved} only. Run `make clean` and `make setup` in the Poolhouse folder.",
     "engine_in_the_way": "The engine of {machine} is llama-cpp-python {engine}, and parts of models were proved with "
     "{proved} only, so it holds none. Update Poolhouse and run `make setup` in its folder, or go on without it. {what}",
-    "engine_missing": "The engine cannot be used by {worker}: {cause}.",
+    "engine_missing": "The engine cannot be used by {worker}: {cause}. Run `make run` in the Poolhouse folder there: "
+    "it compiles the engine.",
     "engine_knows_not": "The engine here does not know models of the family {architecture}. Choose another model, or "
     "update Poolhouse.",
     "engine_unproved": "No part of a model can be computed by {worker}: {cause}. "

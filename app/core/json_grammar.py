@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import BadInput
-from app.core.json_kinds import fitting, kept_to
+from app.core.json_kinds import fitting, kept_to, referred
 from app.core.json_ranges import BOUNDS, integers, numbers
 
 MAX_SCHEMA_BYTES = 64 << 10  # this and the next: SAFETY.md 7
@@ -156,13 +156,8 @@ class Rules:
         return self._refs[place]
 
     def _referred(self, place: str) -> object:
-        found = self._root
-        for step in place.split("/")[1:]:
-            key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, Mapping) and key in found:
-                found = found[key]
-            else:
-                raise _no(place, "$ref points to nothing")
+        if (found := referred(place, self._root)) is None:
+            raise _no(place, "$ref points to nothing")
         return found
 
     def _typed(self, schema: Mapping[str, Any], at: str, waiting: list[tuple[str, str]]) -> str:

@@ -1,21 +1,17 @@
-"""The type that a JSON schema names beside its values, or beside a choice of schemas: both hold. Pure."""
+"""The types of JSON values, and what a JSON schema says of them and refers to. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "object": (Mapping,), "array": (list,), "string": (str,), "integer": (int,), "number": (int, float),
-    "boolean": (bool,), "null": (type(None),),
-}  # fmt: skip
-
 
 def fitting(values: Sequence[object], kind: object) -> list[object]:
     """Those of the type, or of one of the types; None: any."""
     if kind is None:
         return list(values)
-    return [one for one in values if any(_is_a(one, name) for name in _list(kind))]
+    kinds = _list(kind)
+    return [one for one in values if any(of in kinds for of in kinds_of(one))]
 
 
 def kept_to(schema: object, kind: object) -> object:
@@ -34,10 +30,36 @@ def kept_to(schema: object, kind: object) -> object:
     return {**given, "type": both[0] if len(both) == 1 else both}
 
 
-def _is_a(value: object, kind: object) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
-    return isinstance(kind, str) and isinstance(value, _KINDS.get(kind, ()))
+def kinds_of(value: object) -> tuple[str, ...]:
+    """The kinds that a JSON value is of: a whole number is also a number."""
+    match value:
+        case None:
+            return ("null",)
+        case bool():
+            return ("boolean",)
+        case int():
+            return ("integer", "number")
+        case float():
+            return ("integer", "number") if value.is_integer() else ("number",)
+        case str():
+            return ("string",)
+        case list():
+            return ("array",)
+    return ("object",)
+
+
+def referred(place: object, root: object) -> object:
+    """What a reference within `root` points to; None for one that points to nothing."""
+    if not isinstance(place, str) or not (place == "#" or place.startswith("#/")):
+        return None
+    found = root
+    for step in place.split("/")[1:]:
+        found = (
+            found.get(step.replace("~1", "/").replace("~0", "~"))
+            if isinstance(found, Mapping)
+            else None
+        )
+    return found
 
 
 def _list(kind: object) -> Sequence[object]:

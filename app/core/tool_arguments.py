@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from app.core.json_kinds import kinds_of, referred
+
 KINDS = frozenset(("string", "integer", "number", "boolean", "null", "array", "object"))
 MAX_STEPS = 8  # of references and choices within each other
 PYTHON = {"True": True, "False": False, "None": None}  # templates write these, and so do models
@@ -44,20 +46,6 @@ def wanted(schema: object, root: object, steps: int = MAX_STEPS) -> Wanted:
     return Wanted(kinds, free="string" in kinds)
 
 
-def referred(place: object, root: object) -> object:
-    """What a reference within `root` points to; None for one that points to nothing."""
-    if not isinstance(place, str) or not (place == "#" or place.startswith("#/")):
-        return None
-    found = root
-    for step in place.split("/")[1:]:
-        found = (
-            found.get(step.replace("~1", "/").replace("~0", "~"))
-            if isinstance(found, Mapping)
-            else None
-        )
-    return found
-
-
 def _either(several: Iterable[Wanted]) -> Wanted:
     several = list(several)
     return Wanted(
@@ -81,24 +69,6 @@ def value_of(text: str, what: Wanted) -> Any:
     if isinstance(value, str):  # quoted, where no quotes belong
         return value if value in what.texts else text
     return value if what.kinds.intersection(kinds_of(value)) else text
-
-
-def kinds_of(value: object) -> tuple[str, ...]:
-    """The kinds that a JSON value is of: a whole number is also a number."""
-    match value:
-        case None:
-            return ("null",)
-        case bool():
-            return ("boolean",)
-        case int():
-            return ("integer", "number")
-        case float():
-            return ("integer", "number") if value.is_integer() else ("number",)
-        case str():
-            return ("string",)
-        case list():
-            return ("array",)
-    return ("object",)
 
 
 def _no_number(name: str) -> NoReturn:

@@ -8,7 +8,8 @@ from typing import Any
 
 from app.core.errors import BadInput
 from app.core.json_grammar import Rules, check_size, literal
-from app.core.tool_arguments import referred, wanted
+from app.core.json_kinds import referred
+from app.core.tool_arguments import wanted
 from app.core.tool_marks import (
     ARGS,
     CLOSE,
@@ -37,10 +38,7 @@ def calls_grammar(style: str, tools: Tools, many: bool) -> str:
     call = f"({' | '.join(_calls(style, tools, rules))})"
     more = f"{{0,{MAX_CALLS - 1 if many else 0}}}"
     match style:
-        case "hermes":
-            one = f"{literal(OPEN + chr(10))} {call} {literal(chr(10) + CLOSE)}"
-            return rules.grammar(f'{one} ("\\n" {one}){more}')
-        case "qwen_coder":
+        case "hermes" | "qwen_coder":
             one = f"{literal(OPEN + chr(10))} {call} {literal(chr(10) + CLOSE)}"
             return rules.grammar(f'{one} ("\\n" {one}){more}')
         case "glm":

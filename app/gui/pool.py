@@ -265,6 +265,12 @@ class Pool(QObject):
             self.link_changed.emit()
 
 
+def under_way(loaded: Json | None) -> dict[str, Json]:
+    """What is not done yet of a model's loading, by its machine."""
+    steps = (loaded or {}).get("progress") or {}
+    return {name: one for name, one in steps.items() if one.get("done") != one.get("total")}
+
+
 def _following(event: str) -> str:
     """The id after this one: a node's life, and a number that counts up."""
     life, _, number = event.rpartition("-")

@@ -33,9 +33,8 @@ class Repolish(QObject):
     def apply(self, sheet: str, palette: QPalette, *, is_resized: bool) -> None:
         """Another look. Where sizes are others too, each widget is told, and asked anew how large it would be."""
         self._is_resized = is_resized or (self._is_resized and self._timer.isActive())
-        is_first = (
-            not self._app.styleSheet()
-        )  # then Qt itself dresses what is there, mostly nothing
+        # At first Qt itself dresses what is there, mostly nothing.
+        is_first = not self._app.styleSheet()
         if not is_first:
             self._app.style().unpolish(self._app)  # it forgets the rules, and what to polish anew
         self._app.setStyleSheet(sheet)

@@ -15,7 +15,7 @@ SAID_LINES = 3  # of a worker's last ones, in the sentence; the log has all
 # How ggml's GGML_ASSERT and GGML_ABORT end a process: `/where/it/was/compiled/ops.cpp:4132: why`.
 _GAVE_UP = re.compile(r"(?:.*[/\\])?([\w-]+\.(?:c|cc|cpp|h|hpp|cu|m|mm):\d+: .+)")
 # What the engine says of a model, and what is wrong with the engine itself (backends/llamacpp/binding.py).
-_UNKNOWN_FAMILY = re.compile(r".*unknown model architecture: '([^']{1,64})'", re.DOTALL)
+_UNKNOWN_FAMILY = re.compile(r"unknown model architecture: '([^']{1,64})'")
 _NO_ENGINE = "llama.cpp cannot be loaded: "
 _FIT_CODES = frozenset(("memory_short", "does_not_fit"))
 
@@ -25,7 +25,7 @@ def refused(answer: orders.Failed, worker: str) -> AppError:
     kind = DoesNotFit if answer.code in _FIT_CODES else BadInput
     code = answer.code if answer.code in SENTENCES else "worker_refused"
     if code == "model_not_loaded":
-        if family := _UNKNOWN_FAMILY.match(answer.text):
+        if family := _UNKNOWN_FAMILY.search(answer.text):
             return BadInput("engine_knows_not", architecture=family[1])
         if answer.text.startswith(_NO_ENGINE):
             code = "engine_missing"

@@ -95,9 +95,8 @@ class Lending:
         self._runs: dict[PipelineId, _Run] = {}
         self._patience = Patience()
         self._instances: dict[MachineId, str] = {}  # which start of each machine was met last
-        self._unlinked: dict[
-            MachineId, asyncio.TimerHandle
-        ] = {}  # what it holds is kept until then
+        # What each machine without a link holds is kept until then.
+        self._unlinked: dict[MachineId, asyncio.TimerHandle] = {}
         lender.on_ended = self._ended
 
     @property

@@ -22,9 +22,6 @@ def load() -> Any:
         sys.modules["diskcache"] = types.ModuleType("diskcache")
     try:
         import llama_cpp
-    except ModuleNotFoundError as error:
-        cure = "run `make setup` in the Poolhouse folder to compile it"
-        raise StageError(f"llama.cpp cannot be loaded: {error}; {cure}") from None
     except (ImportError, OSError, RuntimeError) as error:
         raise StageError(f"llama.cpp cannot be loaded: {error}") from None
     sys.setswitchinterval(SWITCH_SECONDS)

@@ -1,4 +1,4 @@
-"""Where the engine was never compiled, the sentence names the cure."""
+"""Where the engine was never compiled, that is what is said."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from backends.contract import StageError
 from backends.llamacpp import binding
 
 
-def test_an_engine_that_is_not_there_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
-    with pytest.raises(StageError, match=r"cannot be loaded: .*; run `make setup` in"):
+    with pytest.raises(StageError, match="cannot be loaded: "):
         binding.load.__wrapped__()
 
 

@@ -29,7 +29,7 @@ NEVER_IN_THE_WINDOW = {  # the command line says these, or programs hear them
 }  # fmt: skip
 ABOUT_THE_INSTALLATION = {  # from its source, where there is no other way
     "left_out_engine", "plan_engine", "engine_in_the_way", "engine_unproved", "cure_engine_unproved",
-    "cure_engine_missing",
+    "engine_missing", "cure_engine_missing",
 }  # fmt: skip
 PROGRAMS_ONLY = ("app/cli/", "app/node/chat_api/")  # what these say is never shown in the window
 HELPS = "A context of 4,096 tokens fits. One more machine that lends 1.5 GiB would be enough."

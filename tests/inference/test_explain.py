@@ -45,10 +45,10 @@ def test_what_is_told_of_the_last_lines(lines: list[str], told: str) -> None:
             ),
         ),
         (
-            "llama.cpp cannot be loaded: no file; run `make setup` in the Poolhouse folder to compile it",
+            "llama.cpp cannot be loaded: no file",
             (
-                "The engine cannot be used by den: llama.cpp cannot be loaded: no file; "
-                "run `make setup` in the Poolhouse folder to compile it."
+                "The engine cannot be used by den: llama.cpp cannot be loaded: no file. "
+                "Run `make run` in the Poolhouse folder there: it compiles the engine."
             ),
         ),
     ],

@@ -13,7 +13,7 @@ from app.gui import formats
 from app.gui.chat import figures
 from app.gui.chat.message_view import Shown
 from app.gui.chat.session import Running
-from app.gui.pool import Pool
+from app.gui.pool import Pool, under_way
 
 Json = dict[str, Any]
 
@@ -58,9 +58,8 @@ def state_of(running: Running, pool: Pool) -> str:
 
 def _rebuilding(loaded: Json | None) -> list[str]:
     """How far it is with the layers that are loaded again, on the machine that is behind."""
-    steps = ((loaded or {}).get("progress") or {}).values()
-    under_way = [one for one in steps if one["done"] < one["total"]]
-    behind = min(under_way, key=lambda one: one["done"] / one["total"], default=None)
+    steps = under_way(loaded).values()
+    behind = min(steps, key=lambda one: one["done"] / one["total"], default=None)
     return [figures.step(behind)] if behind is not None else []
 
 

@@ -17,6 +17,7 @@ from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import Elided, label, paragraph
+from app.gui.pool import under_way
 from app.gui.sentences import here, model_name
 from app.gui.theme import Theme, set_role
 
@@ -87,7 +88,7 @@ class Headline(QFrame):
         self.unload.setText(
             self.tr("Unload {model}").format(model=name) if beside else self.tr("Unload")
         )
-        rebuilt = state == "recovering" and _under_way(loaded)
+        rebuilt = state == "recovering" and under_way(loaded)
         self._progress(loaded if state == "loading" or rebuilt else None)
         advice = expected.advice[0] if expected.advice and state != "loading" else ""
         self.help.setText(advice)
@@ -133,13 +134,9 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
             return "check", "good", title, _figures(head, loaded, expected)
         case "recovering":
             title = head.tr("{model} is being rebuilt").format(model=model)
-            steps = [_step(head, loaded)] if _under_way(loaded) else []
-            return (
-                "warning",
-                "warning",
-                title,
-                " ".join((here(str(loaded.get("reason") or "")), *steps)),
-            )
+            steps = [_step(head, loaded)] if under_way(loaded) else []
+            told = " ".join((here(str(loaded.get("reason") or "")), *steps))
+            return "warning", "warning", title, told
         case _:
             title = head.tr("{model} was lost").format(model=model)
             return "warning", "error", title, here(str(loaded.get("reason") or ""))
@@ -242,17 +239,11 @@ def _step(head: Headline, loaded: Json) -> str:
     }  # fmt: skip
     told = [
         f"{machine}: {words.get(str(one.get('step')), str(one.get('step')))}"
-        for machine, one in _under_way(loaded).items()
+        for machine, one in under_way(loaded).items()
     ]
     if told:
         return ", ".join(told)
     return head.tr("Checking that it answers") if loaded.get("progress") else head.tr("Preparing")
-
-
-def _under_way(loaded: Json | None) -> dict[str, Json]:
-    """What is not done yet, by its machine."""
-    steps = (loaded or {}).get("progress") or {}
-    return {name: one for name, one in steps.items() if one.get("done") != one.get("total")}
 
 
 def _show_only(*shown: tuple[QPushButton, bool]) -> None:

@@ -29,9 +29,8 @@ class Tool:
     name: str
     description: str
     parameters: Json
-    strict: bool | None = (
-        None  # for an upstream; here a call that must be made keeps to its schema anyway
-    )
+    # For an upstream; here a call that must be made keeps to its schema anyway.
+    strict: bool | None = None
 
     def told(self) -> Json:
         """As chat templates want it."""
