@@ -19,6 +19,7 @@ from bench.api import api
 from bench.bars import BARS, compare
 from bench.chat import chat
 from bench.children import ChildFailed, Place
+from bench.cluster_map import cluster_map
 from bench.control import NodeRefused
 from bench.guesses import guesses
 from bench.idle import idle
@@ -86,6 +87,7 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "ten": ten,
         "window": window,
         "chat": chat,
+        "map": cluster_map,
         "api": api,
     }
     chosen = {name: part for name, part in parts.items() if name in options.parts}

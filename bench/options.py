@@ -22,6 +22,7 @@ PARTS = (
     "ten",
     "window",
     "chat",
+    "map",
     "api",
 )
 BUILD = Path("build") / "bench"

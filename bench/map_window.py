@@ -1,0 +1,95 @@
+"""The window's side of `map`, a process of its own: prints what each time cost as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, QEventLoop, QObject, QTimer
+from PySide6.QtWidgets import QApplication
+
+from app.gui.household.pool_page import VIEW, PoolPage
+from app.gui.household.view_choice import MAP
+from app.gui.pool import Link
+from tests.gui.desk import desk
+from tests.gui.household.snapshots import household
+
+SIZE = (1200, 760)
+SETTLE_S = 3.0
+NEWS_MS = 1_000  # a node that computes tells as often what its machines do
+
+
+class _Paints(QObject):
+    """Counts how often a widget was painted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        self.count += event.type() == QEvent.Type.Paint
+        return False
+
+
+def main(n_machines: int, seconds: float) -> None:
+    app = QApplication([])
+    with tempfile.TemporaryDirectory() as folder:
+        services = desk(app, Path(folder)).services
+        pool = services.pool
+        pool.link = Link.THERE
+        services.preferences.keep(VIEW, MAP)  # with a screen reader the table is shown first
+        page = PoolPage(services)
+        page.resize(*SIZE)
+        page.show()
+        page.shown()
+        paints = _Paints()
+        page.map.viewport().installEventFilter(paints)
+        told = 0
+
+        def news(n_answers: int) -> None:
+            """The same household with other numbers in it."""
+            nonlocal told
+            told += 1
+            now = household(n_machines)
+            now["answers"]["running"] = n_answers
+            for one in list(now["machines"].values())[1:]:
+                one["used_bytes"] += told % 2 << 30
+            pool.snapshot = now
+            pool.changed.emit()
+
+        def watched(n_answers: int, shown: Callable[[], object]) -> tuple[float, float]:
+            """Pictures a second, and the share of a core, while `n_answers` run."""
+            timer = QTimer()
+            timer.timeout.connect(lambda: news(n_answers))
+            timer.start(NEWS_MS)
+            news(n_answers)
+            shown()
+            _rest(min(SETTLE_S, seconds))
+            before, cpu, began = paints.count, time.process_time(), time.monotonic()
+            _rest(seconds)
+            past = time.monotonic() - began
+            timer.stop()
+            return (paints.count - before) / past, (time.process_time() - cpu) / past
+
+        data = {
+            "an answer runs": watched(1, page.showNormal),
+            "nothing runs": watched(0, page.showNormal),
+            "minimised, an answer runs": watched(1, page.showMinimized),
+            "hidden, an answer runs": watched(1, page.hide),
+        }
+    print(json.dumps(data))
+
+
+def _rest(seconds: float) -> None:
+    """A loop of events as the app's own, not one that asks all the time."""
+    loop = QEventLoop()
+    QTimer.singleShot(round(1000 * seconds), loop.quit)  # the app's own quit closes the window
+    loop.exec()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), float(sys.argv[2]))

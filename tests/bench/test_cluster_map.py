@@ -1,0 +1,15 @@
+"""The measurement of the map: it moves while an answer runs and is seen, and at no other time."""
+
+from __future__ import annotations
+
+import os
+
+from bench.cluster_map import MOVES, measured
+
+
+def test_it_moves_only_while_an_answer_is_seen_to_run() -> None:
+    found = measured(3, 0.4, os.environ | {"QT_QPA_PLATFORM": "offscreen"})
+    assert len(found) == 4
+    frames = {name: pictures for name, (pictures, _) in found.items()}
+    assert frames.pop(MOVES) > max(frames.values())
+    assert all(core > 0 for _, core in found.values())
