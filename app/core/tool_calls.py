@@ -19,7 +19,10 @@ from app.core.tool_marks import (
     VALUE,
     VALUE_END,
     Call,
+    Cursor,
+    Marked,
     Marks,
+    Reading,
     Tools,
     args_calls,
     glm,
@@ -52,6 +55,8 @@ class CallFinder:
             self._signs += tuple(f"{FUNCTION}{name}>" for name in tools)
         self._held = ""  # not told yet: it may be part of a call, or blanks before one
         self._inside = False
+        self._cursor = Cursor("")
+        self._reading: Reading[Marked] | None = None  # of a call that may have begun
         self._begun = False  # something but blanks has come
 
     def push(self, text: str) -> tuple[str, list[Call]]:
@@ -75,19 +80,30 @@ class CallFinder:
     def _marked(self, marks: Marks, *, at_end: bool) -> tuple[str, list[Call]]:
         told, calls = "", list[Call]()
         while True:
-            if self._inside:
-                found = marks(self._held, self._tools, at_end)
+            if self._reading is not None:
+                found = self._read_on(self._reading, at_end=at_end)
                 if found is None:
                     return told, calls
                 told += found.told
                 calls += found.calls
-                self._held, self._inside = found.rest, False
+                self._held, self._reading = found.rest, None
             start = self._start()
             if start < 0:
                 return told + self._sure(), calls
             text = self._held[:start].rstrip()
             told, self._held = told + text, self._held[len(text) :]
-            self._inside = True
+            self._cursor = Cursor(self._held)
+            self._reading = marks(self._cursor, self._tools)
+
+    def _read_on(self, reading: Reading[Marked], *, at_end: bool) -> Marked | None:
+        """What came of it; nothing while it waits for more."""
+        self._cursor.text, self._cursor.at_end = self._held, at_end
+        try:
+            next(reading)
+        except StopIteration as read:
+            found: Marked = read.value
+            return found
+        return None
 
     def _to_the_end(self) -> str:
         """Mistral's and Llama's calls are the rest of the answer, once they have begun."""

@@ -1,15 +1,15 @@
 """Calls between signs, as several families write them: where one ends, and what it says. Pure.
 
-A reader is given what a model wrote from the first sign on, and says what it is, or nothing as long as more text may
-still decide that.
+A reader is given what a model wrote from the first sign on. It waits wherever more text may still decide, and goes on
+there when more has come: a long call is not read again from its beginning for each token of it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from app.core.tool_arguments import value_of, wanted
 
@@ -22,6 +22,8 @@ JSON_BEGINS = ("{", "[")  # a call, or a list of calls
 BETWEEN = " \t\r\n;"
 
 Tools = Mapping[str, Any]  # name -> schema of its arguments
+T = TypeVar("T")
+Reading = Generator[None, None, T]  # waits for more text at each step
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,44 +42,98 @@ class Marked(NamedTuple):
     rest: str
 
 
-Marks = Callable[[str, Tools, bool], Marked | None]  # at the end of the answer, all is decided
-
-
 class _Short(Exception):
-    """The text ends before it is clear what this is."""
+    """The answer ends before it is clear what this is."""
 
 
 class _Other(Exception):
     """This is no call."""
 
 
-def hermes(held: str, tools: Tools, at_end: bool) -> Marked | None:
+class Cursor:
+    """A place in a text, which grows while it is read; `at_end`: it grows no more."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at, self.at_end = text, 0, False
+
+    def more(self) -> Reading[None]:
+        """Wait for more text. Raises _Short where none comes."""
+        if self.at_end:
+            raise _Short
+        yield
+
+    def blanks(self) -> Reading[None]:
+        """Pass them all, also those that come later."""
+        while True:
+            while self.at < len(self.text) and self.text[self.at].isspace():
+                self.at += 1
+            if self.at < len(self.text) or self.at_end:
+                return
+            yield
+
+    def takes(self, sign: str) -> Reading[bool]:
+        """Whether the sign stands here; then it is passed. Raises _Short."""
+        while True:
+            if self.text.startswith(sign, self.at):
+                self.at += len(sign)
+                return True
+            if len(self.text) - self.at >= len(sign) or not sign.startswith(self.text[self.at :]):
+                return False
+            yield from self.more()
+
+    def until(self, sign: str) -> Reading[str]:
+        """What stands before the next of these signs, which is passed. Raises _Short."""
+        seen = self.at
+        while (end := self.text.find(sign, seen)) < 0:
+            seen = max(self.at, len(self.text) - len(sign) + 1)
+            yield from self.more()
+        found, self.at = self.text[self.at : end], end + len(sign)
+        return found
+
+    def value(self, end: str, then: Sequence[str]) -> Reading[str]:
+        """As `until`; but what is not followed by one of `then` is a part of the value. Raises _Short."""
+        start = self.at
+        while True:
+            yield from self.until(end)
+            behind = self.at
+            yield from self.blanks()
+            for sign in then:
+                if (yield from self.takes(sign)):
+                    self.at = behind
+                    return self.text[start : behind - len(end)]
+            self.at = behind
+
+
+Marks = Callable[[Cursor, Tools], Reading[Marked]]
+
+
+def hermes(cursor: Cursor, tools: Tools) -> Reading[Marked]:
     """<tool_call>{"name": …, "arguments": {…}}</tool_call>."""
-    behind = held.find(OPEN) + len(OPEN)
-    if held[behind:].lstrip()[:1] not in ("", *JSON_BEGINS):
-        return Marked(held[:behind], [], held[behind:])  # but spoken of
-    end = held.find(CLOSE)
-    if end < 0:
-        if not at_end:
-            return None
-        calls = json_calls(held[behind:], tools)
-        return Marked("" if calls else held, calls, "")
-    whole, rest = held[: end + len(CLOSE)], held[end + len(CLOSE) :]
+    behind = cursor.at = cursor.text.find(OPEN) + len(OPEN)
+    yield from cursor.blanks()
+    if cursor.text[cursor.at : cursor.at + 1] not in ("", *JSON_BEGINS):
+        return Marked(cursor.text[:behind], [], cursor.text[behind:])  # but spoken of
+    try:
+        yield from cursor.until(CLOSE)
+    except _Short:
+        calls = json_calls(cursor.text[behind:], tools)
+        return Marked("" if calls else cursor.text, calls, "")
+    whole, rest = cursor.text[: cursor.at], cursor.text[cursor.at :]
     for start in (whole.find(OPEN), whole.rfind(OPEN)):  # the first may have been begun and left
-        if calls := json_calls(whole[start + len(OPEN) : end], tools):
+        if calls := json_calls(whole[start + len(OPEN) : -len(CLOSE)], tools):
             return Marked(whole[:start].rstrip(), calls, rest)
     return Marked(whole, [], rest)
 
 
-def qwen_coder(held: str, tools: Tools, at_end: bool) -> Marked | None:
+def qwen_coder(cursor: Cursor, tools: Tools) -> Reading[Marked]:
     """<tool_call><function=name><parameter=key>value</parameter></function></tool_call>; some models leave the first
     sign out."""
-    return _read(held, tools, at_end, _qwen_calls)
+    return _read(cursor, tools, _qwen_calls)
 
 
-def glm(held: str, tools: Tools, at_end: bool) -> Marked | None:
+def glm(cursor: Cursor, tools: Tools) -> Reading[Marked]:
     """<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>."""
-    return _read(held, tools, at_end, _glm_calls)
+    return _read(cursor, tools, _glm_calls)
 
 
 def json_calls(text: str, tools: Tools) -> list[Call]:
@@ -115,76 +171,31 @@ def called(name: str, arguments: object) -> Call:
     return Call(name, json.dumps(arguments, ensure_ascii=False))
 
 
-class _Cursor:
-    """A place in a text."""
-
-    def __init__(self, text: str, at: int) -> None:
-        self.text, self.at = text, at
-
-    def blanks(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
-
-    def takes(self, sign: str) -> bool:
-        """Whether the sign stands here; then it is passed. Raises _Short."""
-        if self.text.startswith(sign, self.at):
-            self.at += len(sign)
-            return True
-        if len(self.text) - self.at < len(sign) and sign.startswith(self.text[self.at :]):
-            raise _Short
-        return False
-
-    def until(self, sign: str) -> str:
-        """What stands before the next of these signs, which is passed. Raises _Short."""
-        end = self.text.find(sign, self.at)
-        if end < 0:
-            raise _Short
-        found, self.at = self.text[self.at : end], end + len(sign)
-        return found
-
-    def value(self, end: str, then: Sequence[str]) -> str:
-        """As `until`; but what is not followed by one of `then` is a part of the value. Raises _Short."""
-        start = self.at
-        while True:
-            self.until(end)
-            behind = self.at
-            self.blanks()
-            if any(self.takes(sign) for sign in then):
-                self.at = behind
-                return self.text[start : behind - len(end)]
-            self.at = behind
-
-
 def _read(
-    held: str, tools: Tools, at_end: bool, read: Callable[[_Cursor, Tools, bool], list[Call]]
-) -> Marked | None:
-    start = len(held) - len(held.lstrip())
-    has_sign = held.startswith(OPEN, start)
-    cursor = _Cursor(held, start + (len(OPEN) if has_sign else 0))
+    cursor: Cursor, tools: Tools, read: Callable[[Cursor, Tools], Reading[list[Call]]]
+) -> Reading[Marked]:
+    start = len(cursor.text) - len(cursor.text.lstrip())
+    has_sign = cursor.text.startswith(OPEN, start)
+    cursor.at = start + (len(OPEN) if has_sign else 0)
     try:
-        calls = read(cursor, tools, at_end)
-    except _Short:
-        if not at_end:
-            return None
-    except _Other:
-        pass
-    else:
-        return Marked("", calls, held[cursor.at :])
-    behind = start + len(OPEN if has_sign else FUNCTION)
-    return Marked(held[:behind], [], held[behind:])
+        calls = yield from read(cursor, tools)
+    except (_Short, _Other):
+        behind = start + len(OPEN if has_sign else FUNCTION)
+        return Marked(cursor.text[:behind], [], cursor.text[behind:])
+    return Marked("", calls, cursor.text[cursor.at :])
 
 
-def _qwen_calls(cursor: _Cursor, tools: Tools, at_end: bool) -> list[Call]:
+def _qwen_calls(cursor: Cursor, tools: Tools) -> Reading[list[Call]]:
     calls = list[Call]()
     while True:
         behind = cursor.at
         try:
-            cursor.blanks()
-            if calls and cursor.takes(CLOSE):
+            yield from cursor.blanks()
+            if calls and (yield from cursor.takes(CLOSE)):
                 return calls
-            is_next = cursor.takes(FUNCTION)
+            is_next = yield from cursor.takes(FUNCTION)
         except _Short:
-            if calls and at_end:
+            if calls:
                 return calls
             raise
         if not is_next:
@@ -192,50 +203,53 @@ def _qwen_calls(cursor: _Cursor, tools: Tools, at_end: bool) -> list[Call]:
                 cursor.at = behind
                 return calls
             raise _Other
-        name = next((name for name in tools if cursor.takes(name + ">")), None)
-        if name is None:
+        for name in tools:
+            if (yield from cursor.takes(name + ">")):
+                break
+        else:
             raise _Other
-        calls.append(called(name, _parameters(cursor, tools[name])))
+        calls.append(called(name, (yield from _parameters(cursor, tools[name]))))
 
 
-def _parameters(cursor: _Cursor, schema: object) -> dict[str, Any]:
+def _parameters(cursor: Cursor, schema: object) -> Reading[dict[str, Any]]:
     found: dict[str, Any] = {}
     while True:
-        cursor.blanks()
+        yield from cursor.blanks()
         behind = cursor.at
-        if cursor.takes(FUNCTION_END):
+        if (yield from cursor.takes(FUNCTION_END)):
             return found
-        if found and cursor.takes(CLOSE):  # it forgot the end of the function
+        if found and (yield from cursor.takes(CLOSE)):  # it forgot the end of the function
             cursor.at = behind
             return found
-        if not cursor.takes(PARAMETER):
+        if not (yield from cursor.takes(PARAMETER)):
             raise _Other
-        key = cursor.until(">").strip()
-        text = cursor.value(PARAMETER_END, (PARAMETER, FUNCTION_END, CLOSE))
+        key = (yield from cursor.until(">")).strip()
+        text = yield from cursor.value(PARAMETER_END, (PARAMETER, FUNCTION_END, CLOSE))
         text = text.removeprefix("\n").removesuffix("\n")  # each stands on lines of its own
         found[key] = value_of(text, _wanted(schema, key))
 
 
-def _glm_calls(cursor: _Cursor, tools: Tools, at_end: bool) -> list[Call]:
-    text = cursor.text[cursor.at :].partition("<")[0].strip()
-    if text not in tools:
-        is_begun = "<" not in cursor.text[cursor.at :] and any(
-            name.startswith(text) for name in tools
-        )
-        raise _Short if is_begun else _Other
-    cursor.at = cursor.text.find(text, cursor.at) + len(text)
+def _glm_calls(cursor: Cursor, tools: Tools) -> Reading[list[Call]]:
+    while not (head := cursor.text[cursor.at :].partition("<"))[1]:
+        if not any(name.startswith(head[0].strip()) for name in tools):
+            raise _Other
+        yield from cursor.more()
+    if (name := head[0].strip()) not in tools:
+        raise _Other
+    cursor.at += len(head[0])
     found: dict[str, Any] = {}
     while True:
-        cursor.blanks()
-        if cursor.takes(CLOSE):
-            return [called(text, found)]
-        if not cursor.takes(KEY):
+        yield from cursor.blanks()
+        if (yield from cursor.takes(CLOSE)):
+            return [called(name, found)]
+        if not (yield from cursor.takes(KEY)):
             raise _Other
-        key = cursor.until(KEY_END).strip()
-        cursor.blanks()
-        if not cursor.takes(VALUE):
+        key = (yield from cursor.until(KEY_END)).strip()
+        yield from cursor.blanks()
+        if not (yield from cursor.takes(VALUE)):
             raise _Other
-        found[key] = value_of(cursor.value(VALUE_END, (KEY, CLOSE)), _wanted(tools[text], key))
+        text = yield from cursor.value(VALUE_END, (KEY, CLOSE))
+        found[key] = value_of(text, _wanted(tools[name], key))
 
 
 def _wanted(schema: object, key: str) -> Any:

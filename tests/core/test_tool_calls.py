@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -115,6 +117,18 @@ def test_text_is_told_as_soon_as_it_is_sure() -> None:
     assert finder.push(" <tool_call> is") == (" <tool_call> is", [])
 
 
+@pytest.mark.parametrize(
+    ("style", "spoken"),
+    [
+        ("hermes", "<tool_call> it"),
+        ("glm", "<tool_call>I may"),
+        ("qwen_coder", "<tool_call>\nI may"),
+    ],
+)
+def test_so_is_a_sign_that_is_only_spoken_of(style: str, spoken: str) -> None:
+    assert CallFinder(style, {"clock": {}}).push(f"A {spoken}") == (f"A {spoken}", [])
+
+
 @given(st.data())
 def test_where_a_text_is_cut_changes_nothing(data: st.DataObject) -> None:
     """Of any text made of what stands in calls: the same text and calls, in one piece and in many."""
@@ -125,6 +139,41 @@ def test_where_a_text_is_cut_changes_nothing(data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=12)))
     parts = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert found(style, parts) == found(style, [text])
+
+
+PARTS = {
+    "qwen_coder": ("<tool_call>\n<function=clock>\n", "<parameter={n}>\nx\n</parameter>\n", "</function></tool_call>"),
+    "glm": ("<tool_call>clock\n", "<arg_key>{n}</arg_key>\n<arg_value>x</arg_value>\n", "</tool_call>"),
+    "qwen_coder, one": ("<tool_call>\n<function=clock>\n<parameter=a>", "</parameter> {n} ",
+                        "</parameter></function></tool_call>"),
+    "glm, one": ("<tool_call>clock<arg_key>a</arg_key><arg_value>", "</arg_value> {n} ", "</arg_value></tool_call>"),
+}  # fmt: skip
+
+
+def steps(style: str, n_parts: int) -> int:
+    """How many functions are called to read a call of so many parts, token by token."""
+    first, part, last = PARTS[style]
+    text = first.format() + "".join(part.format(n=n) for n in range(n_parts)) + last.format()
+    finder, found, n_calls = CallFinder(style.partition(",")[0], {"clock": {}}), list[Call](), 0
+
+    def count(_frame: FrameType, _event: str, _of: object) -> None:
+        nonlocal n_calls
+        n_calls += 1
+
+    sys.setprofile(count)
+    try:
+        for at in range(0, len(text), 4):
+            found += finder.push(text[at : at + 4])[1]
+    finally:
+        sys.setprofile(None)
+    assert [one.name for one in found] == ["clock"]
+    return n_calls
+
+
+@pytest.mark.parametrize("style", PARTS)
+def test_a_long_call_is_read_once(style: str) -> None:
+    """Twice as long takes twice as many steps: it is not read again for each token."""
+    assert steps(style, 400) < 2.5 * steps(style, 200)
 
 
 @pytest.mark.parametrize("style", sorted(MARKS | SIGNS))
