@@ -116,6 +116,8 @@ def allows(vocab: Any, grammar: str, text: str) -> bool:
         ({"type": "string", "enum": ["a", 1]}, '"a"', "1"),
         ({"type": "object", "anyOf": [{"required": ["a"]}, {}]}, '{"b": 1}', "1"),
         ({"type": ["integer", "null"], "anyOf": [{"minimum": 3}]}, "4", "2"),
+        ({"type": "number", "anyOf": [{"type": "integer"}]}, "4", "4.5"),
+        ({"type": "integer", "enum": [2.0, 1.5, True]}, "2.0", "1.5"),
         ({}, '[{"a": "b"}]', "["),
         (TREE, '{"children": [{"children": []}]}', '{"children": [1]}'),
         ({"const": 'say "hi"\\'}, '"say \\"hi\\"\\\\"', '"say"'),

@@ -53,7 +53,8 @@ def nested(depth: int) -> Any:
         ({"type": "string", "$ref": "#/$defs/a", "$defs": {"a": {"enum": [1]}}}, "beside a $ref"),
         (False, "no schema"),
         ("text", "no schema"),
-        ({"enum": ["x" * (64 << 10)]}, "64 KiB"),
+        ({"type": "string", "allOf": [{"type": "integer"}]}, "of another type"),
+        ({"enum": ["x" * (64 << 10)]}, "longer than 64 KiB"),
         (nested(MAX_DEPTH + 1), "32 levels"),
     ],
 )
@@ -61,6 +62,24 @@ def test_what_cannot_be_promised_is_refused(schema: object, why: str) -> None:
     with pytest.raises(BadInput) as refused:
         json_grammar(schema)
     assert why in str(refused.value.reason.facts["why"])
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "pattern", "patternProperties", "not", "if", "dependentSchemas", "dependentRequired", "contains",
+        "propertyNames", "multipleOf", "$dynamicRef", "$recursiveRef", "dependencies", "unevaluatedProperties",
+        "unevaluatedItems",
+    ],
+)  # fmt: skip
+def test_a_word_that_no_grammar_keeps_is_refused_by_name_wherever_it_stands(word: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        json_grammar({"type": "object", "properties": {"a": {"anyOf": [{word: {}}]}}})
+    assert refused.value.reason.facts["why"] == f"{word} is not supported"
+
+
+def test_a_schema_may_be_just_so_deep() -> None:
+    assert json_grammar(nested(MAX_DEPTH))
 
 
 def test_a_grammar_that_grows_too_large_is_refused() -> None:
@@ -87,8 +106,13 @@ def test_references_may_be_circular_and_many() -> None:
     assert len(text.encode()) <= MAX_GRAMMAR_BYTES
 
 
+def test_signs_in_a_reference_are_written_otherwise() -> None:
+    schema = {"$ref": "#/$defs/a~1b~01c", "$defs": {"a/b~1c": {"const": "found"}}}
+    assert "found" in json_grammar(schema)
+
+
 def test_a_literal_is_escaped() -> None:
-    assert literal('a"b\\c\nd') == '"a\\"b\\\\c\\nd"'
+    assert literal('a"b\\c\nd\te\rf') == '"a\\"b\\\\c\\nd\\te\\rf"'
     assert '"\\"say \\\\\\"hi\\\\\\"\\""' in json_grammar({"const": 'say "hi"'})
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, QSize
+from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtGui import QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui import pages
+from app.gui.fade_in import STEPS, FadeIn
 from app.gui.motion import ALWAYS, NEVER
 from app.gui.page import Page
+from app.gui.theme import PAGE_MS
 from app.gui.window import Window
 from tests.gui.desk import Desk, window_over
 
@@ -43,6 +46,43 @@ def test_a_page_fades_in_and_can_be_used_at_once(qtbot: QtBot, window: Window) -
     window.resize(window.size() - QSize(40, 0))
     qtbot.waitUntil(lambda: not fade.isVisible())
     assert stack.grab().toImage() != covered
+
+
+class Counted(FadeIn):
+    """Counts how often it is painted."""
+
+    n_painted = 0
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        super().paintEvent(event)
+        self.n_painted += 1
+
+
+def test_what_covers_a_page_grows_thinner_step_by_step(qtbot: QtBot, away: Desk) -> None:
+    below = QWidget()
+    qtbot.addWidget(below)
+    fade = Counted(below, away.services.theme)
+    below.resize(40, 40)
+    below.show()
+    fade.begin()
+    fade._moves.pause()
+    qtbot.waitUntil(lambda: fade.n_painted > 0)
+    seen = []
+    for at in (0, PAGE_MS // 4, PAGE_MS // 2):
+        before = fade.n_painted
+        fade._moves.setCurrentTime(at)
+        if at:
+            qtbot.waitUntil(lambda: fade.n_painted > before)  # noqa: B023  waited for at once
+        picture = QPixmap(40, 40)
+        picture.fill(Qt.GlobalColor.red)
+        fade.render(picture, flags=QWidget.RenderFlag.DrawChildren)
+        seen.append(picture.toImage().pixelColor(20, 20))
+    window = away.services.theme.colour("window")
+    shares = [abs(one.greenF() - window.greenF()) for one in seen]
+    assert shares == sorted(shares)
+    assert len(set(shares)) == 3
+    fade.begin()
+    assert fade._moves.currentValue() == STEPS  # from the beginning
 
 
 def test_only_a_page_that_is_another_fades_in(window: Window) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from app.core.errors import DoesNotFit, Refused, Unreachable
 from app.core.ids import PipelineId
+from app.core.membership import members
 from app.core.operations import Role
 from tests.lan.nodes import SOON_SECONDS, Node, Nodes, full_disk, opened, pair, until
 
@@ -158,6 +160,34 @@ async def test_a_removal_that_the_disk_does_not_take_has_never_been(
         assert name_of(den, attic) == "attic"
     await den.network.remove(attic.network.id)  # now there is room
     await until(lambda: attic.network.dismissed)
+
+
+async def test_of_two_changes_at_once_the_one_that_was_kept_stays(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one meets a full disk while the second stands on it already."""
+    den, attic = await nodes.paired("den", "attic")
+    await all_linked(den, attic)
+    store = den.network._log._store
+    write, failing = store._write_file, [full_disk]
+
+    def one_fails(path: Path, content: bytes) -> None:
+        is_first = failing and path.name == "household.json"
+        (failing.pop() if is_first else write)(path, content)
+
+    monkeypatch.setattr(store, "_write_file", one_fails)
+    first, second = await asyncio.gather(
+        den.network.rename(attic.network.id, "loft"),
+        den.network.rename(den.network.id, "study"),
+        return_exceptions=True,
+    )
+    assert isinstance(first, DoesNotFit)
+    assert not isinstance(second, BaseException), second
+    assert name_of(den, den) == "study"
+    await until(lambda: name_of(attic, den) == "study")
+    kept = await store.load()
+    assert kept is not None
+    assert members(kept)[den.network.id].name == "study"
 
 
 async def test_a_removal_is_heeded_where_the_disk_is_full_and_the_node_goes_on(

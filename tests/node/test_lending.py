@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -25,6 +25,7 @@ from app.lan.channel import MemoryChannel
 from app.node import lending as lending_module
 from app.node import telling
 from app.node.lending import Lending
+from app.node.node import Node
 from tests.node.lending_bench import OPEN, Bench, Terms, member, new
 from tests.node.pool import node, pair
 
@@ -326,14 +327,34 @@ async def test_what_a_host_holds_that_stands_still_is_given_back_in_the_end(
     await bench.open(pipeline)
     await bench.answered(1)
     bench.lending.host_left(member().id)
+    timers = [bench.lending._unlinked[member().id]]
+    bench.lending.host_left(member().id)  # of two links at once the later one counts
+    timers.append(bench.lending._unlinked[member().id])
+    assert [one.cancelled() for one in timers] == [True, False]
+    assert timers[1].when() > asyncio.get_running_loop().time() + 500
     assert not bench.lending.host_came(member().id, "1")  # in time
-    assert bench.lending._unlinked == {}
+    assert (timers[1].cancelled(), bench.lending._unlinked) == (True, {})
     monkeypatch.setattr(lending_module, "KEEP_S", 0.0)
     bench.lending.host_left(member("b").id)  # who holds nothing
     assert bench.lending.borrowers() == {member().id}
     bench.lending.host_left(member().id)
     await until(lambda: not bench.lending.borrowers())
     assert not bench.is_kept()
+    bench.lending.host_left(member().id)
+    waiting = bench.lending._unlinked[member().id]
+    bench.lending.end()
+    assert waiting.cancelled()
+
+
+async def test_that_wait_begins_where_a_link_ends(bench: Bench) -> None:
+    """What the node is told by its network; the rest of it has no part in that."""
+    nobody = SimpleNamespace(gone=lambda *_: None, lender_left=lambda _: None)
+    node = SimpleNamespace(_answers=nobody, measuring=nobody, hosting=nobody, _tell=lambda _: None)
+    node._lending = bench.lending
+    link = SimpleNamespace(peer=member().id, name="den", ended=None)
+    await Node.disconnected(cast("Any", node), cast("Any", link))
+    assert list(bench.lending._unlinked) == [member().id]
+    bench.lending.end()
 
 
 async def until(holds: Callable[[], bool], within_s: float = 60) -> None:

@@ -15,9 +15,10 @@ from app.catalog.manifest import from_json, wants_to_json
 from app.catalog.receiver import Receiver
 from app.catalog.shelf import Entry
 from app.catalog.stage_store import StageStore
-from app.core.errors import AppError, Damaged, DoesNotFit
+from app.core.errors import AppError, BadInput, Damaged, DoesNotFit
 from app.core.ids import PipelineId
 from app.core.reasons import said
+from app.node.sending import SendLink
 from app.node.sent_layers import send_or_explain
 from backends.contract import Layers, Role
 from tests.catalog.conftest import LIMIT_BYTES, Home, new_home
@@ -63,7 +64,7 @@ def middle(host: Home) -> tuple[Entry, Cut]:
     return entry, host.shelf.cut(entry, Layers(2, 6), Role.MIDDLE)
 
 
-async def refused(link: Link, entry: Entry, cut: Cut) -> AppError:
+async def refused(link: SendLink, entry: Entry, cut: Cut) -> AppError:
     with pytest.raises(AppError) as error:
         await send_or_explain(link, PIPELINE, "attic", entry, cut, lambda *_: None)
     return error.value
@@ -94,6 +95,42 @@ async def test_a_file_that_changed_behind_its_time_is_not_to_be_tried_again(
 async def test_what_was_damaged_on_the_way_is_to_be_tried_again(host: Home, tmp_path: Path) -> None:
     link = Link(StageStore(tmp_path / "attic", LIMIT_BYTES), flips=True)
     assert (await refused(link, *middle(host))).reason.code == "piece_wrong"
+
+
+class Says:
+    """A lender that refuses what it is offered."""
+
+    def __init__(self, error: AppError) -> None:
+        self.error = error
+
+    async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int) -> bytes:
+        raise self.error
+
+    async def upload_pieces(
+        self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int
+    ) -> bytes:
+        raise AssertionError("nothing is wanted")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DoesNotFit("stages_full", needed_bytes=2, allowed_bytes=1),
+        DoesNotFit("stage_too_large", needed_bytes=2, allowed_bytes=1),
+        DoesNotFit("disk_full", folder="layers", needed_bytes=2, free_bytes=1),
+        BadInput("disk_failed", folder="layers", why="input/output error"),
+    ],
+)
+async def test_what_a_lender_says_of_itself_names_it(host: Home, error: AppError) -> None:
+    told = await refused(Says(error), *middle(host))
+    assert type(told) is type(error)
+    assert said(told) == f"attic: {said(error)}"
+
+
+@pytest.mark.parametrize("piece", [None, "1", -1, 9999])
+async def test_a_piece_that_there_is_not_blames_no_file(host: Home, piece: object) -> None:
+    error = Damaged("piece_wrong") if piece is None else Damaged("piece_wrong", piece=piece)  # type: ignore[arg-type]
+    assert await refused(Says(error), *middle(host)) is error
 
 
 async def test_a_full_disk_says_whose_it_is(host: Home, tmp_path: Path) -> None:

@@ -90,9 +90,28 @@ def test_the_table_has_the_same_links_and_sorts_them(
     table.table.sortByColumn(1, Qt.SortOrder.AscendingOrder)
     assert str(model.index(0, 1).data()) == "312 Mb/s"
     qtmodeltester.check(table.table._model)  # type: ignore[no-untyped-call]
-    table.table._measure()  # another size of text
     table.show_links(())
     assert table.isHidden()
+
+
+def test_another_size_of_text_is_told_of_every_cell(qtbot: QtBot, qapp: QApplication) -> None:
+    """Else Qt keeps the heights and widths of before."""
+    theme = Theme(qapp, Scheme.LIGHT, 1.0)
+    made = LinkTable(theme)
+    qtbot.addWidget(made)
+    made.show_links(between_of(household(4), IDS[0]))
+    told: list[tuple[int, int, int, int]] = []
+    made.table._model.dataChanged.connect(
+        lambda one, last: told.append((one.row(), one.column(), last.row(), last.column()))
+    )
+    rows = made.table.verticalHeader()
+    before = rows.defaultSectionSize()
+    theme.choose(Scheme.LIGHT, 2.0)
+    assert told == [(0, 0, 2, 5)]
+    assert rows.defaultSectionSize() == 2 * before
+    made.show_links(())
+    theme.choose(Scheme.LIGHT, 1.0)
+    assert len(told) == 1  # there is no cell to tell of
 
 
 def test_the_page_tells_a_chosen_machine_s_links(qtbot: QtBot, away: Desk) -> None:
