@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QPoint, QSize, Qt
-from PySide6.QtGui import QPaintEvent, QPixmap
+from PySide6.QtGui import QPaintEvent, QPixmap, QRegion
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
@@ -75,7 +75,7 @@ def test_what_covers_a_page_grows_thinner_step_by_step(qtbot: QtBot, away: Desk)
             qtbot.waitUntil(lambda: fade.n_painted > before)  # noqa: B023  waited for at once
         picture = QPixmap(40, 40)
         picture.fill(Qt.GlobalColor.red)
-        fade.render(picture, flags=QWidget.RenderFlag.DrawChildren)
+        fade.render(picture, QPoint(), QRegion(), QWidget.RenderFlag.DrawChildren)
         seen.append(picture.toImage().pixelColor(20, 20))
     window = away.services.theme.colour("window")
     shares = [abs(one.greenF() - window.greenF()) for one in seen]

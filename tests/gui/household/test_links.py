@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -112,6 +113,22 @@ def test_another_size_of_text_is_told_of_every_cell(qtbot: QtBot, qapp: QApplica
     made.show_links(())
     theme.choose(Scheme.LIGHT, 1.0)
     assert len(told) == 1  # there is no cell to tell of
+
+
+def test_of_links_that_change_only_these_are_told_and_a_choice_stays(table: LinkTable) -> None:
+    model, every = table.table._model, between_of(household(4), IDS[0])
+    table.show_links(every)
+    told: list[tuple[int, int, int, int]] = []
+    anew: list[int] = []
+    model.dataChanged.connect(
+        lambda one, last: told.append((one.row(), one.column(), last.row(), last.column()))
+    )
+    model.modelReset.connect(lambda: anew.append(1))
+    slower = replace(every[1], link=replace(every[1].link, round_trip_s=9.0))
+    table.show_links((every[0], slower, every[2]))
+    assert (told, anew) == ([(1, 0, 1, 5)], [])
+    table.show_links(every[::-1])
+    assert anew == [1]  # others stand in these places now
 
 
 def test_the_page_tells_a_chosen_machine_s_links(qtbot: QtBot, away: Desk) -> None:
