@@ -9,7 +9,9 @@ from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.policy import Allowed, Denied, NothingLent, Verdict
 
-QUIET_SECONDS = 2.0  # without a frame: between two answers, where a pause costs nobody anything
+# Without a frame: between two answers, where a pause costs nobody anything. Within one an other machine may compute for
+# longer than that; so hosts say when an answer passes.
+QUIET_SECONDS = 2.0
 
 OWNER = Reason("pause_owner")
 STOPPED = Reason("pause_stopped")
@@ -82,11 +84,12 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """Who has layers here now, and for how long no frame has passed."""
+    """Who has layers here now, for how long no frame has passed, and whether one says that an answer passes here."""
 
     now_s: float
     hosts: frozenset[MachineId]
     quiet_s: float
+    answers: bool = False
 
 
 Event = Pause | Resume | Judged | Looked
@@ -185,7 +188,8 @@ def _looked(state: State, seen: Looked) -> Steps:
         case Draining(then=then) if not seen.hosts:
             return then, ()
         case Draining(_, deadline_s, then):
-            over = seen.quiet_s >= QUIET_SECONDS or seen.now_s >= deadline_s
+            ended = seen.quiet_s >= QUIET_SECONDS and not seen.answers
+            over = ended or seen.now_s >= deadline_s  # whatever a host says
             ends = (GiveBack(reason_of(then) or OFF),) if over else ()
             return replace(state, hosts=seen.hosts), ends
         case Off() | Paused() if seen.hosts:  # it was opened in the moment of the pause

@@ -22,9 +22,10 @@ from backends.contract import KEPT_STATES, KvType
 
 PROTOCOL = 4
 # 1 and 2 were never released. 1 ends a link at a Status with the heat of a processor, 2 at one with its owner's limit
-# and at LinksMeasured. From here on whoever is newer leaves out what PROTOCOL - 1 does not know: 3 that somebody hears.
+# and at LinksMeasured. From here on whoever is newer leaves out what PROTOCOL - 1 does not know: 3 that somebody hears,
+# and that an answer is under way.
 OLDEST_PROTOCOL = 3
-HEARS = 4  # the protocol that tells it
+HEARS = ANSWERS = 4  # the protocol that tells it
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # several Log messages carry a long log
@@ -193,6 +194,12 @@ class CloseStage(_Message, frozen=True, tag="close_stage"):
     pipeline: Pipeline
 
 
+class Answering(_Message, frozen=True, tag="answering"):
+    """An answer of the sender passes through layers that it has here, frames or not; or none does any more."""
+
+    now: bool
+
+
 class StageLost(_Message, frozen=True, tag="stage_lost"):
     """The lender's worker is gone."""
 
@@ -301,6 +308,7 @@ Message = (
     | StageReady
     | StageFailed
     | CloseStage
+    | Answering
     | StageLost
     | MeasureSpeed
     | SpeedMeasured

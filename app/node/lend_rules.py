@@ -72,6 +72,7 @@ class Borrowed(Protocol):
 
     def borrowers(self) -> Set[MachineId]: ...
     def quiet_s(self) -> float: ...
+    def answers(self) -> bool: ...
     async def stop_now(self, why: Reason) -> None: ...
 
 
@@ -234,7 +235,8 @@ class LendRules:
                     await asyncio.sleep(0.02)
 
     def _is_needed(self) -> bool:
-        return bool(self._borrowed.borrowers()) and self._borrowed.quiet_s() < COMPUTED_SECONDS
+        lent = self._borrowed
+        return bool(lent.borrowers()) and (lent.answers() or lent.quiet_s() < COMPUTED_SECONDS)
 
     def stay(self) -> None:
         """It is awake again, or did not end."""
@@ -305,8 +307,9 @@ class LendRules:
         while True:
             self._judge()  # memory changes faster than what is sensed
             was_paused = isinstance(self.state, Paused)
-            hosts = frozenset(self._borrowed.borrowers())
-            seen = Looked(time.monotonic(), hosts, self._borrowed.quiet_s())
+            lent = self._borrowed
+            hosts = frozenset(lent.borrowers())
+            seen = Looked(time.monotonic(), hosts, lent.quiet_s(), lent.answers())
             for command in self._step(seen):
                 await self._borrowed.stop_now(command.why)
                 self._news.set()  # what was given back is seen at once

@@ -46,6 +46,7 @@ class _Run:
     member: MachineId
     offer: Offer
     order: messages.OpenStage
+    send: Send  # to who waits for its answer
     opening: asyncio.Task[None] | None = None
 
     @property
@@ -94,6 +95,7 @@ class Lending:
         self._offers = Offers(shelf, stages, terms.lent_bytes, self._few_threads)
         self._runs: dict[PipelineId, _Run] = {}
         self._patience = Patience()
+        self._answering: set[MachineId] = set()  # say that an answer of theirs is under way
         self._instances: dict[MachineId, str] = {}  # which start of each machine was met last
         # What each machine without a link holds is kept until then.
         self._unlinked: dict[MachineId, asyncio.TimerHandle] = {}
@@ -162,11 +164,12 @@ class Lending:
         pipeline = pipeline_id(order.pipeline)
         held = self._runs.get(pipeline)
         if held is not None and held.again(member, order):
+            held.send = send
             work = self._renew(member, held, order, send)
             held.opening = self._group.create_task(work, name=f"renew layers for {member.name}")
             return
         try:
-            run = self._begin(member, pipeline, order)
+            run = self._begin(member, pipeline, order, send)
         except AppError as error:
             await _answer(send, self._failed(member, order, error))
             return
@@ -212,20 +215,36 @@ class Lending:
     def host_left(self, member: MachineId) -> None:
         """Its link has ended. The connections of one that stands still seem to live for ever: they keep nothing here
         for longer than others do that wait for a host's return."""
+        self._answering.discard(member)
         loop = asyncio.get_running_loop()
         if (timer := self._unlinked.pop(member, None)) is not None:
             timer.cancel()
         self._unlinked[member] = loop.call_later(KEEP_S, self.close_soon, member)
 
     def follow(self, members: Mapping[MachineId, Member]) -> None:
-        """Who may use other machines no more, keeps nothing here."""
+        """Who may use other machines no more, keeps nothing here. It stays linked, and would wait for an answer to what
+        is being opened until that takes too long."""
         for member in members.values():
-            if HouseholdRole.HOST not in member.roles:
-                self.close_soon(member.id)
+            if HouseholdRole.HOST in member.roles:
+                continue
+            for run in self._runs.values():
+                if run.member == member.id and run.is_opening:
+                    refused = Refused("role_missing", name=member.name)
+                    answer = _answer(run.send, self._failed(member, run.order, refused))
+                    self._group.create_task(answer, name=f"refuse {member.name}")
+            self.close_soon(member.id)
 
     def quiet_s(self) -> float:
         """For how long nothing was computed for any host."""
         return self._lender.quiet_s()
+
+    def host_answers(self, member: MachineId, now: bool) -> None:
+        """It says so: an answer of its own is under way, or none is any more."""
+        (self._answering.add if now else self._answering.discard)(member)
+
+    def answers(self) -> bool:
+        """Whether an answer passes through what is here, by the word of a host that is linked."""
+        return not self._answering.isdisjoint(self.borrowers())
 
     async def stop_now(self, why: Reason) -> None:
         """Give all memory back, by kill; each host is told why. Returns when it is free."""
@@ -244,7 +263,9 @@ class Lending:
             timer.cancel()
         self._few_threads.close()
 
-    def _begin(self, member: Member, pipeline: PipelineId, order: messages.OpenStage) -> _Run:
+    def _begin(
+        self, member: Member, pipeline: PipelineId, order: messages.OpenStage, send: Send
+    ) -> _Run:
         """The record of a new run. No wait in between: whoever asks next finds it."""
         _must_host(member)
         if pipeline in self._runs:
@@ -255,7 +276,7 @@ class Lending:
             raise Busy("lend_busy", count=count)
         offer = self._offers.take(member.id, pipeline, order.manifest)
         self._stages.keep(offer.stage_id)
-        run = self._runs[pipeline] = _Run(member.id, offer, order)
+        run = self._runs[pipeline] = _Run(member.id, offer, order, send)
         return run
 
     async def _open(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:

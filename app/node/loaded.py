@@ -86,6 +86,11 @@ class Loaded:
         """Answers that have a slot."""
         return sum(one.n_answering for one in self._held)
 
+    def asked_of(self) -> frozenset[MachineId]:
+        """Machines that hold layers of what somebody asks now."""
+        asked = (one for one in self._held if one.n_askers)
+        return frozenset(stage.machine for one in asked for stage in one.plan.stages)
+
     def uses(self, me: MachineId) -> tuple[int, int]:
         """Bytes that they hold on this machine, and of these what is not loaded yet."""
         own = [one.here(me) for one in self._held]

@@ -81,14 +81,15 @@ class Node:
             self.choices, self._uses, self.rights.lends, self._lends_to, self.changed
         )
         self.naming, self._between = Naming(self.choices, self._named), LinksBetween()
-        self._telling = Telling(self._status, lambda: self.links.measured(), lambda: self.network)  # noqa: PLW0108  made later
+        network, asked_of = lambda: self.network, lambda: self.hosting.loaded.asked_of()  # noqa: PLW0108  made later
+        self._telling = Telling(self._status, lambda: self.links.measured(), network, asked_of)  # noqa: PLW0108  also
         self._threads = options.threads or devices.usable_cores()
         self.hardware = Hardware(self._threads, self.changed)
         self._answers, self._closings = StageAnswers(), Closings(self.link)
         most_bytes, reserve_bytes = disk_limits(home.root)
         self._stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         self._shelf = Shelf(home.models, paths.guide_file(), self._stages)
-        used, network = self._models_in_use, lambda: self.network
+        used = self._models_in_use
         self.shop = Shop(home, self.choices, self._shelf, self._stages, used, self.events.changed, network)  # fmt: skip
         self.network: Network
         self.links: LinkBook
@@ -276,6 +277,8 @@ class Node:
                     await self._lending.open(member, message, link.send)
             case messages.CloseStage(pipeline=pipeline):
                 await self._lending.close(link.peer, pipeline_id(pipeline))
+            case messages.Answering(now=now):
+                self._lending.host_answers(link.peer, now)
             case messages.StageReady() | messages.StageFailed() | messages.StageLost():
                 self._answers.heard(link.peer, link.name, message)
             case messages.MeasureSpeed():

@@ -32,8 +32,10 @@ class Telling:
         status: Callable[[], messages.Status],
         measured: Callable[[], Mapping[MachineId, Known]],
         network: Callable[[], Network],
+        asked_of: Callable[[], frozenset[MachineId]],
     ) -> None:
         self._status, self._measured, self._network = status, measured, network
+        self._asked_of, self._asked = asked_of, set[PeerLink]()  # over which that was said
         self._news = asyncio.Event()
 
     def changed(self) -> None:
@@ -57,10 +59,22 @@ class Telling:
             if now != told:
                 told = now
                 await self._network().tell(now)
+            await self._tell_lenders()
             if links_now != links_told:
                 links_told = links_now
                 await self._network().tell(message_of(self._measured(), time.time()))
             await asyncio.sleep(STATUS_SECONDS)
+
+    async def _tell_lenders(self) -> None:
+        """Those through whose layers an answer passes now, or none does any more: one that wants its memory back
+        would take a long wait for another machine for the end of the answer."""
+        network, asked_of = self._network(), self._asked_of()
+        links = {one for one in network.links.values() if one.hello.protocol >= messages.ANSWERS}
+        asked = {link for link in links if link.peer in asked_of}
+        no_more = (self._asked - asked) & links  # with a link ends what was said over it
+        for now, those in ((True, asked - self._asked), (False, no_more)):
+            await network.tell(messages.Answering(now=now), [link.peer for link in those])
+        self._asked = asked
 
 
 def status_of(offer: Offer, used_bytes: int, rules: LendRules) -> messages.Status:

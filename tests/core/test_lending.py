@@ -45,8 +45,10 @@ DRAINING = Draining(HOSTS, 30.0, BY_RULE)
 BY_HAND = Draining(HOSTS, 30.0, BY_OWNER)
 
 
-def looked(now: float, hosts: frozenset[MachineId] = HOSTS, quiet: float = 0.0) -> Looked:
-    return Looked(now, hosts, quiet)
+def looked(
+    now: float, hosts: frozenset[MachineId] = HOSTS, quiet: float = 0.0, answers: bool = False
+) -> Looked:
+    return Looked(now, hosts, quiet, answers)
 
 
 TABLE: list[tuple[State, Event, State, tuple[GiveBack, ...]]] = [
@@ -68,6 +70,8 @@ TABLE: list[tuple[State, Event, State, tuple[GiveBack, ...]]] = [
     (DRAINING, looked(29.9), DRAINING, ()),
     (DRAINING, looked(30.0), DRAINING, (GiveBack(BATTERY),)),
     (DRAINING, looked(3.0, quiet=QUIET_SECONDS), DRAINING, (GiveBack(BATTERY),)),
+    (DRAINING, looked(29.9, quiet=9.0, answers=True), DRAINING, ()),  # another machine computes
+    (DRAINING, looked(30.0, quiet=9.0, answers=True), DRAINING, (GiveBack(BATTERY),)),
     (DRAINING, looked(3.0, NOBODY), BY_RULE, ()),
     (BY_RULE, YES, Ready(), ()),
     (BY_RULE, looked(9.0), BY_RULE, (GiveBack(BATTERY),)),  # opened in the moment of the pause

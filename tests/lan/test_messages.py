@@ -24,6 +24,7 @@ from app.core.model_shape import (
 from app.lan import messages
 from app.lan.messages import (
     MAX_MESSAGE_BYTES,
+    Answering,
     BadMessage,
     Hello,
     HelloAck,
@@ -105,6 +106,7 @@ SOME: list[Message] = [
         watts=46,
     ),
     OPEN,
+    Answering(now=True),
     StageFailed(pipeline="0" * 32, code="memory_short", facts={"worker": "x", "cause": "y"}),
     MeasureSpeed(request=3, shape=SHAPE, batch_rows=64, again=True),
     SpeedMeasured(

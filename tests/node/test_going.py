@@ -55,6 +55,23 @@ async def test_it_waits_no_longer_than_the_system_does(
     await until(lambda: one.layers.told == [Reason("pause_shutdown")])
 
 
+async def test_an_answer_that_another_machine_computes_is_waited_for(
+    one: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No frame passes here meanwhile; but its host has said that an answer is under way."""
+    one.layers.quiet, one.layers.is_asked = 60.0, True
+    async with asyncio.TaskGroup() as tasks:
+        monkeypatch.setattr(lend_rules, "LEAVE_SECONDS", 30.0)
+        leaving = tasks.create_task(one.rules.leave(), name="leave")
+        for _ in range(20):  # looks at what is lent
+            await asyncio.sleep(0.02)
+            assert not one.layers.told
+        assert one.word() == "draining"
+        one.layers.is_asked = False  # it has ended
+        await leaving
+    await until(lambda: one.layers.told == [Reason("pause_quit")])
+
+
 async def test_nobody_is_waited_for_between_answers(one: Bench) -> None:
     one.layers.quiet = 60.0
     async with asyncio.timeout(30):

@@ -264,7 +264,7 @@ class Layers:
 
     def __init__(self) -> None:
         self.hosts: set[MachineId] = set()
-        self.quiet = 0.0
+        self.quiet, self.is_asked, self.answers = 0.0, False, lambda: self.is_asked
         self.told: list[Reason] = []
 
     def borrowers(self) -> Set[MachineId]:

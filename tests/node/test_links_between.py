@@ -87,7 +87,7 @@ async def test_whoever_comes_is_told_all_of_it() -> None:
         name="den", device="", total_bytes=1, lendable_bytes=1, used_bytes=0, state="ready"
     )
     for known in ({STUDIO: Known(LINK, "", NOW)}, {}):
-        telling = Telling(lambda: status, lambda known=known: known, Mock())  # type: ignore[misc]
+        telling = Telling(lambda: status, lambda known=known: known, Mock(), frozenset)  # type: ignore[misc]
         await telling.begin(cast("PeerLink", SimpleNamespace(send=send)))
     assert [type(one) for one in told] == [Status, LinksMeasured] * 2
     assert [len(one.links) for one in told[1::2]] == [1, 0]

@@ -1,0 +1,42 @@
+"""What a lender hears of the hosts it computes for: that an answer passes, and that one is no host any more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.core.operations import Role as HouseholdRole
+from tests.node.lending_bench import Bench, member, new
+from tests.node.test_lend_rules import until
+
+
+async def test_a_host_says_when_an_answer_passes_and_a_silent_one_keeps_nothing(
+    bench: Bench,
+) -> None:
+    """Between two frames another machine may compute for long: no frame is no end."""
+    bench.lending.host_answers(member().id, now=True)
+    assert not bench.lending.answers()  # it has nothing here
+    await bench.bring(pipeline := new())
+    bench.lender.may_open.set()
+    await bench.open(pipeline)
+    await bench.answered(1)
+    assert bench.lending.answers()
+    bench.lending.host_answers(member().id, now=False)
+    assert not bench.lending.answers()
+    bench.lending.host_answers(member().id, now=True)
+    bench.lending.host_left(member().id)  # it stands still, or is gone
+    assert not bench.lending.answers()
+    bench.lending.end()
+
+
+async def test_a_host_that_may_only_lend_from_now_on_is_told_while_its_layers_are_loaded(
+    bench: Bench,
+) -> None:
+    """Its link stays: without an answer it would wait for five minutes."""
+    await bench.bring(pipeline := new())
+    await bench.open(pipeline)
+    await until(lambda: bench.lender.n_opened == 1)
+    demoted = replace(member(), roles=frozenset({HouseholdRole.LENDER}))
+    bench.lending.follow({demoted.id: demoted})
+    await bench.answered(1)
+    assert bench.codes() == ["role_missing"]
+    await until(lambda: not bench.lending.borrowers())
