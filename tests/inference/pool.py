@@ -94,6 +94,30 @@ async def runs_in_one(worker: Worker, *sizes: int, path: str = "fake:") -> Async
             await close_run(worker, stage.run)
 
 
+@dataclass(eq=False)
+class Port:
+    """How a host gets at a lender: here it is let in whoever it is."""
+
+    lender: Lender
+
+    async def open(self, wanted: Wanted) -> None:
+        await self.lender.open(wanted)
+
+    async def renew(self, pipeline: bytes, epoch: int) -> None:
+        await self.lender.renew(pipeline, epoch)
+
+    def required(self, pipeline: bytes) -> None:
+        """Raises what a node's port refuses a connection with."""
+        self.lender.required(pipeline)
+
+    async def serve(self, pipeline: bytes, channel: MemoryChannel) -> None:
+        await self.lender.serve(pipeline, channel)
+
+
+def port_for_all(lender: Lender, _: asyncio.TaskGroup) -> Port:
+    return Port(lender)
+
+
 @dataclass
 class Making:
     """How the stages of a pool are made, the first time and when they are made again."""
@@ -109,6 +133,7 @@ class Making:
     away: bool  # all runs are on lenders
     stack: AsyncExitStack
     group: asyncio.TaskGroup
+    port: Callable[[Lender, asyncio.TaskGroup], Port]
     renews: bool = False  # what a lender still has serves on, in a new epoch
     moved: str = ""  # after the names of the lenders
     epoch: int = 0
@@ -135,13 +160,14 @@ class Making:
 
     async def _lent(self, built: Pool, index: int, run: Run, config: StageConfig) -> StageClient:
         lent = await self._renewed(index) or await self._opened(index, run, config)
-        lender, run, name = lent.lender, lent.run, lent.lender.machine
+        port, lender, run = lent.port, lent.port.lender, lent.run
+        name = lender.machine
         place = len(built.channels)
 
         def connect() -> FrameChannel:
-            lender.required(run.pipeline)  # else a node's port refuses the connection
+            port.required(run.pipeline)  # else a node's port refuses the connection
             near, far = MemoryChannel.pair()
-            serve = _served(lender, run.pipeline, far)
+            serve = _served(port, run.pipeline, far)
             self.serving.append(self.group.create_task(serve, name=f"serve {name}"))
             channel: FrameChannel = self.wrap(near) if self.wrap else near
             built.channels[place:] = [channel]
@@ -159,8 +185,9 @@ class Making:
         lender = await self.stack.enter_async_context(
             Lender(lambda: MANY, f"lender-{index}{self.moved}", deadlines=self.deadlines)
         )
-        await lender.open(Wanted(run, self.form.context, config, 1 << 30, 0, 0))
-        return Lent(lender, run)
+        port = self.port(lender, self.group)
+        await port.open(Wanted(run, self.form.context, config, 1 << 30, 0, 0))
+        return Lent(port, run)
 
     async def _renewed(self, index: int) -> Lent | None:
         """The same run once more, if it was not what was lost: as node/placing.py does."""
@@ -169,7 +196,7 @@ class Making:
             return None
         lent.run = replace(lent.run, epoch=self.epoch)
         try:
-            await lent.lender.renew(lent.run.pipeline, self.epoch)
+            await lent.port.renew(lent.run.pipeline, self.epoch)
         except AppError:
             return None
         return lent
@@ -179,7 +206,7 @@ class Making:
 class Lent:
     """A run that a lender holds, and its client of the last epoch."""
 
-    lender: Lender
+    port: Port
     run: Run
     client: StageClient | None = None
 
@@ -189,11 +216,11 @@ class Lent:
         return lost is None or lost.reason.code == "pipeline_closed"
 
 
-async def _served(lender: Lender, pipeline: bytes, channel: MemoryChannel) -> None:
+async def _served(port: Port, pipeline: bytes, channel: MemoryChannel) -> None:
     """As a node's port has it: what is not open any more ends the channel."""
     try:
-        await lender.serve(pipeline, channel)
-    except Refused:
+        await port.serve(pipeline, channel)
+    except (Refused, Unreachable):
         await channel.close()
 
 
@@ -275,6 +302,7 @@ async def pool(
     rebuilds: bool = False,
     away: bool = False,
     renews: bool = False,
+    port: Callable[[Lender, asyncio.TaskGroup], Port] = port_for_all,
 ) -> AsyncIterator[Pool]:
     """A host with the first and last run, and a lender for each run between them."""
     form = form or shape()
@@ -283,7 +311,7 @@ async def pool(
         host = await stack.enter_async_context(await Worker.start("this machine's layers"))
         built = Pool(None, host)  # type: ignore[arg-type]
         making = Making(
-            sizes, form, paths, number, deadlines, width, wrap, peers, away, stack, group, renews
+            sizes, form, paths, number, deadlines, width, wrap, peers, away, stack, group, port, renews
         )  # fmt: skip
         built.rebuild = Rebuild(making, built)
         stages = await making.make(built)

@@ -1,0 +1,41 @@
+"""Owners who take their memory back, and a household that changes: what that may cost an answer, and what not."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.node.lending import Lending
+from tests.simulation.judge import check
+from tests.simulation.world import MEMBERS, told
+
+DEMOTED = (3, 5, 12)  # seeds in which the host may only lend from now on
+
+
+def test_no_answer_is_broken_off_because_another_machine_takes_long() -> None:
+    """A lender that drains waits for the answer's end, not for two seconds without a frame."""
+    n_frozen = 0
+    for seed in range(8):
+        story = told(seed, only=["drain"])
+        check(story)
+        for one in (one for one in story.heard if not one.is_late):
+            assert one.finish or one.gives_up_at, str(story)
+            assert not (one.finish and one.finish.figures.recoveries), str(story)
+            gaps = [b - a for a, b in zip(one.times, one.times[1:], strict=False)]
+            n_frozen += max(gaps, default=0.0) > 2.0
+    assert n_frozen  # else nothing was shown
+
+
+def test_a_lender_that_works_on_for_one_who_is_no_host_any_more_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """I3 is looked at in every story: where a lender does not follow its household, they go wrong."""
+    for seed in DEMOTED:
+        check(told(seed, only=[MEMBERS]))
+    monkeypatch.setattr(Lending, "follow", lambda *_: None)
+    found = []
+    for seed in DEMOTED:
+        try:
+            told(seed, only=[MEMBERS])
+        except AssertionError as error:
+            found.append(str(error))
+    assert any("may use it no more" in why for why in found)
