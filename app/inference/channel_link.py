@@ -16,6 +16,7 @@ from app.inference.stage_client import FrameChannel, StageClient
 from backends import orders
 
 ASK_S = 1.0  # between two questions how far the other side is
+LATE_S = 0.1  # after its time, until a new channel is made: what comes just now needs none
 CLOSE_S = 2.0  # a polite end of a channel
 LEAST_RECONNECT_S = 0.25  # also when nothing came for longer than that already
 STEADY_S = 1.0  # a channel that was up for so long, or was heard on, has mended what was broken
@@ -88,13 +89,13 @@ class ChannelLink:
     def last_done_at(self) -> float:
         return self._last_done_at
 
-    def overdue(self, stage: StageClient, seconds: float) -> bool:
+    def overdue(self, stage: StageClient, in_s: float) -> bool:
         if self._peer is None or self._group is None:
             return False
         now = time.monotonic()
         if now - self._asked_at > ASK_S:
             self._asked_at = now
-            self._group.create_task(self._inquire(), name=f"ask after {stage.name}")
+            self._group.create_task(self._inquire(in_s), name=f"ask after {stage.name}")
         return self._peer.computes()
 
     def stands_still_s(self, now: float) -> float:
@@ -131,12 +132,15 @@ class ChannelLink:
             return error
         return None
 
-    async def _inquire(self) -> None:
-        """It does not answer in time: is it slow, or was the answer lost on the way?"""
+    async def _inquire(self, in_s: float) -> None:
+        """It does not answer in time: is it slow, or was the answer lost on the way? Its time has `in_s` to run."""
         assert self._peer is not None
-        asked_at = time.monotonic()
+        asked_at, number = time.monotonic(), self._number
         await self._peer.ask()
-        if not (self._peer.computes() or self._mended or self._last_done_at > asked_at):
+        await asyncio.sleep(max(0.0, asked_at + in_s + LATE_S - time.monotonic()))
+        if self._peer.computes() or self._last_done_at > asked_at:
+            return
+        if not self._mended and number == self._number:
             self._mended = True
             self._break()  # a waiting connection may stall far longer than a new one takes
 

@@ -39,7 +39,7 @@ class PipeLink:
     def last_done_at(self) -> float:
         return self.worker.last_done_at
 
-    def overdue(self, stage: StageClient, seconds: float) -> bool:
+    def overdue(self, stage: StageClient, in_s: float) -> bool:
         return False  # a pipe does not break: it is the worker, and its time is running
 
     def stands_still_s(self, now: float) -> float:

@@ -92,6 +92,9 @@ class Deadlines:
     decode_most_s: float = 10.0
     prefill_least_s: float = 10.0
     first_s: float = 60.0  # the first step may read all weights from a slow disk
+    ask_s: float = (
+        0.5  # before a limit a lender is asked, and is tried anew then if it says nothing
+    )
     still_s: float = STILL_S
     dead_s: float = 4.75  # nothing is given up before: what stood still for 4 s goes on
 

@@ -254,7 +254,8 @@ class StageClient:
             self.give_up(self._link.silence(self.machine, round(waited, 1)))
             return
         limit = self._deadlines.of_step(self._meter, sent.n_rows, sent.prefill)
-        if waited <= limit or (self._link.overdue(self, waited) and waited < PATIENCE * limit):
+        early = waited <= limit - self._deadlines.ask_s
+        if early or (self._link.overdue(self, limit - waited) and waited < PATIENCE * limit):
             return
         if waited > max(limit, self._deadlines.dead_s):
             self.give_up(self._link.silence(self.machine, round(waited, 1)))

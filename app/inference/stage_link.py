@@ -24,8 +24,8 @@ class Link(Protocol):
         """When whatever computes there last finished something, for this stage or another one."""
         ...
 
-    def overdue(self, stage: StageClient, seconds: float) -> bool:
-        """The oldest answer should have come, and did not for so long: see whether that can be mended.
+    def overdue(self, stage: StageClient, in_s: float) -> bool:
+        """The oldest answer should be here in so many seconds, or have come: see whether that can be mended then.
         True when whatever computes there says that it does: then it is slow, not gone."""
         ...
 

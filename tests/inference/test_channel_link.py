@@ -10,10 +10,13 @@ import pytest
 
 from app.core.errors import Unreachable
 from app.inference.channel_link import ChannelLink
+from app.inference.pipeline import WATCH_S
 from app.inference.stage_client import StageClient
 from app.inference.step import Run, Step
+from app.node.way_back import ASK_SECONDS
 from backends.contract import Number, Role, Segment
 from backends.frames import SEGMENT, Frame, Kind, decode, encode
+from tests.simulation.virtual_loop import VirtualLoop, run, running
 
 WIDTH, WAITS_S, COMPUTES_S = 4, 1.0, 0.02
 RUN = Run(bytes(16), Role.MIDDLE, WIDTH, Number.F32, 1)
@@ -136,3 +139,45 @@ async def test_an_answer_whose_forerunner_went_astray_waits_for_its_turn(role: R
         assert [stage.received(answer(seq)) for seq in (2, 1, 2)] == [False, True, True]
         assert [bytes((await one).rows) for one in steps] == [rows, rows]
     assert stage.lost is None
+
+
+class SilentPeer:
+    """It is asked in vain, as its link is as silent as its channel was; a new channel would open."""
+
+    def __init__(self) -> None:
+        self.reopened_s: list[float] = []
+
+    async def reopen(self) -> Holding:
+        self.reopened_s.append(time.monotonic())
+        return Holding()
+
+    async def ask(self) -> None:
+        await asyncio.sleep(ASK_SECONDS)
+
+    def computes(self) -> bool:
+        return False
+
+
+def test_a_path_that_heals_after_two_seconds_is_found_at_once() -> None:
+    """Whether the lender is slow was asked before the time of its step was over, not then: half a second sooner."""
+
+    async def story() -> None:
+        peer = SilentPeer()
+        stage = StageClient(RUN, ChannelLink(Holding(), peer), "attic")
+        table = SEGMENT.pack(0, 1, 7)
+        step = Step(table, b"", 1, 1, False, bytes(RUN.number.row_bytes(WIDTH)))
+        stage._meter.add(0.02, 0.0, 1, False)  # it was quick so far
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(stage.listen())
+            sent_s = time.monotonic()
+            waiting = group.create_task(stage.forward(step))
+            while not peer.reopened_s:  # as the pipeline looks
+                await asyncio.sleep(WATCH_S)
+                stage.check(time.monotonic())
+            assert 2.0 <= peer.reopened_s[0] - sent_s <= 2.0 + WATCH_S
+            waiting.cancel()
+            listening.cancel()
+
+    loop = VirtualLoop(lambda *_: None)
+    with running(loop):
+        run(loop, story())
