@@ -1,7 +1,7 @@
 """The system says that this computer is about to sleep or to end, and that it is awake again.
 
-Linux: logind's signals on the system bus, and a delay of some seconds while what must be said is said. Elsewhere
-nothing is heard yet: there a computer that sleeps counts as lost.
+Linux: logind's signals on the system bus, and a delay of some seconds while what must be said is said. Windows:
+app/machine/going_windows.py, of sleep alone. macOS: nothing is heard yet, a computer that sleeps counts as lost.
 """
 
 from __future__ import annotations
@@ -72,6 +72,11 @@ class Delay:
 
 async def listen(tell: Tell, delay: Delay | None = None) -> None:
     """Until cancelled: `tell` what the system says. It goes on when `tell` has returned."""
+    if sys.platform == "win32":
+        from app.machine.going_windows import listen as listen_there  # it needs what stands here
+
+        await listen_there(tell)
+        return
     if sys.platform != "linux":
         return
     held, level = delay or Delay(), logging.INFO
