@@ -1,4 +1,4 @@
-"""The keys of the Chat API: made at first use, kept where the passphrase of this machine's key is kept."""
+"""The keys of the Chat API, kept where the passphrase of this machine's key is kept. It opens with one at least."""
 
 from __future__ import annotations
 
@@ -26,8 +26,12 @@ class ApiKeys:
         """Completes the sentence "The keys are kept …"."""
         return await self._kept.where()
 
+    async def known(self) -> Mapping[str, str]:
+        """Name -> key, of those that there are. Raises Refused where the keyring is locked."""
+        return await self._kept.all()
+
     async def all(self) -> Mapping[str, str]:
-        """Name -> key; the first one is made here. Raises Refused where the keyring is locked."""
+        """As `known`; where there is none, the first one is made. Raises Refused."""
         if not await self._kept.all():
             await self._kept.change(lambda keys: keys or {FIRST: _new()})
         return await self._kept.all()

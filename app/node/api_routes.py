@@ -21,9 +21,8 @@ def routes(api: Callable[[], ChatApi]) -> list[web.RouteDef]:
         return web.json_response(await api().change(order))
 
     async def keys(request: web.Request) -> web.Response:
-        found = [
-            {"name": name, "key": key} for name, key in sorted((await api().keys.all()).items())
-        ]
+        known = await api().keys.known()
+        found = [{"name": name, "key": key} for name, key in sorted(known.items())]
         return web.json_response({"keys": found, "where": await api().keys.where()})
 
     async def make(request: web.Request) -> web.Response:

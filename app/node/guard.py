@@ -90,8 +90,8 @@ def objection(request: web.Request, token: str, port: int) -> web.Response | Non
     if found := misplaced(request, own_names(port)) or encoded(request):
         status, words = found
         return _parted(refuse(status, CODES[status], words))
-    given = request.headers.get("Authorization", "")
-    if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+    given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")  # any bytes
+    if not hmac.compare_digest(given, f"Bearer {token}".encode()):
         return _parted(refuse(401, "wrong_token", "The token of runtime.json is missing or wrong."))
     if request.method in ("POST", "PUT") and request.content_type != "application/json":
         return refuse(415, "not_json", "Send the body as application/json.")

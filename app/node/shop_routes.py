@@ -47,7 +47,7 @@ class _Routes:
 
     async def search(self, request: web.Request) -> web.Response:
         limit = request.query.get("limit", "30")
-        if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= MOST):
+        if not (limit.isascii() and limit.isdigit() and len(limit) < 9 and 1 <= int(limit) <= MOST):
             raise BadInput("bad_request", why=f"limit must be a number from 1 to {MOST}")
         return web.json_response(await self._shop().search(request.query.get("q", ""), int(limit)))
 

@@ -6,8 +6,10 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -15,21 +17,19 @@ import pytest
 from app.client import NodeClient
 from app.core.errors import BadInput
 from app.core.reasons import said
+from app.machine.paths import Home
+from app.node.doors import Doors
 from tests import tiny
 from tests.node.pool import NOBODY, TestNode, node
 
 Json = dict[str, Any]
-ROUTES = [
-    ("GET", "/status"), ("GET", "/events"), ("GET", "/machines"), ("GET", "/models"),
-    ("GET", "/doctor"), ("GET", "/pairing/wait"), ("POST", "/pairing"), ("POST", "/pairing/join"),
-    ("POST", "/models"), ("POST", "/plan"), ("POST", "/load"), ("POST", "/unload"),
-    ("POST", "/ask"), ("POST", "/tokens"), ("POST", "/shutdown"), ("DELETE", "/pairing"), ("DELETE", "/machines/x"),
-    ("DELETE", "/models/guide"), ("POST", "/machines/x/name"), ("POST", "/machines/x/roles"),
-    ("GET", "/lending"), ("POST", "/lending"), ("POST", "/lending/pause"),
-    ("POST", "/lending/resume"), ("POST", "/verdicts"), ("GET", "/settings"), ("POST", "/settings"),
-    ("POST", "/machines/x/address"), ("GET", "/api"), ("POST", "/api"), ("GET", "/api/keys"),
-    ("POST", "/api/keys"), ("DELETE", "/api/keys/x"), ("GET", "/walls"),
-]  # fmt: skip
+
+
+def every_route(home: Path) -> list[tuple[str, str]]:
+    """Of the surface as a node builds it."""
+    doors = Doors(cast("Any", SimpleNamespace(home=Home.at(home))))
+    routes = doors.control._runner.app.router.routes()
+    return [(one.method, one.resource.canonical) for one in routes if one.resource is not None]
 
 
 @pytest.fixture(scope="module")
@@ -44,26 +44,32 @@ async def client(den: TestNode) -> AsyncGenerator[NodeClient, None]:
         yield one
 
 
-async def status_of(client: NodeClient, method: str, path: str, **headers: str) -> tuple[int, Json]:
-    """What a request with exactly these headers gets."""
-    url = f"http://127.0.0.1:{client.runtime.port}{path}"
-    body: Json | None = {} if method == "POST" else None
-    async with (
-        aiohttp.ClientSession() as session,
-        session.request(method, url, json=body, headers=headers) as answer,
-    ):
-        return answer.status, (await answer.json() if answer.status >= 400 else {})
+async def test_no_route_opens_without_the_token(client: NodeClient, tmp_path: Path) -> None:
+    routes, right = every_route(tmp_path), {"Authorization": f"Bearer {client.runtime.token}"}
+    assert {("GET", "/events"), ("GET", "/history/key"), ("POST", "/updates")} < set(routes)
+    cases: list[tuple[dict[str, str], int]] = [
+        ({}, 401),
+        ({"Authorization": "Bearer x"}, 401),
+        (right | {"Host": "evil.example"}, 421),
+        (right | {"Origin": "http://evil.example"}, 403),
+    ]
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{client.runtime.port}") as session:
+        for (method, path), (headers, status) in product(routes, cases):
+            body: Json | None = {} if method == "POST" else None
+            async with session.request(method, path, json=body, headers=headers) as answer:
+                assert answer.status == status, (method, path, headers)
+                if method != "HEAD":
+                    assert (await answer.json())["error"]["message"].endswith(".")
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES)
-async def test_no_route_opens_without_the_token(client: NodeClient, method: str, path: str) -> None:
-    right = {"Authorization": f"Bearer {client.runtime.token}"}
-    assert (await status_of(client, method, path))[0] == 401
-    assert (await status_of(client, method, path, Authorization="Bearer x"))[0] == 401
-    foreign = await status_of(client, method, path, **right, Host="evil.example")
-    assert foreign[0] == 421
-    assert foreign[1]["error"]["message"].endswith(".")
-    assert (await status_of(client, method, path, **right, Origin="http://evil.example"))[0] == 403
+async def test_who_looks_for_keys_makes_none(client: NodeClient) -> None:
+    """GET changes nothing."""
+    for _ in range(2):
+        assert (await client.get("/api/keys"))["keys"] == []
+        assert (await client.get("/history/key"))["key"] is None
+    api = await client.get("/api")  # where nobody has turned it on
+    assert (api["on"], api["listening"], api["lan"], api["keys"]) == (False, False, False, [])
+    assert api["upstreams"] == []
 
 
 async def test_a_route_that_is_not_there_is_none(client: NodeClient) -> None:

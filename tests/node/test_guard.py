@@ -92,6 +92,15 @@ async def test_who_may_pass(base: str, headers: dict[str, str], status: int) -> 
             assert (await answer.json())["error"]["message"].endswith(".")
 
 
+async def test_a_token_of_any_bytes_is_a_wrong_one(base: str) -> None:
+    place = base.removeprefix("http://")
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(place.rpartition(":")[2]))
+    head = f"GET /short HTTP/1.1\r\nHost: {place}\r\nAuthorization: Bearer ".encode()
+    writer.write(head + b"\xff\xed\xa0\x80\r\n\r\n")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
+    writer.close()
+
+
 async def test_a_huge_body_is_refused_by_its_length(base: str) -> None:
     async with aiohttp.ClientSession() as session:
         headers = GOOD | {"Content-Type": "application/json"}

@@ -175,6 +175,7 @@ ODD: tuple[tuple[str, str, Json | None], ...] = (
     ("DELETE", "/downloads/none", None),
     ("POST", "/token", {"token": "two words"}),
     ("GET", "/search?q=x&limit=1000", None),
+    ("GET", "/search?q=x&limit=000000001" + "9" * 5000, None),
     ("GET", "/search?q=" + "x" * 300, None),
     ("GET", "/search/files?repo=x", None),
 )

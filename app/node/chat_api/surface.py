@@ -127,7 +127,7 @@ class ChatApi:
             "address": f"http://127.0.0.1:{self.port}/v1" if self.port else None,
             "lan_addresses": [f"https://{name}/v1" for name in sorted(self.lan.names())],
             "listens_at": self.port or None,
-            "keys": sorted(await self.keys.all()) if choice.on else [],
+            "keys": sorted(await self.keys.known()) if choice.on else [],
             "keys_where": await self.keys.where(),
             "waiting": self.answering.queue.n_waiting,
             "running": self.answering.queue.n_running,
