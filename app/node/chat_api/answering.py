@@ -186,7 +186,7 @@ class Answering:
             except (Busy, Unreachable, BadInput) as error:
                 if is_lacking or asker.origin.upstream:
                     raise
-                log.warning("%s waits for the pool after all: %s", asker.request, error.reason,
+                log.warning("%s waits for the pool after all: %s", asker.request, error.reason.code,
                             extra=about(asker.request))  # fmt: skip
         async with aclosing(self._by_the_pool(wish, asker, index)) as pieces:
             async for piece in pieces:

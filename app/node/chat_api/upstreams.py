@@ -58,6 +58,10 @@ class _Said(msgspec.Struct):
     error: _Words
 
 
+class _Odd(ValueError):
+    """What a server sent is not as it should be, in our words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """One that may be asked now."""
@@ -118,7 +122,7 @@ class Upstreams:
             why = "it is nested too deeply"
             raise BadInput("bad_request", why=why, field="") from None
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            log.warning("%s: %s answered what nobody can read: %s", request, chosen.name, error,
+            log.warning("%s: %s answered what nobody can read: %s", request, chosen.name, _kind(error),
                         extra=about(request, upstream=chosen.name))  # fmt: skip
             why = "it answered what nobody can read"
             raise Unreachable("upstream_failed", name=chosen.name, why=why) from None
@@ -229,7 +233,7 @@ class Upstreams:
 
 
 async def _chunks(content: aiohttp.StreamReader) -> AsyncGenerator[dict[str, Any], None]:
-    """The events of a stream. Raises ValueError for what is none, and for one that has no end."""
+    """The events of a stream. Raises ValueError for what is none, _Odd for one that has no end."""
     async for line in _lines(content):
         data = line.strip()
         if not data.startswith(b"data:"):
@@ -238,19 +242,19 @@ async def _chunks(content: aiohttp.StreamReader) -> AsyncGenerator[dict[str, Any
         if data == b"[DONE]":
             return
         chunk = msgspec.json.decode(data, type=dict[str, Any])
-        if error := chunk.get("error"):
-            raise ValueError(str(error)[:200])
+        if chunk.get("error"):
+            raise _Odd("an error in place of more")
         yield chunk
-    raise ValueError("the stream ended in the middle")
+    raise _Odd("the stream ended in the middle")
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes, None]:
-    """Raises ValueError for one that is too long."""
+    """Raises _Odd for one that is too long."""
     held = b""
     async for part in content.iter_any():
         *lines, held = (held + part).split(b"\n")
         if len(held) > MOST_LINE_BYTES:
-            raise ValueError("a line without an end")
+            raise _Odd("a line without an end")
         for line in lines:
             yield line
     yield held
@@ -263,9 +267,9 @@ async def _check(name: str, answer: aiohttp.ClientResponse) -> None:
         given = answer.headers.get("Retry-After", "")
         seconds = int(given) if given.isdecimal() and len(given) < 6 else USUAL_RETRY_S
         raise Busy("upstream_busy", name=name, seconds=seconds)
-    said = (await answer.content.read(500)).decode("utf-8", "replace")
-    log.warning("upstream %s answered %d: %s", name, answer.status, said)
+    log.warning("upstream %s answered %d", name, answer.status)
     if answer.status in UNUSABLE:
+        said = (await answer.content.read(500)).decode("utf-8", "replace")
         why = _words_of(said) or f"it answered {answer.status}"
         raise BadInput("upstream_refused", name=name, why=why)
     raise Unreachable("upstream_failed", name=name, why=f"it answered {answer.status}")
@@ -279,6 +283,11 @@ def _words_of(said: str) -> str:
         return ""
     kept = "".join(one if one.isprintable() else " " for one in told)
     return " ".join(kept.split()).rstrip(".")[:MOST_WORDS]
+
+
+def _kind(error: Exception) -> str:
+    """What may stand in the log: what a server sent may repeat what it was asked, or hold a key."""
+    return str(error) if isinstance(error, _Odd) else type(error).__name__
 
 
 def _guessed_tokens(wish: Wish) -> int:

@@ -61,6 +61,11 @@ async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> li
             [(9, ""), (1, "clock"), (8, ""), (1, '{"zone": "UTC"}')],
             {"tool_calls": 9, "args": 8},
         ),
+        (
+            "ministral",
+            [(9, ""), (1, "clock"), (7, ""), (1, "a1b2c3d4e"), (8, ""), (1, '{"zone": "UTC"}')],
+            {"tool_calls": 9, "call_id": 7, "args": 8},
+        ),
         ("qwen_coder", [(7, ""), (1, QWEN), (8, "")], {"tool_call": 7, "tool_call_end": 8}),
         (
             "glm",
@@ -180,6 +185,12 @@ async def test_who_answers_depends_on_room_and_on_the_model() -> None:
     assert await pool.says(wish) == ("here", "")
     async with pool.answering.queue.turn("other"):  # the pool is full
         assert await pool.says(wish) == ("there, by theirs", "barn")
+        biased = replace(wish, sampling=replace(wish.sampling, logit_bias=((5, 1.0),)))
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(pool.says(biased), name="what means another token there")
+            await all_had_a_turn()
+            assert not waiting.done()
+            waiting.cancel()
     assert await pool.says(wish) == ("here", "")
     assert await pool.says(replace(wish, model="only:latest")) == ("there, by there", "barn")
     assert await pool.answering.model("only") == "only"
@@ -237,14 +248,25 @@ async def test_half_a_name_replaces_nothing_and_is_no_model_to_a_client() -> Non
     assert await pool.answering.model("man") == "man"
 
 
-async def test_who_cannot_answer_leaves_it_to_the_pool_if_that_has_the_model() -> None:
-    pool, wish = Pool(Busy("upstream_busy", name="barn", seconds=1)), Wish("m", prompt="x")
+@pytest.mark.parametrize(
+    "error",
+    [
+        Busy("upstream_busy", name="barn", seconds=1),
+        BadInput("upstream_refused", name="barn", why="the cat is too long"),
+    ],
+)
+async def test_who_cannot_answer_leaves_it_to_the_pool_if_that_has_the_model(
+    error: AppError, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool, wish = Pool(error), Wish("m", prompt="x")
     async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
         waiting = group.create_task(pool.says(wish), name="wait for the pool")
         await all_had_a_turn()
         assert not waiting.done()
     assert waiting.result() == ("here", "")
-    with pytest.raises(Busy):
+    assert error.reason.code in caplog.text
+    assert "the cat" not in caplog.text  # what a server says may repeat what it was asked
+    with pytest.raises(type(error)):
         await pool.says(replace(wish, model="only"))
 
 

@@ -17,6 +17,7 @@ from app.core.errors import BadInput, Unreachable
 from tests.node.chat_api.conftest import Open, free_port, opened
 from tests.node.chat_api.full_pool import full
 from tests.node.chat_api.gate_calls import ASK, CHAT
+from tests.node.chat_api.test_spending import There
 from tests.node.pool import Json, node
 
 HEADER = "X-Poolhouse-Upstream"
@@ -217,6 +218,7 @@ async def answers(*lines: bytes, status: int = 200) -> AsyncGenerator[int, None]
             "what nobody can read",
         ),
         ((b'data: {"choices": 7}',), 200, 503, "what nobody can read"),
+        ((b'data: {"error": "prompt is odd"}',), 200, 503, "what nobody can read"),
         ((b"data: " + b"x" * (9 << 20),), 200, 503, "nobody can read"),
         ((b"no",), 500, 503, "answered 500"),
         (
@@ -263,9 +265,43 @@ async def test_what_a_strange_upstream_says_breaks_nothing(
             assert words in told["message"]
             number = json.loads(before.split("data: ")[1])["sequence_number"]
             assert told["sequence_number"] == number + 1
+        log = (api.node.root / "logs" / "node.log").read_text("utf-8")
+        assert got == 429 or "odd answered" in log
+        assert "prompt is" not in log  # a server may repeat what it was asked
     finally:
         await serving.aclose()
         await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd")
+
+
+async def test_no_redirect_takes_what_is_asked_and_its_key_elsewhere(
+    api: Open, http: aiohttp.ClientSession
+) -> None:
+    there = There()
+    there.go.set()
+    server = await asyncio.start_server(there.serve, "127.0.0.1", 0)
+    elsewhere = server.sockets[0].getsockname()[1]
+    head = b"HTTP/1.1 307 X\r\nConnection: close\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:%d/v1\r\n\r\n"
+
+    async def sends_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head % elsewhere)
+        await writer.drain()
+        writer.close()
+
+    first = await asyncio.start_server(sends_on, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{first.sockets[0].getsockname()[1]}/v1"
+    order = {"name": "odd", "url": url, "models": {"x": "x"}, "cap_tokens": 9999, "key": "secret"}
+    await asyncio.to_thread(api.control, "POST", "/api/upstreams", order)
+    await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd", {"on": True})
+    try:
+        async with http.post(CHAT, json=ASK | {"model": "x"}) as answer:
+            assert answer.status == 503
+            assert "answered 307" in await answer.text()
+        assert there.asked == []
+    finally:
+        await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd")
+        first.close()
+        server.close()
 
 
 async def test_one_that_is_not_there_leaves_the_answer_to_the_pool_when_that_has_the_model(
