@@ -91,8 +91,10 @@ class Steps:
     def _stale(self, frame: Frame) -> Answers | None:
         if frame.epoch > self.epoch:
             raise BadFrame(f"epoch {frame.epoch} was not opened, {self.epoch} is the current one")
-        if frame.epoch < self.epoch:
-            return (self._answer(Kind.STALE, frame),)
+        if (
+            frame.epoch < self.epoch
+        ):  # told by that epoch: of a newer one its number may mean another frame
+            return (Frame(Kind.STALE, frame.pipeline, frame.epoch, frame.seq),)
         return None
 
     def _answer(self, kind: Kind, to: Frame, segments: tuple[Segment, ...] = ()) -> Frame:

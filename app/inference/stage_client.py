@@ -369,20 +369,20 @@ class StageClient:
         match head.kind:
             case Kind.LOST:
                 self.give_up(lost_of(decode(data).payload, self.machine))
+            case _ if head.epoch < self.run.epoch or head.kind is Kind.LOGITS:
+                pass  # to an earlier epoch's frame; or asked for by tests only, which listen at the worker
             case Kind.DONE if sent.kind in (Kind.FORGET, Kind.BEGIN) and head.seq == sent.seq:
                 self._sent.popleft()
                 if sent.answer is not None and not sent.answer.done():
                     sent.answer.set_result(data)
                 return True
-            case Kind.LOGITS:
-                pass  # asked for by tests only; they listen at the worker
             case Kind.LIKELY if self.run.samples:
                 if self.on_likely is not None:
                     self.on_likely(decode(data))
             case Kind.STALE | Kind.NEED_FROM if sent.seq <= head.seq <= self._seq:
                 self.give_up(StageLost("stage_out_of_step", machine=self.machine))
-            case _ if head.epoch < self.run.epoch or head.seq < sent.seq or head.kind is Kind.STALE:
-                pass  # late or repeated, or to a frame that was sent in an earlier epoch
+            case _ if head.seq < sent.seq or head.kind is Kind.STALE:
+                pass  # late or repeated, or to an earlier epoch's frame by a lender that says so with its own
             case Kind.OUTPUT | Kind.SAMPLED | Kind.DONE if head.seq <= self._repeated:
                 pass  # to the first sending, whose earlier answers went astray: all come again in order
             case _:

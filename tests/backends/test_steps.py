@@ -76,7 +76,7 @@ def test_epochs(steps: Steps, kind: str) -> None:
     admit = admits[kind]
     if kind == "forget":
         old, new = forget(1, Segment(0, 0, 0), epoch=4), forget(1, Segment(0, 0, 0), epoch=6)
-    assert admit(old) == (Frame(Kind.STALE, PIPELINE, 5, 1),)
+    assert admit(old) == (Frame(Kind.STALE, PIPELINE, 4, 1),)
     with pytest.raises(BadFrame):
         admit(new)
 

@@ -218,22 +218,38 @@ async def test_what_comes_late_or_twice_changes_nothing() -> None:
         assert (await answer(built.pipeline, request("hello", 20)))[0] == expected
 
 
-async def test_a_frame_of_an_earlier_epoch_that_arrives_late_costs_no_recovery() -> None:
-    """Its lender says that it changed nothing, with a number that this epoch has not come to: no answer of ours."""
+@pytest.mark.parametrize(
+    "late",
+    [
+        changed(kind=Kind.STALE, epoch=0, segments=(), payload=b""),  # as if to the frame under way
+        changed(kind=Kind.STALE, epoch=0, seq=9_000, segments=(), payload=b""),
+        changed(
+            kind=Kind.STALE, seq=9_000, segments=(), payload=b""
+        ),  # as lenders of before say it
+        changed(kind=Kind.STALE, seq=0, segments=(), payload=b""),
+        changed(epoch=0),
+        changed(epoch=0, seq=9_000),
+    ],
+)
+async def test_a_frame_of_an_earlier_epoch_that_arrives_late_costs_no_recovery(
+    late: Callable[[Frame], bytes],
+) -> None:
+    """Its lender says that it changed nothing, or what it computed then: no answer of ours."""
 
     class Late(Twisted):
         """Tells so beside an answer."""
 
         async def deliver(self, to: Callable[[bytes], None]) -> None:
             def beside(data: bytes) -> None:
-                to(changed(kind=Kind.STALE, seq=9_000, segments=(), payload=b"")(decode(data)))
+                to(late(decode(data)))
                 to(data)
 
             await self._inner.deliver(beside)
 
     async with pool(2, 4, 2) as plain:
         expected, _ = await answer(plain.pipeline, request("hello", 20))
-    async with pool(2, 4, 2, wrap=lambda channel: Late(channel, encode)) as built:
+    async with pool(2, 4, 2, wrap=lambda channel: Late(channel, encode), renews=True) as built:
+        assert built.pipeline._stages[1].run.epoch == 1
         assert (await answer(built.pipeline, request("hello", 20)))[0] == expected
 
 
