@@ -21,7 +21,7 @@ from app.gui.chat.wrapped import Wrapped
 from app.gui.icons import icon
 from app.gui.parts.buttons import IconButton
 from app.gui.parts.layouts import clear, column, row
-from app.gui.parts.text import Chip, label
+from app.gui.parts.text import Chip, label, tooltip
 from app.gui.sentences import model_name
 from app.gui.theme import set_role
 
@@ -326,5 +326,6 @@ class MessageView(QFrame):
 
 def _caption(text: str, details: list[str]) -> Wrapped:
     made = Wrapped(text, "caption")
-    made.setToolTip("\n".join(details))
+    made.setToolTip(tooltip(*details))
+    made.setAccessibleDescription("\n".join(details))
     return made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from functools import lru_cache
 
 from PySide6.QtCore import QByteArray, QPointF, QRectF, Qt
@@ -10,6 +9,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 from PySide6.QtSvg import QSvgRenderer
 
 from app.gui.icons import FOLDER
+from app.gui.parts.text import tooltip
 
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -95,4 +95,4 @@ def wrapped(words: str, font: QFont, most_width: float, most: int) -> list[str]:
 
 def tip(*lines: str) -> str:
     """A tooltip of plain lines: names may look like HTML."""
-    return "<br>".join(html.escape(line) for line in lines if line)
+    return tooltip(*lines)

@@ -15,7 +15,7 @@ from app.gui.household.sheet import Sheet
 from app.gui.household.trust import trust
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column
-from app.gui.parts.text import label, paragraph
+from app.gui.parts.text import label, paragraph, tooltip
 from app.gui.sentences import here
 from app.gui.services import Services
 from app.gui.theme import set_role
@@ -106,7 +106,8 @@ class JoinSheet(Sheet):
             parts = (one.name or one.id[:8], one.claims, address)
             item = QListWidgetItem("    ".join(filter(None, parts)))
             if one.claims:
-                item.setToolTip(self.tr("{claims}: so it says itself").format(claims=one.claims))
+                told = self.tr("{claims}: so it says itself").format(claims=one.claims)
+                item.setToolTip(tooltip(told))
             item.setData(ADDRESS_ROLE, address)
             self.near.addItem(item)
             if address == chosen or (not chosen and len(found) == 1):

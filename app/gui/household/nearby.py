@@ -12,7 +12,7 @@ from app.gui.household.facts import Stranger
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import clear, held, row
-from app.gui.parts.text import label
+from app.gui.parts.text import label, tooltip
 
 MOST_SHOWN = 4
 MOST_LETTERS = 24
@@ -51,8 +51,9 @@ class Nearby(QWidget):
         if one.name and one.pairing_address:
             if not one.claims:
                 return made
-            made.setToolTip(self.tr("{claims}: so it says itself").format(claims=one.claims))
-            made.setAccessibleDescription(made.toolTip())
+            told = self.tr("{claims}: so it says itself").format(claims=one.claims)
+            made.setToolTip(tooltip(told))
+            made.setAccessibleDescription(told)
             return held(row(made, label(one.claims, "caption"), gap=sizes.XS))
         short = one.id[:ID_SHOWN]
         made.setAccessibleDescription(short)

@@ -82,9 +82,11 @@ def lines(text: str, metrics: QFontMetrics, room: int) -> list[str]:
     return found
 
 
-def tooltip(text: str) -> str:
-    """Foreign text as a tooltip, which Qt would else take for HTML where it looks like it."""
-    return f"<span>{escape(text)}</span>"
+def tooltip(*lines: str) -> str:
+    """Foreign text as a tooltip, which Qt would else take for HTML where it looks like it, and for plain text where
+    only an apostrophe was written otherwise."""
+    told = "<br>".join(escape(line, quote=False) for line in lines if line)
+    return f"<span>{told}</span>" if told else ""
 
 
 class Value(QLabel):

@@ -32,7 +32,7 @@ def test_strangers_without_a_name_show_their_short_id(qtbot: QtBot) -> None:
     labels = [one for one in nearby.findChildren(QLabel) if one.text() == "Linux, AMD EPYC"]
     assert len(labels) == 1
     shown = next(one for one in nearby.findChildren(QPushButton) if one.text().startswith("den"))
-    assert shown.toolTip() == "Linux, AMD EPYC: so it says itself"
+    assert shown.accessibleDescription() == "Linux, AMD EPYC: so it says itself"
     nearby.show_strangers(found)
     nearby.findChildren(QPushButton)[-3].click()
     assert chosen == [found[1]]
