@@ -11,7 +11,8 @@ import aiohttp
 
 from app.node.chat_api.first_words import MOST_SILENT
 from tests.node.chat_api.conftest import Open
-from tests.node.chat_api.gate_calls import ASK, CHAT, head, rests
+from tests.node.chat_api.full_pool import ENDLESS
+from tests.node.chat_api.gate_calls import CHAT, control, head, rests
 
 
 async def test_silent_and_half_said_connections_are_closed(api: Open) -> None:
@@ -48,14 +49,17 @@ async def test_many_silent_connections_keep_nobody_out(
 
 
 async def test_half_closed_connections_leave_nothing_behind(api: Open) -> None:
-    body = json.dumps(ASK | {"max_tokens": 2000, "logit_bias": {"2": -100}}).encode()
+    """Who sends no more is taken for gone: his answer ends, and so does our half."""
+    body, name = json.dumps(ENDLESS).encode(), "half-closed"
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
-    writer.write(head(api, f"Content-Length: {len(body)}") + body)
+    writer.write(head(api, f"X-Request-Id: {name}", f"Content-Length: {len(body)}") + body)
     writer.write_eof()
-    with suppress(ConnectionError, TimeoutError):
-        await asyncio.wait_for(reader.read(), 2)
-    writer.close()
+    with suppress(ConnectionError):  # as good an end
+        assert await asyncio.wait_for(reader.read(), 60) == b""
     await rests(api)
+    answers = (await control(api, "GET", "/journal"))["answers"]
+    assert {one["end"] for one in answers if one["request"] == name} <= {"stopped"}
+    writer.close()
 
 
 async def test_headers_have_limits(api: Open, http: aiohttp.ClientSession) -> None:

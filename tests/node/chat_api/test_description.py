@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import aiohttp
 import msgspec
+from aiohttp import web
 
 from app.node.chat_api.description import GETS, POSTS, description
+from app.node.chat_api.surface import ChatApi
 from tests.node.chat_api.conftest import Open
 
 Json = dict[str, Any]
@@ -29,6 +32,21 @@ def test_every_reference_is_there() -> None:
     assert len(names) == len(set(names))
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name.rsplit("/", 1)[1]) for name in known)
     assert "app.node" not in description().decode()
+
+
+def test_no_route_is_missing() -> None:
+    """Of the door for programs, as a node builds it."""
+    api, nobody = object.__new__(ChatApi), cast("Any", SimpleNamespace())
+    api.answering = api.budget = api.figures = nobody
+    api._node = SimpleNamespace(
+        guesting=nobody, shop=SimpleNamespace(models=SimpleNamespace(listed=nobody))
+    )  # type: ignore[assignment]
+    routes = api._application(
+        SimpleNamespace(check=web.normalize_path_middleware())
+    ).router.routes()  # type: ignore[arg-type]
+    told = {(one.method, one.resource.canonical) for one in routes if one.resource is not None}
+    described = {("GET", path) for path in GETS} | {("POST", path) for path in POSTS}
+    assert {one for one in told if one[0] != "HEAD"} == described
 
 
 async def test_it_is_served_and_says_what_happens(api: Open, http: aiohttp.ClientSession) -> None:
