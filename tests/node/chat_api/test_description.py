@@ -38,12 +38,10 @@ def test_no_route_is_missing() -> None:
     """Of the door for programs, as a node builds it."""
     api, nobody = object.__new__(ChatApi), cast("Any", SimpleNamespace())
     api.answering = api.budget = api.figures = nobody
-    api._node = SimpleNamespace(
-        guesting=nobody, shop=SimpleNamespace(models=SimpleNamespace(listed=nobody))
-    )  # type: ignore[assignment]
-    routes = api._application(
-        SimpleNamespace(check=web.normalize_path_middleware())
-    ).router.routes()  # type: ignore[arg-type]
+    shop = SimpleNamespace(models=SimpleNamespace(listed=nobody))
+    api._node = cast("Any", SimpleNamespace(guesting=nobody, shop=shop))
+    gate = SimpleNamespace(check=web.normalize_path_middleware())  # any: nobody comes
+    routes = api._application(cast("Any", gate)).router.routes()
     told = {(one.method, one.resource.canonical) for one in routes if one.resource is not None}
     described = {("GET", path) for path in GETS} | {("POST", path) for path in POSTS}
     assert {one for one in told if one[0] != "HEAD"} == described
