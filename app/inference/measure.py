@@ -11,6 +11,8 @@ FORGET_SLOW = (
     0.995  # a slow step counts this much less with each later one: about the 99th percentile
 )
 
+SURE_S = 0.25  # a step far above the others was no computing: silence of the network, which the next may be as well
+
 
 @dataclass(frozen=True, slots=True)
 class StageFigures:
@@ -73,7 +75,9 @@ class StageMeter:
         if prefill:
             self.slow_row_s = max(busy_s / n_rows, self.slow_row_s * FORGET_SLOW)
         else:
-            self.slow_decode_s = max(busy_s, self.slow_decode_s * FORGET_SLOW)
+            before_s = self.slow_decode_s
+            most_s = 2 * max(before_s, SURE_S) if before_s else busy_s
+            self.slow_decode_s = max(min(busy_s, most_s), before_s * FORGET_SLOW)
 
     def figures(self) -> StageFigures:
         return StageFigures(

@@ -10,6 +10,7 @@ import pytest
 
 from app.core.errors import Unreachable
 from app.inference.channel_link import ChannelLink
+from app.inference.measure import Deadlines, StageMeter
 from app.inference.pipeline import WATCH_S
 from app.inference.stage_client import StageClient
 from app.inference.step import Run, Step
@@ -181,3 +182,15 @@ def test_a_path_that_heals_after_two_seconds_is_found_at_once() -> None:
     loop = VirtualLoop(lambda *_: None)
     with running(loop):
         run(loop, story())
+
+
+def test_a_silence_does_not_let_the_next_one_last_longer() -> None:
+    """Its step took two seconds, of which nothing was computing: the limit of later steps stays what it was."""
+    meter, limits = StageMeter("attic"), Deadlines()
+    for _ in range(5):
+        meter.add(0.02, 0.0, 1, False)
+    meter.add(2.1, 0.0, 1, False)
+    assert limits.of_step(meter, 1, False) == limits.decode_least_s
+    for _ in range(5):  # it has become slow
+        meter.add(2.1, 0.0, 1, False)
+    assert limits.of_step(meter, 1, False) > 8.0
