@@ -17,10 +17,22 @@ from backends.template import TemplateFailed
 __all__ = ["TemplateError", "compiled"]
 
 
+OF_LISTS = frozenset(("append", "pop"))
+
+
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Without the one operator that computes for hours in a single call."""
+    """Without the one operator that computes for hours in a single call.
+
+    Lists may grow and shrink: Kimi K2's templates keep the ids of calls so. Nobody else has any of them: what a
+    template is given was copied for it, and its own begin anew with each prompt.
+    """
 
     intercepted_binops = frozenset(("**",))
+
+    def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
+        if isinstance(obj, list) and attr in OF_LISTS:
+            return True
+        return super().is_safe_attribute(obj, attr, value)
 
     def call_binop(self, context: object, operator: str, left: object, right: object) -> NoReturn:
         raise TemplateFailed(f"a chat template may not use {operator}")

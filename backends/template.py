@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from datetime import UTC, datetime
 from types import FrameType
 from typing import Any, NoReturn
@@ -61,15 +62,15 @@ def render(
     from backends import sandbox  # heavy, and most workers only compute
 
     values: dict[str, object] = dict(tokens or {})
-    if tools:
-        values["tools"] = [dict(tool) for tool in tools]
     if now:
         moment = datetime.fromtimestamp(now, UTC)
         values["strftime_now"] = moment.strftime
     try:
         with _bounded():
+            if tools:
+                values["tools"] = deepcopy(list(tools))
             parts = sandbox.compiled(template).generate(
-                messages=[dict(message) for message in messages],
+                messages=deepcopy(list(messages)),  # a template may change lists
                 add_generation_prompt=add_generation_prompt,
                 **values,
             )  # fmt: skip

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
-from backends.template import render, tool_style
+from backends.template import TemplateFailed, render, tool_style
 
 HELLO = [{"role": "user", "content": "Hello"}]
 TOOL = {"type": "function", "function": {"name": "ä", "parameters": {"type": "object"}}}
@@ -49,6 +50,53 @@ def test_what_a_model_wrote_may_be_marked_for_training() -> None:
         "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}!{% endfor %}"
     )
     assert render(template, HELLO) == "Hello!"
+
+
+KIMI = (  # as Kimi K2's templates do it: ids of calls wait in a list for their results
+    "{%- set queue = namespace(ids=[]) -%}{%- set count = namespace(value=0) -%}"
+    "{%- macro calls(message) -%}{%- for call in message['tool_calls'] -%}"
+    "{%- set id = 'functions.' + call['function']['name'] + ':' + (count.value | string) -%}"
+    "{%- set count.value = count.value + 1 -%}{%- set _ = queue.ids.append(id) -%}"
+    "<|tool_call_begin|>{{ id }}<|tool_call_argument_begin|>{{ call['function']['arguments'] | tojson }}"
+    "{%- endfor -%}{%- endmacro -%}"
+    "{%- for message in messages -%}{%- if message.get('tool_calls') -%}{{ calls(message) }}"
+    "{%- elif message['role'] == 'tool' -%}"
+    "{%- set id = queue.ids.pop(0) if queue.ids else 'unknown' -%}## Return of {{ id }}: {{ message['content'] }}"
+    "{%- endif -%}{%- endfor -%}"
+)
+
+
+def test_kimis_templates_keep_ids_in_a_list_that_begins_anew_with_each_prompt() -> None:
+    call = {"type": "function", "function": {"name": "clock", "arguments": {}}}
+    talk: list[dict[str, Any]] = [
+        {"role": "assistant", "content": "", "tool_calls": [call, call]},
+        {"role": "tool", "content": "noon"},
+        {"role": "tool", "content": "one"},
+        {"role": "tool", "content": "two"},
+    ]
+    begun = "<|tool_call_begin|>functions.clock:{}<|tool_call_argument_begin|>{{}}"
+    told = f"{begun.format(0)}{begun.format(1)}## Return of functions.clock:0: noon"
+    told += "## Return of functions.clock:1: one## Return of unknown: two"
+    assert render(KIMI, talk) == told
+    render(KIMI, talk[:1])  # whose results never come
+    assert render(KIMI, talk) == told
+
+
+@pytest.mark.parametrize("change", ["messages.append(1)", "messages[0].tool_calls.pop()",
+                                    "tools.pop()", "tools[0].function.names.append(1)"])  # fmt: skip
+def test_what_a_template_is_given_is_nobody_elses(change: str) -> None:
+    talk = [{"role": "assistant", "content": "", "tool_calls": [{"name": "clock"}]}]
+    tools = [{"type": "function", "function": {"names": ["clock"]}}]
+    before = repr((talk, tools))
+    assert render(f"{{% set _ = {change} %}}done", talk, tools=tools) == "done"
+    assert repr((talk, tools)) == before
+
+
+@pytest.mark.parametrize("change", ["messages.clear()", "messages.extend(messages)", "[].insert(0, 1)",
+                                    "messages[0].update({})", "messages[0].pop('role')"])  # fmt: skip
+def test_nothing_else_is_changed_by_a_template(change: str) -> None:
+    with pytest.raises(TemplateFailed, match="is unsafe"):
+        render(f"{{% set _ = {change} %}}", HELLO)
 
 
 def test_a_worker_that_only_computes_knows_no_templates() -> None:
