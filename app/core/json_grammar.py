@@ -1,8 +1,9 @@
 """JSON schema -> GBNF, so that an answer can only be JSON of that shape. Pure.
 
-Not enforced, as in every engine that works so: `uniqueItems`, `format`, and that only one of `oneOf` fits. Properties
-beyond those that a schema names are never written, nor items beyond its `prefixItems`, unless it says how they look.
-What a grammar cannot promise at all is refused, and so are regular expressions.
+Not enforced, as in every engine that works so: `uniqueItems`, that only one of `oneOf` fits, and each `format` but
+those of json_formats.py. Properties beyond those that a schema names are never written, nor items beyond its
+`prefixItems`, unless it says how they look. What a grammar cannot promise at all is refused, and so are regular
+expressions.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import BadInput
+from app.core.json_formats import text_of
 from app.core.json_kinds import fitting, kept_to, referred
 from app.core.json_ranges import BOUNDS, integers, numbers
 
@@ -73,6 +75,7 @@ class Rules:
     def __init__(self) -> None:
         self._rules: dict[str, str] = dict(_PLAIN)
         self._refs: dict[str, str] = {}
+        self._formats: dict[str, str] = {}
         self._root: Any = None
 
     def add(self, schema: object, root: object = None) -> str:
@@ -171,8 +174,8 @@ class Rules:
             return self._object(schema, at, waiting)
         if kind == "array" or (kind is None and _any_of(schema, "items", "prefixItems")):
             return self._array(schema, at, waiting)
-        if kind == "string" and _any_of(schema, "minLength", "maxLength"):
-            return f'"\\"" char{_repeat(schema, "minLength", "maxLength", at)} "\\""'
+        if kind == "string" and _any_of(schema, "minLength", "maxLength", "format"):
+            return self._string(schema, at)
         if kind in ("integer", "number") and _any_of(schema, *BOUNDS):
             try:
                 return integers(schema) if kind == "integer" else numbers(schema)
@@ -185,6 +188,14 @@ class Rules:
         if isinstance(kind, str) and kind in ("string", "integer", "number", "boolean", "null"):
             return kind
         raise _no(at, f"there is no type {kind!r}")
+
+    def _string(self, schema: Mapping[str, Any], at: str) -> str:
+        least, most = _bounds(schema, "minLength", "maxLength", at)
+        if text := text_of(schema.get("format"), least, most):
+            if text not in self._formats:
+                self._formats[text] = self._rule(text)
+            return f'"\\"" {self._formats[text]} "\\""'
+        return f'"\\"" char{_times(least, most)} "\\""'
 
     def _object(self, schema: Mapping[str, Any], at: str, waiting: list[tuple[str, str]]) -> str:
         properties, required = schema.get("properties", {}), schema.get("required", [])
@@ -325,10 +336,6 @@ def _several(of: str, least: int, most: int | None) -> str:
         return '""'
     inner = f'{of} ("," space {of}){_times(max(0, least - 1), None if most is None else most - 1)}'
     return inner if least else f"({inner})?"
-
-
-def _repeat(schema: Mapping[str, Any], low: str, high: str, at: str) -> str:
-    return _times(*_bounds(schema, low, high, at))
 
 
 def _times(least: int, most: int | None) -> str:

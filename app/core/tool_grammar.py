@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import BadInput
+from app.core.json_formats import text_of
 from app.core.json_grammar import Rules, check_size, literal
 from app.core.json_kinds import referred
 from app.core.tool_arguments import wanted
@@ -121,10 +122,13 @@ def _value(rules: Rules, schema: object, root: object, end: str) -> str:
 
 
 def _text(schema: object, end: str) -> str:
-    """Any text in which `end` does not stand."""
+    """Any text in which `end` does not stand; of a format that is kept to, one of that."""
     bounds = schema if isinstance(schema, Mapping) else {}
+    least, most = bounds.get("minLength", 0), bounds.get("maxLength")
+    if bounds.get("type") == "string" and (text := text_of(bounds.get("format"), least, most)):
+        return text
     if "minLength" in bounds or "maxLength" in bounds:
-        return f"[^<]{{{bounds.get('minLength', 0)},{bounds.get('maxLength', '')}}}"
+        return f"[^<]{{{least},{'' if most is None else most}}}"
     first, later = end[0], end[1:]  # the first stands in it only once
     plain, part = f"[^{first}]*", ""
     for sign in reversed(later):

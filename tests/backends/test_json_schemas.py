@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -75,6 +76,11 @@ def allows(vocab: Any, grammar: str, text: str) -> bool:
         ({"type": "array", "items": {"type": "null"}}, "[]", "[,]"),
         ({"type": "array", "prefixItems": [{"type": "null"}, {}]}, '[null, {"a": 1}]', "[null]"),
         ({"type": "string", "minLength": 2, "maxLength": 3}, '"abc"', '"a"'),
+        ({"type": "string", "format": "date"}, '"2024-02-29"', '"2023-02-29"'),
+        ({"type": "string", "format": "time"}, '"23:59:59.5+01:00"', '"24:00:00Z"'),
+        ({"type": "string", "format": "date-time"}, '"2000-12-31T12:00:00Z"', '"2000-12-31"'),
+        ({"type": "string", "format": "uuid"}, f'"{UUID(int=9)}"', f'"{UUID(int=9).hex}"'),
+        ({"type": "string", "format": "ipv4"}, '"192.168.0.255"', '"192.168.0.256"'),
         ({"type": "string"}, r'"a\nA"', '"a\nb"'),
         ({"type": "number"}, "-1.5e3", "01"),
         ({"type": "integer"}, "-12", "1.5"),

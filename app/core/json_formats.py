@@ -1,0 +1,39 @@
+"""Texts of a `format` of JSON schema, as GBNF: exactly dates that there are, times, UUIDs and addresses. Pure.
+
+Years are those from 1000 to 9999, and a second is never the sixtieth, so that every reader takes them.
+"""
+
+from __future__ import annotations
+
+_ODD_MONTHS = (
+    '("01" | "03" | "05" | "07" | "08" | "10" | "12") "-" ("0" [1-9] | [12] [0-9] | "3" [01])'
+)
+_EVEN_MONTHS = '("04" | "06" | "09" | "11") "-" ("0" [1-9] | [12] [0-9] | "30")'
+_FEBRUARY = '"02-" ("0" [1-9] | "1" [0-9] | "2" [0-8])'
+_BY_FOUR = '("0" [48] | [2468] [048] | [13579] [26])'  # two digits, and not both 0
+_LEAP_YEAR = f'([1-9] [0-9] {_BY_FOUR} | ([2468] [048] | [13579] [26]) "00")'
+_DATE = (
+    f'([1-9] [0-9]{{3}} "-" ({_ODD_MONTHS} | {_EVEN_MONTHS} | {_FEBRUARY}) | {_LEAP_YEAR} "-02-29")'
+)
+_HOUR, _SIXTIETH = '([01] [0-9] | "2" [0-3])', "[0-5] [0-9]"
+_TIME = (
+    f'{_HOUR} ":" {_SIXTIETH} ":" {_SIXTIETH} ("." [0-9]{{1,6}})? '
+    f'("Z" | [+-] {_HOUR} ":" {_SIXTIETH})'
+)
+_BYTE = '("25" [0-5] | "2" [0-4] [0-9] | "1" [0-9] [0-9] | [1-9]? [0-9])'
+FORMATS: dict[object, tuple[str, int, int]] = {  # the text, and how many characters it has at least and at most
+    "date": (_DATE, 10, 10),
+    "time": (_TIME, 9, 21),
+    "date-time": (f'{_DATE} "T" {_TIME}', 20, 32),
+    "uuid": ('[0-9a-f]{8} ("-" [0-9a-f]{4}){3} "-" [0-9a-f]{12}', 36, 36),
+    "ipv4": (f'{_BYTE} ("." {_BYTE}){{3}}', 7, 15),
+}  # fmt: skip
+
+
+def text_of(name: object, least: int, most: int | None) -> str:
+    """The expression for texts of this format; empty where it is not kept to: an unknown one, or one whose texts
+    need not be of so many characters."""
+    if not isinstance(name, str) or name not in FORMATS:
+        return ""
+    text, shortest, longest = FORMATS[name]
+    return text if least <= shortest and (most is None or longest <= most) else ""

@@ -1,0 +1,98 @@
+"""Formats of texts: what they let through is what Python's own readers take, and no more."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import uuid
+from datetime import date, datetime, time
+from typing import Any
+
+import pytest
+
+from app.core.json_formats import FORMATS, text_of
+from app.core.json_grammar import json_grammar
+from app.core.tool_grammar import calls_grammar
+from tests.core.test_json_ranges import pattern
+
+YEARS = (1000, 1900, 1996, 2000, 2023, 2024, 2100, 2400, 9998, 9999)
+
+
+def allowed(name: str) -> re.Pattern[str]:
+    return pattern(FORMATS[name][0])
+
+
+def takes(read: Any, text: str) -> bool:
+    try:
+        read(text)
+    except ValueError:
+        return False
+    return True
+
+
+def test_dates_are_those_that_there_are() -> None:
+    dates = allowed("date")
+    for year in YEARS:
+        for month in range(14):
+            for day in range(33):
+                text = f"{year:04}-{month:02}-{day:02}"
+                assert bool(dates.fullmatch(text)) == takes(date.fromisoformat, text)
+    for text in ("0000-01-01", "2024-1-1", "20240101", "2024-01-01T", "99-01-01", ""):
+        assert not dates.fullmatch(text)
+
+
+ODD_TIMES = ("24:00:00Z", "12:60:00Z", "12:00:60Z", "12:00Z", "12:00:00", "12:00:00.Z", "12:00:00+24:00",
+             "12:00:00.1234567Z", "1:00:00Z", "12:00:00z", "12:00:00+01")  # fmt: skip
+
+
+def test_times_have_a_zone() -> None:
+    times, moments = allowed("time"), allowed("date-time")
+    for text in ("00:00:00Z", "23:59:59.5Z", "12:30:00+05:30", "12:30:00.123456-11:00"):
+        assert times.fullmatch(text)
+        assert time.fromisoformat(text).tzinfo
+        assert moments.fullmatch(f"2024-02-29T{text}")
+        assert datetime.fromisoformat(f"2024-02-29T{text}").tzinfo
+        assert not moments.fullmatch(f"2023-02-29T{text}")
+        assert not moments.fullmatch(f"2024-02-29 {text}")
+    assert not [text for text in ODD_TIMES if times.fullmatch(text)]
+
+
+def test_addresses_and_ids() -> None:
+    addresses, ids = allowed("ipv4"), allowed("uuid")
+    for number in range(1000):
+        for text in (f"{number}.0.0.1", f"10.0.0.{number}", f"10.{number:02}.0.1"):
+            assert bool(addresses.fullmatch(text)) == takes(ipaddress.IPv4Address, text)
+    given = str(uuid.UUID(int=7))
+    assert ids.fullmatch(given)
+    for text in (given[:-1], given + "0", given.replace("-", ""), given.replace("0", "g")):
+        assert not ids.fullmatch(text)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_how_long_texts_of_a_format_are(name: str) -> None:
+    _, least, most = FORMATS[name]
+    assert text_of(name, least, most)
+    assert not text_of(name, least + 1, None)
+    assert not text_of(name, 0, most - 1)
+
+
+def test_a_format_stands_once_in_a_grammar_and_others_are_any_text() -> None:
+    day = {"type": "string", "format": "date"}
+    text = json_grammar({"type": "object", "properties": {"from": day, "to": day}})
+    assert text.count(FORMATS["date"][0]) == 1
+    for one in ("email", "", None, ["date"], {"a": 1}):
+        assert "date" not in json_grammar({"type": "string", "format": one})
+    of_any = json_grammar({"type": "string", "format": "email"})
+    assert "root ::= r" in of_any
+    assert "char{0,}" in of_any
+    short = json_grammar({"type": "string", "format": "date", "maxLength": 4})
+    assert "char{0,4}" in short  # no date is so short: its length is kept to
+
+
+@pytest.mark.parametrize("style", ["qwen_coder", "glm", "hermes"])
+def test_arguments_of_a_call_are_of_their_format(style: str) -> None:
+    schema = {"type": "object", "properties": {"day": {"type": "string", "format": "date"}}}
+    assert FORMATS["date"][0] in calls_grammar(style, {"book": schema}, many=False)
+    either = json.loads(json.dumps(schema).replace('"string"', '["string", "null"]'))
+    assert calls_grammar(style, {"book": either}, many=False)
