@@ -16,6 +16,7 @@ from app.core.errors import BadInput
 from app.inference.embedder import normalised
 from tests import tiny, tiny_bert
 from tests.node.chat_api.conftest import Open
+from tests.node.chat_api.described_answers import check
 from tests.node.pool import Json
 
 IDS = [5, 6, 7, 8]
@@ -176,6 +177,29 @@ def test_ollama_s_client_gets_the_same(api: Open, bert: str) -> None:
         old = theirs.embeddings(model=bert, prompt="one text")
         assert np.allclose(old.embedding, same.data[0].embedding, atol=1e-6)
         assert theirs.embed(model=bert, input=[]).embeddings == []
+
+
+OF_OLLAMA: dict[str, tuple[str, Json, int]] = {
+    "one": ("/api/embed", {"input": "one text"}, 200),
+    "several": ("/api/embed", {"input": ["one text", LONG], "dimensions": 8}, 200),
+    "none": ("/api/embed", {"input": []}, 200),
+    "too long": ("/api/embed", {"input": LONG, "truncate": False}, 400),
+    "a number": ("/api/embed", {"input": 7}, 400),
+    "no such model": ("/api/embed", {"input": "x", "model": "nobody"}, 404),
+    "the older one": ("/api/embeddings", {"prompt": "one text"}, 200),
+    "the older one of nothing": ("/api/embeddings", {"prompt": 7}, 400),
+}
+
+
+@pytest.mark.parametrize("name", OF_OLLAMA)
+async def test_ollamas_vectors_and_its_refusals_are_as_described(
+    http: aiohttp.ClientSession, bert: str, name: str
+) -> None:
+    path, body, status = OF_OLLAMA[name]
+    async with http.post(path, json={"model": bert, **body}) as answer:
+        given = await answer.read()
+    assert answer.status == status, given
+    check(path, status, given)
 
 
 async def test_many_at_once_are_all_answered_and_each_gets_its_own(
