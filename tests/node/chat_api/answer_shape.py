@@ -7,35 +7,52 @@ from itertools import groupby
 from typing import Any
 
 Shape = dict[str, Any] | list[Any] | str
+WORDS = frozenset(
+    ("type", "object", "role", "finish_reason", "stop_reason")
+)  # keys of what an API names
 
 
-def shape_of(body: bytes) -> Shape:
+def shape_of(body: bytes, words: bool = False) -> Shape:
     """Of an answer, or of all events of a stream together; of those that name their type, each type by itself, and
-    the order in which they come."""
+    the order in which they come. words: with the words that an API has for things, and of a chat's stream the order
+    in which its parts come."""
+    named = WORDS if words else frozenset[str]()
     text = body.decode("utf-8")
     if not text.lstrip().startswith(("data:", "event:")):
-        return _shape(json.loads(text))
+        return _shape(json.loads(text), named)
     data = [
         line.removeprefix("data:").strip() for line in text.splitlines() if line.startswith("data:")
     ]
     events = [json.loads(one) for one in data if one != "[DONE]"]
     ends = {"ends": "[DONE]" if data[-1] == "[DONE]" else "otherwise"}
     if "type" not in events[0]:
-        return {"events": _together(events), **ends}
+        order = {"order": _order(events)} if words else {}
+        return {"events": _together(events, named), **order, **ends}
     types = [event["type"] for event in events]
-    each = {name: _together([one for one in events if one["type"] == name]) for name in types}
+    each = {
+        name: _together([one for one in events if one["type"] == name], named) for name in types
+    }
     return {"events": each, "order": " ".join(name for name, _ in groupby(types)), **ends}
 
 
-def _together(values: list[Any]) -> Shape:
+def _order(events: list[Any]) -> str:
+    """What the chunks of a chat bring, one after another; texts apart, which depend on the model."""
+    brought: list[str] = []
+    for choice in (choice for event in events for choice in event["choices"]):
+        brought += sorted(choice["delta"].keys() - {"content"})
+        brought += ["the end"] if choice["finish_reason"] else []
+    return ", ".join(name for name, _ in groupby(brought))
+
+
+def _together(values: list[Any], words: frozenset[str]) -> Shape:
     """What any of them may be."""
-    whole, *shapes = map(_shape, values)
+    whole, *shapes = (_shape(value, words) for value in values)
     for one in shapes:
         whole = _merged(whole, one)
     return whole
 
 
-def _shape(value: Any) -> Shape:
+def _shape(value: Any, words: frozenset[str]) -> Shape:
     match value:
         case None:
             return "nothing"
@@ -46,14 +63,17 @@ def _shape(value: Any) -> Shape:
         case str():
             return "text"
         case list():
-            shapes = [_shape(one) for one in value]
+            shapes = [_shape(one, words) for one in value]
             while len(shapes) > 1:
                 shapes[:2] = [_merged(*shapes[:2])]
             return shapes
         case dict():
             if value and all(isinstance(one, float) for one in value.values()):
                 return {"(a token)": "number"}  # OpenAI's log probabilities of texts
-            return {str(key): _shape(one) for key, one in value.items()}
+            return {
+                str(key): f"={one}" if key in words and isinstance(one, str) else _shape(one, words)
+                for key, one in value.items()
+            }
     raise TypeError(value)
 
 
@@ -85,5 +105,8 @@ def misses(theirs: Shape, ours: Shape, path: str = "") -> list[str]:
             return misses(theirs[0], ours[0], f"{path}[]") if theirs and ours else []
         case str(), str():
             same = set(theirs.split("|")) & set(ours.split("|"))
+            words = {one for one in theirs.split("|") if one.startswith("=")}
+            if words - same:
+                return [f"{path}: {theirs}, {ours}"]
             return [] if same or "nothing" in (theirs, ours) else [f"{path}: {theirs}, {ours}"]
     return [] if "nothing" in (theirs, ours) else [f"{path}: of another kind"]

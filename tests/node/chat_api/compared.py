@@ -1,7 +1,4 @@
-"""Cases for llama.cpp's own server (`make api-compare`) and for ours.
-
-Tools are in none: its grammar binds a model only once that has begun a call, which no tiny random one does.
-"""
+"""Cases for llama.cpp's own server (`make api-compare`) and for ours. Those with tools are in tool_cases.py."""
 
 from __future__ import annotations
 

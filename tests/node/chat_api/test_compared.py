@@ -1,56 +1,20 @@
 """Each case of the comparison: what llama.cpp's own server answers is in our answer too, key by key and kind by kind.
 
-Its answers were recorded by `make api-compare` (llama_server.json). Where ours is another on purpose, the tables say
-why. Ours are held against the served description on the way.
+The cases with tools are in test_tools.py, where a model that knows tools is loaded.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
 
 from tests import tiny_bert
-from tests.node.chat_api.answer_shape import misses, shape_of
-from tests.node.chat_api.compared import Case, cases, vector_cases
+from tests.node.chat_api.answer_shape import Shape, misses, shape_of
+from tests.node.chat_api.as_recorded import EVERY, RECORD, compare
+from tests.node.chat_api.compared import cases, vector_cases
 from tests.node.chat_api.conftest import Open
-from tests.node.chat_api.described_answers import check
-
-RECORD: dict[str, Any] = json.loads(
-    Path(__file__).with_name("llama_server.json").read_text("utf-8")
-)["cases"]
-EVERY = cases() | vector_cases()
-DIFFERENT = {  # what ours has not
-    r"(\.events(\..*)?)?\.timings": "llama.cpp's own; ours are in /metrics and in Ollama's answers",
-    r"(\.events)?\.system_fingerprint": "OpenAI tells nobody to use it any more",
-    r"\.events\.usage": "OpenAI tells it in a stream to those who ask for it, and so does ours",
-    r"\.data\[\]\.(aliases|meta|tags)": "llama.cpp's own",
-    r"\.models": "Ollama's list, which ours gives to those who ask as Ollama's clients do",
-    r"\.data\[\]\.encoding_format": "llama.cpp's own",
-    r".*\.logprobs\.content\[\]\.(top_logprobs\[\]\.)?id": "llama.cpp's own",
-    r"(\.events)?\.choices\[\]\.logprobs\.content": "of texts it tells them as of chats; OpenAI has another form",
-    r"\.completed_at": "nothing reads it: an answer that comes as a whole is completed when it is there",
-    r"\.events\.response\.completed": "what is cut short is incomplete to OpenAI, and completed to it",
-    r"\.order: (.*)response\.completed, \1response\.incomplete": "as above",
-    r"\.error\.code": "Anthropic's errors have none",
-}  # fmt: skip
-REFUSED = {  # by ours alone
-    "chat: negative temperature": "it takes it for 0; OpenAI refuses it",
-    "completions: negative temperature": "as above",
-    "chat: top_p above one": "it takes it for 1; OpenAI refuses it",
-    "chat: a role nobody has": "it writes it into the prompt; OpenAI refuses it",
-    "chat: pattern in the schema": "regular expressions are refused: one can take for ever",
-    "messages: messages of a wrong kind": "it answers an empty chat; Anthropic wants a list",
-}
-ANSWERED = {  # by ours alone
-    "responses: conversation": "it wants the model's own messages in parts; OpenAI takes a text too",
-    "responses, streamed: conversation": "as above",
-}
 
 
 @pytest.fixture(scope="module")
@@ -69,33 +33,13 @@ def test_the_record_is_of_these_cases() -> None:
 
 @pytest.mark.parametrize("name", cases())
 async def test_a_case(http: aiohttp.ClientSession, name: str) -> None:
-    await compare(http, name, EVERY[name])
+    await compare(http, name)
 
 
 @pytest.mark.usefixtures("bert")
 @pytest.mark.parametrize("name", vector_cases())
 async def test_vectors(http: aiohttp.ClientSession, name: str) -> None:
-    await compare(http, name, EVERY[name])
-
-
-async def compare(http: aiohttp.ClientSession, name: str, case: Case) -> None:
-    method, path, body = case
-    theirs = RECORD[name]
-    async with http.request(method, path, json=body) as answer:
-        given = await answer.read()
-    check(path, answer.status, given)
-    if theirs["status"] != 200 and name not in ANSWERED:
-        assert 400 <= theirs["status"] <= 501
-        assert answer.status == 400, given
-    elif name in REFUSED:
-        assert answer.status == 400, given
-        return
-    else:
-        assert answer.status == 200, given
-        if name in ANSWERED:
-            return
-    missing = misses(theirs["shape"], shape_of(given))
-    assert not [one for one in missing if not any(re.fullmatch(known, one) for known in DIFFERENT)]
+    await compare(http, name)
 
 
 def test_a_shape_that_lacks_something_is_seen() -> None:
@@ -112,3 +56,23 @@ def test_a_shape_that_lacks_something_is_seen() -> None:
         "events": {"x": {"type": "text", "a": "number"}, "y": {"type": "text"}},
         "order": "x y", "ends": "otherwise",
     }  # fmt: skip
+
+
+def test_the_words_of_an_api_and_the_order_of_a_chats_parts_are_compared_where_asked_for() -> None:
+    begun = 'data: {"choices": [{"delta": {"role": "assistant"}, "finish_reason": null}]}'
+    said = 'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": null}]}'
+    called = 'data: {"choices": [{"delta": {"tool_calls": []}, "finish_reason": null}]}'
+    ended = 'data: {"choices": [{"delta": {}, "finish_reason": "REASON"}]}\n\ndata: [DONE]'
+
+    def shape(*lines: str, reason: str) -> Shape:
+        text = "\n\n".join([*lines, ended.replace("REASON", reason)])
+        return shape_of(text.encode(), words=True)
+
+    one = shape(begun, called, called, reason="tool_calls")
+    other = shape(begun, said, reason="length")
+    assert misses(one, one) == []
+    assert misses(one, other) == [
+        ".events.choices[].delta.tool_calls",
+        ".events.choices[].finish_reason: =tool_calls|nothing, =length|nothing",
+        ".order: role, tool_calls, the end, role, the end",
+    ]

@@ -6,32 +6,25 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import aiohttp
 import anthropic
+import ollama
 import openai
 import pytest
 
 from tests import tiny
+from tests.node.chat_api.as_recorded import compare
 from tests.node.chat_api.conftest import Open, opened
+from tests.node.chat_api.described_answers import check
+from tests.node.chat_api.tool_cases import HERMES, SCHEMA, USER, tool, tool_cases
 from tests.node.pool import node
 
 Json = dict[str, Any]
-HERMES = (
-    "{% if tools %}{% for t in tools %}<tools>{{ t | tojson }}</tools>{% endfor %}{% endif %}"
-    "{% for m in messages %}<|im_start|>{{ m.role }} {{ m.content }}"
-    "{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>"
-    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant {% endif %}"
-)
 LLAMA3 = HERMES.replace("<tool_call>", "<|python_tag|>").replace("</tool_call>", "").replace(
     "{% for c in", "{% if m.tool_calls and m.tool_calls|length > 1 %}{{ raise_exception('one at once') }}{% endif %}"
     "{% for c in",
 )  # fmt: skip
 MISTRAL = HERMES.replace("<tool_call>", "[TOOL_CALLS]").replace("</tool_call>", "")
-SCHEMA = {
-    "type": "object",
-    "properties": {"zone": {"enum": ["UTC", "CET"]}, "exact": {"type": "boolean"}},
-    "required": ["zone", "exact"],
-}
-USER = {"role": "user", "content": "What time is it?"}
 
 
 @pytest.fixture(
@@ -55,13 +48,6 @@ def tooled(
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     with node(tmp_path_factory.mktemp("tools"), "den") as one:
         yield opened(one, may_load=True)
-
-
-def tool(name: str) -> Json:
-    return {
-        "type": "function",
-        "function": {"name": name, "description": "x", "parameters": SCHEMA},
-    }
 
 
 def right(arguments: Json) -> bool:
@@ -179,6 +165,40 @@ def test_responses_call_what_is_forced(tooled: Open, stream: bool) -> None:
     (called,) = answer.output
     assert (called.type, called.name, answer.status) == ("function_call", "clock", "completed")
     assert right(json.loads(called.arguments))
+
+
+@pytest.mark.parametrize("tooled", [("llama3", LLAMA3)], indirect=True, ids=lambda p: p[0])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_ollama_gets_a_call_as_described(tooled: Open, stream: bool) -> None:
+    """Its API forces no call; but the form of an answer may be that of one."""
+    call = {"type": "object", "properties": {"name": {"const": "clock"}, "parameters": SCHEMA},
+            "required": ["name", "parameters"]}  # fmt: skip
+    asked: Json = {
+        "model": tooled.model,
+        "messages": [USER],
+        "tools": [tool("clock")],
+        "format": call,
+    }
+    headers = {"Authorization": f"Bearer {tooled.key}"}
+    async with (
+        aiohttp.ClientSession(tooled.base, headers=headers) as http,
+        http.post("/api/chat", json=asked | {"stream": stream}) as answer,
+    ):
+        given = await answer.read()
+    check("/api/chat", answer.status, given)
+    parts = [ollama.ChatResponse(**json.loads(line)) for line in given.splitlines()]
+    assert (len(parts) > 1, parts[-1].done, parts[-1].done_reason) == (stream, True, "stop")
+    (called,) = [called for part in parts for called in part.message.tool_calls or ()]
+    assert called.function.name == "clock"
+    assert right(called.function.arguments)
+
+
+@pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
+@pytest.mark.parametrize("name", tool_cases())
+async def test_as_llama_cpps_server_answers(tooled: Open, name: str) -> None:
+    headers = {"Authorization": f"Bearer {tooled.key}"}
+    async with aiohttp.ClientSession(tooled.base, headers=headers) as http:
+        await compare(http, name)
 
 
 def test_a_model_is_swapped_only_where_that_is_allowed(tooled: Open) -> None:

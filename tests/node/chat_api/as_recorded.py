@@ -1,0 +1,72 @@
+"""An answer of ours beside the recorded one of llama.cpp's own server.
+
+Its answers were recorded by `make api-compare` (llama_server.json). Where ours is another on purpose, the tables say
+why. Ours are held against the served description on the way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tests.node.chat_api.answer_shape import misses, shape_of
+from tests.node.chat_api.compared import cases, vector_cases
+from tests.node.chat_api.described_answers import check
+from tests.node.chat_api.tool_cases import tool_cases
+
+RECORD: dict[str, Any] = json.loads(
+    Path(__file__).with_name("llama_server.json").read_text("utf-8")
+)["cases"]
+EVERY = cases() | vector_cases() | tool_cases()
+DIFFERENT = {  # what ours has not
+    r"(\.events(\..*)?)?\.timings": "llama.cpp's own; ours are in /metrics and in Ollama's answers",
+    r"(\.events)?\.system_fingerprint": "OpenAI tells nobody to use it any more",
+    r"\.events\.usage": "OpenAI tells it in a stream to those who ask for it, and so does ours",
+    r"\.data\[\]\.(aliases|meta|tags)": "llama.cpp's own",
+    r"\.models": "Ollama's list, which ours gives to those who ask as Ollama's clients do",
+    r"\.data\[\]\.encoding_format": "llama.cpp's own",
+    r".*\.logprobs\.content\[\]\.(top_logprobs\[\]\.)?id": "llama.cpp's own",
+    r"(\.events)?\.choices\[\]\.logprobs\.content": "of texts it tells them as of chats; OpenAI has another form",
+    r"\.completed_at": "nothing reads it: an answer that comes as a whole is completed when it is there",
+    r"\.events\.response\.completed": "what is cut short is incomplete to OpenAI, and completed to it",
+    r"\.order: (.*)response\.completed, \1response\.incomplete": "as above",
+    r"\.error\.code": "Anthropic's errors have none",
+    r"\.error\.type: =server_error, =invalid_request_error": "it takes wrong tools for its own fault",
+}  # fmt: skip
+REFUSED = {  # by ours alone
+    "chat: negative temperature": "it takes it for 0; OpenAI refuses it",
+    "completions: negative temperature": "as above",
+    "chat: top_p above one": "it takes it for 1; OpenAI refuses it",
+    "chat: a role nobody has": "it writes it into the prompt; OpenAI refuses it",
+    "chat: pattern in the schema": "regular expressions are refused: one can take for ever",
+    "messages: messages of a wrong kind": "it answers an empty chat; Anthropic wants a list",
+}
+ANSWERED = {  # by ours alone
+    "responses: conversation": "it wants the model's own messages in parts; OpenAI takes a text too",
+    "responses, streamed: conversation": "as above",
+}
+
+
+async def compare(http: aiohttp.ClientSession, name: str) -> None:
+    """Ours lacks nothing of theirs but what the tables name."""
+    method, path, body = EVERY[name]
+    theirs = RECORD[name]
+    async with http.request(method, path, json=body) as answer:
+        given = await answer.read()
+    check(path, answer.status, given)
+    if theirs["status"] != 200 and name not in ANSWERED:
+        assert 400 <= theirs["status"] <= 501
+        assert answer.status == 400, given
+    elif name in REFUSED:
+        assert answer.status == 400, given
+        return
+    else:
+        assert answer.status == 200, given
+        if name in ANSWERED:
+            return
+    missing = misses(theirs["shape"], shape_of(given, words=name in tool_cases()))
+    assert not [one for one in missing if not any(re.fullmatch(known, one) for known in DIFFERENT)]
