@@ -2,7 +2,7 @@
 
 By loopback, over TLS by the LAN's door, and by the door for guests with a guest's certificate; with a model that
 writes, one that embeds, and an upstream, which are named often enough to be met. No answer may be a 500, and none
-of another status than described.
+another than described, in status, kind and content; of streams that is each piece.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ PROJECT = Path(__file__).resolve().parent.parent
 LAN_SHARE = GUEST_SHARE = 0.2  # of the time; the rest is loopback's
 MODELS = ["guide", "default", "bert", "far"]
 KEY_CHECK = ",ignored_auth"
-CHECKS = f"not_a_server_error,status_code_conformance,content_type_conformance{KEY_CHECK}"
+CHECKS = (
+    "not_a_server_error,status_code_conformance,content_type_conformance,"
+    f"response_schema_conformance{KEY_CHECK}"
+)
+HOOKS = {"SCHEMATHESIS_HOOKS": str(PROJECT / "scripts" / "fuzz_hooks.py")}
 KEYSTORE = {"POOLHOUSE_KEYSTORE": "file"}
 
 
@@ -121,7 +125,7 @@ def guests_door(home: Path, port: int) -> Door:
 def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
     """Let the tool loose on it. Its exit code."""
     told = home / "openapi.json"
-    document = naming(json.loads(description()))
+    document = of_lines(naming(json.loads(description())))
     told.write_text(json.dumps(for_guests(document) if door.guests else document), encoding="utf-8")
     seconds = str(round(chosen.seconds * door.share))
     tool = Path(chosen.tool).absolute()  # it runs in another folder
@@ -130,7 +134,7 @@ def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
                "--request-timeout", "60", "--seed", str(chosen.seed), "--no-color",
                "--suppress-health-check", "all", "--continue-on-failure", "--warnings", "off",
                *door.words]  # fmt: skip
-    return subprocess.run(command, cwd=home, check=False).returncode
+    return subprocess.run(command, cwd=home, env=os.environ | HOOKS, check=False).returncode
 
 
 def for_guests(document: dict[str, Any]) -> dict[str, Any]:
@@ -171,6 +175,16 @@ def naming(document: dict[str, Any]) -> dict[str, Any]:
         fields = schema.get("properties", {})
         if "model" in fields:
             fields["model"] = {"anyOf": [{"enum": MODELS}, fields["model"]]}
+    return document
+
+
+def of_lines(document: dict[str, Any]) -> dict[str, Any]:
+    """The description with Ollama's streams as lists of their lines, which is how they are read for it."""
+    for path in document["paths"].values():
+        for route in path.values():
+            content = route["responses"]["200"]["content"]
+            if one := content.get("application/x-ndjson"):
+                one["schema"] = {"type": "array", "items": one["schema"]}
     return document
 
 
