@@ -24,6 +24,12 @@ def size(n_bytes: float) -> str:
     return f"{number(n_bytes / KIB)} KiB"
 
 
+def whole_size(n_bytes: float, most: float | None = None) -> str:
+    """A round one: 4 GiB; with `most`, from one to the other: 4–16 GiB."""
+    low = number(n_bytes / GIB)
+    return f"{low} GiB" if most is None else f"{low}–{number(most / GIB)} GiB"
+
+
 def rate(bytes_per_s: float) -> str:
     """A link's throughput, in Mb/s or Gb/s."""
     mbit = bytes_per_s * 8 / 1e6

@@ -26,6 +26,7 @@ from app.gui.shelf.judging import Judging
 from app.gui.shelf.library import Library, chosen
 from app.gui.shelf.row_painter import RowPainter
 from app.gui.shelf.rows import ITEM_ROLE, Row, Rows
+from app.gui.shelf.size_filter import CLASSES, SizeClass
 
 ALL, FITS, HERE = "all", "fits", "here"
 LEAST_WORDS = 2  # characters of an online search
@@ -51,7 +52,7 @@ class ModelList(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self._empty)
-        box = column(Flow(self.search, self.filter, gap=sizes.S), gap=sizes.S)
+        box = column(Flow(self.search, self.filter, self.size_filter, gap=sizes.S), gap=sizes.S)
         box.addLayout(row(self._online, None))
         box.addWidget(self._stack, 1)
         self.setLayout(box)
@@ -79,6 +80,7 @@ class ModelList(QWidget):
     def show_all(self) -> None:
         self.search.clear()
         self.filter.setCurrentIndex(0)
+        self.size_filter.setCurrentIndex(0)
 
     def items(self) -> list[Item]:
         """Every model there is, shown or not."""
@@ -127,7 +129,13 @@ class ModelList(QWidget):
         self.filter.addItem(self.tr("All models"), ALL)
         self.filter.addItem(self.tr("What fits"), FITS)
         self.filter.addItem(self.tr("On this computer"), HERE)
-        self.filter.currentIndexChanged.connect(lambda _: self.refresh())
+        self.size_filter = QComboBox()
+        self.size_filter.setAccessibleName(self.tr("Size"))
+        self.size_filter.addItem(self.tr("Any size"), None)
+        for one in CLASSES:
+            self.size_filter.addItem(one.words, one)
+        for box in (self.filter, self.size_filter):
+            box.currentIndexChanged.connect(lambda _: self.refresh())
         find = QShortcut(QKeySequence.StandardKey.Find, self, self.search.setFocus)
         find.setContext(Qt.ShortcutContext.WindowShortcut)
 
@@ -147,6 +155,7 @@ class ModelList(QWidget):
     def _sections(self) -> list[Row]:
         library, words = self._library, self.search.text()
         kind = str(self.filter.currentData())
+        size: SizeClass | None = self.size_filter.currentData()
         elsewhere = [] if kind == HERE else library.offers
         others = self.tr("Found in other apps: {count}")
         sections = [
@@ -160,6 +169,8 @@ class ModelList(QWidget):
             shown = [self._row(item) for item in items]
             if kind == FITS:
                 shown = [one for one in shown if _may_fit(one)]
+            if size is not None:
+                shown = [one for one in shown if one.item is not None and size.holds(one.item)]
             if shown:
                 rows += [Row(heading), *shown]
         return rows
@@ -174,13 +185,16 @@ class ModelList(QWidget):
             sentence = self.tr("They appear as soon as the background service runs.")
         else:
             title = self.tr("No model matches")
-            sentence = (
-                self.tr("Nothing here is called so. Search online for it, or show all models.")
-                if words
-                else self.tr("Nothing here fits the memory that is free for models now.")
-            )
+            sentence = self._why_none(words)
         self._empty.title.setText(title)
         self._empty.sentence.setText(sentence)
+
+    def _why_none(self, words: str) -> str:
+        if self.size_filter.currentData() is not None:
+            return self.tr("Nothing of this size is here. Choose another size, or show all models.")
+        if words:
+            return self.tr("Nothing here is called so. Search online for it, or show all models.")
+        return self.tr("Nothing here fits the memory that is free for models now.")
 
     def _row(self, item: Item) -> Row:
         both = *self._services.pool.models, self._services.pool.embeds or {}
