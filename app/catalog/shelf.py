@@ -7,14 +7,15 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from app.catalog.cut import Cut, cut
-from app.catalog.files import hash_range, write_whole
+from app.catalog.file_hashes import model_hashes
+from app.catalog.files import write_whole
 from app.catalog.gguf import model_of
 from app.catalog.gguf_check import part_paths, read_header
 from app.catalog.gguf_header import Header
@@ -57,6 +58,7 @@ class Entry:
     builtin: bool = False
     format: int = FORMAT
     proof: Likely = ()  # what it says to a known question on one machine: app/inference/proof.py
+    sha256: str = ""  # of its file or files, where they were imported; a download has its own
 
     @property
     def name(self) -> str:
@@ -110,9 +112,16 @@ class Shelf:
         return model_of(read_header(part_paths(path)[0]), path.stem, "")
 
     def import_file(
-        self, path: Path, progress: Progress = silent, *, name: str | None = None
+        self,
+        path: Path,
+        progress: Progress = silent,
+        *,
+        name: str | None = None,
+        whole: bool = False,
     ) -> Entry:
         """Check a GGUF file, hash its tensors and put it on the shelf, as `name` or by its file's name.
+
+        whole: keep the hash of the file too, by which other machines may ask for it.
 
         The same file again replaces its entry; another file of that name gets a number. The same bytes
         elsewhere are the model that is there already, unless a name is given for them.
@@ -122,7 +131,7 @@ class Shelf:
         path = part_paths(path.expanduser().absolute())[0]
         header = read_header(path)
         model_of(header, path.stem, "")  # refused before anything is hashed
-        entry = _hashed(header, path, "unnamed", progress)
+        entry = _hashed(header, path, "unnamed", progress, whole=whole)
         with self._lock:
             if name is None and (known := self._same(entry)):
                 return known
@@ -149,7 +158,7 @@ class Shelf:
         if size != entry.model.file_bytes:
             raise changed
         try:
-            again = _hashed(read_header(path), path, entry.name, progress)
+            again = _hashed(read_header(path), path, entry.name, progress, whole=bool(entry.sha256))
         except BadInput:
             raise changed from None
         if again.model.id != entry.model.id:
@@ -157,6 +166,16 @@ class Shelf:
         again = replace(again, builtin=entry.builtin)
         self._write(again)
         return again
+
+    def whole_hash(self, entry: Entry) -> str | None:
+        """The SHA-256 of the file of an imported model that nobody touched since. Reads the disk."""
+        path = Path(entry.path)
+        if not entry.sha256 or self.why_away(path):
+            return None
+        with suppress(OSError):
+            if _seen(path) == (entry.model.file_bytes, entry.mtime_ns):
+                return entry.sha256
+        return None
 
     def keep_proof(self, entry: Entry, proof: Likely) -> None:
         """What a model said on one machine is what a split of it must say too."""
@@ -304,7 +323,9 @@ def whole_stem(stem: str) -> str:
     return _PART_END.sub("", stem)
 
 
-def _hashed(header: Header, path: Path, name: str, progress: Progress) -> Entry:
+def _hashed(
+    header: Header, path: Path, name: str, progress: Progress, *, whole: bool = False
+) -> Entry:
     """Hash every tensor of a file. The model's id stands for all of its bytes that matter."""
     total = sum(tensor.n_bytes for tensor in header.tensors.values())
     done = 0
@@ -315,24 +336,17 @@ def _hashed(header: Header, path: Path, name: str, progress: Progress) -> Entry:
         progress(done, total)
 
     identity = hashlib.sha256(hashlib.sha256(header.raw).digest())
-    tensors: dict[str, str] = {}
     try:
         _, mtime_ns = _seen(path)  # before hashing: a later change is noticed
-        with ExitStack() as stack:
-            files = {
-                str(one): stack.enter_context(one.open("rb", buffering=0))
-                for one in part_paths(path)
-            }
-            for tensor_name, tensor in header.tensors.items():
-                file = files[header.path_of(tensor)]
-                tensors[tensor_name] = hash_range(file, tensor.offset, tensor.n_bytes, tell)
-                identity.update(bytes.fromhex(tensors[tensor_name]))
+        tensors, sha256 = model_hashes(header, part_paths(path), tell, whole=whole)
     except OSError as error:
         raise BadInput(
             "file_unreadable", path=str(path), why=error.strerror or str(error)
         ) from error
+    for tensor in tensors.values():
+        identity.update(bytes.fromhex(tensor))
     model = model_of(header, name, identity.hexdigest())
-    return Entry(model, str(path), mtime_ns, tensors)
+    return Entry(model, str(path), mtime_ns, tensors, sha256=sha256)
 
 
 def name_for(stem: str) -> str:

@@ -1,4 +1,4 @@
-"""`poolhouse share`: whether other machines of the household may copy the models that were downloaded here."""
+"""`poolhouse share`: whether other machines of the household may copy the models of this one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 ON = (
-    "Machines of this household that use models may copy those that were downloaded here, "
+    "Machines of this household that use models may copy those that were downloaded or imported here, "
     "over your own network."
 )
 OFF = "No other machine copies models from here. `poolhouse share on` allows it."

@@ -1,7 +1,7 @@
 """Whole models that this machine gives to hosts of its household, where its owner allows that.
 
-Asked for by the SHA-256 of a file: nobody can list what is here. Only files that were downloaded or
-copied here, each checked by its hash then, are given; the other side checks it again.
+Asked for by the SHA-256 of a file: nobody can list what is here. Only files whose hash was checked or taken when
+they came, by a download, a copy or an import, are given; the other side checks it again.
 """
 
 from __future__ import annotations

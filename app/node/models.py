@@ -66,7 +66,7 @@ class Models:
         path = expanded(order.path).absolute()
         await self._known_to_the_engine(path)
         entry = await in_thread(
-            lambda hashed: self._shelf.import_file(path, hashed, name=order.name), tell
+            lambda hashed: self._shelf.import_file(path, hashed, name=order.name, whole=True), tell
         )
         self._changed()
         return {"model": await asyncio.to_thread(self._json, entry)}

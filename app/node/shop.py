@@ -139,11 +139,11 @@ class Shop:
         return [{"id": one.machine, "name": one.name} for one in found]
 
     def whole(self, hashes: Collection[str]) -> dict[str, tuple[Path, ...]]:
-        """The files of those models that were downloaded here with these hashes. Reads the disk."""
+        """The files of those models that were downloaded or imported here with these hashes. Reads the disk."""
         found: dict[str, tuple[Path, ...]] = {}
         for entry in self.shelf.entries():
             path = Path(entry.path)
-            sha256 = self.downloads.owns(path)
+            sha256 = self._hash_of(entry)
             if sha256 is None or sha256 not in hashes or self._away(entry, path):
                 continue
             if _missing(entry, path, None) is None:
@@ -182,11 +182,12 @@ class Shop:
     def about(self, entry: Entry) -> Json:
         """Where a model of the shelf came from, and whether its file is still there. Reads the disk."""
         path = Path(entry.path)
-        sha256 = self.downloads.owns(path)
+        is_own = self.downloads.owns(path) is not None
+        sha256 = self._hash_of(entry)
         away = self._away(entry, path)
-        app = "Poolhouse" if sha256 or entry.builtin else app_of(path, self._apps.places)
+        app = "Poolhouse" if is_own or entry.builtin else app_of(path, self._apps.places)
         return {
-            "downloaded": sha256 is not None,
+            "downloaded": is_own,
             "in_catalogue": sha256 is not None and shipped().has(sha256),
             "from": app,
             "away": away is not None,  # with its disk; else what is missing is gone
@@ -214,9 +215,13 @@ class Shop:
         self._contact = time.time()
 
     def _by_hash(self) -> dict[str, str]:
-        """The downloaded models of the shelf: SHA-256 of the file -> name."""
-        found = ((self.downloads.owns(Path(e.path)), e.name) for e in self.shelf.entries())
+        """The downloaded and imported models of the shelf: SHA-256 of the file -> name."""
+        found = ((self._hash_of(entry), entry.name) for entry in self.shelf.entries())
         return {sha256: name for sha256, name in found if sha256}
+
+    def _hash_of(self, entry: Entry) -> str | None:
+        """What its file is known by everywhere. Reads the disk."""
+        return self.downloads.owns(Path(entry.path)) or self.shelf.whole_hash(entry)
 
     def _offer_json(self, offer: Offer, on_shelf: dict[str, str]) -> Json:
         files = [

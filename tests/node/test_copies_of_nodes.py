@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import os
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,3 +118,26 @@ async def test_a_machine_that_nobody_knows_is_refused_at_once(home: Household) -
     with pytest.raises(AppError) as odd:
         await ask(home.attic, "/copies", home.question | {"sha256": "../../etc/passwd"})
     assert odd.value.reason.code == "bad_request"
+
+
+async def test_a_file_that_was_imported_is_given_until_somebody_touches_it(
+    home: Household, tmp_path: Path
+) -> None:
+    await asyncio.to_thread(home.den.run, "share", "on", "--json")
+    path = tiny.llama(tmp_path / "theirs.gguf", seed=7)
+    data = path.read_bytes()
+    async with home.den.client() as client:
+        await client.work("POST", "/models", {"path": str(path)})
+    question = {
+        "repository": "somebody/theirs",
+        "file": "theirs.gguf",
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+    den = {"id": home.den.ready["id"], "name": "den"}
+    assert (await ask(home.attic, "/copies", question))["machines"] == [den]
+    begun = await ask(home.attic, "/downloads", question | {"machine": den["id"]})
+    done = await ended(home.attic, begun["download"]["id"])
+    assert (done["state"], done["source"]) == ("done", "den")
+    about = path.stat()
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns + 1_000_000_000))
+    assert (await ask(home.attic, "/copies", question))["machines"] == []

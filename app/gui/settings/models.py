@@ -61,7 +61,7 @@ class Models(Group):
             Setting(
                 name,
                 self.tr(
-                    "A model that was downloaded here then goes over your own network to a machine of your "
+                    "A model that was downloaded or imported here then goes over your own network to a machine of your "
                     "household that wants the very same one, and not over the internet once more."
                 ),
                 self.share, default=self.tr("Default: off"), words="share household lan",
