@@ -46,13 +46,18 @@ class Column:
 
 
 class _Middle(QStyledItemDelegate):
-    """A name is told apart by its beginning and its end: what it lacks room for is its middle."""
+    """A name is told apart by its beginning and its end: what it lacks room for is its middle. What is said of it in
+    brackets comes after the name: there the end is left out, as long as the name itself has room."""
 
     def initStyleOption(  # noqa: N802  Qt's name
         self, option: QStyleOptionViewItem, index: Index
     ) -> None:
         super().initStyleOption(option, index)
-        option.textElideMode = Qt.TextElideMode.ElideMiddle
+        name, bracket, _ = str(option.text).rpartition(" (")
+        least = option.fontMetrics.horizontalAdvance(f"{name}{bracket}…") + sizes.XL
+        is_named = bool(name) and least <= option.rect.width()
+        modes = Qt.TextElideMode
+        option.textElideMode = modes.ElideRight if is_named else modes.ElideMiddle
 
 
 class FactModel(QAbstractTableModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QLocale, Qt, QTranslator
+from PySide6.QtCore import QLocale, QRect, Qt, QTranslator
 from PySide6.QtWidgets import QApplication, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
@@ -134,8 +134,15 @@ def test_a_title_stands_over_its_words(qtbot: QtBot, table: MachineTable) -> Non
 
 
 def test_of_a_long_name_its_middle_is_left_out(table: MachineTable) -> None:
+    table.show_machines(machines_of(household(1)))
     option = QStyleOptionViewItem()
     names = table.itemDelegateForColumn(0)
     assert isinstance(names, QStyledItemDelegate)
+    option.rect = QRect(0, 0, 40, 20)
     names.initStyleOption(option, table.model().index(0, 0))
-    assert option.textElideMode is Qt.TextElideMode.ElideMiddle
+    assert option.text.startswith("den-pc (")
+    modes = [option.textElideMode]
+    option.rect = QRect(0, 0, 140, 20)  # the name has room, what is said of it has not
+    names.initStyleOption(option, table.model().index(0, 0))
+    modes.append(option.textElideMode)
+    assert modes == [Qt.TextElideMode.ElideMiddle, Qt.TextElideMode.ElideRight]
