@@ -14,13 +14,14 @@ from app.gui import pages
 from app.gui.chat.chat_lock import ChatLock
 from app.gui.diagnostics.last_crash import CrashWatch
 from app.gui.icons import icon
-from app.gui.language import translate
+from app.gui.language import LANGUAGE, translate
 from app.gui.launch import Launcher
 from app.gui.motion import Motion
 from app.gui.node_client import NodeClient
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
 from app.gui.services import Services
+from app.gui.shelf.importing import Importing
 from app.gui.signals_heard import signals_heard
 from app.gui.single_instance import SingleInstance, claim
 from app.gui.theme import LIGHT, Theme
@@ -37,7 +38,7 @@ class Application:
         folder = launcher.home / "window"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         preferences = Preferences(folder, self._app)
-        translate(app, preferences.text("look/language"))
+        self._language = translate(app, preferences.text(LANGUAGE))
         self._app.setApplicationName("Poolhouse")
         self._app.setApplicationVersion(__version__)
         self._app.setDesktopFileName("poolhouse")
@@ -50,13 +51,12 @@ class Application:
         lock = ChatLock(client, pool, preferences, folder, self._app)
         self.services = Services(
             pool, client, theme, preferences, launcher, folder, self._go, lock,
-            Motion(app, preferences),
+            Motion(app, preferences), Importing(client, self._app), renew=self._renew,
         )  # fmt: skip
-        self.window = self._window = Window(self.services, self._closing, self.quit)
-        self.tray = Tray(self.services, self.window, self.quit)
+        self._make_window()
         self._crashes = CrashWatch(launcher.home / "logs")
         self._single = SingleInstance(launcher.home, self._app)
-        self._single.show.connect(self.window.come_up)
+        self._single.show.connect(self._come_up)
         pool.start()
         self._first_page(preferences)
         self._crashes.tell(self.window)
@@ -90,6 +90,32 @@ class Application:
             launcher.end()
             QTimer.singleShot(0, done)
         self.services.pool.stop()
+
+    def _make_window(self) -> None:
+        self.window = self._window = Window(self.services, self._closing, self.quit)
+        self.tray = Tray(self.services, self.window, self.quit)
+
+    def _renew(self) -> bool:
+        """Whether the window is made anew, as soon as whoever asks in it is through."""
+        if self.window.is_busy:
+            return False
+        QTimer.singleShot(0, self._app, self._change_windows)
+        return True
+
+    def _change_windows(self) -> None:
+        """The same window in the language of now: at its place, at its page, with the keyboard where it was."""
+        before, tray, preferences = self.window, self.tray, self.services.preferences
+        preferences.keep("window/geometry", before.saveGeometry())
+        self._language.speak(preferences.text(LANGUAGE))
+        self._make_window()
+        self.window.go(before.place)
+        self.window.come_up()
+        tray.end()
+        before.end()
+        self.window.page(pages.SETTINGS).take_focus()  # there it was chosen
+
+    def _come_up(self) -> None:
+        self.window.come_up()
 
     def _closing(self) -> bool:
         """Whether the closed window lives on in the tray, or as a minimised window."""

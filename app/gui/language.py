@@ -4,24 +4,45 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QTranslator
+from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QObject, QTranslator
 
 TRANSLATIONS = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
+LANGUAGE = "look/language"  # in the preferences
 PLAIN = "en"  # the words in the source are English; the file holds its plurals
 
 
-def translate(app: QCoreApplication, language: str) -> None:
-    """Show everything in `language` (`de`), or in the system's for "". Before the first widget is made."""
-    locale = QLocale(language) if language else QLocale()
-    if language:
+class Language(QObject):
+    """What is made after `speak` is in that language; it may be called again."""
+
+    def __init__(self, app: QCoreApplication) -> None:
+        super().__init__(app)
+        self._app, self._system = app, QLocale()
+        self._spoken: list[QTranslator] = []
+
+    def speak(self, language: str) -> None:
+        """From now on `language` (`de`), or the system's for ""."""
+        before, self._spoken = self._spoken, []
+        for one in before:
+            self._app.removeTranslator(one)
+            one.setParent(None)
+        locale = QLocale(language) if language else self._system
         QLocale.setDefault(locale)
-    _install(app, QLocale(PLAIN), "poolhouse", TRANSLATIONS)
-    if locale.language() is not QLocale.Language.English:
-        own = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
-        if _install(app, locale, "poolhouse", TRANSLATIONS):
-            _install(app, locale, "qtbase", Path(own))  # the words on Qt's own buttons
+        self._install(QLocale(PLAIN), "poolhouse", TRANSLATIONS)
+        if locale.language() is not QLocale.Language.English:
+            own = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
+            if self._install(locale, "poolhouse", TRANSLATIONS):
+                self._install(locale, "qtbase", Path(own))  # the words on Qt's own buttons
+
+    def _install(self, locale: QLocale, name: str, folder: Path) -> bool:
+        translator = QTranslator(self)
+        self._spoken.append(translator)
+        return translator.load(locale, name, "_", str(folder)) and self._app.installTranslator(
+            translator
+        )
 
 
-def _install(app: QCoreApplication, locale: QLocale, name: str, folder: Path) -> bool:
-    translator = QTranslator(app)
-    return translator.load(locale, name, "_", str(folder)) and app.installTranslator(translator)
+def translate(app: QCoreApplication, language: str) -> Language:
+    """Show everything in `language`. Before the first widget is made."""
+    made = Language(app)
+    made.speak(language)
+    return made

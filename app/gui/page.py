@@ -65,6 +65,22 @@ class Page(QWidget):
         there = ways(error.reason.code, self.services.go)
         self.notice.say(said(error), "error", *(actions or there))
 
+    @property
+    def part(self) -> str:
+        """What `open` would show now; "" where it has no parts."""
+        return ""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something would be lost if the page went now."""
+        return False
+
+    def take_focus(self) -> None:
+        """The keyboard goes to where a person goes on."""
+
+    def end(self) -> None:
+        """It goes: nothing is asked or heard any more."""
+
     def open(self, part: str) -> None:
         """Show a part of it, by its name."""
 

@@ -10,9 +10,10 @@ from app.gui.chat.chat_lock import ChatLock
 from app.gui.chat.cut_answers import CutAnswers
 from app.gui.launch import Launcher
 from app.gui.motion import Motion
-from app.gui.node_client import NodeClient
+from app.gui.node_client import Json, NodeClient
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
+from app.gui.shelf.importing import Importing
 from app.gui.theme import Theme
 
 
@@ -20,7 +21,9 @@ from app.gui.theme import Theme
 class Services:
     """`go` shows a page by its name (`pages.Name`), or a part of it (`settings/Network`);
     `folder` holds the window's own files; `lock` the chats, and whether they are encrypted;
-    `motion`: whether anything may move; `cut`: the chats whose answer was cut."""
+    `motion`: whether anything may move; `importing`: files of this computer on their way to the shelf;
+    `cut`: the chats whose answer was cut; `attached`: the files of drafts, by chat;
+    `renew` makes the window anew, in the language of now: False where something in it is not finished."""
 
     pool: Pool
     client: NodeClient
@@ -31,4 +34,7 @@ class Services:
     go: Callable[[str], None]
     lock: ChatLock
     motion: Motion
+    importing: Importing
     cut: CutAnswers = field(default_factory=CutAnswers)
+    attached: dict[str, list[Json]] = field(default_factory=dict)
+    renew: Callable[[], bool] = bool

@@ -80,6 +80,11 @@ class Tray(QObject):
         self._guard.stop()
         self._icon.hide()
 
+    def end(self) -> None:
+        """Another one takes its place."""
+        self.hide()
+        self.menu.deleteLater()  # it has no parent; the rest goes with the window
+
     def tell(self, what: News) -> None:
         """A notification of the desktop."""
         self._news = what

@@ -135,6 +135,25 @@ class Window(QMainWindow):
             self._openings[name].finish()
         return self._pages[name]
 
+    @property
+    def place(self) -> str:
+        """Where `go` would lead to what is shown now."""
+        page = self._pages.get(self._name)
+        return f"{self._name}/{page.part}" if page is not None else self._name
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something would be lost if the window went now, also what a person has not seen yet."""
+        pages_busy = any(page.is_busy for page in self._pages.values())
+        return pages_busy or bool(self._told.sentence)
+
+    def end(self) -> None:
+        """Another one takes its place."""
+        for page in self._pages.values():
+            page.end()
+        self.hide()
+        self.deleteLater()
+
     def shows(self, name: str) -> bool:
         """Whether this page is in front, whole."""
         return name == self._name and name in self._pages

@@ -21,6 +21,7 @@ from app.gui.pool import Pool
 from app.gui.preferences import Preferences
 from app.gui.services import Services
 from app.gui.settings.settings_page import SettingsPage
+from app.gui.shelf.importing import Importing
 from app.gui.theme import Scheme, Theme
 from app.gui.window import Window
 from app.machine.paths import Home
@@ -47,8 +48,9 @@ class Camera:
         motion = Motion(app, preferences)
         motion.choose(ALWAYS)  # of a picture nobody can say at which moment it was taken
         self.services = Services(
-            pool, client, theme, preferences, launcher, own, _nowhere, lock, motion
-        )
+            pool, client, theme, preferences, launcher, own, _nowhere, lock, motion,
+            Importing(client, app),
+        )  # fmt: skip
         self.window = Window(self.services, lambda: False, app.quit)
         self.window.resize(WIDTH, HEIGHT)
         self.window.show()

@@ -16,6 +16,7 @@ from app.gui.node_client import NodeClient
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
 from app.gui.services import Services
+from app.gui.shelf.importing import Importing
 from app.gui.theme import Scheme, Theme
 from app.gui.window import USUAL, Window
 from app.lan import leaving
@@ -73,7 +74,8 @@ def desk(qapp: QApplication, home: Path, scheme: Scheme = Scheme.LIGHT) -> Desk:
     preferences = Preferences(folder, qapp)
     theme = Theme(qapp, scheme, 1.0)
     services = Services(pool, client, theme, preferences, launcher, folder, went.append,
-                        ChatLock(client, pool, preferences, folder, qapp), Motion(qapp, preferences))  # fmt: skip
+                        ChatLock(client, pool, preferences, folder, qapp), Motion(qapp, preferences),
+                        Importing(client, qapp))  # fmt: skip
     return Desk(services, went)
 
 

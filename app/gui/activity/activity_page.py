@@ -16,7 +16,7 @@ from app.gui.page import Page
 from app.gui.parts.layouts import column, scrolled
 from app.gui.services import Services
 
-OVERVIEW, LOG = 0, 1  # tabs, before the benchmark's
+OVERVIEW, LOG, BENCH = 0, 1, 2  # tabs
 
 
 class ActivityPage(Page):
@@ -41,6 +41,10 @@ class ActivityPage(Page):
         self.head.right_from = None  # they belong to the title
         self.destroyed.connect(self.feed.stop)
         self.later(lambda: self._part_chosen(0))
+
+    @property
+    def is_busy(self) -> bool:
+        return BENCH in self._views and self.bench.is_busy
 
     @cached_property
     def overview(self) -> Overview:

@@ -207,8 +207,8 @@ class ChatList(QWidget):
         self._paint()
 
     def _listen(self) -> None:
-        self._history.changed.connect(lambda _: self._refresh_timer.start())
-        self._history.removed.connect(lambda _: self._refresh_timer.start())
+        for news in (self._history.changed, self._history.removed):
+            news.connect(self._refresh_soon)  # no lambda: the history outlives the list
         self.search.textChanged.connect(lambda _: self._search_timer.start())
         self.search.returnPressed.connect(self.view.setFocus)
         self.view.picked.connect(self._picked)
@@ -220,6 +220,14 @@ class ChatList(QWidget):
         deletes.setContext(Qt.ShortcutContext.WidgetShortcut)
         QShortcut(QKeySequence.StandardKey.New, self, self.new_chat)
         QShortcut(QKeySequence.StandardKey.Find, self, self.begin_search)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether chats are written to a file, or read from one."""
+        return self._desk.busy
+
+    def _refresh_soon(self) -> None:
+        self._refresh_timer.start()
 
     def _timer(self, wait_ms: int, act: Callable[[], None]) -> QTimer:
         made = QTimer(self)

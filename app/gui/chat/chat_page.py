@@ -66,7 +66,7 @@ class ChatPage(Page):
         self._presets = Presets(services.preferences, self)
         self._shortage = Shortage(services.client, self.notice, self._use_smaller, self)
         self._moved = False  # the border of the list, by a person
-        self._files: dict[str, list[Json]] = {}  # attachments of drafts
+        self._files = services.attached
         self._models = ModelNames(services.client, services.pool, self._tell_hint, self)
         self.chat: Chat = self.history.begin()
         slices = Slices(self)
@@ -158,11 +158,18 @@ class ChatPage(Page):
         if self.history.trouble is not None:
             self.fail(self.history.trouble)
 
-    def close_history(self) -> None:
-        """Answers end, everything is written."""
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.session.running) or self.list.is_busy or self.conversation.is_editing
+
+    def end(self) -> None:
         self._models.close()
         self._counts.close()
         self.session.close()
+
+    def close_history(self) -> None:
+        """Answers end, everything is written."""
+        self.end()
         self.history.close()
 
     def shown(self) -> None:
@@ -262,9 +269,8 @@ class ChatPage(Page):
     def _tell_hint(self) -> None:
         pool = self.services.pool
         is_loaded = pool.loaded is not None or pool.hosts is not None or not pool.is_there
-        full, waits = self.chat_head.is_nearly_full, self.composer.waits
-        names = self._models.names
-        self.hint.tell(self.chat, names, is_loaded=is_loaded, is_full=full, waits=waits)
+        told = {"is_full": self.chat_head.is_nearly_full, "waits": self.composer.waits}
+        self.hint.tell(self.chat, self._models.names, is_loaded=is_loaded, **told)
 
     def _tell_state(self) -> None:
         running = self._running
@@ -276,8 +282,7 @@ class ChatPage(Page):
         running = self._running
         if running is None or chat != self.chat.id:
             return
-        view = self.conversation.view(running.message)
-        if view is not None:
+        if (view := self.conversation.view(running.message)) is not None:
             view.grow(running.text)
             view.tell_state(state_of(running, self.services.pool))
         self._tell_shortage()

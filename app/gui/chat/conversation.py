@@ -75,6 +75,11 @@ class Conversation(QScrollArea):
         """The messages that are there as widgets."""
         return list(self._views)
 
+    @property
+    def is_editing(self) -> bool:
+        """Whether somebody is in the middle of changing a message."""
+        return any(view.is_editing for view in self._views)
+
     def open(self, shown: Sequence[Shown]) -> None:
         """Another chat, at its end."""
         self._clear()

@@ -91,6 +91,10 @@ class MessageView(QFrame):
     def message(self) -> Message:
         return self._shown.message
 
+    @property
+    def is_editing(self) -> bool:
+        return self._editor is not None
+
     def show_message(self, shown: Shown, *, first: bool = False) -> None:
         """The same message in another state, or with another text."""
         before, self._shown = self._shown, shown

@@ -2,52 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
 
+from app.gui import formats
 from app.gui import theme as sizes
-from app.gui.first_run.offer import Offer
-from app.gui.node_client import Json
+from app.gui.announce import announce
+from app.gui.first_run.other_models import OtherModels
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, column, row
 from app.gui.parts.text import label, paragraph
-from app.gui.services import Services
 
 MOST_NAMES = 3
 
 
-class AlreadyHere(Offer):
-    def __init__(self, services: Services) -> None:
-        super().__init__(services)
-        self._has_looked = False
+class AlreadyHere(QWidget):
+    """Hidden where there are none. is_last: nothing follows, so it leads to their page (`wanted`)."""
+
+    wanted = Signal()
+
+    def __init__(self, others: OtherModels, *, is_last: bool = False) -> None:
+        super().__init__()
+        self._others, self._is_last, self._was_busy = others, is_last, False
         self.about, self.names = paragraph(""), paragraph("", "caption")
+        self.problem = paragraph("", "warning")
+        self.take, self.stop = button("", others.take), button(self.tr("Stop"), others.stop)
+        self.show_them = button(self.tr("Show them on the page Models"), self.wanted.emit)
         inner = card(
             label(self.tr("Already on this computer"), "section"), self.about, self.names,
-            row(button(self.tr("Show them on the page Models"), self.wanted.emit), None),
-            gap=sizes.S,
+            self.problem, row(self.take, self.stop, self.show_them, None), gap=sizes.S,
         )  # fmt: skip
         self.setLayout(column(inner))
+        others.changed.connect(self._tell)
+        self._tell()
 
-    def look(self) -> None:
-        """Ask once; it takes some seconds."""
-        if not self._has_looked and self._call is None:
-            self._call = self._client.get("/found", self._found, self._none)
-
-    def _found(self, answer: Json) -> None:
-        self._call, self._has_looked = None, True
-        models = usable(answer["files"])
-        if not models:
-            return
-        apps = ", ".join(dict.fromkeys(str(one["app"]) for one in models))
-        names = [str(one["name"]) for one in models]
+    def _tell(self) -> None:
+        """What there is and what became of it."""
+        others = self._others
+        left, busy = others.left, others.is_busy
+        self.setVisible(bool(others.models))
+        self.about.setText(self._going_on() if busy else self._offer() if left else self._done())
+        names = [str(one["name"]) for one in left or others.models]
         self.names.setText(", ".join(names[:MOST_NAMES]) + ("…" if len(names) > MOST_NAMES else ""))
+        self.problem.setText(others.problem)
+        self.problem.setVisible(bool(others.problem))
+        self.take.setText(self.tr("Use %n model(s)", "", len(left)))
+        if busy:  # first: the keyboard goes on to it
+            self.stop.show()
+        self.take.setVisible(bool(left) and not busy)
+        self.stop.setVisible(busy)
+        self.show_them.setVisible(self._is_last and not busy)
+        if self._was_busy and not busy and self.isVisible():
+            announce(self, self.about.text())
+        self._was_busy = busy
+
+    def _offer(self) -> str:
+        left = self._others.left
+        apps = ", ".join(dict.fromkeys(str(one["app"]) for one in left))
         text = self.tr(
-            "%n model(s) of {apps} can be used in place, without a download.", "", len(models)
+            "%n model(s) of {apps} can be used in place, without a download: {size}. "
+            "Each file is read once to check it.",
+            "", len(left),
+        )  # fmt: skip
+        size = formats.size(sum(int(one["size_bytes"]) for one in left))
+        return text.format(apps=apps, size=size)
+
+    def _going_on(self) -> str:
+        name, share = self._others.progress
+        return self.tr("{name} is checked: {percent}. You can go on meanwhile.").format(
+            name=name, percent=formats.percent(share)
         )
-        self.about.setText(text.format(apps=apps))
-        self.show()
 
-
-def usable(files: Sequence[Json]) -> list[Json]:
-    """Those that can be taken, the largest first; what is on the shelf is offered there."""
-    found = [one for one in files if one["usable"] and not one["on_shelf"]]
-    return sorted(found, key=lambda one: -int(one["size_bytes"]))
+    def _done(self) -> str:
+        return self.tr("%n model(s) can be loaded on the page Models.", "", len(self._others.taken))

@@ -1,4 +1,4 @@
-"""Second step: what this computer has for a model."""
+"""Second step: what this computer has for a model, and which models are on it already."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from PySide6.QtWidgets import QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
+from app.gui.first_run.already_here import AlreadyHere
+from app.gui.first_run.other_models import OtherModels
 from app.gui.first_run.step import Step
 from app.gui.icons import icon
 from app.gui.parts.buttons import button
@@ -47,7 +49,7 @@ class Found(QWidget):
 class FoundStep(Step):
     """Device and memory from the node, the disk from the system."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, others: OtherModels) -> None:
         super().__init__(
             services,
             self.tr("What this computer has"),
@@ -66,10 +68,13 @@ class FoundStep(Step):
         self.content.addWidget(
             card(self.device, self.memory, self.disk, self.few, below, gap=sizes.L)
         )
+        self._others = others
+        self.content.addWidget(AlreadyHere(others))
         services.pool.changed.connect(self._tell)
         self._tell()
 
     def entered(self) -> None:
+        self._others.look()
         self._tell()
 
     def _tell(self) -> None:

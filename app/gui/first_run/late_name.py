@@ -8,12 +8,12 @@ from app.gui.services import Services
 
 
 class LateName(QObject):
-    """Lives with the window, so that the first steps may be over before the node is there."""
+    """Lives with the pool, so that the first steps may be over before the node is there, and their window, too."""
 
     refused = Signal(object)  # AppError
 
-    def __init__(self, services: Services, window: QObject) -> None:
-        super().__init__(window)
+    def __init__(self, services: Services) -> None:
+        super().__init__(services.pool)
         self._services, self._name = services, ""
         services.pool.changed.connect(self._send)
 

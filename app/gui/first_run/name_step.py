@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QLineEdit
 
 from app.gui.first_run.late_name import LateName
@@ -16,7 +15,7 @@ MOST_CHARACTERS = 64  # what the node takes
 class NameStep(Step):
     """The node has found a friendly name already; it may be another."""
 
-    def __init__(self, services: Services, window: QObject) -> None:
+    def __init__(self, services: Services) -> None:
         super().__init__(
             services,
             self.tr("Welcome to Poolhouse"),
@@ -37,7 +36,7 @@ class NameStep(Step):
         hint = self.tr("Your other computers see this name. It says nothing about who you are.")
         self.content.addWidget(paragraph(hint, "caption"))
         self._filled = ""  # by us; whatever else stands there a person wants
-        self.late = LateName(services, window)
+        self.late = LateName(services)
         services.pool.changed.connect(self._fill)
         self._fill()
 

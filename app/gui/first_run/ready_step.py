@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.gui import pages
 from app.gui import theme as sizes
 from app.gui.first_run.already_here import AlreadyHere
+from app.gui.first_run.other_models import OtherModels
 from app.gui.first_run.recommendation import Recommendation
 from app.gui.first_run.role_step import BOTH, KEY, LEND
 from app.gui.first_run.step import Step
@@ -17,7 +18,7 @@ from app.gui.services import Services
 class ReadyStep(Step):
     """Says what is there now and what comes next."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, others: OtherModels) -> None:
         super().__init__(
             services,
             self.tr("Ready"),
@@ -29,17 +30,17 @@ class ReadyStep(Step):
         )
         guide = card(label(self.tr("The Guide"), "section"), paragraph(about), gap=sizes.S)
         self.content.addWidget(guide)
-        self.here, self.recommended = AlreadyHere(services), Recommendation(services)
+        self._others = others
+        self.here, self.recommended = AlreadyHere(others, is_last=True), Recommendation(services)
         for one in (self.here, self.recommended):
             one.wanted.connect(lambda: self.leave.emit(pages.MODELS))
             self.content.addWidget(one)
 
     def entered(self) -> None:
-        self.here.look()
+        self._others.look()
         self.recommended.look()
 
     def cancel(self) -> None:
-        self.here.cancel()
         self.recommended.cancel()
         super().cancel()
 

@@ -14,6 +14,7 @@ from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.first_run.found_step import FoundStep
 from app.gui.first_run.name_step import NameStep
+from app.gui.first_run.other_models import OtherModels
 from app.gui.first_run.pair_step import PairStep
 from app.gui.first_run.ready_step import ReadyStep
 from app.gui.first_run.role_step import BOTH, KEY, LEND, RoleStep
@@ -60,11 +61,11 @@ class Welcome(QWidget):
         set_role(self, "page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(self.tr("First steps"))
-        name = NameStep(services, window)
+        name, others = NameStep(services), OtherModels(services, self)
         name.late.refused.connect(self._failed)
         self._steps: list[Step] = [
-            name, FoundStep(services), RoleStep(services), PairStep(services),
-            ReadyStep(services),
+            name, FoundStep(services, others), RoleStep(services), PairStep(services),
+            ReadyStep(services, others),
         ]  # fmt: skip
         self._stack = _OneStep(self._steps)
         for step in self._steps:

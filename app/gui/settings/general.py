@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QMainWindow
 
+from app.gui.language import LANGUAGE
 from app.gui.lending.autostart_switch import AutostartSwitch
 from app.gui.motion import ALWAYS, NEVER, REDUCE_MOTION, SYSTEM
 from app.gui.parts.buttons import button
@@ -13,7 +14,7 @@ from app.gui.settings.group import Group
 from app.gui.settings.setting import Setting
 from app.gui.theme import MAX_SCALE, MIN_SCALE, Scheme
 
-LANGUAGE, SCHEME, TEXT_SCALE = "look/language", "look/scheme", "look/text_scale"
+SCHEME, TEXT_SCALE = "look/scheme", "look/text_scale"
 STEP_PERCENT = 10
 
 
@@ -45,8 +46,8 @@ class General(Group):
         default = self.tr("Default: as the system")
         self.add(
             Setting(
-                self.tr("Language"), self._when(),
-                self.language, default=default, words="Sprache language deutsch english",
+                self.tr("Language"), "", self.language,
+                default=default, words="Sprache language deutsch english",
             ),
             Setting(self.tr("Theme"), "", self.scheme, default=default, words="dark light colour"),
             Setting(
@@ -75,21 +76,33 @@ class General(Group):
         self.scale.show_value(str(round(percent) * STEP_PERCENT))
         self.motion.show_value(self.services.motion.wish)
 
+    def take_focus(self) -> None:
+        self.language.setFocus()
+
     def reset(self) -> None:
+        language = self.services.preferences.text(LANGUAGE)
         for key in (LANGUAGE, SCHEME, TEXT_SCALE, REDUCE_MOTION):
             self.services.preferences.forget(key)
         self.services.theme.choose(Scheme.SYSTEM, MIN_SCALE)
         self.refresh()
+        if language:
+            self._speak()
 
     def _choose_language(self, language: str) -> None:
         if language:
             self.services.preferences.keep(LANGUAGE, language)
         else:
             self.services.preferences.forget(LANGUAGE)
-        self.told.emit(self._when(), "info")
+        self._speak()
 
-    def _when(self) -> str:
-        return self.tr("The language changes after Quit, when Poolhouse is opened again.")
+    def _speak(self) -> None:
+        """At once, unless something in the window would be lost."""
+        if not self.services.renew():
+            words = self.tr(
+                "Something in this window is not finished. Choose the language again afterwards; "
+                "otherwise it changes when Poolhouse is opened again."
+            )
+            self.told.emit(words, "info")
 
     def _choose_scheme(self, scheme: str) -> None:
         theme = self.services.theme

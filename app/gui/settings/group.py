@@ -68,6 +68,9 @@ class Group(QWidget):
     def refresh(self) -> None:
         """The page came to the front, or the node came back."""
 
+    def take_focus(self) -> None:
+        """The keyboard goes to what a person comes back to."""
+
     def reset(self) -> None:
         """Everything of this page as it was when the app was new."""
 

@@ -72,6 +72,13 @@ class SettingsPage(Page):
         """The one in front."""
         return self._group(max(0, self.list.currentRow()))
 
+    @property
+    def part(self) -> str:
+        return ENTRIES[max(0, self.list.currentRow())].name
+
+    def take_focus(self) -> None:
+        self.group.take_focus()
+
     def open(self, name: str) -> None:
         """Show one group, by its name in `groups.ENTRIES`."""
         self.search.clear()

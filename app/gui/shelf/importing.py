@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ IMPORT = "import"
 
 
 class Importing(QObject):
-    """`path` is the file that is taken in now; empty: none is."""
+    """`path` is the file that is taken in now; empty: none is. Pages come and go meanwhile: hashing takes minutes."""
 
     changed = Signal()
     imported = Signal(object)  # Json, the model
     failed = Signal(object)  # AppError
+    ended = Signal(str, object)  # path, AppError or None
 
     def __init__(self, client: NodeClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -33,6 +35,11 @@ class Importing(QObject):
     def name(self) -> str:
         return Path(self.path).name
 
+    @property
+    def paths(self) -> list[str]:
+        """The files that are taken in now and next."""
+        return [*([self.path] if self.path else []), *(path for path, _ in self._waiting)]
+
     def add(self, path: str, name: str | None = None) -> None:
         """Take in this file too, under a name of the shelf or its own."""
         self._waiting.append((path, name))
@@ -44,9 +51,11 @@ class Importing(QObject):
         self._calls.end(IMPORT)
         self._next()
 
-    def end(self) -> None:
-        self._waiting.clear()
-        self._calls.end_all()
+    def leave(self, paths: Collection[str]) -> None:
+        """Take in none of these any more."""
+        self._waiting = [one for one in self._waiting if one[0] not in paths]
+        if self.path in paths:
+            self.cancel()
 
     def _next(self) -> None:
         self.path, self.done_bytes, self.total_bytes = "", 0, 0
@@ -66,10 +75,14 @@ class Importing(QObject):
 
     def _done(self, answer: Json) -> None:
         self._calls.done(IMPORT)
+        path = self.path
         self._next()
+        self.ended.emit(path, None)
         self.imported.emit(answer["model"])
 
     def _refused(self, error: AppError) -> None:
         self._calls.done(IMPORT)
+        path = self.path
         self._next()
+        self.ended.emit(path, error)
         self.failed.emit(error)

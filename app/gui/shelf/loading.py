@@ -39,6 +39,11 @@ class Loading(QObject):
         return str(self._coming.get("model") or "")
 
     @property
+    def is_ours(self) -> bool:
+        """Whether a load was asked for here that goes on: it ends with whoever asked."""
+        return self._calls.running(LOAD)
+
+    @property
     def _coming(self) -> Json:
         """As the node tells it; nothing else of a load is known of one that another face began."""
         return next((one for one in self._pool.models if one.get("state") == "loading"), {})

@@ -23,7 +23,6 @@ from app.gui.services import Services
 from app.gui.shelf.actions import Do
 from app.gui.shelf.details import Details
 from app.gui.shelf.folder_sheet import HELPED, choose_folder, choose_words
-from app.gui.shelf.importing import Importing
 from app.gui.shelf.item import Item, Kind
 from app.gui.shelf.judging import Judging, recommended
 from app.gui.shelf.library import Library
@@ -51,7 +50,7 @@ class ModelsPage(Page):
         client, pool = services.client, services.pool
         self.library, self.judging = Library(client, self), Judging(client, self)
         self.planning, self.loading = Planning(client, self), Loading(pool, self)
-        self.importing, self.watch = Importing(client, self), Watch(pool, self)
+        self.importing, self.watch = services.importing, Watch(pool, self)
         self.removal = Removal(self, client, self.importing)
         self._wanted = ""  # the model to choose as soon as it is in the list
         self._was_there = False
@@ -95,9 +94,12 @@ class ModelsPage(Page):
         for path in paths:
             self.importing.add(path)
 
+    @property
+    def is_busy(self) -> bool:
+        return self.planning.measuring or self.loading.is_ours
+
     def end(self) -> None:
-        """Hear nothing more of the node."""
-        for one in (self.library, self.judging, self.loading, self.importing, self.transfers):
+        for one in (self.library, self.judging, self.loading, self.transfers):
             one.end()
         self.planning.forget()
         self.details.token.end()

@@ -119,7 +119,7 @@
     <name>ActivityPage</name>
     <message>
         <source>Activity</source>
-        <translation>Verlauf</translation>
+        <translation>Aktivität</translation>
     </message>
     <message>
         <source>Benchmark</source>
@@ -377,10 +377,17 @@
 <context>
     <name>AlreadyHere</name>
     <message numerus="yes">
-        <source>%n model(s) of {apps} can be used in place, without a download.</source>
+        <source>%n model(s) can be loaded on the page Models.</source>
         <translation>
-            <numerusform>%n Modell von {apps} lässt sich ohne Download benutzen, wo es liegt.</numerusform>
-            <numerusform>%n Modelle von {apps} lassen sich ohne Download benutzen, wo sie liegen.</numerusform>
+            <numerusform>%n Modell lässt sich auf der Seite „Modelle“ laden.</numerusform>
+            <numerusform>%n Modelle lassen sich auf der Seite „Modelle“ laden.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n model(s) of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
+        <translation>
+            <numerusform>%n Modell von {apps} lässt sich ohne Download benutzen, wo es liegt: {size}. Die Datei wird zum Prüfen einmal gelesen.</numerusform>
+            <numerusform>%n Modelle von {apps} lassen sich ohne Download benutzen, wo sie liegen: {size}. Jede Datei wird zum Prüfen einmal gelesen.</numerusform>
         </translation>
     </message>
     <message>
@@ -390,6 +397,21 @@
     <message>
         <source>Show them on the page Models</source>
         <translation>Auf der Seite „Modelle“ zeigen</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message numerus="yes">
+        <source>Use %n model(s)</source>
+        <translation>
+            <numerusform>%n Modell benutzen</numerusform>
+            <numerusform>%n Modelle benutzen</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>{name} is checked: {percent}. You can go on meanwhile.</source>
+        <translation>{name} wird geprüft: {percent}. Sie können inzwischen weitermachen.</translation>
     </message>
 </context>
 <context>
@@ -2211,6 +2233,10 @@
         <translation>Zeigen</translation>
     </message>
     <message>
+        <source>Something in this window is not finished. Choose the language again afterwards; otherwise it changes when Poolhouse is opened again.</source>
+        <translation>In diesem Fenster ist etwas noch nicht fertig. Wählen Sie die Sprache danach noch einmal; sonst wechselt sie, wenn Poolhouse wieder geöffnet wird.</translation>
+    </message>
+    <message>
         <source>Start</source>
         <translation>Start</translation>
     </message>
@@ -2221,10 +2247,6 @@
     <message>
         <source>Text size</source>
         <translation>Textgröße</translation>
-    </message>
-    <message>
-        <source>The language changes after Quit, when Poolhouse is opened again.</source>
-        <translation>Die Sprache ändert sich nach „Beenden“, wenn Poolhouse erneut geöffnet wird.</translation>
     </message>
     <message>
         <source>Theme</source>
@@ -4082,6 +4104,10 @@
         <translation>Alle Modelle</translation>
     </message>
     <message>
+        <source>Any size</source>
+        <translation>Jede Größe</translation>
+    </message>
+    <message>
         <source>Catalogue</source>
         <translation>Katalog</translation>
     </message>
@@ -4134,6 +4160,10 @@
         <translation>Nichts hier heißt so. Suchen Sie online danach oder zeigen Sie alle Modelle an.</translation>
     </message>
     <message>
+        <source>Nothing of this size is here. Choose another size, or show all models.</source>
+        <translation>Von dieser Größe ist hier nichts. Wählen Sie eine andere Größe, oder zeigen Sie alle Modelle.</translation>
+    </message>
+    <message>
         <source>On Hugging Face</source>
         <translation>Auf Hugging Face</translation>
     </message>
@@ -4162,6 +4192,10 @@
         <translation>Sein Protokoll zeigen</translation>
     </message>
     <message>
+        <source>Size</source>
+        <translation>Größe</translation>
+    </message>
+    <message>
         <source>They appear as soon as the background service runs.</source>
         <translation>Sie erscheinen, sobald der Hintergrunddienst läuft.</translation>
     </message>
@@ -4188,8 +4222,8 @@
         <translation>5 GiB bleiben frei, deshalb lässt sich dorthin jetzt nichts herunterladen.</translation>
     </message>
     <message>
-        <source>A model that was downloaded here then goes over your own network to a machine of your household that wants the very same one, and not over the internet once more.</source>
-        <translation>Ein Modell, das hier heruntergeladen wurde, geht dann über Ihr eigenes Netz zu einem Gerät Ihres Haushalts, das genau dieses möchte, und nicht noch einmal über das Internet.</translation>
+        <source>A model that was downloaded or imported here then goes over your own network to a machine of your household that wants the very same one, and not over the internet once more.</source>
+        <translation>Ein Modell, das hier heruntergeladen oder importiert wurde, geht dann über Ihr eigenes Netz zu einem Gerät Ihres Haushalts, das genau dieses möchte, und nicht noch einmal über das Internet.</translation>
     </message>
     <message>
         <source>Access token for Hugging Face</source>
@@ -4381,6 +4415,14 @@
     <message>
         <source>Open the folder</source>
         <translation>Ordner öffnen</translation>
+    </message>
+    <message>
+        <source>Over {size}</source>
+        <translation>Über {size}</translation>
+    </message>
+    <message>
+        <source>Up to {size}</source>
+        <translation>Bis {size}</translation>
     </message>
     <message>
         <source>Paused at {amounts}</source>
@@ -6052,7 +6094,7 @@
     <name>Sidebar</name>
     <message>
         <source>Activity</source>
-        <translation>Verlauf</translation>
+        <translation>Aktivität</translation>
     </message>
     <message>
         <source>Chat</source>
@@ -6468,7 +6510,7 @@
     </message>
     <message>
         <source>Activity then says when there is a newer version.</source>
-        <translation>Der Verlauf sagt dann, wenn es eine neuere Version gibt.</translation>
+        <translation>Die Seite Aktivität sagt dann, wenn es eine neuere Version gibt.</translation>
     </message>
     <message>
         <source>Asking…</source>

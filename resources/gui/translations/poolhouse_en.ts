@@ -4,10 +4,24 @@
 <context>
     <name>AlreadyHere</name>
     <message numerus="yes">
-        <source>%n model(s) of {apps} can be used in place, without a download.</source>
+        <source>%n model(s) can be loaded on the page Models.</source>
         <translation>
-            <numerusform>%n model of {apps} can be used in place, without a download.</numerusform>
-            <numerusform>%n models of {apps} can be used in place, without a download.</numerusform>
+            <numerusform>%n model can be loaded on the page Models.</numerusform>
+            <numerusform>%n models can be loaded on the page Models.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n model(s) of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
+        <translation>
+            <numerusform>%n model of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
+            <numerusform>%n models of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>Use %n model(s)</source>
+        <translation>
+            <numerusform>Use %n model</numerusform>
+            <numerusform>Use %n models</numerusform>
         </translation>
     </message>
 </context>

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from app.gui.first_run.found_step import FoundStep
+from app.gui.first_run.other_models import OtherModels
 from app.gui.settings.models import Models
 from app.gui.settings.models_place import ModelsPlace
 from app.gui.settings.settings_page import SettingsPage
@@ -197,7 +198,7 @@ def test_the_first_steps_offer_another_disk_where_there_is_little_room(
     qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.gui.first_run.found_step.FEW_BYTES", 0)
-    step = FoundStep(at_lone.services)
+    step = FoundStep(at_lone.services, OtherModels(at_lone.services))
     qtbot.addWidget(step)
     step.show()
     assert not step.few.isVisible()

@@ -1,0 +1,128 @@
+"""Another language is there at once: the window is made anew, and nothing that a person wrote is lost."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+import shiboken6
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.gui.application import Application
+from app.gui.chat.chat_page import ChatPage
+from app.gui.language import LANGUAGE
+from app.gui.preferences import Preferences
+from app.gui.settings.general import General
+from app.gui.settings.settings_page import SettingsPage
+from tests.gui.desk import Attached
+from tests.gui.speaking import unchanged
+from tests.node.pool import TestNode
+
+FILE = {"name": "notes.txt", "text": "two words"}
+
+
+@pytest.fixture
+def app(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Application]:
+    """A window in English, at the first group of the settings."""
+    monkeypatch.setattr(qapp, "exit", lambda: None)
+    folder = lone.root / "window"
+    folder.mkdir(exist_ok=True)
+    preferences = Preferences(folder)
+    preferences.keep("first_run/done", True)
+    preferences.keep(LANGUAGE, "en")
+    with unchanged(qapp):
+        made = Application(qapp, Attached(lone.root))
+        qtbot.waitUntil(lambda: made.services.pool.is_there)
+        made.window.go("settings/General")
+        made.window.page("settings")
+        yield made
+        made.quit()
+        made.services.lock.close()
+        made.window.end()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+
+
+def choose(app: Application, language: str) -> General:
+    """As a person does: by the list in the settings."""
+    page = app.window.page("settings")
+    assert isinstance(page, SettingsPage)
+    general = page.group
+    assert isinstance(general, General)
+    general.language.setFocus()
+    general.language.show_value(language)
+    general.language.activated.emit(general.language.currentIndex())
+    return general
+
+
+def test_the_window_speaks_it_at_once_at_the_same_place(qtbot: QtBot, app: Application) -> None:
+    before, tray = app.window, app.tray
+    before.resize(960, 707)
+    choose(app, "de")
+    qtbot.waitUntil(lambda: app.window is not before)
+    assert app.window.place == "settings/General"
+    assert app.window.page("settings").title.text() == "Einstellungen"
+    assert app.window.size().toTuple() == (960, 707)
+    general = app.window.page("settings")
+    assert isinstance(general, SettingsPage)
+    assert isinstance(general.group, General)
+    assert app.window.focusWidget() is general.group.language
+    assert app.window.isVisible()
+    qtbot.waitUntil(lambda: not shiboken6.isValid(before))
+    assert not shiboken6.isValid(tray)
+    assert app.tray.menu.open.text() == "Poolhouse öffnen"
+    app._single.show.emit()  # a second start shows the window of now
+
+
+def test_what_was_typed_is_there_still(qtbot: QtBot, app: Application) -> None:
+    app.window.go("chat")
+    chat = app.window.page("chat")
+    assert isinstance(chat, ChatPage)
+    chat.composer.field.setPlainText("half a question")
+    chat.composer.show_draft("half a question", [FILE])
+    chat.composer.edited.emit()
+    before, shown = app.window, chat.chat.id
+    app.window.go("settings/General")
+    choose(app, "de")
+    qtbot.waitUntil(lambda: app.window is not before)
+    app.window.go("chat")
+    again = app.window.page("chat")
+    assert isinstance(again, ChatPage)
+    assert again is not chat
+    assert again.chat.id == shown
+    assert again.composer.text == "half a question"
+    assert again.composer.files == [FILE]
+
+
+def test_nothing_of_the_window_before_stays(qtbot: QtBot, app: Application) -> None:
+    for name in ("pool", "chat", "models", "activity", "computer"):
+        app.window.go(name)
+        app.window.page(name)
+    app.window.go("settings/General")
+    before = weakref.ref(app.window)
+    pages = [weakref.ref(page) for page in app.window._pages.values()]
+    choose(app, "de")
+    qtbot.waitUntil(lambda: app.window is not before())
+    services = app.services
+    services.lock.history.changed.emit("")
+    services.theme.changed.emit()
+    services.pool.changed.emit()
+    qtbot.waitUntil(lambda: gc.collect() >= 0 and before() is None)
+    assert [one() for one in pages] == [None] * len(pages)
+
+
+def test_what_is_not_finished_keeps_the_window(qtbot: QtBot, app: Application) -> None:
+    before = app.window
+    before.say("Something to be read.")
+    general = choose(app, "de")
+    assert app.window is before
+    assert "not finished" in before.page("settings").notice.sentence
+    assert general.language.value == "de"
+    before.seen()
+    choose(app, "de")
+    qtbot.waitUntil(lambda: app.window is not before)
