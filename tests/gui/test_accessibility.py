@@ -10,10 +10,13 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui import pages
+from app.gui.household.facts import machines_of
 from app.gui.theme import Scheme
 from app.gui.window import Window
 from tests.gui import walk
 from tests.gui.desk import Desk, window_over
+from tests.gui.household.snapshots import household
+from tests.gui.test_large_sheets import SHEETS
 from tests.node.pool import TestNode
 
 SETTLE_MS = 300  # for what a page asks of the node when it is first shown
@@ -66,6 +69,26 @@ def test_a_page_can_be_used_by_everybody(
 
     found = everywhere(qtbot, window, at_lone, name, look)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_so_can_a_dialog(qtbot: QtBot, away: Desk, name: str) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(1000, 700)
+    sheet = SHEETS[name](away.services, machines_of(household(3))[1], window)
+    sheet.show()
+    qtbot.wait(20)
+    found = [
+        *(f"no name: {one}" for one in walk.nameless(sheet)),
+        *(f"no tooltip: {one}" for one in walk.unexplained(sheet)),
+        *(f"too small: {one}" for one in walk.too_small(sheet)),
+        *(f"wrong order: {one}" for one in walk.out_of_order(sheet, sheet)),
+    ]
+    reached = walk.tab_chain(sheet, sheet)
+    sheet.close()
+    assert not found, "\n".join(found)
+    assert reached
 
 
 def test_tab_reaches_the_sidebar_first(window: Window, qtbot: QtBot) -> None:

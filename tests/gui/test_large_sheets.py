@@ -17,6 +17,7 @@ from app.gui.household.add_sheet import AddSheet
 from app.gui.household.facts import MachineFacts, machines_of
 from app.gui.household.interface_sheet import InterfaceSheet
 from app.gui.household.join_sheet import JoinSheet
+from app.gui.household.leave_sheet import LeaveSheet
 from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
 from app.gui.household.sheet import Sheet
 from app.gui.parts.buttons import wrapping
@@ -24,7 +25,9 @@ from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, held
 from app.gui.parts.notice import Notice
 from app.gui.services import Services
+from app.gui.settings.erase_sheet import EraseSheet
 from app.gui.settings.upstream_sheets import AddServer, ForgetServer
+from app.gui.shelf.folder_sheet import FolderSheet
 from app.gui.theme import Scheme
 from tests.gui import walk
 from tests.gui.desk import Desk
@@ -60,6 +63,9 @@ SHEETS: dict[str, Make] = {
     "join": lambda services, _, parent: JoinSheet(services, parent, ""),
     "server": lambda services, _, parent: AddServer(services, (), nothing, parent),
     "forget": lambda services, _, parent: ForgetServer(services, "barn", nothing, parent),
+    "leave": lambda services, _, parent: LeaveSheet(services, parent),
+    "erase": lambda services, _, parent: EraseSheet(services, parent),
+    "folder": lambda services, _, parent: FolderSheet(services, "/media/disk/models", parent),
 }
 
 
