@@ -121,6 +121,7 @@ class AddSheet(Sheet):
         self._say_code(str(answer["code"]))
         text = self.tr("Address, if it does not find this machine: {address}")
         self.address.setText(text.format(address=answer["address"]))
+        self.fit()
         self._ends_at = time.monotonic() + float(answer["seconds"])
         self._tries = int(answer["tries"])
         self._bar.setRange(0, int(answer["seconds"]))
@@ -147,8 +148,8 @@ class AddSheet(Sheet):
         for one, digit in zip(self._digits, code.ljust(DIGITS), strict=True):
             one.setText(digit)
             one.setAccessibleName(digit)
+        self.address.setVisible(bool(code))  # with nothing to tell it would be a stop of the keys
         if not code:
-            self.address.setText("")
             self.left.setText("")
 
     def _other_role(self) -> None:

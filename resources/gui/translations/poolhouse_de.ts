@@ -4323,7 +4323,7 @@
     </message>
     <message>
         <source>Keep models there</source>
-        <translation>Modelle dort aufbewahren</translation>
+        <translation>Dort aufbewahren</translation>
     </message>
     <message>
         <source>Layers for other machines</source>
