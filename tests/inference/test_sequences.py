@@ -13,6 +13,7 @@ import pytest
 from app.core.errors import Reason
 from app.core.recovery import Loss, Notice
 from app.core.schedule import Batch
+from app.core.waiting_line import line_up
 from app.inference.carried import Carried
 from app.inference.links import open_run, own_stage
 from app.inference.pipeline import Pipeline
@@ -134,3 +135,11 @@ async def test_a_reader_that_is_behind_by_more_than_a_full_queue_ends_too(
     assert (one.full, one.full_for(104.0)) == (True, 2.0)  # since it took the last
     await one.take()
     assert (one.full, one.full_for(200.0)) == (False, 0.0)
+
+
+def test_the_owner_does_not_overtake_an_answer_that_has_begun() -> None:
+    """It waits again where its pipeline was lost, and somebody reads it."""
+    one = Sequence(request("hello", 5), 600, None)  # type: ignore[arg-type]
+    assert line_up([one], goes_first=True) == 0
+    one.begun_at = 1.0
+    assert line_up([one], goes_first=True) == 1

@@ -11,7 +11,7 @@ import pytest
 
 from app.core.errors import DoesNotFit, Refused, Unreachable
 from app.core.ids import PipelineId
-from app.core.membership import members
+from app.core.membership import Log, members
 from app.core.operations import Role
 from tests.lan.nodes import SOON_SECONDS, Node, Nodes, full_disk, opened, pair, until
 
@@ -160,6 +160,29 @@ async def test_a_removal_that_the_disk_does_not_take_has_never_been(
         assert name_of(den, attic) == "attic"
     await den.network.remove(attic.network.id)  # now there is room
     await until(lambda: attic.network.dismissed)
+
+
+async def test_a_change_is_told_once_it_is_kept(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before that it may still be taken back, and whoever is told of a removal parts from the machine."""
+    den, attic = await nodes.paired("den", "attic")
+    await all_linked(den, attic)
+    keeper, done = den.network._log, list[set[str]]()
+    tell, save = keeper._changed, keeper._store.save
+
+    def changed() -> None:
+        done.append(set(keeper.members))
+        tell()
+
+    async def saved(log: Log) -> None:
+        await save(log)
+        done.append({"kept"})
+
+    monkeypatch.setattr(keeper, "_changed", changed)
+    monkeypatch.setattr(keeper._store, "save", saved)
+    await den.network.remove(attic.network.id)
+    assert done[:2] == [{"kept"}, {den.network.id}]
 
 
 async def test_of_two_changes_at_once_the_one_that_was_kept_stays(
