@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ TEMPLATE = (
 )
 CONTROL = ("<|bos|>", "<|im_end|>", "<|im_start|>")  # ids 0, 1, 2; bytes begin at 3
 FIRST_BYTE = len(CONTROL)
+SIGN, END = FIRST_BYTE + ord("!"), 1
+LOUD = 8  # what follows is about 64, and all else about 1
 MIN_VOCAB = FIRST_BYTE + 256 + 1
 MAX_MERGES = 4096
 MIXES = {"Q4_K_M": gguf.LlamaFileType.MOSTLY_Q4_K_M, "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
@@ -41,6 +44,7 @@ class Shape:
     template: str = TEMPLATE
     pooling: gguf.PoolingType | None = None  # how it makes one vector of a text
     architecture: str = "llama"  # or one with the same tensors, such as qwen2
+    says: tuple[str, ...] = ()  # what it writes after a "!", a token each; not for quants
 
     @property
     def head_dim(self) -> int:
@@ -54,10 +58,16 @@ def llama(path: Path, shape: Shape | None = None, **changes: Any) -> Path:
         raise ValueError(f"a byte-level vocabulary needs {MIN_VOCAB} tokens")
     writer = gguf.GGUFWriter(str(path), shape.architecture)
     _describe(writer, shape)
-    vocabulary(writer, shape.vocab, shape.template)
+    vocabulary(writer, shape.vocab, shape.template, shape.says)
     chance = np.random.default_rng(shape.seed)
-    for name, rows, columns, quant in _matrices(shape):
-        _add(writer, name, quant, _matrix(chance, rows, columns, quant))
+    matrices = {
+        name: _matrix(chance, rows, columns, quant)
+        for name, rows, columns, quant in _matrices(shape)
+    }
+    if shape.says:
+        _teach(shape, matrices)
+    for name, _, _, quant in _matrices(shape):
+        _add(writer, name, quant, matrices[name])
     for name in _norms(shape):
         weights = 1 + 0.2 * chance.standard_normal(shape.width)
         writer.add_tensor(name, weights.astype(np.float32))
@@ -86,21 +96,24 @@ def _describe(writer: gguf.GGUFWriter, shape: Shape) -> None:
         writer.add_file_type(MIXES[shape.quant])
 
 
-def vocabulary(writer: gguf.GGUFWriter, n_vocab: int, template: str = TEMPLATE) -> None:
-    """Bytes, control tokens and a few merges, in the style of GPT-2."""
+def vocabulary(
+    writer: gguf.GGUFWriter, n_vocab: int, template: str = TEMPLATE, says: tuple[str, ...] = ()
+) -> None:
+    """Bytes, control tokens and a few merges, in the style of GPT-2; `says` come last."""
     letters = [chr(code) for code in _byte_letters()]
     tokens, kinds = [*CONTROL, *letters], [gguf.TokenType.CONTROL] * FIRST_BYTE
     kinds += [gguf.TokenType.NORMAL] * len(letters)
     lower = [chr(code) for code in range(ord("a"), ord("z") + 1)]
     pairs = [(a, b) for b in lower for a in ["\u0120", *lower]]  # U+0120 is a space
-    merges = pairs[: min(n_vocab - len(tokens), MAX_MERGES)]
+    merges = pairs[: min(n_vocab - len(tokens) - len(says), MAX_MERGES)]
     tokens += [a + b for a, b in merges]
     kinds += [gguf.TokenType.NORMAL] * len(merges)
-    unused = [f"<unused_{index}>" for index in range(n_vocab - len(tokens))]
+    unused = [f"<unused_{index}>" for index in range(n_vocab - len(tokens) - len(says))]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list(tokens + unused)
-    writer.add_token_types(kinds + [gguf.TokenType.UNUSED] * len(unused))
+    writer.add_token_list([*tokens, *unused, *says])
+    kinds += [gguf.TokenType.UNUSED] * len(unused)
+    writer.add_token_types(kinds + [gguf.TokenType.USER_DEFINED] * len(says))
     writer.add_token_merges([f"{a} {b}" for a, b in merges])
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(1)
@@ -138,6 +151,20 @@ def _matrices(shape: Shape) -> list[tuple[str, int, int, str]]:
             (name + "ffn_down.weight", shape.width, shape.ffn, better),
         ]
     return found
+
+
+def _teach(shape: Shape, matrices: dict[str, NDArray[Any]]) -> None:
+    """Let each token of `says` follow the one before it: the layers add nothing, so that the last token alone decides,
+    and each of these pairs has a direction that nothing else has."""
+    for name, matrix in matrices.items():
+        if name.endswith(("attn_output.weight", "ffn_down.weight")):
+            matrix[:] = 0
+    known, output = matrices["token_embd.weight"], matrices["output.weight"]
+    order = [SIGN, *range(shape.vocab - len(shape.says), shape.vocab), END]
+    known[:, : len(order) - 1] = 0
+    for direction, (before, after) in enumerate(pairwise(order)):
+        known[before], output[after] = 0, 0
+        known[before, direction], output[after, direction] = 1, LOUD
 
 
 def _norms(shape: Shape) -> list[str]:

@@ -13,10 +13,11 @@ from typing import Any
 from app.machine.paths import guide_file
 from scripts.api_compare.server import asked, compiled, serving
 from scripts.engine_source import PROJECT, engine
-from tests import tiny, tiny_bert
+from tests import tiny_bert
 from tests.node.chat_api.answer_shape import shape_of
+from tests.node.chat_api.call_cases import call_cases
 from tests.node.chat_api.compared import Case, cases, vector_cases
-from tests.node.chat_api.tool_cases import HERMES, MODEL, tool_cases
+from tests.node.chat_api.tool_cases import MODEL, hermes, tool_cases
 
 RECORD = PROJECT / "tests" / "node" / "chat_api" / "llama_server.json"
 
@@ -42,9 +43,8 @@ def recorded(program: Path, folder: Path) -> Iterator[tuple[str, Any]]:
     bert = tiny_bert.bert(folder / "bert.gguf")
     with serving(program, bert, "bert", "--embeddings") as base:
         yield from told(base, vector_cases())
-    tooled = tiny.llama(folder / f"{MODEL}.gguf", layers=2, vocab=300, template=HERMES)
-    with serving(program, tooled, MODEL, "--jinja") as base:
-        yield from told(base, tool_cases(), words=True)
+    with serving(program, hermes(folder), MODEL, "--jinja") as base:
+        yield from told(base, tool_cases() | call_cases(), words=True)
 
 
 def told(base: str, wanted: Mapping[str, Case], words: bool = False) -> Iterator[tuple[str, Any]]:

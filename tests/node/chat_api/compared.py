@@ -1,4 +1,4 @@
-"""Cases for llama.cpp's own server (`make api-compare`) and for ours. Those with tools are in tool_cases.py."""
+"""Cases for llama.cpp's own server (`make api-compare`) and for ours. tool_cases.py and call_cases.py have more."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 
 from tests import tiny
 from tests.node.chat_api.as_recorded import compare
+from tests.node.chat_api.call_cases import call_cases
 from tests.node.chat_api.conftest import Open, opened
 from tests.node.chat_api.described_answers import check
-from tests.node.chat_api.tool_cases import HERMES, SCHEMA, USER, tool, tool_cases
+from tests.node.chat_api.tool_cases import HERMES, MODEL, SCHEMA, USER, hermes, tool, tool_cases
 from tests.node.pool import node
 
 Json = dict[str, Any]
@@ -37,8 +39,11 @@ def tooled(
 ) -> Open:
     """The API with a model of this family on the shelf; asking for it loads it."""
     name, template = request.param
-    path = tiny.llama(
-        tmp_path_factory.mktemp(name) / f"{name}.gguf", layers=2, vocab=300, template=template
+    folder = tmp_path_factory.mktemp(name)
+    path = (
+        hermes(folder)
+        if name == MODEL
+        else tiny.llama(folder / f"{name}.gguf", layers=2, vocab=300, template=template)
     )
     house.node.run("import", str(path), "--name", name)
     return Open(house.node, house.port, house.key, model=name)
@@ -199,6 +204,16 @@ async def test_as_llama_cpps_server_answers(tooled: Open, name: str) -> None:
     headers = {"Authorization": f"Bearer {tooled.key}"}
     async with aiohttp.ClientSession(tooled.base, headers=headers) as http:
         await compare(http, name)
+
+
+@pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
+@pytest.mark.parametrize("name", call_cases())
+async def test_a_call_as_llama_cpps_server_answers(tooled: Open, name: str) -> None:
+    headers = {"Authorization": f"Bearer {tooled.key}"}
+    async with aiohttp.ClientSession(tooled.base, headers=headers) as http:
+        given = await compare(http, name)
+    n_calls = {"one that must be": 1, "cut short": 0}.get(name.split(": ")[1], 2)
+    assert len(set(re.findall(rb"call_\w{24}", given))) == n_calls
 
 
 def test_a_model_is_swapped_only_where_that_is_allowed(tooled: Open) -> None:

@@ -1,13 +1,15 @@
 """Cases of the comparison that have tools, for a tiny random model whose chat template knows them.
 
 No call is made in any: llama.cpp's server lets text come before one that must be made, and such a model writes nothing
-but text. What ours calls is in test_tools.py.
+but text. Those in which the model calls are in call_cases.py.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from tests import tiny
 from tests.node.chat_api.compared import CHAT, COUNT, KINDS, MESSAGES, RESPONSES, Case
 
 Json = dict[str, Any]
@@ -17,8 +19,14 @@ HERMES = (
     "{% if tools %}{% for t in tools %}<tools>{{ t | tojson }}</tools>{% endfor %}{% endif %}"
     "{% for m in messages %}<|im_start|>{{ m.role }} {{ m.content }}"
     "{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>"
-    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant {% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant "
+    "{% if '!' in (messages[-1].content or '') %}!{% endif %}{% endif %}"
 )
+SAYS = (  # what the model writes to a message with an exclamation mark: two calls
+    "<tool_call>", '\n{"name": "', "clock", '", "arguments": {', '"zone": "', "UTC", '", "exact": ', "true", "}}\n",
+    "</tool_call>", '\n<tool_call>\n{"name": "clock", "arguments": {"zone": "CET", "exact": ',
+    "false}}\n</tool_call>",
+)  # fmt: skip
 SCHEMA = {
     "type": "object",
     "properties": {"zone": {"enum": ["UTC", "CET"]}, "exact": {"type": "boolean"}},
@@ -92,6 +100,12 @@ USUAL: dict[str, Json] = {
 }  # fmt: skip
 OF_EACH = {CHAT: OF_CHAT, MESSAGES: OF_MESSAGES, RESPONSES: OF_RESPONSES, COUNT: OF_COUNT}
 STREAMED = ((CHAT, "auto"),)
+
+
+def hermes(folder: Path) -> Path:
+    """The model, as a file in this folder; of this seed what it writes by chance is text."""
+    path = folder / f"{MODEL}.gguf"
+    return tiny.llama(path, layers=2, vocab=300, seed=3, template=HERMES, says=SAYS)
 
 
 def tool_cases() -> dict[str, Case]:
