@@ -180,6 +180,12 @@ def changed(**fields: object) -> Callable[[Frame], bytes]:
     [
         (lambda _: b"nonsense", "stage_garbled"),
         (changed(pipeline=bytes(16)), "stage_garbled"),
+        (
+            changed(
+                pipeline=bytes(16), kind=Kind.LOST, payload=b'{"code":"lend_stopped","facts":{}}'
+            ),
+            "stage_garbled",
+        ),
         (changed(seq=99), "stage_garbled"),
         (changed(epoch=7), "stage_garbled"),
         (changed(payload=b"short"), "stage_garbled"),
