@@ -95,8 +95,7 @@ class TextBlock(QTextBrowser):
         height = document.size().height()
         if document.idealWidth() > self.viewport().width():  # a wide table
             height += self.horizontalScrollBar().sizeHint().height()
-        if self.height() != int(height + 0.99):
-            self.setFixedHeight(int(height + 0.99))
+        _make_high(self, int(height + 0.99))
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:  # noqa: N802  Qt's name
         """Nothing is ever loaded, from the network or from this disk."""
@@ -161,9 +160,8 @@ class Listing(QPlainTextEdit):
         widest = self.fontMetrics().horizontalAdvance("m") * max(map(len, self._code.split("\n")))
         below = bar.sizeHint().height() if widest > self.viewport().width() else 0
         margins = self.contentsMargins()
-        height = int(first * self.blockCount() + 0.99) + margins.top() + margins.bottom() + below
-        if height != self.height():
-            self.setFixedHeight(height)
+        edges = margins.top() + margins.bottom() + below
+        _make_high(self, int(first * self.blockCount() + 0.99) + edges)
 
     def _colour_soon(self, *, growing: bool) -> None:
         if len(self._code) <= AT_ONCE_CHARS:
@@ -256,6 +254,13 @@ def _broken(code: str) -> Iterator[str]:
         yield line[:SHOWN_LINE]
         for at in range(SHOWN_LINE, len(line), SHOWN_LINE):
             yield line[at : at + SHOWN_LINE]
+
+
+def _make_high(view: TextBlock | Listing, height: int) -> None:
+    """With all that is in it. While Qt sets its inner part to another width, it does not give it another height."""
+    if view.height() != height:
+        view.setFixedHeight(height)
+        view.setViewportMargins(0, 0, 0, 0)  # sets it again
 
 
 def _pass_on(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> None:

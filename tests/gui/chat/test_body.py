@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QGuiApplication, QTextDocument
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QScrollArea
 from pytestqt.qtbot import QtBot
 
-from app.gui.chat.blocks import CodeBlock, Look, TextBlock
+from app.gui.chat.blocks import CodeBlock, Listing, Look, TextBlock
 from app.gui.chat.body import PORTION, Body
 from app.gui.chat.link_question import ask_link
 from app.gui.chat.slices import Slices
@@ -144,3 +144,29 @@ def test_a_message_as_text(qtbot: QtBot, look: Look) -> None:
     qtbot.addWidget(window)
     window.show()
     assert window.field.blockCount() == 250
+
+
+def test_all_lines_are_seen_at_every_width(qtbot: QtBot, look: Look) -> None:
+    """Qt does not make what is inside a view as high as the view, while it makes it as wide."""
+    area, shown = QScrollArea(), Body(look, is_markdown=True)
+    qtbot.addWidget(area)
+    area.setWidgetResizable(True)
+    area.setWidget(shown)
+    area.resize(900, 150)
+    area.show()
+    shown.show_text("Words that wrap at many widths, one after another. " * 4 + TEXT)
+    views = [*shown.findChildren(TextBlock), *shown.findChildren(Listing)]
+    assert len(views) > 2
+    seen = set[tuple[int, ...]]()
+    for width in (*range(900, 120, -52), *range(120, 900, 52)):
+        area.resize(width, 150)
+        qtbot.wait(1)
+        heights = tuple(view.contentsRect().height() for view in views)
+        bars = [view.horizontalScrollBar() for view in views]
+        inside = tuple(
+            view.viewport().height() + (bar.height() if bar.isVisible() else 0)
+            for view, bar in zip(views, bars, strict=True)
+        )
+        assert inside == heights, width
+        seen.add(heights)
+    assert len(seen) > 3
