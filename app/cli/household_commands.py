@@ -83,6 +83,10 @@ def pair(
     """Pair two machines: `--open` on one; on the other its ADDRESS, or its name when it is near."""
     if open_window and address is not None:
         raise typer.BadParameter("Give either --open, or the address another machine shows.")
+    if open_window and code:
+        raise typer.BadParameter(
+            "--open shows a code of its own. Give --code on the other machine."
+        )
     if close and (open_window or address is not None or code):
         raise typer.BadParameter("--close stands alone.")
     face = Face(as_json)

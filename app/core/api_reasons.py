@@ -23,6 +23,7 @@ API_SENTENCES: dict[str, str] = {
     "model_embeds_not": "{name} cannot turn texts into vectors. Choose an embedding model, or import one: "
     "its file says how it pools.",
     "model_only_embeds": "{name} turns texts into vectors and writes none. Choose a model that was made to write.",
+    "embedding_model_missing": "There is no embedding model here. Import one with `poolhouse import FILE.gguf`.",
     "embedding_model_unnamed": "Name the embedding model. There are: {there}.",
     "embedding_too_long": "A text of {tokens} tokens is longer than the model reads, which is {most}. "
     "Cut it into several.",

@@ -14,6 +14,7 @@ from app.gui.node_client import Json, NodeClient
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
 from app.gui.shelf.importing import Importing
+from app.gui.shelf.sought import Sought
 from app.gui.theme import Theme
 
 
@@ -23,6 +24,7 @@ class Services:
     `folder` holds the window's own files; `lock` the chats, and whether they are encrypted;
     `motion`: whether anything may move; `importing`: files of this computer on their way to the shelf;
     `cut`: the chats whose answer was cut; `attached`: the files of drafts, by chat;
+    `sought`: what the list of models is narrowed to;
     `renew` makes the window anew, in the language of now: False where something in it is not finished."""
 
     pool: Pool
@@ -37,4 +39,5 @@ class Services:
     importing: Importing
     cut: CutAnswers = field(default_factory=CutAnswers)
     attached: dict[str, list[Json]] = field(default_factory=dict)
+    sought: Sought = field(default_factory=Sought)
     renew: Callable[[], bool] = bool

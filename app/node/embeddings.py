@@ -125,8 +125,10 @@ class Embeddings:
         if name in ("", "default"):
             entries = await asyncio.to_thread(self._shelf.entries)
             there = [entry for entry in entries if entry.model.embeds]
-            if len(there) != 1:
-                names = ", ".join(entry.name for entry in there) or "none"
+            if not there:
+                raise BadInput("embedding_model_missing")
+            if len(there) > 1:
+                names = ", ".join(entry.name for entry in there)
                 raise BadInput("embedding_model_unnamed", there=names)
             return there[0]
         entry = await asyncio.to_thread(self._shelf.get, name)

@@ -307,6 +307,7 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("folder", ""), "This names no folder. Write `.` for the one you are in."),
         (("load", "m", "--number", "f8"), "'f8' is not one of 'f16', 'f32', 'q8'"),
         (("pair", "--open", "10.0.0.1"), "Give either --open, or the address"),
+        (("pair", "--open", "--code", "123456"), "--open shows a code of its own."),
         (("pair", "10.0.0.1:1", "--code", "12345"), "A pairing code has six digits."),
         (("pair", "10.0.0.1:1"), "Give the code with --code 123456."),
         (("ask", "x", "--raw", "--system", "y"), "--system needs a chat template"),

@@ -18,6 +18,7 @@ from app.gui.language import LANGUAGE
 from app.gui.preferences import Preferences
 from app.gui.settings.general import General
 from app.gui.settings.settings_page import SettingsPage
+from app.gui.shelf.models_page import ModelsPage
 from tests.gui.desk import Attached
 from tests.gui.speaking import unchanged
 from tests.node.pool import TestNode
@@ -86,6 +87,11 @@ def test_what_was_typed_is_there_still(qtbot: QtBot, app: Application) -> None:
     chat.composer.field.setPlainText("half a question")
     chat.composer.show_draft("half a question", [FILE])
     chat.composer.edited.emit()
+    app.window.go("models")
+    models = app.window.page("models")
+    assert isinstance(models, ModelsPage)
+    models.list.search.setText("qwen")
+    models.list.size_filter.setCurrentIndex(2)
     before, shown = app.window, chat.chat.id
     app.window.go("settings/General")
     choose(app, "de")
@@ -97,6 +103,11 @@ def test_what_was_typed_is_there_still(qtbot: QtBot, app: Application) -> None:
     assert again.chat.id == shown
     assert again.composer.text == "half a question"
     assert again.composer.files == [FILE]
+    app.window.go("models")
+    models = app.window.page("models")
+    assert isinstance(models, ModelsPage)
+    assert models.list.search.text() == "qwen"
+    assert models.list.size_filter.currentIndex() == 2
 
 
 def test_nothing_of_the_window_before_stays(qtbot: QtBot, app: Application) -> None:

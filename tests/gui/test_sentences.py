@@ -24,6 +24,7 @@ WORDS = own_words("de", "facts")
 ENGLISH = own_words("en")
 COMMAND = re.compile(r"`(poolhouse|make) ")
 NEVER_IN_THE_WINDOW = {  # the command line says these, or programs hear them
+    "embedding_model_missing",
     "api_model_not_loaded", "upstream_spent", "node_not_running", "home_missing", "demo_without_model",
     "bench_silent", "copy_not_there",
 }  # fmt: skip

@@ -220,7 +220,7 @@ class PoolPage(Page):
         self.test.setText(self.tr("Testing…") if self.acts.testing else self.tr("Test links"))
         self.joins.setVisible(alone)
         self.add.setVisible(may_change(self.machines))
-        self._show_alone(alone)
+        self._show_alone(alone and may_change(self.machines))
         self.headline.show_pool(
             pool.loaded, outlook.now, measuring=self.loading.measuring, hosts=pool.hosts,
             beside=others_loaded(pool),

@@ -89,6 +89,9 @@ class ModelList(QWidget):
 
     def refresh(self) -> None:
         """Show what the library and the verdicts say now; the choice stays."""
+        sought = self._services.sought
+        sought.words, sought.kind = self.search.text(), self.filter.currentIndex()
+        sought.size = self.size_filter.currentIndex()
         rows = self._sections()
         blocked = self.view.selectionModel().blockSignals(True)
         self.rows.show(rows)
@@ -118,7 +121,6 @@ class ModelList(QWidget):
         self.search.setAccessibleName(self.tr("Search models"))
         self.search.setClearButtonEnabled(True)
         self.search.setMaxLength(200)
-        self.search.textChanged.connect(self._searched)
         self.search.returnPressed.connect(self._search_online)
         self._glass = self.search.addAction(
             icon("search", self._services.theme.colours.muted),
@@ -134,8 +136,12 @@ class ModelList(QWidget):
         self.size_filter.addItem(self.tr("Any size"), None)
         for one in CLASSES:
             self.size_filter.addItem(one.words, one)
-        for box in (self.filter, self.size_filter):
+        sought = self._services.sought
+        self.search.setText(sought.words)
+        for box, place in ((self.filter, sought.kind), (self.size_filter, sought.size)):
+            box.setCurrentIndex(place)
             box.currentIndexChanged.connect(lambda _: self.refresh())
+        self.search.textChanged.connect(self._searched)
         find = QShortcut(QKeySequence.StandardKey.Find, self, self.search.setFocus)
         find.setContext(Qt.ShortcutContext.WindowShortcut)
 
@@ -190,10 +196,11 @@ class ModelList(QWidget):
         self._empty.sentence.setText(sentence)
 
     def _why_none(self, words: str) -> str:
-        if self.size_filter.currentData() is not None:
-            return self.tr("Nothing of this size is here. Choose another size, or show all models.")
-        if words:
+        has_size = self.size_filter.currentData() is not None
+        if words and not (has_size and chosen(self.items(), words)):
             return self.tr("Nothing here is called so. Search online for it, or show all models.")
+        if has_size:
+            return self.tr("Nothing of this size is here. Choose another size, or show all models.")
         return self.tr("Nothing here fits the memory that is free for models now.")
 
     def _row(self, item: Item) -> Row:

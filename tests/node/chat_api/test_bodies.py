@@ -219,6 +219,12 @@ async def test_a_pathological_schema_is_refused_by_name(
         assert answer.status == 200  # nobody else suffered
 
 
+async def test_where_no_model_makes_vectors_that_is_said(http: aiohttp.ClientSession) -> None:
+    async with http.post("/v1/embeddings", json={"model": "default", "input": "x"}) as answer:
+        assert answer.status == 400
+        assert "There is no embedding model here." in (await answer.json())["error"]["message"]
+
+
 async def test_no_client_sends_a_template(http: aiohttp.ClientSession) -> None:
     async with http.post(CHAT, json=ASK) as plain:
         told = await plain.json()
