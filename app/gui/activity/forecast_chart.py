@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.gui import formats
@@ -66,12 +66,21 @@ class ForecastChart(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        side = self._theme.px(sizes.CHAT_WIDTH // 8)
-        room = QRectF(side, sizes.S, self.width() - side - sizes.S, self.height() - 2 * sizes.S)
+        room = self.room()
         reach = self._reach()
         self._scale(painter, room, reach)
         self._dots(painter, room, reach)
         painter.end()
+
+    def room(self) -> QRectF:
+        """Of the dots. On its left the words have theirs."""
+        measure = QFontMetricsF(self._theme.font(sizes.CAPTION))
+        side = sizes.S + max(map(measure.horizontalAdvance, self._words()))
+        return QRectF(side, sizes.S, self.width() - side - sizes.S, self.height() - 2 * sizes.S)
+
+    def _words(self) -> tuple[str, str, str]:
+        """Above, at the line and below."""
+        return self.tr("faster"), self.tr("as forecast"), self.tr("slower")
 
     def _reach(self) -> float:
         farthest = max((abs(value) for one in self._errors for value in one), default=0.0)
@@ -90,11 +99,8 @@ class ForecastChart(QWidget):
         painter.setPen(theme.colour("muted"))
         high = painter.fontMetrics().height()
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        for words, y in (
-            (self.tr("faster"), room.top() + high / 2),
-            (self.tr("as forecast"), middle),
-            (self.tr("slower"), room.bottom() - high / 2),
-        ):
+        places = room.top() + high / 2, middle, room.bottom() - high / 2
+        for words, y in zip(self._words(), places, strict=True):
             place = QRectF(0, y - high / 2, room.left() - sizes.S, high)
             painter.drawText(place, right, words)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import QPoint
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFontMetricsF
 from pytestqt.qtbot import QtBot
 
+from app.gui import theme as sizes
 from app.gui.activity.entries import answer_of
 from app.gui.activity.forecast_chart import ForecastChart
 from app.gui.activity.legend import DOT, HATCHED, SOLID, SQUARE, Legend
@@ -68,6 +70,18 @@ def test_the_chart_says_how_far_forecasts_were_off(qtbot: QtBot, away: Desk) -> 
     picture = chart.grab().toImage()
     shown = {picture.pixelColor(x, y).name() for x in range(80, 200) for y in range(150)}
     assert {LIGHT.accent, LIGHT.selected} <= shown
+
+
+def test_the_words_beside_the_chart_are_whole_in_every_language(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chart = ForecastChart(away.services.theme)
+    qtbot.addWidget(chart)
+    chart.resize(600, 150)
+    long = "ganz genau so, wie es vorhergesagt war"
+    monkeypatch.setattr(chart, "_words", lambda: ("schneller", long, "langsamer"))
+    measure = QFontMetricsF(away.services.theme.font(sizes.CAPTION))
+    assert chart.room().left() > measure.horizontalAdvance(long)
 
 
 def test_a_legend_has_its_words(qtbot: QtBot, away: Desk) -> None:
