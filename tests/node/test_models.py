@@ -109,7 +109,7 @@ async def test_a_cancelled_import_hashes_no_more(
     loop = asyncio.get_running_loop()
     seen: list[int] = []
 
-    def slow(self: Shelf, path: Path, progress: Any, name: str | None = None) -> None:
+    def slow(self: Shelf, path: Path, progress: Any, **_: Any) -> None:
         for done in range(1000):
             seen.append(done)
             progress(done, 1000)
