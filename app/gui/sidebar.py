@@ -11,10 +11,9 @@ from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
 from app.gui import pages
 from app.gui import theme as sizes
 from app.gui.announce import announce
-from app.gui.household.drawn import tip
 from app.gui.icons import icon
 from app.gui.parts.layouts import column, line, row
-from app.gui.parts.text import label, paragraph
+from app.gui.parts.text import label, paragraph, tooltip
 from app.gui.services import Services
 from app.gui.standing import Kind, Standing, standing
 from app.gui.theme import set_role
@@ -133,7 +132,7 @@ class Sidebar(QWidget):
         colour = getattr(theme.colours, now.colour)
         self._picture.setPixmap(icon(now.icon, colour).pixmap(side, side))
         self._words.setText(now.sentence)
-        self._picture.setToolTip(tip(now.sentence))
+        self._picture.setToolTip(tooltip(now.sentence))
         named = self._picture if self._is_narrow else self._words
         for one in (self._picture, self._words):
             state = self.tr("State of the pool: {state}").format(state=now.sentence)

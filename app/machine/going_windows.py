@@ -30,12 +30,12 @@ class Heard:
         going = MEANS.get(kind)
         if going is None or self._loop.is_closed():
             return 0
-        telling = asyncio.run_coroutine_threadsafe(self._told(going), self._loop)
-        if going is Going.SLEEPS:
-            try:
+        try:
+            telling = asyncio.run_coroutine_threadsafe(self._told(going), self._loop)
+            if going is Going.SLEEPS:
                 telling.result(WAITS_SECONDS)
-            except Exception as error:  # noqa: BLE001  the system's thread: nothing may leave it
-                log.info("not everybody heard that this computer sleeps: %r", error)
+        except Exception as error:  # noqa: BLE001  the system's thread: nothing may leave it
+            log.info("not everybody heard that this computer sleeps: %r", error)
         return 0
 
     async def _told(self, going: Going) -> None:

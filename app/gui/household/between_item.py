@@ -17,6 +17,7 @@ from app.gui import theme as sizes
 from app.gui.household import drawn, words
 from app.gui.household.links import Between
 from app.gui.household.map_between import Line
+from app.gui.parts.text import tooltip
 from app.gui.theme import Theme
 
 THIN, CHOSEN = 1.0, 1.5  # the host's own links are thicker
@@ -41,7 +42,7 @@ class BetweenLine(QGraphicsPathItem):
         pen = QPen(self._theme.colour("accent" if chosen else "border"), CHOSEN if chosen else THIN)
         if pen != self.pen():
             self.setPen(pen)
-        self.setToolTip(drawn.tip(*words.all_between(between)))
+        self.setToolTip(tooltip(*words.all_between(between)))
         self._figures.show_on(words.speed(between.link), line, room, self.toolTip())
 
     def shape(self) -> QPainterPath:

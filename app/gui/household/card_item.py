@@ -11,6 +11,7 @@ from app.gui import theme as sizes
 from app.gui.household import drawn, words
 from app.gui.household.facts import MachineFacts
 from app.gui.household.map_rects import Rect, Size
+from app.gui.parts.text import tooltip
 from app.gui.theme import Theme
 
 WIDTH, HOST_WIDTH = 212, 212
@@ -46,7 +47,7 @@ class CardItem(QGraphicsItem):
         if now != (self.facts, self._compact, self._selected):
             self.facts, self._compact, self._selected = now
             self.lines = all_lines(facts)
-            self.setToolTip(drawn.tip(*self.lines))
+            self.setToolTip(tooltip(*self.lines))
         self.update()
 
     def boundingRect(self) -> QRectF:  # noqa: N802  Qt's name

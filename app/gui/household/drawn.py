@@ -9,7 +9,6 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 from PySide6.QtSvg import QSvgRenderer
 
 from app.gui.icons import FOLDER
-from app.gui.parts.text import tooltip
 
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -91,8 +90,3 @@ def wrapped(words: str, font: QFont, most_width: float, most: int) -> list[str]:
         lines.append(short(" ".join(rest[:fit]), font, most_width))
         rest = rest[fit:]
     return [*lines, short(" ".join(rest), font, most_width)] if rest else lines
-
-
-def tip(*lines: str) -> str:
-    """A tooltip of plain lines: names may look like HTML."""
-    return tooltip(*lines)

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from app.gui import theme as sizes
 from app.gui.household import drawn
+from app.gui.parts.text import tooltip
 from app.gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
@@ -121,7 +122,7 @@ class FactModel(QAbstractTableModel):
         """Of a row; of a cell with words these too, which may be shortened."""
         fact, column = self.facts[index.row()], self._columns[index.column()]
         told = "" if column.figure or not index.column() else column.shown(fact)
-        return drawn.tip(told) if told else self._tip_of(fact)
+        return tooltip(told) if told else self._tip_of(fact)
 
     def is_figure(self, column: int) -> bool:
         return self._columns[column].figure

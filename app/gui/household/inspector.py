@@ -18,7 +18,7 @@ from app.gui.icons import icon
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.layouts import clear, column, row
-from app.gui.parts.text import Elided, label, paragraph
+from app.gui.parts.text import Elided, label, paragraph, tooltip
 from app.gui.parts.visible import show_if
 from app.gui.services import Services
 from app.gui.theme import set_role
@@ -93,7 +93,7 @@ class Inspector(QFrame):
         self.title.setText(
             drawn.short(facts.name, self.title.font(), self._services.theme.px(TITLE_WIDTH))
         )
-        self.title.setToolTip(drawn.tip(facts.name))
+        self.title.setToolTip(tooltip(facts.name))
         self._picture.setPixmap(icon(state.icon, colour).pixmap(side, side))
         self.state.setText(state.word)
         self.why.say(words.why(facts))

@@ -17,6 +17,7 @@ from app.gui.household.facts import MachineFacts
 from app.gui.household.links import LinkFacts
 from app.gui.household.map_layout import Way
 from app.gui.household.map_rects import Size
+from app.gui.parts.text import tooltip
 from app.gui.theme import Theme
 
 ICON = 14
@@ -79,7 +80,7 @@ class Plate(QGraphicsItem):
         x, y = way.plate.centre
         self.setPos(x - size.w / 2, y - size.h / 2)
         self._rows = rows
-        self.setToolTip(drawn.tip(facts.name, words.carried(facts.link)))
+        self.setToolTip(tooltip(facts.name, words.carried(facts.link)))
         self.update()
 
     def boundingRect(self) -> QRectF:  # noqa: N802  Qt's name

@@ -8,11 +8,11 @@ from PySide6.QtCore import QCoreApplication, QSize
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.gui import formats
-from app.gui.household import drawn, words
+from app.gui.household import words
 from app.gui.household.fact_table import Column, FactModel, FactTable
 from app.gui.household.links import Between
 from app.gui.parts.layouts import column
-from app.gui.parts.text import label
+from app.gui.parts.text import label, tooltip
 from app.gui.theme import Theme
 
 MOST_ROWS = 4  # seen at once
@@ -25,7 +25,7 @@ class _Table(FactTable):
 
     def __init__(self, theme: Theme, title: str) -> None:
         model = FactModel(
-            _columns(), lambda one: one.key, lambda one: drawn.tip(*words.all_between(one))
+            _columns(), lambda one: one.key, lambda one: tooltip(*words.all_between(one))
         )
         super().__init__(theme, model, title)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

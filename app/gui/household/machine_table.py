@@ -9,11 +9,12 @@ from PySide6.QtCore import QCoreApplication, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent
 
 from app.gui import formats
-from app.gui.household import drawn, words
+from app.gui.household import words
 from app.gui.household.fact_table import Column, FactModel, FactTable, Index
 from app.gui.household.facts import MachineFacts
 from app.gui.household.links import LinkFacts
 from app.gui.icons import icon
+from app.gui.parts.text import tooltip
 from app.gui.theme import Theme
 
 Role = Qt.ItemDataRole
@@ -106,7 +107,7 @@ class MachineTable(FactTable):
 
 
 def _tip(one: MachineFacts) -> str:
-    return drawn.tip(one.name, one.device, words.why(one))
+    return tooltip(one.name, one.device, words.why(one))
 
 
 def _columns() -> tuple[Column, ...]:
