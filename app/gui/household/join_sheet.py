@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 from app.core.errors import AppError
 from app.gui import theme as sizes
 from app.gui.announce import announce
+from app.gui.household import words
 from app.gui.household.facts import strangers_of
 from app.gui.household.sheet import Sheet
 from app.gui.household.trust import trust
@@ -103,7 +104,7 @@ class JoinSheet(Sheet):
         self.near.clear()
         for one in found[:MOST_SHOWN]:
             address = str(one.pairing_address)
-            parts = (one.name or one.id[:8], one.claims, address)
+            parts = (one.name or words.nameless(), one.claims, address)
             item = QListWidgetItem("    ".join(filter(None, parts)))
             if one.claims:
                 told = self.tr("{claims}: so it says itself").format(claims=one.claims)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from PySide6.QtWidgets import QWidget
 
 from app.gui import theme as sizes
+from app.gui.household import words
 from app.gui.household.facts import Stranger
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
@@ -16,7 +18,6 @@ from app.gui.parts.text import label, tooltip
 
 MOST_SHOWN = 4
 MOST_LETTERS = 24
-ID_SHOWN = 8  # as the command line shows it
 
 
 class Nearby(QWidget):
@@ -38,29 +39,32 @@ class Nearby(QWidget):
         clear(self._row)
         self.setVisible(bool(found))
         self._row.addWidget(label(self.tr("Nearby, not of this household"), "caption"))
+        alike = Counter[str]()  # of what is told apart by nothing else: those are numbered
         for one in self._shown[:MOST_SHOWN]:
-            self._row.addWidget(self._made(one))
+            title = self._title(one)
+            alike[title] += 1
+            self._row.addWidget(self._made(one, title, alike[title]))
         if len(found) > MOST_SHOWN:
             self._row.addWidget(
                 label(self.tr("and %n more", "", len(found) - MOST_SHOWN), "caption")
             )
 
-    def _made(self, one: Stranger) -> QWidget:
-        """What to press; one without a name shows beside its address which machine it is."""
-        made = button(self._words(one), partial(self._chosen, one), "link")
-        if one.name and one.pairing_address:
-            if not one.claims:
-                return made
-            told = self.tr("{claims}: so it says itself").format(claims=one.claims)
-            made.setToolTip(tooltip(told))
-            made.setAccessibleDescription(told)
-            return held(row(made, label(one.claims, "caption"), gap=sizes.XS))
-        short = one.id[:ID_SHOWN]
-        made.setAccessibleDescription(short)
-        return held(row(made, label(short, "caption"), gap=sizes.XS)) if one.address else made
+    def _made(self, one: Stranger, title: str, number: int) -> QWidget:
+        """What to press, and beside it what the machine says of itself."""
+        if number > 1:
+            title = self.tr("{machine}, number {number}").format(machine=title, number=number)
+        made = button(title, partial(self._chosen, one), "link")
+        if not one.claims:
+            return made
+        told = self.tr("{claims}: so it says itself").format(claims=one.claims)
+        made.setToolTip(tooltip(told))
+        made.setAccessibleDescription(told)
+        return held(row(made, label(one.claims, "caption"), gap=sizes.XS))
 
-    def _words(self, one: Stranger) -> str:
-        if one.name and one.pairing_address:
-            name = one.name[:MOST_LETTERS].replace("&", "&&")
-            return self.tr("{name} lets a machine in").format(name=name)
-        return self.tr("A machine at {address}").format(address=one.address or one.id[:ID_SHOWN])
+    def _title(self, one: Stranger) -> str:
+        """Never the id: nobody knows a machine by it."""
+        at = self.tr("A machine at {address}").format(address=one.address)
+        name = one.name[:MOST_LETTERS] if one.name else at if one.address else words.nameless()
+        if one.pairing_address:
+            return self.tr("{name} lets a machine in").format(name=name.replace("&", "&&"))
+        return at if one.address else name

@@ -49,6 +49,11 @@ def state(machine: MachineFacts) -> Shown:
     }.get(machine.state, Shown(machine.state, "info", "muted"))
 
 
+def nameless() -> str:
+    """A machine that is heard, and tells no name."""
+    return _tr("A machine without a name")
+
+
 def part(machine: MachineFacts) -> str:
     """What it is for us: `This machine, host`; nothing for another one that is no host."""
     if machine.this:

@@ -2869,6 +2869,10 @@
         <translation>Belegt/verliehen</translation>
     </message>
     <message>
+        <source>A machine without a name</source>
+        <translation>Ein Gerät ohne Namen</translation>
+    </message>
+    <message>
         <source>Leave the household</source>
         <translation>Haushalt verlassen</translation>
     </message>
@@ -4708,6 +4712,10 @@
     <message>
         <source>{claims}: so it says itself</source>
         <translation>{claims}: nach eigener Angabe</translation>
+    </message>
+    <message>
+        <source>{machine}, number {number}</source>
+        <translation>{machine}, Nummer {number}</translation>
     </message>
     <message>
         <source>{name} lets a machine in</source>

@@ -9,7 +9,7 @@ from app.gui.household.facts import Stranger
 from app.gui.household.nearby import Nearby
 
 
-def test_strangers_without_a_name_show_their_short_id(qtbot: QtBot) -> None:
+def test_strangers_without_a_name_are_told_apart_without_their_ids(qtbot: QtBot) -> None:
     chosen: list[Stranger] = []
     nearby = Nearby(chosen.append)
     qtbot.addWidget(nearby)
@@ -17,16 +17,17 @@ def test_strangers_without_a_name_show_their_short_id(qtbot: QtBot) -> None:
         Stranger("1234567890abcdef", None, "10.0.0.8", None),
         Stranger("fedcba0987654321", None, "10.0.0.8", None),
         Stranger("00000000aaaaaaaa", "attic", "10.0.0.9", "10.0.0.9:4000"),
-        Stranger("99999999aaaaaaaa", None, "", None),
+        Stranger("99999999aaaaaaaa", None, "", None, "Windows"),
+        Stranger("abcdef0000000000", "Tom & Ann", "", "10.0.0.9:4001"),
     )
     nearby.show_strangers(found)
     words = [one.text() for one in nearby.findChildren(QPushButton)]
     said = {one.text() for one in nearby.findChildren(QLabel)}
     assert words == [
-        "A machine at 10.0.0.8", "A machine at 10.0.0.8", "attic lets a machine in",
-        "A machine at 99999999",
+        "A machine at 10.0.0.8", "A machine at 10.0.0.8, number 2", "attic lets a machine in",
+        "A machine without a name",
     ]  # fmt: skip
-    assert said == {"Nearby, not of this household", "12345678", "fedcba09"}
+    assert said == {"Nearby, not of this household", "Windows", "and 1 more"}
     claims = Stranger("1" * 16, "den", "10.0.0.7", "10.0.0.7:4000", "Linux, AMD EPYC")
     nearby.show_strangers((claims,))
     labels = [one for one in nearby.findChildren(QLabel) if one.text() == "Linux, AMD EPYC"]

@@ -169,4 +169,9 @@ def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QW
     assert joining.near.item(0).text().startswith("<b>hall</b>")
     assert joining.address.text() == "10.0.0.9:4"
     assert joining.focusWidget() is joining.code, "only the code is left to type"
+    nameless = {"pairing_address": "10.0.0.7:4", "system": "Windows"}
+    at_lone.services.pool.snapshot["strangers"] = {"c" * 16: nameless}
+    at_lone.services.pool.changed.emit()
+    words = ["A machine without a name", "Windows", "10.0.0.7:4"]
+    assert joining.near.item(0).text().split("    ") == words, "never a part of its id"
     joining.reject()
