@@ -33,18 +33,15 @@ def news(before: Json, now: Json) -> list[News]:
 
 def _pairing(before: Json, now: Json) -> list[News]:
     tr = QCoreApplication.translate
+    title = tr("Tray", "Pairing attempt")
+    came = now.get("paired")  # by the code shown here: whom another machine lets in is no news here
+    if came and came != before.get("paired"):
+        name = (now.get("machines") or {}).get(came, {}).get("name")
+        text = tr("Tray", "{name} belongs to your household now.").format(name=name)
+        return [News(title, text, f"{pages.POOL}/{came}")]
     was, is_now = before.get("pairing"), now.get("pairing")
     if not was:
         return []
-    known = before.get("machines") or {}
-    came = [one for one in (now.get("machines") or {}).items() if one[0] not in known]
-    if came:
-        title = tr("Tray", "A machine joined")
-        text = tr("Tray", "{name} belongs to your household now.").format(
-            name=came[0][1].get("name")
-        )
-        return [News(title, text, f"{pages.POOL}/{came[0][0]}")]
-    title = tr("Tray", "Pairing attempt")
     left = (is_now or {}).get("tries_left", 0)
     if is_now and left < was.get("tries_left", 0):
         text = tr("Tray", "Someone entered a wrong code. Tries left: {left}.").format(left=left)

@@ -12,7 +12,7 @@ from app.core.household import Machine, Seen
 from app.core.ids import MachineId
 from app.core.membership import Member
 from app.core.operations import Role
-from app.core.pairing import Closed
+from app.core.pairing import Closed, Done
 from app.lan.network import Network
 from app.lan.pairing_window import PairingWindow
 from app.lan.sockets import Address
@@ -148,7 +148,12 @@ def window_json(window: PairingWindow | None) -> Json | None:
 
 def json(window: PairingWindow | None) -> Json:
     """The snapshot's part of it."""
-    return {"pairing": window_json(window), "pairing_closed": why_closed(window)}
+    state = window.state if window is not None else None
+    return {
+        "pairing": window_json(window),
+        "pairing_closed": why_closed(window),
+        "paired": state.machine if isinstance(state, Done) else None,  # by the last window
+    }
 
 
 def why_closed(window: PairingWindow | None) -> str | None:

@@ -85,8 +85,8 @@ def test_lines_lead_to_pages(tray: Tray, at_lone: Desk) -> None:
 
 
 def test_a_machine_that_joined_is_shown() -> None:
-    (one,) = news(PAIRING, {"pairing": None, "machines": {"a": {}, "b": {"name": "attic"}}})
-    assert one.page == "pool/b"
+    (one,) = news(PAIRING, JOINED | {"pairing": None, "paired": "b"})
+    assert (one.page, one.sentence) == ("pool/b", "attic belongs to your household now.")
 
 
 def test_what_is_told_of_a_lost_model_leads_to_the_chat_that_was_cut(
@@ -219,6 +219,7 @@ def test_a_refused_order_is_said(
 
 
 PAIRING = {"pairing": {"tries_left": 2}, "machines": {"a": {"name": "den"}}}
+JOINED = PAIRING | {"machines": {"a": {"name": "den"}, "b": {"name": "attic"}}}
 LAST_TRY = PAIRING | {"pairing": {"tries_left": 1}}
 LOADING = {"downloads": {"d": {"name": "Qwen", "state": "running"}}}
 READY = {"loaded": {"model": "guide", "state": "ready"}}
@@ -234,8 +235,10 @@ READY = {"loaded": {"model": "guide", "state": "ready"}}
         (LAST_TRY, PAIRING | {"pairing": None, "pairing_closed": "pairing_expired"}, []),
         (LAST_TRY, PAIRING | {"pairing": None, "pairing_closed": "pairing_tries_used"},
          ["Pairing attempt"]),
-        (PAIRING, {"pairing": None, "machines": {"a": {}, "b": {"name": "attic"}}},
-         ["A machine joined"]),
+        (PAIRING, JOINED | {"pairing": None, "paired": "b"}, ["Pairing attempt"]),
+        (JOINED, JOINED | {"pairing": None, "paired": "b"}, ["Pairing attempt"]),
+        (JOINED | {"paired": "b"}, JOINED | {"paired": "b"}, []),
+        (PAIRING, JOINED, []),  # another machine of the household let it in
         (LOADING, {"downloads": {"d": {"name": "Qwen", "state": "done"}}}, ["Download finished"]),
         (LOADING, {"downloads": {"d": {"name": "Qwen", "state": "failed"}}}, []),
         ({"a": 1}, {"downloads": {"d": {"name": "Qwen", "state": "done"}}}, []),

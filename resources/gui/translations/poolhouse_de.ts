@@ -6385,10 +6385,6 @@
 <context>
     <name>Tray</name>
     <message>
-        <source>A machine joined</source>
-        <translation>Ein Gerät ist beigetreten</translation>
-    </message>
-    <message>
         <source>A wrong code was entered. Pairing is closed.</source>
         <translation>Ein falscher Code wurde eingegeben. Die Kopplung ist geschlossen.</translation>
     </message>

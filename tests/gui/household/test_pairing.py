@@ -70,6 +70,9 @@ def test_a_wrong_code_then_the_right_one(
         QTest.keyClick(done, Qt.Key.Key_Return)
         assert not side.isVisible()
     qtbot.waitUntil(lambda: len(den.pool.machines) == 2, timeout=5000)
+    paired = attic.pool.node["id"]
+    qtbot.waitUntil(lambda: den.pool.snapshot["paired"] == paired, timeout=5000)
+    assert attic.pool.snapshot["paired"] is None, "it let nobody in itself"
 
 
 def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
