@@ -22,6 +22,7 @@ MAX_TEXT = 1 << 20
 TOOL_STYLES = (  # what the templates of each family write around a call, and in it
     ("qwen_coder", ("<tool_call>", "<function=", "<parameter=")),
     ("glm", ("<tool_call>", "<arg_key>", "<arg_value>")),
+    ("kimi", ("<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>")),
     ("ministral", ("[TOOL_CALLS]", "[ARGS]")),
     ("", ("<function=",)),  # these two stand for forms of others, in signs like those below
     ("", ("<arg_key>",)),

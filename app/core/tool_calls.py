@@ -1,20 +1,26 @@
 """How models call tools: found in what they write. Pure.
 
 Styles are those of chat templates: "hermes" (also Qwen) writes <tool_call>{…}</tool_call>, "qwen_coder" (also Qwen 3.5)
-and "glm" write arguments as tags between these signs, "mistral" [TOOL_CALLS][…], "ministral" (also Devstral)
-[TOOL_CALLS]name[ARGS]{…}, "llama3" nothing but {"name": …, "parameters": {…}}, several of them after "; ".
+and "glm" write arguments as tags between these signs, "kimi" <|tool_call_begin|>functions.name:0 and so on, "mistral"
+[TOOL_CALLS][…], "ministral" (also Devstral) [TOOL_CALLS]name[ARGS]{…}, "llama3" nothing but
+{"name": …, "parameters": {…}}, several of them after "; ".
 """
 
 from __future__ import annotations
 
 from app.core.tool_marks import (
     ARGS,
+    CALL,
+    CALL_ARGUMENTS,
+    CALL_END,
     CALL_ID,
     CLOSE,
     FUNCTION,
     KEY,
     KEY_END,
     OPEN,
+    SECTION_ENDS,
+    SECTIONS,
     TOOL_CALLS,
     VALUE,
     VALUE_END,
@@ -28,16 +34,21 @@ from app.core.tool_marks import (
     glm,
     hermes,
     json_calls,
+    kimi,
     qwen_coder,
 )
 
 PYTHON = "<|python_tag|>"
-MARKS: dict[str, Marks] = {"hermes": hermes, "qwen_coder": qwen_coder, "glm": glm}
+MARKS: dict[str, Marks] = {"hermes": hermes, "qwen_coder": qwen_coder, "glm": glm, "kimi": kimi}
+BEGINS: dict[str, tuple[str, ...]] = {
+    "kimi": (*SECTIONS, CALL)
+}  # those of the others begin with <tool_call>
 SIGNS = {"mistral": TOOL_CALLS, "ministral": TOOL_CALLS, "llama3": PYTHON}
 MAY_BE_CONTROL = {
     "hermes": (OPEN, CLOSE),
     "qwen_coder": (OPEN, CLOSE),
     "glm": (OPEN, CLOSE, KEY, KEY_END, VALUE, VALUE_END),
+    "kimi": (*SECTIONS, *SECTION_ENDS, CALL, CALL_ARGUMENTS, CALL_END),
     "mistral": (TOOL_CALLS,),
     "ministral": (TOOL_CALLS, ARGS, CALL_ID),
     "llama3": (PYTHON,),
@@ -50,7 +61,7 @@ class CallFinder:
     def __init__(self, style: str, tools: Tools) -> None:
         self._style, self._tools = style, tools
         self._marks = MARKS.get(style)
-        self._signs: tuple[str, ...] = (OPEN,) if self._marks else (SIGNS[style],)
+        self._signs = BEGINS.get(style, (OPEN,)) if self._marks else (SIGNS[style],)
         if style == "qwen_coder":  # its models leave <tool_call> out at times
             self._signs += tuple(f"{FUNCTION}{name}>" for name in tools)
         self._held = ""  # not told yet: it may be part of a call, or blanks before one

@@ -13,14 +13,20 @@ from app.core.json_kinds import referred
 from app.core.tool_arguments import wanted
 from app.core.tool_marks import (
     ARGS,
+    CALL,
+    CALL_ARGUMENTS,
+    CALL_END,
     CLOSE,
     FUNCTION,
     FUNCTION_END,
+    FUNCTIONS,
     KEY,
     KEY_END,
     OPEN,
     PARAMETER,
     PARAMETER_END,
+    SECTION,
+    SECTION_END,
     TOOL_CALLS,
     VALUE,
     VALUE_END,
@@ -30,6 +36,7 @@ from app.core.tool_marks import (
 MAX_CALLS = 8  # of one answer
 ARGUMENTS = {"hermes": "arguments", "mistral": "arguments", "llama3": "parameters"}
 CHOICES = {"anyOf", "oneOf", "allOf", "enum", "const", "$ref"}
+NUMBER = '("0" | [1-9] [0-9]{0,3})'  # of a call in the conversation
 BLANK = '"\\n"?'  # some models of a family write it, others do not
 
 
@@ -45,6 +52,9 @@ def calls_grammar(style: str, tools: Tools, many: bool) -> str:
         case "glm":
             one = f"{literal(OPEN)} {call} {literal(CLOSE)}"
             return rules.grammar(f"{one} ({BLANK} {one}){more}")
+        case "kimi":
+            one = f"{literal(CALL)} {call} {literal(CALL_END)}"
+            return rules.grammar(f"{literal(SECTION)} {one} ({one}){more} {literal(SECTION_END)}")
         case "mistral":
             return rules.grammar(f'{literal(TOOL_CALLS + "[")} {call} (", " {call}){more} "]"')
         case "ministral":
@@ -63,6 +73,9 @@ def _calls(style: str, tools: Tools, rules: Rules) -> Iterator[str]:
                 yield " ".join([head, *parts, literal(FUNCTION_END)])
             case "glm":
                 yield " ".join([literal(name), BLANK, *_tagged(rules, schema, _pair)])
+            case "kimi":
+                head = f"{literal(f'{FUNCTIONS}{name}:')} {NUMBER} {literal(CALL_ARGUMENTS)}"
+                yield f"{head} {rules.add(schema or {'type': 'object'})}"
             case "ministral":
                 yield f"{literal(name + ARGS)} {rules.add(schema or {'type': 'object'})}"
             case _:

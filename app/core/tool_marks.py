@@ -18,6 +18,18 @@ FUNCTION, FUNCTION_END = "<function=", "</function>"
 PARAMETER, PARAMETER_END = "<parameter=", "</parameter>"
 KEY, KEY_END, VALUE, VALUE_END = "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"
 TOOL_CALLS, CALL_ID, ARGS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
+SECTION, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
+CALL, CALL_ARGUMENTS, CALL_END = (
+    "<|tool_call_begin|>",
+    "<|tool_call_argument_begin|>",
+    "<|tool_call_end|>",
+)
+SECTIONS = (SECTION, "<|tool_call_section_begin|>")  # Kimi writes either
+SECTION_ENDS = (SECTION_END, "<|tool_call_section_end|>")
+FUNCTIONS = (
+    "functions."  # before each name; behind it stands the number of the call in the conversation
+)
+MOST_AROUND_NAME = 32
 JSON_BEGINS = ("{", "[")  # a call, or a list of calls
 BETWEEN = " \t\r\n;"
 
@@ -90,6 +102,22 @@ class Cursor:
         found, self.at = self.text[self.at : end], end + len(sign)
         return found
 
+    def before(self, sign: str, other: str) -> Reading[str]:
+        """As `until`; but where the other sign comes first, and at the end, nothing is passed. Raises _Other."""
+        seen = self.at
+        while True:
+            end, begun = self.text.find(sign, seen), self.text.find(other, seen)
+            if end >= 0 and (begun < 0 or end < begun):
+                found, self.at = self.text[self.at : end], end + len(sign)
+                return found
+            if begun >= 0:
+                raise _Other
+            if self.at_end:
+                found, self.at = self.text[self.at :], len(self.text)
+                return found
+            seen = max(self.at, len(self.text) - max(len(sign), len(other)) + 1)
+            yield
+
     def value(self, end: str, then: Sequence[str]) -> Reading[str]:
         """As `until`; but what is not followed by one of `then` is a part of the value. Raises _Short."""
         start = self.at
@@ -134,6 +162,32 @@ def qwen_coder(cursor: Cursor, tools: Tools) -> Reading[Marked]:
 def glm(cursor: Cursor, tools: Tools) -> Reading[Marked]:
     """<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>."""
     return _read(cursor, tools, _glm_calls)
+
+
+def kimi(cursor: Cursor, tools: Tools) -> Reading[Marked]:
+    """<|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|>, between the signs of a
+    section, which some models leave out."""
+    start = len(cursor.text) - len(cursor.text.lstrip())
+    sign = next(one for one in (*SECTIONS, CALL) if cursor.text.startswith(one, start))
+    cursor.at = behind = start + len(sign)
+    try:
+        if sign != CALL:
+            yield from cursor.blanks()
+            if not (yield from cursor.takes(CALL)):
+                raise _Other
+        call = yield from _kimi_call(cursor, tools)
+    except (_Short, _Other):
+        return Marked(cursor.text[:behind], [], cursor.text[behind:])
+    behind = cursor.at
+    try:
+        yield from cursor.blanks()
+        for end in SECTION_ENDS:
+            if (yield from cursor.takes(end)):
+                behind = cursor.at
+                break
+    except _Short:
+        pass  # the answer ends with its last call
+    return Marked("", [call], cursor.text[behind:])
 
 
 def json_calls(text: str, tools: Tools) -> list[Call]:
@@ -250,6 +304,37 @@ def _glm_calls(cursor: Cursor, tools: Tools) -> Reading[list[Call]]:
             raise _Other
         text = yield from cursor.value(VALUE_END, (KEY, CLOSE))
         found[key] = value_of(text, _wanted(tools[name], key))
+
+
+def _kimi_call(cursor: Cursor, tools: Tools) -> Reading[Call]:
+    most = max(map(len, tools), default=0) + MOST_AROUND_NAME
+    while not (head := cursor.text[cursor.at : cursor.at + most].partition("<|"))[1]:
+        if len(head[0]) >= most:
+            raise _Other
+        yield from cursor.more()
+    cursor.at += len(head[0])
+    if (name := _kimi_name(head[0].strip(), tools)) is None:
+        raise _Other
+    if not (yield from cursor.takes(CALL_ARGUMENTS)):
+        raise _Other
+    text = yield from cursor.before(CALL_END, CALL)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _Other from None
+    if not isinstance(value, dict):
+        raise _Other
+    return called(name, value)
+
+
+def _kimi_name(head: str, tools: Tools) -> str | None:
+    """The tool that functions.name:0 means: some models leave out what stands before or behind the name."""
+    name, sign, number = head.rpartition(":")
+    for one in (name if sign and number.strip().isdecimal() else head, head):
+        for bare in (one.removeprefix(FUNCTIONS), one):
+            if bare in tools:
+                return bare
+    return None
 
 
 def _wanted(schema: object, key: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 ID_CHARACTERS = 9  # of Mistral's ids
@@ -18,6 +18,8 @@ def as_told(style: str, messages: Sequence[Message]) -> Sequence[Message]:
             return one_by_one(messages)
         case "mistral" | "ministral":
             return short_ids(messages)
+        case "kimi":
+            return counted_ids(messages)
     return messages
 
 
@@ -42,20 +44,37 @@ def one_by_one(messages: Sequence[Message]) -> list[Message]:
 
 
 def short_ids(messages: Sequence[Message]) -> list[Message]:
-    """Mistral's templates refuse ids of calls that are not nine letters and digits. Calls without any get some, and
-    results without any those of the calls in their order."""
+    """Mistral's templates refuse ids of calls that are not nine letters and digits."""
+    return _with_ids(messages, lambda call, at: _short(call.get("id") or f"call {at}"), _short)
+
+
+def counted_ids(messages: Sequence[Message]) -> list[Message]:
+    """Kimi knows a call by its tool and its number in the conversation, and writes others as it was told those."""
+    return _with_ids(messages, lambda call, at: f"functions.{call['function']['name']}:{at}", str)
+
+
+def _with_ids(
+    messages: Sequence[Message], named: Callable[[Message, int], str], unknown: Callable[[str], str]
+) -> list[Message]:
+    """With other ids of calls, by the number of each in the conversation. Results without any get those of the calls
+    before them in their order, and of calls that are not there what `unknown` makes of theirs."""
     told: list[Message] = []
-    left: list[str] = []  # of calls whose results have not come
-    for at, message in enumerate(messages):
+    left: list[
+        tuple[str, str]
+    ] = []  # calls whose results have not come: the id that was given, and the new one
+    n_calls = 0
+    for message in messages:
         if calls := message.get("tool_calls"):
-            left = [_short(call.get("id") or f"{at} {number}") for number, call in enumerate(calls)]
-            named = [{**call, "id": name} for call, name in zip(calls, left, strict=True)]
-            told.append({**message, "tool_calls": named})
+            ids = [named(call, n_calls + number) for number, call in enumerate(calls)]
+            n_calls += len(calls)
+            left = [(call.get("id") or "", name) for call, name in zip(calls, ids, strict=True)]
+            given = [{**call, "id": name} for call, name in zip(calls, ids, strict=True)]
+            told.append({**message, "tool_calls": given})
         elif message["role"] == "tool":
-            given = message.get("tool_call_id")
-            name = _short(given or (left[0] if left else f"{at}"))
-            left = [one for one in left if one != name]
-            told.append({**message, "tool_call_id": name})
+            of = message.get("tool_call_id") or ""
+            own = next((one for one in left if one[0] == of or not of), None)
+            left = [one for one in left if one is not own]
+            told.append({**message, "tool_call_id": own[1] if own else unknown(of)})
         else:
             told.append(message)
     return told

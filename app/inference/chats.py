@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from app.core.errors import BadInput
@@ -38,6 +38,7 @@ class Question:
     request: str = ""  # its id, for logs
     whose: Whose = OWNER
     guesses: bool = True  # as Request.guesses
+    signs: Mapping[int, bytes] = field(default_factory=dict)  # control tokens that are text here
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class Answerer:
     def __init__(self, text: Text, pipeline: Generates) -> None:
         self._text = text
         self._pipeline = pipeline
+        self._control: dict[str, int | None] = {}  # asked for with each question
 
     async def answer(self, question: Question) -> AsyncGenerator[Delta | Notice | Summary, None]:
         """Yield Deltas, Notices when a stage was lost, and one Summary. Closing it cancels: use contextlib.aclosing.
@@ -88,7 +90,7 @@ class Answerer:
         Raises BadInput, Busy or StageLost; Deltas yielded before are right.
         """
         _check(question)
-        reader = Reader(self._text.detokenizer(), question.stop)
+        reader = Reader(self._text.detokenizer(question.signs), question.stop)
         request = await self._request(question, reader)
         parts: list[str] = []
         ids: list[int] = []
@@ -124,8 +126,11 @@ class Answerer:
 
     async def control_token(self, name: str) -> int | None:
         """The one token that is written so in templates and has no text of its own, if it is one."""
-        ids = await self._text.tokenize(name, special=True, bos=False)
-        return ids[0] if len(ids) == 1 and not self._piece(ids[0]) else None
+        if name not in self._control:
+            ids = await self._text.tokenize(name, special=True, bos=False)
+            is_one = len(ids) == 1 and not self._piece(ids[0])
+            self._control[name] = ids[0] if is_one else None
+        return self._control[name]
 
     def _piece(self, token: int) -> bytes:
         pieces = self._text.pieces

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class Detokenizer:
     """Bytes of tokens to text. A character that is not whole yet is held back."""
 
-    def __init__(self, pieces: Sequence[bytes]) -> None:
-        self._pieces = pieces
+    def __init__(self, pieces: Sequence[bytes], signs: Mapping[int, bytes] | None = None) -> None:
+        """signs: what control tokens, which have no text of their own, are told as."""
+        self._pieces, self._signs = pieces, signs or {}
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token: int) -> str:
         """The text that this token completes; a token beyond the vocabulary has none."""
         piece = self._pieces[token] if 0 <= token < len(self._pieces) else b""
-        return self._decoder.decode(piece)
+        return self._decoder.decode(piece or self._signs.get(token, b""))
 
     def flush(self) -> str:
         """What is left of a character that never became whole."""

@@ -73,8 +73,8 @@ class Text:
     def worker(self) -> Worker | None:
         return self._worker
 
-    def detokenizer(self) -> Detokenizer:
-        return Detokenizer(self._pieces)
+    def detokenizer(self, signs: Mapping[int, bytes] | None = None) -> Detokenizer:
+        return Detokenizer(self._pieces, signs)
 
     async def tokenize(
         self, text: str, *, special: bool = False, bos: bool = True

@@ -24,6 +24,10 @@ TOOL = {"type": "function", "function": {"name": "ä", "parameters": {"type": "o
         ("[TOOL_CALLS][{{ t | tojson }}]", "mistral"),
         ("<|python_tag|>", "llama3"),
         ('{"name": x, "parameters": dictionary', "llama3"),
+        (
+            "<|tool_call_begin|>{{ t.id }}<|tool_call_argument_begin|>{{ t | tojson }}<|tool_call_end|>",
+            "kimi",
+        ),
         ("<function=clock>{}</function>", ""),  # forms that we cannot read
         ("<tool_call><function=clock>{}</function>", ""),
         ("<tool_call>clock<arg_key>zone</arg_key>", ""),

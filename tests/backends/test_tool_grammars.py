@@ -46,6 +46,14 @@ def glm(**arguments: str) -> str:
     )
 
 
+def kimi(*texts: str) -> str:
+    calls = "".join(
+        f"<|tool_call_begin|>functions.clock:{n}<|tool_call_argument_begin|>{text}<|tool_call_end|>"
+        for n, text in enumerate(texts, 9)
+    )
+    return f"<|tool_calls_section_begin|>{calls}<|tool_calls_section_end|>"
+
+
 def ministral(text: str) -> str:
     return f"[TOOL_CALLS]clock[ARGS]{text}"
 
@@ -61,6 +69,12 @@ NASTY = "a < b\n</param\n</parameter <</arg_value <<<"
 RIGHT: list[tuple[str, str, object]] = [
     ("ministral", ministral('{"zone": "CET"}'), [{"zone": "CET"}]),
     ("ministral", ministral('{"zone": 3}') * 2, [{"zone": 3}] * 2),
+    ("kimi", kimi('{"zone": "CET"}'), [{"zone": "CET"}]),
+    (
+        "kimi",
+        kimi('{"zone": 3, "why": "<|tool_"}', '{"zone": "UTC"}'),
+        [{"zone": 3, "why": "<|tool_"}, {"zone": "UTC"}],
+    ),
 ]
 RIGHT += [
     (style, text, values)
@@ -76,6 +90,12 @@ RIGHT += [
 WRONG = [
     ("ministral", ministral('{"zone": "X"}')),
     ("ministral", ministral("[]")),
+    ("kimi", kimi()),
+    ("kimi", kimi("[]")),
+    ("kimi", kimi('{"zone": "X"}')),
+    ("kimi", kimi('{"zone": "CET"}').replace("clock", "other")),
+    ("kimi", kimi('{"zone": "CET"}').replace(":9", ":")),
+    ("kimi", kimi('{"zone": "CET"}') * 2),
     ("ministral", ministral('{"zone": "CET"}').replace("clock", "other")),
     *((style, text) for style, write in (("qwen_coder", qwen), ("glm", glm)) for text in (
         write(), write(zone="X"), write(zone="UTC", maybe="x"), write(zone="UTC", code="abc"),

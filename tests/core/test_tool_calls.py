@@ -21,6 +21,8 @@ QWEN = (
 )
 GLM = "<tool_call>clock\n<arg_key>zone</arg_key>\n<arg_value>UTC</arg_value>\n</tool_call>"
 ARGS = '[TOOL_CALLS]clock[ARGS]{"zone": "UTC"}'
+ONE = '<|tool_call_begin|>functions.clock:0<|tool_call_argument_begin|>{"zone": "UTC"}<|tool_call_end|>'
+KIMI = f"<|tool_calls_section_begin|>{ONE}<|tool_calls_section_end|>"
 
 
 def found(style: str, parts: list[str]) -> tuple[str, list[Call]]:
@@ -93,6 +95,28 @@ CASES: list[tuple[str, str, str | None, list[Call]]] = [
     ("glm", GLM.replace("<arg_value>", ""), None, []),
     ("glm", "I may <tool_call> a clock", None, []),
     ("glm", f"<think><tool_call>clock is a tool</think>{GLM}", "<think><tool_call>clock is a tool</think>", [CALLED]),
+    ("kimi", KIMI, "", [CALLED]),
+    ("kimi", f"I look. {KIMI}", "I look.", [CALLED]),
+    ("kimi", KIMI.replace(ONE, ONE + ONE.replace(":0", ":11")), "", [CALLED] * 2),
+    ("kimi", KIMI.replace(ONE, f"\n{ONE}\n{ONE}\n") + " Done.", " Done.", [CALLED] * 2),
+    ("kimi", KIMI.replace("tool_calls_section", "tool_call_section"), "", [CALLED]),
+    ("kimi", ONE, "", [CALLED]),  # some leave the section out, or stop before its end
+    ("kimi", KIMI.removesuffix("<|tool_calls_section_end|>"), "", [CALLED]),
+    ("kimi", ONE.removesuffix("<|tool_call_end|>"), "", [CALLED]),
+    ("kimi", ONE.replace("functions.", "").replace(":0", " : 0 "), None, []),
+    ("kimi", ONE.replace("functions.", " ").replace(":0", ":0\n"), "", [CALLED]),
+    ("kimi", ONE.replace(":0", ""), "", [CALLED]),
+    ("kimi", ONE.replace("clock", "rm"), None, []),
+    ("kimi", ONE.replace("clock", "clock" * 99), None, []),
+    ("kimi", ONE.replace("{", "["), None, []),
+    ("kimi", ONE.replace('{"zone": "UTC"}', '["UTC"]'), None, []),
+    ("kimi", ONE.replace("}", ""), None, []),
+    ("kimi", ONE.replace("<|tool_call_argument_begin|>", ""), None, []),
+    ("kimi", f"{ONE[:70]}{ONE}", ONE[:70], [CALLED]),  # begun and left
+    ("kimi", f"{KIMI[:-26]}{ONE[:85]}", ONE[:85], [CALLED]),
+    ("kimi", "<|tool_calls_section_begin|> it is called", None, []),
+    ("kimi", f"<think>a <|tool_call_begin|> may do</think>{KIMI}", "<think>a <|tool_call_begin|> may do</think>",
+     [CALLED]),
     ("ministral", ARGS, "", [CALLED]),
     ("ministral", f"Well. {ARGS}{ARGS}", "Well.", [CALLED] * 2),
     ("ministral", ARGS.replace("[ARGS]", "[CALL_ID]a1b2c3d4e[ARGS]"), "", [CALLED]),
@@ -104,6 +128,20 @@ CASES: list[tuple[str, str, str | None, list[Call]]] = [
     ("ministral", ARGS.replace("{", "[").replace("}", "]"), None, []),
     ("ministral", ARGS[:-1], None, []),
 ]  # fmt: skip
+
+
+def test_a_name_may_have_dots_and_colons_in_kimis_form_too() -> None:
+    tools: dict[str, object] = {name: {} for name in ("a.b", "functions.c", "d:1", "e", "b")}
+    finder = CallFinder("kimi", tools)
+    for head, name in (
+        ("functions.a.b:0", "a.b"),
+        ("functions.functions.c:0", "functions.c"),
+        ("functions.d:1:7", "d:1"),
+        ("functions.d:1", "d:1"),
+        ("e:12", "e"),
+    ):
+        _, calls = finder.push(ONE.replace("functions.clock:0", head) + " ")
+        assert [call.name for call in calls + finder.flush()[1]] == [name]
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
@@ -129,6 +167,8 @@ def test_text_is_told_as_soon_as_it_is_sure() -> None:
         ("hermes", "<tool_call> it"),
         ("glm", "<tool_call>I may"),
         ("qwen_coder", "<tool_call>\nI may"),
+        ("kimi", "<|tool_calls_section_begin|>I may"),
+        ("kimi", "<|tool_call_begin|>I may <|b"),
     ],
 )
 def test_so_is_a_sign_that_is_only_spoken_of(style: str, spoken: str) -> None:
@@ -150,6 +190,8 @@ def test_where_a_text_is_cut_changes_nothing(data: st.DataObject) -> None:
 PARTS = {
     "qwen_coder": ("<tool_call>\n<function=clock>\n", "<parameter={n}>\nx\n</parameter>\n", "</function></tool_call>"),
     "glm": ("<tool_call>clock\n", "<arg_key>{n}</arg_key>\n<arg_value>x</arg_value>\n", "</tool_call>"),
+    "kimi, one": ('<|tool_call_begin|>functions.clock:0<|tool_call_argument_begin|>{{"a": "', "<|tool_call {n} ",
+                  '"}}<|tool_call_end|><|tool_calls_section_end|>'),
     "qwen_coder, one": ("<tool_call>\n<function=clock>\n<parameter=a>", "</parameter> {n} ",
                         "</parameter></function></tool_call>"),
     "glm, one": ("<tool_call>clock<arg_key>a</arg_key><arg_value>", "</arg_value> {n} ", "</arg_value></tool_call>"),
@@ -191,6 +233,8 @@ def test_what_begins_over_and_over_stays_text(style: str) -> None:
         "<parameter=a>",
         "<arg_key>",
         "[TOOL_CALLS]",
+        "<|tool_calls_section_begin|>",
+        ONE[:71],
     ):
         told, calls = found(style, [text * 2_000])
         assert (told, calls) == (text * 2_000, [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.tool_messages import as_told, one_by_one, short_ids
+from app.core.tool_messages import as_told, counted_ids, one_by_one, short_ids
 
 USER: dict[str, Any] = {"role": "user", "content": "x"}
 
@@ -60,8 +60,23 @@ def test_calls_without_ids_get_some_and_their_results_the_same_in_order() -> Non
     assert len({one, other, third}) == 3
 
 
+def test_kimi_counts_the_calls_of_a_conversation() -> None:
+    told = counted_ids([USER, said("a", "b"), came("b"), came("a"), USER, said("a"), came("a")])
+    both, second, first, again, last = ids(told)
+    assert both == ["functions.a:0", "functions.b:1"]
+    assert (second, first) == ([both[1]], [both[0]])
+    assert again == last == ["functions.a:2"]
+    assert ids(counted_ids([came("x")])) == [["x"]]  # of a call that is not there
+    unnamed = {"role": "tool", "content": "x"}
+    assert ids(counted_ids([said("", ""), unnamed, unnamed]))[1:] == [
+        ["functions.:0"],
+        ["functions.:1"],
+    ]
+
+
 def test_only_those_families_are_told_otherwise() -> None:
     messages = [USER, said("a", "b"), came("a"), came("b")]
     assert as_told("hermes", messages) == messages
     assert as_told("llama3", messages) == one_by_one(messages)
     assert as_told("mistral", messages) == as_told("ministral", messages) == short_ids(messages)
+    assert as_told("kimi", messages) == counted_ids(messages)

@@ -16,7 +16,8 @@ import pytest
 from app.core.errors import BadInput
 from app.core.reasons import said
 from app.inference import text as text_module
-from app.inference.chats import Answerer, Delta, Question, Summary
+from app.inference.chats import Answerer, Delta, Question, Reader, Summary
+from app.inference.detokenizer import Detokenizer
 from app.inference.text import Message, Text
 from backends import orders
 from backends.contract import GREEDY
@@ -274,3 +275,12 @@ async def test_a_control_token_is_known_by_its_name() -> None:
         assert await who.control_token("<|im_start|>") == 2
         assert await who.control_token("a") is None  # it has a text
         assert await who.control_token("two words") is None
+        assert await who.control_token("<|im_start|>") == 2  # remembered
+
+
+def test_a_control_token_that_counts_as_text_stands_where_it_came() -> None:
+    """What was held back before it, because a stop string might have begun, is told first."""
+    pieces = [b"<|end|>", b'{"a": 1}', b" "]
+    reader = Reader(Detokenizer([b"", *pieces[1:]], {0: pieces[0]}), ["}\n"])
+    told = [reader.push(token) or reader.texts.popleft() for token in (1, 0, 2)]
+    assert told == ['{"a": 1', "}<|end|>", " "]

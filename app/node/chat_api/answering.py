@@ -220,8 +220,8 @@ class Answering:
             async def ask(running: Running) -> Question:
                 if running.entry.name != wanted:  # somebody loaded another one in this moment
                     raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
-                await talk.hear(running)
-                return await self._question(wish, asker, index, running)
+                question = await self._question(wish, asker, index, running)
+                return replace(question, signs=await talk.hear(running))
 
             async with aclosing(self._pool(wanted, ask)) as lines:
                 first = last = 0.0
@@ -296,27 +296,22 @@ class _Talk:
     def __init__(self, wish: Wish, index: int, asker: Asker) -> None:
         self._wish, self._index, self._asker = wish, index, asker
         self._finder: CallFinder | None = None
-        self._signs: dict[
-            int, str
-        ] = {}  # control tokens around calls, which have no text of their own
         self._n_calls = 0
 
-    async def hear(self, running: Running) -> None:
-        """Learn how this model calls tools."""
+    async def hear(self, running: Running) -> dict[int, bytes]:
+        """Learn how this model calls tools: the control tokens around calls, with the text that each is here."""
         answerer = running.answerer
         if answerer is None or not self._wish.tools or not (style := answerer.tool_style):
-            return
+            return {}
         self._finder = CallFinder(style, {tool.name: tool.parameters for tool in self._wish.tools})
-        for sign in MAY_BE_CONTROL.get(style, ()):
-            if (token := await answerer.control_token(sign)) is not None:
-                self._signs[token] = sign
+        signs = [(await answerer.control_token(sign), sign) for sign in MAY_BE_CONTROL[style]]
+        return {token: sign.encode() for token, sign in signs if token is not None}
 
     def heard(self, delta: Json) -> list[Piece]:
         text, likely = delta["text"], delta.get("likely")
         told = (likely,) if likely else ()
         if self._finder is None:
             return [Said(self._index, text, told)] if text or told else []
-        text += "".join(self._signs.get(token, "") for token in delta["token_ids"])
         return self._pieces(*self._finder.push(text), told)
 
     def ended(self, done: Json, queued_s: float) -> list[Piece]:

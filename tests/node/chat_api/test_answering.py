@@ -12,6 +12,8 @@ from typing import Any, cast
 import pytest
 
 from app.core.errors import AppError, BadInput, Busy
+from app.inference.chats import Reader
+from app.inference.detokenizer import Detokenizer
 from app.machine.api_choice import Upstream
 from app.node.chat_api.answering import Answering, Asker, _conversation, _Talk
 from app.node.chat_api.budget import Budget
@@ -43,10 +45,12 @@ class Answerer:
 
 async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> list[Any]:
     talk = _Talk(Wish("m", (), tools=(Tool("clock", "", {}),)), 0, Asker("k", "r"))
-    await talk.hear(cast("Running", SimpleNamespace(answerer=Answerer(style, **control))))
+    signs = await talk.hear(cast("Running", SimpleNamespace(answerer=Answerer(style, **control))))
+    reader = Reader(Detokenizer([], signs), ())
     pieces: list[Any] = []
     for token, text in tokens:
-        pieces += talk.heard({"text": text, "token_ids": [token]})
+        reader.push(token)
+        pieces += talk.heard({"text": text + reader.texts.popleft(), "token_ids": [token]})
     return pieces + talk.ended(DONE, 0.5)
 
 
@@ -90,6 +94,25 @@ async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> li
             },
         ),
         ("llama3", [(9, ""), (1, ARGUMENTS)], {"|python_tag|": 9}),
+        (
+            "kimi",
+            [
+                (2, ""),
+                (3, ""),
+                (1, "functions.clock:0"),
+                (4, ""),
+                (1, '{"zone": "UTC"}'),
+                (5, ""),
+                (6, ""),
+            ],
+            {
+                "|tool_calls_section_begin|": 2,
+                "|tool_call_begin|": 3,
+                "|tool_call_argument_begin|": 4,
+                "|tool_call_end|": 5,
+                "|tool_calls_section_end|": 6,
+            },
+        ),
     ],
 )
 async def test_a_call_is_found(style: str, tokens: list[tuple[int, str]], control: Json) -> None:
