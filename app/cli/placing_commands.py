@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from enum import StrEnum
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -19,8 +20,13 @@ from app.cli.options import (
     UsersOption,
     read_counts,
 )
+from app.cli.stopped import Stopped
 from app.core.kv_effect import ASKED, SAME
 from backends.contract import KvType
+
+if TYPE_CHECKING:
+    from app.cli.progress import Show
+    from app.client import NodeClient
 
 PANEL = "Models"
 
@@ -150,7 +156,7 @@ def load(  # noqa: PLR0913  one for each option
     asked = placing(model, context, users, split, kv, shape, beside=beside)
     body = {**asked, "number": number.value}
     with shown(face) as show:
-        answer = ask_node(home, lambda node: node.work("POST", "/load", body, show))
+        answer = ask_node(home, lambda node: _load(node, body, show))
 
     from app.cli.placement_view import loaded_line, plan_view
     from app.cli.shapes import Plan, read
@@ -159,6 +165,14 @@ def load(  # noqa: PLR0913  one for each option
     face.result(answer, lambda: plan_view(read(answer["loaded"], Plan)))
     if not as_json:
         face.dim(loaded_line(read(answer["loaded"], Plan)))
+
+
+async def _load(node: NodeClient, body: dict[str, Any], show: Show) -> dict[str, Any]:
+    """Raises Stopped after Ctrl-C: the node gives up what it has begun."""
+    try:
+        return await node.work("POST", "/load", body, show)
+    except asyncio.CancelledError:
+        raise Stopped("load_given_up", model=body["model"]) from None
 
 
 def _say_taken(face: Face, typed: str, name: str) -> None:

@@ -20,6 +20,7 @@ Show = Callable[[dict[str, Any]], None]
 QUARTERS = 4
 ALL = "Sending layers to all machines"
 WORDS = {
+    "starting": "Starting",
     "checking": "Checking the file",
     "hashing": "Checking the bytes",
     "copying": "Copying",

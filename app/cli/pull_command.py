@@ -15,6 +15,7 @@ from app.cli import hints, safe_text
 from app.cli.asking import ask_node
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption
+from app.cli.stopped import Stopped
 from app.core.errors import AppError, BadInput
 
 if TYPE_CHECKING:
@@ -127,8 +128,7 @@ async def _pull(
         done = await _followed(node, begun["id"], show, face)
     except asyncio.CancelledError:
         await node.post(f"/downloads/{segment(begun['id'])}/pause")
-        face.note(hints.own(f"Paused; what is here is kept. `poolhouse pull {model}` goes on."))
-        raise
+        raise Stopped("pull_paused", model=model) from None
     if name is not None and done["model"] != name:
         face.note(f"It is on the shelf already, as {safe_text.name(done['model'])}.")
     listed = (await node.get("/models"))["models"]
@@ -173,7 +173,7 @@ async def _followed(node: NodeClient, download_id: str, show: Show, face: Face) 
         if now["state"] in ("failed", "paused"):
             raise AppError("pull_ended", why=now["reason"] or "It was paused elsewhere.")
         told = _tell_held_up(now.get("held_up"), told, face)
-        step = {"starting": "checking", "checking": "hashing"}.get(now["state"], "downloading")
+        step = {"starting": "starting", "checking": "hashing"}.get(now["state"], "downloading")
         if now["total_bytes"]:
             progress = {"done": now["done_bytes"], "total": now["total_bytes"], "unit": "bytes"}
             show({"step": step, "machine": None, **progress})

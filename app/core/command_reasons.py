@@ -17,6 +17,8 @@ COMMAND_SENTENCES: dict[str, str] = {
     "Its log says more; `poolhouse doctor` checks the rest.",
     "said_by_node": "{sentence}",
     "stopped": "Stopped.",
+    "pull_paused": "Paused; what is here is kept. `poolhouse pull {model}` goes on.",
+    "load_given_up": "Stopped before {model} was loaded as asked. `poolhouse status` shows what is loaded now.",
     "usage": "{sentence}",
     "system_error": "This computer refused a step: {detail}.",
     "no_room_left": "The disk is full ({detail}). Free some space and try again.",

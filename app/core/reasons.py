@@ -219,7 +219,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "household_unsaved": "The household could not be saved in {path}: {why}. "
     "Free some space and try again.",
     "removed_from_household": "This machine was removed from the household.",
-    "machine_removed": "{name} was removed from the household. Load the model again without it.",
+    "machine_removed": "{name} was removed from the household.",
     "removed_needs_reset": "This machine was removed from the household. "
     "Stop its node, run `poolhouse reset` here, then pair it again.",
     "reset_while_running": "The node of {home} runs. Stop it first, then reset.",
@@ -326,7 +326,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "lend_busy": "{count} runs of layers are being loaded here already. Try again in a moment.",
     "lend_twice": "These layers are open here already.",
     "lend_not_open": "These layers are not open here any more. Load the model again.",
-    "lend_stopped": "{machine} takes its memory back. Load the model again without it.",
+    "lend_stopped": "{machine} takes its memory back.",
     "program_unknown": "{name} is no program that lending pauses for. There are: {there}.",
     "lend_taken_back": "{machine} takes its memory back. {why}",
     "lend_more_than_there": "This machine has {total_bytes} of memory in all, so it cannot lend {asked_bytes}. "

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 LEAST_BETWEEN_SECONDS = 15.0  # between two times that plans are made for this
+LONGEST_BETWEEN_SECONDS = 240.0  # where it fails again and again
 
 
 class Placement(Protocol):
@@ -83,20 +85,32 @@ class Ahead:
         self._covers = covers
         self._seen: tuple[int, bool, frozenset[MachineId]] | None = None  # what was looked at last
         self._slowness = Slowness()
-        self._looked_s = -LEAST_BETWEEN_SECONDS
+        self._looked_s, self._again_s = -LEAST_BETWEEN_SECONDS, math.inf
+        self._pause_s = LEAST_BETWEEN_SECONDS
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            placement = self._placement
-            self._slowness.look(placement.steps_s(), placement.placed_s, self._clock())
-            if self._is_time():
-                self._looked_s = self._clock()
-                is_done = await self._quietly(self.look())
-                if self._doubted() or (not is_done and placement.asked.is_set()):
-                    self._seen = None  # again: whoever is doubted serves on, or it was not quiet
-            elif self._checks_are_due():
-                await self._quietly(self.check())
+            await self.turn()
+
+    async def turn(self) -> None:
+        """What is due now."""
+        placement = self._placement
+        self._slowness.look(placement.steps_s(), placement.placed_s, self._clock())
+        if self._is_time():
+            self._looked_s = self._clock()
+            self._look_again(await self._quietly(self.look()))
+        elif self._checks_are_due():
+            await self._quietly(self.check())
+
+    def _look_again(self, is_done: bool) -> None:
+        """Also when nothing is new: a doubted machine serves on, somebody asked meanwhile, or what was refused may be
+        had a little later; the last less and less often."""
+        was_refused = not is_done and self._placement.asked_s <= self._looked_s
+        longer_s = min(2 * self._pause_s, LONGEST_BETWEEN_SECONDS)
+        self._pause_s = longer_s if was_refused and not self._doubted() else LEAST_BETWEEN_SECONDS
+        settled = is_done and not self._doubted()
+        self._again_s = math.inf if settled else self._looked_s + self._pause_s
 
     async def _quietly(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do that until somebody asks; whether it was done."""
@@ -132,18 +146,24 @@ class Ahead:
             self._placement.replace_slow(None)
         here = self._placement.plan.stages[0].machine
         others = {stage.machine for stage in self._placement.plan.stages} - {here}
+        failed: AppError | None = None
         for machine in others if self._covers else ():
-            await self._cover(machine)
+            try:
+                await self._cover(machine)
+            except AppError as error:  # what the other machines hold can be covered all the same
+                failed = error
+        if failed is not None:
+            raise failed
 
     def _is_time(self) -> bool:
-        """Nobody asks, and something is another than when it was looked at last."""
+        """Nobody asks, and something is another than when it was looked at last, or it is to be tried again."""
         now, placement = self._clock(), self._placement
         if now - placement.asked_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
             return False
         odd = frozenset(self._slowness.slow) | self._doubted()
         seen = placement.n_changes, self._may_move(), odd
         is_new, self._seen = seen != self._seen, seen
-        return is_new
+        return is_new or now >= self._again_s
 
     def _checks_are_due(self) -> bool:
         checks, now = self._rebuilding.checks, self._clock()

@@ -53,6 +53,32 @@ def test_ctrl_c_in_an_answer_cancels_it(answering: Any, home: Path) -> None:
 
 
 @POSIX
+def test_ctrl_c_says_what_stays_of_a_load_and_of_a_download(answering: Any, home: Path) -> None:
+    running = {"id": "d1", "state": "running", "done_bytes": 1, "total_bytes": 9, "held_up": None}
+    answers = {
+        ("POST", "/load"): Lines([progress("loading", 1, 2)], "hang"),
+        ("POST", "/copies"): {"machines": []},
+        ("POST", "/downloads"): {"download": running},
+        ("GET", "/downloads"): {"downloads": [running]},
+        ("POST", "/downloads/d1/pause"): {},
+    }
+    node = answering(answers)
+    for command, first, last in (
+        (("load", "guide"), "Loading layers…\n", "Stopped before guide was loaded as asked. `poolhouse status"),
+        (("pull", "maker/Tiny/t.gguf"), "Downloading…\n", "Paused; what is here is kept. `poolhouse pull maker"),
+    ):  # fmt: skip
+        with started(*command, "--home", str(home)) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline() == first
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert err.startswith(last)
+        assert err.count("\n") == 1
+    assert node.asked[-1][:2] == ("POST", "/downloads/d1/pause")
+
+
+@POSIX
 def test_ctrl_c_with_json_is_one_object(answering: Any, home: Path) -> None:
     node = answering({("POST", "/ask"): Lines([progress("loading", 1, 2)], "hang")})
     with started("ask", "How?", "--json", "--home", str(home)) as process:

@@ -120,3 +120,5 @@ async def joined(node: Node, host: Path, role: str = "use_and_lend") -> None:
     async with NodeClient(Home.at(host)) as admin:
         window = await admin.post("/pairing", {"role": role})
         await node.network.join(Address.parse(window["address"]), window["code"])
+        while node.network.id not in (await admin.get("/status"))["machines"]:  # noqa: ASYNC110  it is another process
+            await asyncio.sleep(0.05)  # the other side of that link may be up a little later

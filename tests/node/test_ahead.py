@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -219,6 +220,28 @@ async def test_a_question_ends_it_and_it_is_taken_up_again(monkeypatch: pytest.M
         scene.waits(QUIET_S)
         await until(lambda: len(begun) == 3)
         task.cancel()
+
+
+async def test_what_was_refused_is_tried_again_and_keeps_nothing_else_from_being_covered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Though nothing is new: a machine need not say that it has memory again. Less and less often."""
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2]).waits(SETTLED_S)
+    prepare, tries = scene.prepare, list[float]()
+
+    async def refused(wanted: Plan, only: PlannedStage | None = None, **how: bool) -> None:
+        if only is not None and only.layers.first == 2 and len(tries) < 3:
+            tries.append(scene.clock_s)
+            raise StageLost("stage_unreachable", machine="study")
+        await prepare(wanted, only, **how)
+
+    monkeypatch.setattr(scene, "prepare", refused)
+    for _ in range(20):
+        await scene.waits(LEAST_BETWEEN_SECONDS).ahead.turn()
+        assert ("study 4-6", True) in scene.prepared
+    assert [after - before for before, after in pairwise(tries)] == [30.0, 60.0]
+    assert scene.prepared.count(("study 2-4", True)) == 1  # then it rests
 
 
 async def test_what_fits_nowhere_else_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
