@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -17,18 +16,17 @@ import msgspec
 from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_grammar import check_size, json_grammar
 from app.core.log_line import about
-from app.core.tool_calls import MAY_BE_CONTROL, CallFinder
 from app.core.tool_grammar import calls_grammar
-from app.core.tool_marks import Call
 from app.core.tool_messages import as_told
 from app.core.whose import KEYLESS, Whose
 from app.inference.chats import Answerer, Question
 from app.node.chat_api.budget import Budget
 from app.node.chat_api.fair_queue import FairQueue
 from app.node.chat_api.figures import Figures
+from app.node.chat_api.talk import Talk
 from app.node.chat_api.upstream_shapes import stays
 from app.node.chat_api.upstreams import Chosen, Upstreams
-from app.node.chat_api.wish import MAX_SEED, Called, Ended, Origin, Piece, Said, Wish
+from app.node.chat_api.wish import MAX_SEED, Ended, Origin, Piece, Wish
 from app.node.hosting import Hosting
 from app.node.models import Models
 from app.node.running import Running
@@ -215,7 +213,7 @@ class Answering:
         asked_at = time.monotonic()
         async with self.turn(asker.key, wish.model) as wanted:
             queued_s = time.monotonic() - asked_at
-            talk = _Talk(wish, index, asker)
+            talk = Talk(wish, index)
 
             async def ask(running: Running) -> Question:
                 if running.entry.name != wanted:  # somebody loaded another one in this moment
@@ -288,54 +286,6 @@ class Answering:
             n_asks = running.n_askers
         own = n_asks - self.queue.n_running_by(by)
         return max(1, (running.slots if running else 1) - max(0, own))
-
-
-class _Talk:
-    """One answer while it comes: its text parted from its calls."""
-
-    def __init__(self, wish: Wish, index: int, asker: Asker) -> None:
-        self._wish, self._index, self._asker = wish, index, asker
-        self._finder: CallFinder | None = None
-        self._n_calls = 0
-
-    async def hear(self, running: Running) -> dict[int, bytes]:
-        """Learn how this model calls tools: the control tokens around calls, with the text that each is here."""
-        answerer = running.answerer
-        if answerer is None or not self._wish.tools or not (style := answerer.tool_style):
-            return {}
-        self._finder = CallFinder(style, {tool.name: tool.parameters for tool in self._wish.tools})
-        signs = [(await answerer.control_token(sign), sign) for sign in MAY_BE_CONTROL[style]]
-        return {token: sign.encode() for token, sign in signs if token is not None}
-
-    def heard(self, delta: Json) -> list[Piece]:
-        text, likely = delta["text"], delta.get("likely")
-        told = (likely,) if likely else ()
-        if self._finder is None:
-            return [Said(self._index, text, told)] if text or told else []
-        return self._pieces(*self._finder.push(text), told)
-
-    def ended(self, done: Json, queued_s: float) -> list[Piece]:
-        rest = self._pieces(*self._finder.flush(), ()) if self._finder is not None else []
-        end = Ended(
-            self._index,
-            "calls" if self._n_calls else done["finish_reason"],
-            done["stop"],
-            done["prompt_tokens"],
-            done["reused_tokens"],
-            len(done["token_ids"]),
-            queued_s + done["queued_s"],
-            done["ttft_s"],
-            done["decode_tok_s"],
-        )
-        return [*rest, end]
-
-    def _pieces(self, text: str, calls: list[Call], likely: tuple[Any, ...]) -> list[Piece]:
-        pieces: list[Piece] = [Said(self._index, text, likely)] if text or likely else []
-        for call in calls:
-            name = f"call_{secrets.token_hex(12)}"
-            pieces.append(Called(self._index, self._n_calls, name, call.name, call.arguments))
-            self._n_calls += 1
-        return pieces
 
 
 def _note(request: str, done: Json, queued_s: float) -> None:

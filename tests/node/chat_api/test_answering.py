@@ -15,10 +15,11 @@ from app.core.errors import AppError, BadInput, Busy
 from app.inference.chats import Reader
 from app.inference.detokenizer import Detokenizer
 from app.machine.api_choice import Upstream
-from app.node.chat_api.answering import Answering, Asker, _conversation, _Talk
+from app.node.chat_api.answering import Answering, Asker, _conversation
 from app.node.chat_api.budget import Budget
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.refusals import Api, explained, status_of
+from app.node.chat_api.talk import Talk
 from app.node.chat_api.upstreams import Chosen, Upstreams
 from app.node.chat_api.wish import Called, Ended, Json, Piece, Said, Tool, Wish, text_of
 from app.node.loaded import Loaded
@@ -44,7 +45,7 @@ class Answerer:
 
 
 async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> list[Any]:
-    talk = _Talk(Wish("m", (), tools=(Tool("clock", "", {}),)), 0, Asker("k", "r"))
+    talk = Talk(Wish("m", (), tools=(Tool("clock", "", {}),)), 0)
     signs = await talk.hear(cast("Running", SimpleNamespace(answerer=Answerer(style, **control))))
     reader = Reader(Detokenizer([], signs), ())
     pieces: list[Any] = []

@@ -236,6 +236,27 @@ def test_a_stream_says_what_the_whole_says(client: OpenAI, case: str) -> None:
     assert likely == (whole.usage.completion_tokens if "logprobs" in changes else 0)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_tokens_that_a_stop_took_away_are_told_with_no_likelihood(
+    client: OpenAI, stream: bool
+) -> None:
+    """Also where the stop begins in the middle of one."""
+    whole = content(chat(client, max_tokens=20))
+    for stop in (whole[6:12], whole[3:9], whole[8]):
+        told = [("", "")] * 2
+        answer = chat(client, max_tokens=20, stop=stop, logprobs=True, n=2, stream=stream)
+        for part in answer if stream else [answer]:
+            for choice in part.choices:
+                text = (choice.delta if stream else choice.message).content or ""
+                tokens = [one.token for one in choice.logprobs.content] if choice.logprobs else []
+                said, sampled = told[choice.index]
+                told[choice.index] = (said + text, sampled + "".join(tokens))
+        for said, sampled in told:
+            assert said == whole[: whole.find(stop)]
+            assert sampled.startswith(said)
+            assert stop not in sampled or len(stop) == 1
+
+
 TEXTS: dict[str, tuple[Json, Callable[[Any], bool]]] = {
     "at most sixteen tokens": ({}, lambda a: 1 <= a.usage.completion_tokens <= 16),
     "its shape": ({}, lambda a: (a.object, a.id[:5]) == ("text_completion", "cmpl-")),

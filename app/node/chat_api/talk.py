@@ -1,0 +1,81 @@
+"""One answer while it comes: its text parted from its calls, and how likely its tokens were told with their text."""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from typing import Any
+
+from app.core.tool_calls import MAY_BE_CONTROL, CallFinder
+from app.core.tool_marks import Call
+from app.node.chat_api.wish import Called, Ended, Likely, Piece, Said, Wish
+from app.node.running import Running
+
+Json = dict[str, Any]
+
+
+class Talk:
+    """Reads what the pool tells of an answer."""
+
+    def __init__(self, wish: Wish, index: int) -> None:
+        self._wish, self._index = wish, index
+        self._finder: CallFinder | None = None
+        self._signs: dict[int, bytes] = {}
+        self._held = deque[tuple[int, int, Likely]]()  # tokens by the bytes of text they are
+        self._n_sampled = self._n_told = 0  # bytes
+        self._n_calls = 0
+
+    async def hear(self, running: Running) -> dict[int, bytes]:
+        """Learn how this model calls tools: the control tokens around calls, with the text that each is here."""
+        answerer = running.answerer
+        if answerer is None or not self._wish.tools or not (style := answerer.tool_style):
+            return {}
+        self._finder = CallFinder(style, {tool.name: tool.parameters for tool in self._wish.tools})
+        signs = [(await answerer.control_token(sign), sign) for sign in MAY_BE_CONTROL[style]]
+        self._signs = {token: sign.encode() for token, sign in signs if token is not None}
+        return self._signs
+
+    def heard(self, delta: Json) -> list[Piece]:
+        text, likely = delta["text"], self._likely(delta)
+        if self._finder is None:
+            return [Said(self._index, text, likely)] if text or likely else []
+        return self._pieces(*self._finder.push(text), likely)
+
+    def ended(self, done: Json, queued_s: float) -> list[Piece]:
+        text, calls = self._finder.flush() if self._finder is not None else ("", [])
+        end = done["stop"] is not None
+        rest = tuple(one for begin, _, one in self._held if not end or begin < self._n_told)
+        pieces = self._pieces(text, calls, rest)
+        ended = Ended(
+            self._index,
+            "calls" if self._n_calls else done["finish_reason"],
+            done["stop"],
+            done["prompt_tokens"],
+            done["reused_tokens"],
+            len(done["token_ids"]),
+            queued_s + done["queued_s"],
+            done["ttft_s"],
+            done["decode_tok_s"],
+        )
+        return [*pieces, ended]
+
+    def _likely(self, delta: Json) -> tuple[Likely, ...]:
+        """Of tokens whose text is told by now: a stop string, or half a character, may hold some back, and what a stop
+        string takes away was never told."""
+        self._n_told += len(delta["text"].encode())
+        if likely := delta.get("likely"):
+            sign = self._signs.get(delta["token_ids"][0], b"") if delta["token_ids"] else b""
+            begin, self._n_sampled = self._n_sampled, self._n_sampled + len(likely[0][0] or sign)
+            self._held.append((begin, self._n_sampled, likely))
+        told = list[Likely]()
+        while self._held and self._held[0][1] <= self._n_told:
+            told.append(self._held.popleft()[2])
+        return tuple(told)
+
+    def _pieces(self, text: str, calls: list[Call], likely: tuple[Likely, ...]) -> list[Piece]:
+        pieces: list[Piece] = [Said(self._index, text, likely)] if text or likely else []
+        for call in calls:
+            name = f"call_{secrets.token_hex(12)}"
+            pieces.append(Called(self._index, self._n_calls, name, call.name, call.arguments))
+            self._n_calls += 1
+        return pieces
