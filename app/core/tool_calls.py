@@ -8,6 +8,7 @@ and "glm" write arguments as tags between these signs, "kimi" <|tool_call_begin|
 
 from __future__ import annotations
 
+from app.core.tool_halves import begun_calls
 from app.core.tool_marks import (
     ARGS,
     CALL,
@@ -16,9 +17,11 @@ from app.core.tool_marks import (
     CALL_ID,
     CLOSE,
     FUNCTION,
+    FUNCTION_END,
     KEY,
     KEY_END,
     OPEN,
+    PARAMETER_END,
     SECTION_ENDS,
     SECTIONS,
     TOOL_CALLS,
@@ -54,6 +57,8 @@ MAY_BE_CONTROL = {
     "llama3": (PYTHON,),
 }
 
+ENDS = (CLOSE, FUNCTION_END, PARAMETER_END, KEY_END, VALUE_END, CALL_END, *SECTION_ENDS)
+
 
 class CallFinder:
     """Parts what a model writes into text and calls. What is no call of a tool that is there stays text."""
@@ -77,15 +82,21 @@ class CallFinder:
             return self._marked(self._marks, at_end=False)
         return self._to_the_end(), []
 
-    def flush(self) -> tuple[str, list[Call]]:
-        """What is left at the end of the answer."""
+    def flush(self, *, is_cut: bool = False) -> tuple[str, list[Call]]:
+        """What is left at the end of the answer. is_cut: it ended because it was long, perhaps within a call."""
         told, calls = "", list[Call]()
+        has_begun = is_cut and (self._inside or self._reading is not None)
+        tail = self._held[len(self._held) - _ending(self._held) :] if has_begun else ""
+        self._held = held = self._held.removesuffix(tail)  # half a sign is no part of a call
         if self._marks is not None:
             told, calls = self._marked(self._marks, at_end=True)
         elif self._inside:
             calls = self._rest_of_the_answer()
             self._held = "" if calls else self._held
         rest, self._held = self._held, ""
+        if has_begun and not calls:
+            calls = begun_calls(self._style, held, self._tools)
+            told, rest = ("", "") if calls else (told, rest + tail)
         return told + rest, calls
 
     def _marked(self, marks: Marks, *, at_end: bool) -> tuple[str, list[Call]]:
@@ -146,6 +157,11 @@ class CallFinder:
         self._held = self._held[len(sure) :]
         self._begun = self._begun or bool(sure)
         return sure
+
+
+def _ending(text: str) -> int:
+    """How many characters at a text's end may be the beginning of a sign that ends something."""
+    return max(_begun(text, sign) for sign in ENDS)
 
 
 def _begun(text: str, sign: str) -> int:

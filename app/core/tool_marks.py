@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from app.core.json_cut import json_of
 from app.core.tool_arguments import value_of, wanted
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
@@ -40,10 +41,12 @@ Reading = Generator[None, None, T]  # waits for more text at each step
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call; `arguments` is a JSON object as text."""
+    """One call; `arguments` is a JSON object as text. half: what the model wrote of one that was cut, whose arguments
+    are the beginning of an object."""
 
     name: str
     arguments: str
+    half: str = ""
 
 
 class Marked(NamedTuple):
@@ -222,7 +225,7 @@ def args_calls(text: str, tools: Tools) -> list[Call]:
 
 
 def called(name: str, arguments: object) -> Call:
-    return Call(name, json.dumps(arguments, ensure_ascii=False))
+    return Call(name, json_of(arguments))
 
 
 def _read(
@@ -280,7 +283,7 @@ def _parameters(cursor: Cursor, schema: object) -> Reading[dict[str, Any]]:
         key = (yield from cursor.until(">")).strip()
         text = yield from cursor.value(PARAMETER_END, (PARAMETER, FUNCTION_END, CLOSE))
         text = text.removeprefix("\n").removesuffix("\n")  # each stands on lines of its own
-        found[key] = value_of(text, _wanted(schema, key))
+        found[key] = value_of(text, wanted_for(schema, key))
 
 
 def _glm_calls(cursor: Cursor, tools: Tools) -> Reading[list[Call]]:
@@ -303,7 +306,7 @@ def _glm_calls(cursor: Cursor, tools: Tools) -> Reading[list[Call]]:
         if not (yield from cursor.takes(VALUE)):
             raise _Other
         text = yield from cursor.value(VALUE_END, (KEY, CLOSE))
-        found[key] = value_of(text, _wanted(tools[name], key))
+        found[key] = value_of(text, wanted_for(tools[name], key))
 
 
 def _kimi_call(cursor: Cursor, tools: Tools) -> Reading[Call]:
@@ -313,7 +316,7 @@ def _kimi_call(cursor: Cursor, tools: Tools) -> Reading[Call]:
             raise _Other
         yield from cursor.more()
     cursor.at += len(head[0])
-    if (name := _kimi_name(head[0].strip(), tools)) is None:
+    if (name := kimi_name(head[0].strip(), tools)) is None:
         raise _Other
     if not (yield from cursor.takes(CALL_ARGUMENTS)):
         raise _Other
@@ -327,7 +330,7 @@ def _kimi_call(cursor: Cursor, tools: Tools) -> Reading[Call]:
     return called(name, value)
 
 
-def _kimi_name(head: str, tools: Tools) -> str | None:
+def kimi_name(head: str, tools: Tools) -> str | None:
     """The tool that functions.name:0 means: some models leave out what stands before or behind the name."""
     name, sign, number = head.rpartition(":")
     for one in (name if sign and number.strip().isdecimal() else head, head):
@@ -337,7 +340,7 @@ def _kimi_name(head: str, tools: Tools) -> str | None:
     return None
 
 
-def _wanted(schema: object, key: str) -> Any:
+def wanted_for(schema: object, key: str) -> Any:
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     return wanted(properties.get(key) if isinstance(properties, Mapping) else None, schema)
 

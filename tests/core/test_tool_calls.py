@@ -58,6 +58,7 @@ CASES: list[tuple[str, str, str | None, list[Call]]] = [
     ("mistral", f"[TOOL_CALLS][{CLOCK}, {{}}]", None, []),
     ("mistral", f"[TOOL_CALLS][{CLOCK}]".replace("UTC", "Zürich"), "", [Call("clock", '{"zone": "Zürich"}')]),
     ("mistral", "[a list]", "[a list]", []),
+    ("mistral", f"[TOOL_CALLS][{CLOCK}]".replace("UTC", "\\ud800"), "", [Call("clock", '{"zone": "\ufffd"}')]),
     ("llama3", '{"name": "clock", "parameters": {"zone": "UTC"}}', "", [CALLED]),
     ("llama3", '<|python_tag|>{"name": "clock", "parameters": {"zone": "UTC"}}', "", [CALLED]),
     ("llama3", f"{LLAMA}; {LLAMA}", "", [CALLED] * 2),

@@ -177,7 +177,7 @@ class Answer:
                 "type": "tool_use",
                 "id": call.id,
                 "name": call.name,
-                "input": msgspec.json.decode(call.arguments),
+                "input": call.values,
             }
             for call in self.whole.calls
         ]

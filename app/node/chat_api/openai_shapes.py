@@ -21,6 +21,7 @@ from app.node.chat_api.wish import (
     Json,
     Tool,
     Wish,
+    arguments_of,
     text_of,
 )
 from backends.contract import MOST_LIKELY, Sampling
@@ -251,15 +252,13 @@ def _message(message: ChatMessage) -> Json:
 
 
 def assistant(text: str, calls: list[tuple[str, str, str]]) -> Json:
-    """A message of the model with calls: id, name, arguments as JSON text. Raises BadInput."""
+    """A message of the model with calls: id, name, arguments as JSON text, which may have been cut short. Raises
+    BadInput."""
     told = []
     for name_of_call, name, arguments in calls:
-        try:
-            values = msgspec.json.decode(arguments or "{}", type=Json)
-        except (ValueError, RecursionError):
-            raise BadInput(
-                "bad_request", why="a call's arguments are no JSON object", field="messages"
-            ) from None
+        if (values := arguments_of(arguments)) is None:
+            why = "a call's arguments are no JSON object"
+            raise BadInput("bad_request", why=why, field="messages")
         function = {"name": name, "arguments": values}
         told.append({"id": name_of_call, "type": "function", "function": function})
     return {"role": "assistant", "content": text, "tool_calls": told}

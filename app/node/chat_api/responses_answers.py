@@ -51,7 +51,7 @@ class Response:
             case Called():
                 return [*self._closed(), *self._call(piece)]
             case Ended():
-                told = self._closed()
+                told = self._closed(is_cut=piece.reason == "length")
                 last = "response.incomplete" if piece.reason == "length" else "response.completed"
                 return [*told, self._event(last, response=self.object())]
 
@@ -96,12 +96,12 @@ class Response:
             self._event("response.content_part.added", **self._message_at(), part=_text("")),
         ]
 
-    def _closed(self) -> Events:
+    def _closed(self, *, is_cut: bool = False) -> Events:
         if not self.open:
             return []
         self.open = False
         at, text = self._message_at(), self.whole.text
-        item = self._message("completed", [_text(text)])
+        item = self._message(_status(is_cut), [_text(text)])
         told = [
             self._event("response.output_text.done", **at, text=text, logprobs=[]),
             self._event("response.content_part.done", **at, part=_text(text)),
@@ -114,8 +114,8 @@ class Response:
     def _call(self, call: Called) -> Events:
         at = len(self.output)
         item = {
-            "id": f"fc_{call.id}", "type": "function_call", "status": "completed", "call_id": call.id,
-            "name": call.name, "arguments": call.arguments,
+            "id": f"fc_{call.id}", "type": "function_call", "status": _status(call.half is not None),
+            "call_id": call.id, "name": call.name, "arguments": call.arguments,
         }  # fmt: skip
         self.output.append(item)
         named = {"item_id": item["id"], "output_index": at}
@@ -131,6 +131,10 @@ class Response:
             ),
             self._event("response.output_item.done", output_index=at, item=item),
         ]
+
+
+def _status(is_cut: bool) -> str:
+    return "incomplete" if is_cut else "completed"
 
 
 def _text(text: str) -> Json:

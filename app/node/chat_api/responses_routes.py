@@ -72,7 +72,7 @@ def _again(asked: Asked) -> Json:
         "tool_choice": asked.tool_choice or "auto",
         "tools": [
             {"type": "function", "name": tool.name, "description": tool.description,
-             "parameters": tool.parameters, "strict": False}
+             "parameters": tool.parameters, "strict": bool(tool.strict)}
             for tool in asked.tools or ()
         ],
         "metadata": asked.metadata or {},

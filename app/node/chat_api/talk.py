@@ -42,13 +42,15 @@ class Talk:
         return self._pieces(*self._finder.push(text), likely)
 
     def ended(self, done: Json, queued_s: float) -> list[Piece]:
-        text, calls = self._finder.flush() if self._finder is not None else ("", [])
+        text, calls = "", list[Call]()
+        if self._finder is not None:
+            text, calls = self._finder.flush(is_cut=done["finish_reason"] == "length")
         end = done["stop"] is not None
         rest = tuple(one for begin, _, one in self._held if not end or begin < self._n_told)
         pieces = self._pieces(text, calls, rest)
         ended = Ended(
             self._index,
-            "calls" if self._n_calls else done["finish_reason"],
+            "calls" if self._n_calls and done["finish_reason"] == "stop" else done["finish_reason"],
             done["stop"],
             done["prompt_tokens"],
             done["reused_tokens"],
@@ -76,6 +78,10 @@ class Talk:
         pieces: list[Piece] = [Said(self._index, text, likely)] if text or likely else []
         for call in calls:
             name = f"call_{secrets.token_hex(12)}"
-            pieces.append(Called(self._index, self._n_calls, name, call.name, call.arguments))
+            pieces.append(
+                Called(
+                    self._index, self._n_calls, name, call.name, call.arguments, call.half or None
+                )
+            )
             self._n_calls += 1
         return pieces

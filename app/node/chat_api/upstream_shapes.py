@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -167,12 +168,12 @@ class Heard:
     def end(self, wish_s: float, first_s: float) -> list[Piece]:
         """Its calls, and the end. `wish_s`: since it was asked; `first_s`: until its first piece."""
         called: list[Piece] = [
-            Called(self.index, at, name, function, arguments or "{}")
+            Called(self.index, at, name, function, arguments or "{}", _half(arguments))
             for at, (name, function, arguments) in enumerate(self._calls.values())
         ]
         tokens = self.tokens
         rate = (tokens - 1) / (wish_s - first_s) if tokens > 1 and wish_s > first_s else 0.0
-        reason = "calls" if called else self.reason
+        reason = "calls" if called and self.reason != "length" else self.reason
         return [*called, Ended(self.index, reason, None, self.prompt_tokens, self.reused_tokens,
                                tokens, 0.0, first_s, rate)]  # fmt: skip
 
@@ -180,6 +181,14 @@ class Heard:
     def tokens(self) -> int:
         """Of the answer; a server that tells no usage sends at least a token with each chunk."""
         return self.answer_tokens or self.n_chunks
+
+
+def _half(arguments: str) -> str | None:
+    """What is no JSON, and can only be told as text to who wants an object."""
+    try:
+        return None if isinstance(json.loads(arguments or "{}"), dict) else arguments
+    except (ValueError, RecursionError):
+        return arguments
 
 
 def _count(given: Any) -> int:

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from app.core.errors import BadInput
+from app.core.json_cut import json_of, whole_of
 from app.node.requests import SamplingValues
 from backends.contract import Sampling
 
@@ -88,13 +91,20 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A call of a tool; `arguments` is a JSON object as text."""
+    """A call of a tool; `arguments` is a JSON object as text, or the beginning of one in an answer that was cut short;
+    then `half` is what the model wrote, where that is known."""
 
     index: int
     number: int  # of this answer's calls
     id: str
     name: str
     arguments: str
+    half: str | None = None
+
+    @property
+    def values(self) -> Json:
+        """Its arguments, as far as they are whole."""
+        return arguments_of(self.arguments) or {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +148,16 @@ class Whole:
     def ended(self) -> Ended:
         assert self.end is not None
         return self.end
+
+
+def arguments_of(text: str) -> Json | None:
+    """The object that is a call's arguments; of one that was cut short what is whole. None for what is no object."""
+    for read in (str, lambda cut: json_of(whole_of(cut))):
+        try:
+            return msgspec.json.decode(read(text or "{}"), type=Json)
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 def text_of(content: object, text_kinds: Sequence[str] = ("text",)) -> str:

@@ -8,10 +8,11 @@ from collections.abc import AsyncGenerator
 import aiohttp
 import pytest
 
+from app.node.chat_api import anthropic_shapes, ollama_shapes
 from app.node.chat_api.openai_answers import Answers
 from app.node.chat_api.openai_shapes import ChatAsked
 from app.node.chat_api.upstream_shapes import Heard
-from app.node.chat_api.wish import Said
+from app.node.chat_api.wish import Ended, Said, Whole
 from tests.node.chat_api.conftest import Open
 from tests.node.chat_api.gate_calls import CHAT
 from tests.node.chat_api.test_spending import There
@@ -170,3 +171,25 @@ def test_a_token_without_a_text_yet_is_told_in_a_stream_as_well() -> None:
     _, chunk = Answers("id", "m", 0, chat=True).chunks(Said(0, "", ([(b"\xf0\x9f", -1.0)],)))
     (token,) = chunk["choices"][0]["logprobs"]["content"]
     assert token["bytes"] == [0xF0, 0x9F]
+
+
+def test_half_a_call_of_a_server_is_one_in_every_shape() -> None:
+    """llama.cpp's server tells it so when an answer is cut short: what is no whole JSON was a bug of ours to some."""
+    heard = Heard(0)
+    call = {
+        "index": 0,
+        "id": "c",
+        "function": {"name": "clock", "arguments": '{"zone": "UTC", "wh'},
+    }
+    assert heard.pieces({"choices": [{"delta": {"tool_calls": [call]}}]}) == []
+    assert heard.pieces({"choices": [{"delta": {}, "finish_reason": "length"}]}) == []
+    called, end = heard.end(1.0, 0.5)
+    assert isinstance(end, Ended)
+    assert end.reason == "length"
+    whole = Whole()
+    whole.add(called)
+    whole.add(end)
+    (use,) = anthropic_shapes.Answer("m", "m", whole=whole).message()["content"]
+    assert use["input"] == {"zone": "UTC"}
+    told = ollama_shapes.Answer("m", chat=True, whole=whole).object(0.0, 1.0)["message"]
+    assert told == {"role": "assistant", "content": '{"zone": "UTC", "wh'}

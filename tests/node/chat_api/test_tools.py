@@ -18,7 +18,17 @@ from tests.node.chat_api.as_recorded import compare
 from tests.node.chat_api.call_cases import call_cases
 from tests.node.chat_api.conftest import Open, opened
 from tests.node.chat_api.described_answers import check
-from tests.node.chat_api.tool_cases import HERMES, MODEL, SCHEMA, USER, hermes, tool, tool_cases
+from tests.node.chat_api.tool_cases import (
+    HERMES,
+    MODEL,
+    SCHEMA,
+    USER,
+    flat,
+    hermes,
+    tool,
+    tool_cases,
+    used,
+)
 from tests.node.pool import node
 
 Json = dict[str, Any]
@@ -212,8 +222,53 @@ async def test_a_call_as_llama_cpps_server_answers(tooled: Open, name: str) -> N
     headers = {"Authorization": f"Bearer {tooled.key}"}
     async with aiohttp.ClientSession(tooled.base, headers=headers) as http:
         given = await compare(http, name)
-    n_calls = {"one that must be": 1, "cut short": 0}.get(name.split(": ")[1], 2)
+    n_calls = {"one that must be": 1, "cut short": 1}.get(name.split(": ")[1], 2)
     assert len(set(re.findall(rb"call_\w{24}", given))) == n_calls
+
+
+@pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
+def test_half_a_call_is_told_as_half_of_one(tooled: Open) -> None:
+    """As OpenAI and Anthropic tell it; but Ollama's clients would make it, and get the text of it."""
+    key, asked, few = tooled.key, {"role": "user", "content": "Call the clock!"}, 8
+    common: Json = {"model": tooled.model, "temperature": 0}
+    with openai.OpenAI(api_key=key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
+        (choice,) = client.chat.completions.create(
+            messages=[asked], tools=[tool("clock")], max_tokens=few, **common
+        ).choices
+        (call,) = choice.message.tool_calls
+        half = ("clock", '{"zone": "UTC", "exact": true')
+        assert (call.function.name, call.function.arguments) == half
+        assert (choice.finish_reason, choice.message.content) == ("length", None)
+        said = {"role": "assistant", "tool_calls": [call.model_dump()]}
+        came = {"role": "tool", "tool_call_id": call.id, "content": "it was cut"}
+        again = client.chat.completions.create(
+            messages=[asked, said, came], tools=[tool("clock")], max_tokens=2, **common
+        )
+        assert again.choices
+        answer = client.responses.create(
+            input=asked["content"], tools=[flat("clock")], max_output_tokens=few, **common
+        )
+        (called,) = answer.output
+        assert (called.name, called.arguments, called.status) == (*half, "incomplete")
+        assert answer.status == "incomplete"
+    with anthropic.Anthropic(api_key=key, base_url=tooled.base, max_retries=0) as client:
+        message = client.messages.create(
+            model=tooled.model, messages=[asked], tools=[used("clock")], max_tokens=few,
+            extra_body={"temperature": 0},
+        )  # fmt: skip
+        (use,) = message.content
+        assert (use.name, use.input) == ("clock", {"zone": "UTC", "exact": True})
+        assert message.stop_reason == "max_tokens"
+    theirs = ollama.Client(tooled.base, headers={"Authorization": f"Bearer {key}"})
+    for stream in (False, True):
+        told = theirs.chat(
+            tooled.model, [asked], tools=[tool("clock")], stream=stream,
+            options={"num_predict": few, "temperature": 0},
+        )  # fmt: skip
+        parts = list(told) if stream else [told]
+        assert not any(part.message.tool_calls for part in parts)
+        assert "".join(part.message.content for part in parts).startswith("<tool_call>")
+        assert parts[-1].done_reason == "length"
 
 
 def test_a_model_is_swapped_only_where_that_is_allowed(tooled: Open) -> None:

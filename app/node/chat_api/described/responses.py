@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from app.node.chat_api.described.parts import Exact, Told
 
+Status = Literal["in_progress", "completed", "incomplete"]
+
 
 class OutputText(Exact, tag_field="type", tag="output_text"):
     text: str
@@ -15,14 +17,14 @@ class OutputText(Exact, tag_field="type", tag="output_text"):
 
 class OutputMessage(Exact, tag_field="type", tag="message"):
     id: str
-    status: Literal["in_progress", "completed"]
+    status: Status
     role: Literal["assistant"]
     content: list[OutputText]
 
 
 class FunctionCall(Exact, tag_field="type", tag="function_call"):
     id: str
-    status: Literal["in_progress", "completed"]
+    status: Status
     call_id: str
     name: str
     arguments: str
@@ -61,7 +63,7 @@ class Response(Told, kw_only=True):
     id: str
     object: Literal["response"]
     created_at: int
-    status: Literal["in_progress", "completed", "incomplete"]
+    status: Status
     error: None
     incomplete_details: Incomplete | None
     model: str
