@@ -69,6 +69,81 @@ def test_addresses_and_ids() -> None:
         assert not ids.fullmatch(text)
 
 
+LETTERS = ("0", "12ab", "FFFF", "12345", "g", "")
+
+
+def test_ipv6() -> None:
+    """Of parts that there are and that there are not, with and without what stands for zeros."""
+    addresses = allowed("ipv6")
+    texts = {"::", "::1", "1::", "1::2::3", ":::", ":", "::ffff:192.168.0.1", "::256.0.0.1", "1:2:3:4:5:6:1.2.3.4",
+             "1:2:3:4:5:6:7:1.2.3.4", "1.2.3.4", "[::1]", "1:2:3:4:5:6:7::", "::1:2:3:4:5:6:7",
+             "::1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7:8::", "1::3:4:5:6:7:8", "1:2::3.4.5.6:7"}  # fmt: skip
+    for n in range(1, 10):
+        texts |= {":".join([part] * n) for part in LETTERS}
+        texts |= {
+            ":".join("1" * before) + "::" + ":".join("2" * (n - before)) for before in range(n + 1)
+        }
+        texts |= {
+            ":".join("1" * n) + "::1.2.3.4",
+            "::" + "1:" * n + "1.2.3.4",
+            "1:" * n + "1.2.3.4",
+        }
+    for text in texts:
+        assert bool(addresses.fullmatch(text)) == takes(ipaddress.IPv6Address, text), text
+
+
+DURATIONS = ("P1D", "P3W", "PT5S", "PT1H30M", "P1Y2M3DT4H5M6S", "P2M", "P1Y2M", "PT0M7S", "P10DT1H")
+NO_DURATIONS = (
+    "P",
+    "PT",
+    "P1",
+    "1D",
+    "P1DT",
+    "PT1D",
+    "P1W1D",
+    "P1H",
+    "PT1H30S",
+    "P1Y3D",
+    "P1S",
+    "PT1.5S",
+    "P-1D",
+    "",
+)
+HOSTS = ("a", "a.b", "example.com", "xn--a.example", "3com.com", "a" * 62, ".".join(["a" * 30] * 8))
+NO_HOSTS = (
+    "",
+    ".",
+    "a.",
+    ".a",
+    "-a",
+    "a-",
+    "a..b",
+    "a_b",
+    "ä.de",
+    "a" * 64,
+    "a b",
+    "a/b",
+    ".".join(["a" * 62] * 5),
+)
+MAILBOXES = ("a@b.de", "jane.doe+lists@mail.example.com", "a_b@x-y.org", "a.b.c.d@e.f")
+NO_MAILBOXES = ("", "a", "@b.de", "a@", "a@b", "a..b@c.de", ".a@b.de", "a.@b.de", "a b@c.de", "a@b.de.", "a@@b.de",
+                "a@-b.de", "<a@b.de>", "a" * 65 + "@b.de")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("duration", DURATIONS, NO_DURATIONS),
+        ("hostname", HOSTS, NO_HOSTS),
+        ("email", MAILBOXES, NO_MAILBOXES),
+    ],
+)
+def test_durations_and_names(name: str, right: tuple[str, ...], wrong: tuple[str, ...]) -> None:
+    texts = allowed(name)
+    assert [text for text in right if not texts.fullmatch(text)] == []
+    assert [text for text in wrong if texts.fullmatch(text)] == []
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_how_long_texts_of_a_format_are(name: str) -> None:
     _, least, most = FORMATS[name]
@@ -81,9 +156,9 @@ def test_a_format_stands_once_in_a_grammar_and_others_are_any_text() -> None:
     day = {"type": "string", "format": "date"}
     text = json_grammar({"type": "object", "properties": {"from": day, "to": day}})
     assert text.count(FORMATS["date"][0]) == 1
-    for one in ("email", "", None, ["date"], {"a": 1}):
+    for one in ("iri", "", None, ["date"], {"a": 1}):
         assert "date" not in json_grammar({"type": "string", "format": one})
-    of_any = json_grammar({"type": "string", "format": "email"})
+    of_any = json_grammar({"type": "string", "format": "uri"})
     assert "root ::= r" in of_any
     assert "char{0,}" in of_any
     short = json_grammar({"type": "string", "format": "date", "maxLength": 4})

@@ -259,16 +259,17 @@ def test_half_a_call_is_told_as_half_of_one(tooled: Open) -> None:
         (use,) = message.content
         assert (use.name, use.input) == ("clock", {"zone": "UTC", "exact": True})
         assert message.stop_reason == "max_tokens"
-    theirs = ollama.Client(tooled.base, headers={"Authorization": f"Bearer {key}"})
-    for stream in (False, True):
-        told = theirs.chat(
-            tooled.model, [asked], tools=[tool("clock")], stream=stream,
-            options={"num_predict": few, "temperature": 0},
-        )  # fmt: skip
-        parts = list(told) if stream else [told]
-        assert not any(part.message.tool_calls for part in parts)
-        assert "".join(part.message.content for part in parts).startswith("<tool_call>")
-        assert parts[-1].done_reason == "length"
+    bearer = {"Authorization": f"Bearer {key}"}
+    with ollama.Client(host=tooled.base, headers=bearer) as client:
+        for stream in (False, True):
+            told = client.chat(
+                tooled.model, [asked], tools=[tool("clock")], stream=stream,
+                options={"num_predict": few, "temperature": 0},
+            )  # fmt: skip
+            parts = list(told) if stream else [told]
+            assert not any(part.message.tool_calls for part in parts)
+            assert "".join(part.message.content for part in parts).startswith("<tool_call>")
+            assert parts[-1].done_reason == "length"
 
 
 def test_a_model_is_swapped_only_where_that_is_allowed(tooled: Open) -> None:
