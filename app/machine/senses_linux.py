@@ -17,6 +17,11 @@ MUTTER = (
     "--object-path", "/org/gnome/Mutter/IdleMonitor/Core",
     "--method", "org.gnome.Mutter.IdleMonitor.GetIdletime",
 )  # fmt: skip
+SAVER = (
+    "gdbus", "call", "--session", "--timeout", "2", "--dest", "org.freedesktop.ScreenSaver",
+    "--object-path", "/org/freedesktop/ScreenSaver",
+    "--method", "org.freedesktop.ScreenSaver.GetSessionIdleTime",
+)  # fmt: skip
 X11 = (sys.executable, "-I", "-S", str(Path(senses_x11.__file__ or "")))
 X11_SCREEN = (sys.executable, "-I", "-S", str(Path(senses_x11_screen.__file__ or "")))
 SEAT = (
@@ -26,18 +31,24 @@ SEAT = (
 
 
 def idle_seconds(run: Run, environment: Mapping[str, str]) -> float | None:
-    """The first source that answers: GNOME's own, X11's, the login manager's. None: none does.
+    """The first source that answers: GNOME's own, X11's, the screen saver's, the login manager's. None: none does.
 
-    Under Wayland X11 knows only of its own windows, and is not asked.
+    Under Wayland X11 knows only of its own windows, and is not asked. What Wayland itself has for it
+    (ext-idle-notify-v1) tells no time, only whoever listens all along that a time set before has passed.
     """
-    desktop = environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
-    if desktop and "GNOME" in environment.get("XDG_CURRENT_DESKTOP", "").upper():
+    has_screen = environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
+    desktop = environment.get("XDG_CURRENT_DESKTOP", "").upper()
+    if has_screen and "GNOME" in desktop:
         seconds = mutter_seconds(run(MUTTER) or "")
         if seconds is not None:
             return seconds
     if environment.get("DISPLAY") and not environment.get("WAYLAND_DISPLAY"):
         seconds = x11_seconds(run(X11) or "")  # a process of its own: Xlib ends whoever loses it
         if seconds is not None:
+            return seconds
+    if has_screen:
+        seconds = saver_seconds(run(SAVER) or "", in_milliseconds="KDE" in desktop)
+        if seconds:  # 0 is also said by those that cannot tell
             return seconds
     return seat_seconds(run(SEAT) or "", time.monotonic())
 
@@ -53,6 +64,12 @@ def mutter_seconds(text: str) -> float | None:
     """From `(uint64 12345,)`, milliseconds."""
     found = re.fullmatch(r"\(uint64 (\d{1,18}),\)", text.strip())
     return int(found[1]) / 1000 if found else None
+
+
+def saver_seconds(text: str, *, in_milliseconds: bool) -> float | None:
+    """From `(uint32 12345,)`: seconds, as the draft of freedesktop.org has it; KDE tells milliseconds."""
+    found = re.fullmatch(r"\(uint32 (\d{1,10}),\)", text.strip())
+    return int(found[1]) / (1000 if in_milliseconds else 1) if found else None
 
 
 def x11_seconds(text: str) -> float | None:

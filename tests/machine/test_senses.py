@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,7 @@ from app.machine import (
     senses_x11_screen,
 )
 from app.machine.senses import Senser
+from tests.private_bus import Answer, needs_a_bus, private_bus, service
 
 SEAT_ACTIVE = "ActiveSession=2 \nIdleHint=no\nIdleSinceHintMonotonic=0\n"
 SEAT_IDLE = "ActiveSession=2\nIdleHint=yes\nIdleSinceHintMonotonic=940000000\n"
@@ -77,6 +79,9 @@ def test_the_tick_counter_of_windows_begins_anew(now: int, last: int, seconds: f
     assert senses_windows.idle_of(now, last) == seconds
 
 
+ANSWERS: dict[str, Answer] = {"GetSessionIdleTime": ("u", (61500,))}
+
+
 class Tools:
     """Stands for the tools of the system: what each prints, and which were asked."""
 
@@ -88,12 +93,14 @@ class Tools:
             senses_linux.X11: "x11",
             senses_linux.X11_SCREEN: "screen",
         }
+        own[senses_linux.SAVER] = "saver"
         name = own.get(tuple(command)) or os.path.basename(command[0])
         self.asked.append(name)
         return self.printed.get(name)
 
 
 X11 = {"DISPLAY": ":0"}
+KDE = {"WAYLAND_DISPLAY": "wayland-0", "XDG_CURRENT_DESKTOP": "KDE"}
 GNOME = {"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0", "XDG_CURRENT_DESKTOP": "ubuntu:GNOME"}
 
 
@@ -101,9 +108,18 @@ GNOME = {"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0", "XDG_CURRENT_DESKTOP":
     ("environment", "printed", "seconds", "asked"),
     [
         (GNOME, {"gdbus": "(uint64 4000,)"}, 4.0, ["gdbus"]),
-        (GNOME, {"loginctl": SEAT_ACTIVE}, 0.0, ["gdbus", "loginctl"]),  # never X11 on Wayland
+        (
+            GNOME,
+            {"loginctl": SEAT_ACTIVE},
+            0.0,
+            ["gdbus", "saver", "loginctl"],
+        ),  # never X11 on Wayland
         (X11, {"x11": "7000"}, 7.0, ["x11"]),
-        (X11, {"loginctl": SEAT_ACTIVE}, 0.0, ["x11", "loginctl"]),
+        (X11, {"loginctl": SEAT_ACTIVE}, 0.0, ["x11", "saver", "loginctl"]),
+        (X11, {"saver": "(uint32 90,)"}, 90.0, ["x11", "saver"]),
+        (KDE, {"saver": "(uint32 90000,)"}, 90.0, ["saver"]),
+        (KDE, {"saver": "(uint32 0,)", "loginctl": SEAT_EMPTY}, None, ["saver", "loginctl"]),
+        (KDE, {"saver": "()"}, None, ["saver", "loginctl"]),
         ({}, {}, None, ["loginctl"]),
     ],
 )
@@ -113,6 +129,19 @@ def test_the_first_source_that_answers(
     tools = Tools(**printed)
     assert senses_linux.idle_seconds(tools, environment) == seconds
     assert tools.asked == asked
+
+
+@needs_a_bus
+@pytest.mark.skipif(shutil.which("gdbus") is None, reason="needs gdbus")
+def test_the_screen_saver_is_asked_over_the_bus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with private_bus(tmp_path) as address:
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
+        assert senses.output_of(senses_linux.SAVER) is None, "nobody is there"
+        with service(address, "org.freedesktop.ScreenSaver", lambda member, _: ANSWERS.get(member)):
+            told = senses.output_of(senses_linux.SAVER)
+    assert senses_linux.saver_seconds(told or "", in_milliseconds=True) == 61.5
 
 
 def test_without_a_display_the_x11_program_fails_and_says_why() -> None:
