@@ -11,6 +11,7 @@ from app.gui.system_motion import SystemMotion
 REDUCE_MOTION = "look/reduce_motion"
 SYSTEM, ALWAYS, NEVER = "", "always", "never"
 ALWAYS_ONCE = "true"  # how earlier versions wrote it
+STILL = "poolhouse-still"  # a property of the application
 EFFECTS = Qt.UIEffect.UI_General  # menus, lists and tooltips that unfold or fade
 
 
@@ -23,9 +24,11 @@ class Motion(QObject):
         self, app: QApplication, preferences: Preferences, system: SystemMotion | None = None
     ) -> None:
         super().__init__(app)
+        self._app = app
         self._preferences, self._system = preferences, system or SystemMotion(self)
         self._has_effects = QApplication.isEffectEnabled(EFFECTS)
         self.still = False
+        app.setProperty(STILL, False)
         self._judge()
         preferences.changed.connect(self._preference_changed)
         self._system.changed.connect(self._judge)
@@ -61,5 +64,11 @@ class Motion(QObject):
         still = wish == ALWAYS or (wish == SYSTEM and self._system.reduced)
         if still != self.still:
             self.still = still
+            self._app.setProperty(STILL, still)
             QApplication.setEffectEnabled(EFFECTS, self._has_effects and not still)
             self.changed.emit()
+
+
+def may_move() -> bool:
+    """For small parts that are given no Motion."""
+    return not QApplication.instance().property(STILL)  # type: ignore[union-attr]

@@ -12,6 +12,7 @@ from app.gui import pages
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.icons import icon
+from app.gui.parts.buttons import ToolButton
 from app.gui.parts.layouts import column, line, row
 from app.gui.parts.text import label, paragraph, tooltip
 from app.gui.services import Services
@@ -76,7 +77,7 @@ class Sidebar(QWidget):
     def _button(
         self, entry: pages.Entry, number: int, chosen: Callable[[str], None]
     ) -> QToolButton:
-        made = QToolButton()
+        made = ToolButton()
         made.setText(f"\N{EN SPACE}{entry.title}")  # air between picture and word
         made.setAccessibleName(entry.title)
         made.setCheckable(True)

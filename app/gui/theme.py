@@ -185,6 +185,7 @@ class Theme(QObject):
             asdict(self.colours)
             | sizes
             | {
+                "hover_time": HOVER_MS,
                 "radio_radius": f"{radius}px",
                 "cell": f"{self.cell}px",
                 "code_family": self.code_font().family(),

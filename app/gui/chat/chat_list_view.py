@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractItemView, QTreeView, QWidget
 
 from app.core.chat import ChatId, Heading
@@ -12,6 +12,7 @@ from app.gui.chat.chat_list_delegate import ChatListDelegate
 from app.gui.chat.chat_list_model import ChatListModel
 from app.gui.chat.chat_list_rows import Line, Row, Section
 from app.gui.chat.history import History
+from app.gui.motion import may_move
 from app.gui.theme import Theme, set_role
 
 
@@ -65,6 +66,7 @@ class ChatListView(QTreeView):
         chosen, here = [one.id for one in self.chosen()], self.verticalScrollBar().value()
         current = self._line_id(self.currentIndex())
         self._marking, self._whole = True, whole
+        self.setAnimated(False)  # what a person did not fold is there at once
         self.setUniformRowHeights(whole)
         self.setRootIsDecorated(whole and any(isinstance(row, Section) for row in rows))
         self._rows_model.show(rows)
@@ -99,7 +101,12 @@ class ChatListView(QTreeView):
         if enter and self.state() != QAbstractItemView.State.EditingState:
             self._pick(self.currentIndex())
             return
+        self.setAnimated(may_move())
         super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802  Qt's name
+        self.setAnimated(may_move())
+        super().mousePressEvent(event)
 
     def _pick(self, index: QModelIndex) -> None:
         row = self._rows_model.row(index)

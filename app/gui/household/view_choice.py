@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QButtonGroup, QToolButton, QWidget
 
 from app.gui import theme as sizes
 from app.gui.icons import icon
+from app.gui.parts.buttons import ToolButton
 from app.gui.parts.layouts import row
 from app.gui.theme import Theme, set_role
 
@@ -25,7 +26,7 @@ class ViewChoice(QWidget):
         self.buttons: dict[str, QToolButton] = {}
         box = row(gap=sizes.XS)
         for name, words in ((MAP, self.tr("Map")), (TABLE, self.tr("Table"))):
-            made = QToolButton()
+            made = ToolButton()
             made.setText(f"\N{EN SPACE}{words}")  # air between picture and word
             made.setAccessibleName(words)
             made.setCheckable(True)

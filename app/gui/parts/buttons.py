@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import (
+    QEnterEvent,
+    QFocusEvent,
+    QKeyEvent,
+    QPaintEvent,
+    QResizeEvent,
+    QShowEvent,
+)
 from PySide6.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QStyle,
     QStyleOptionButton,
+    QStyleOptionToolButton,
     QToolButton,
     QWidget,
 )
 
 from app.gui import theme as sizes
 from app.gui.icons import icon
+from app.gui.parts.feedback import Feedback
 from app.gui.parts.text import lines, tooltip
 from app.gui.theme import Theme, set_role
 
@@ -26,19 +35,48 @@ RETURNS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 class _Button(QPushButton):
     """Return presses it while it has the focus, in a dialog and outside of one, as the space bar does."""
 
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._feedback = Feedback(self)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        self._feedback.keyed()
         if event.key() not in RETURNS:
             super().keyPressEvent(event)
         elif not event.isAutoRepeat():
             self.click()
+
+    def enterEvent(self, event: QEnterEvent) -> None:  # noqa: N802  Qt's name
+        super().enterEvent(event)
+        self._feedback.hovered(True)
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802  Qt's name
+        super().leaveEvent(event)
+        self._feedback.hovered(False)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802  Qt's name
+        self._feedback.focused(event)
+        super().focusInEvent(event)
+
+    def initStyleOption(self, option: QStyleOptionButton) -> None:  # noqa: N802  Qt's name
+        super().initStyleOption(option)
+        self._feedback.adapt(option)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        if not self._feedback.is_fading:
+            super().paintEvent(event)
+            return
+        option, control = QStyleOptionButton(), QStyle.ControlElement.CE_PushButton
+        self.initStyleOption(option)
+        self._feedback.paint(option, lambda painter: painter.drawControl(control, option))
 
 
 class WrappingButton(_Button):
     """Its words go on in the next line where a single one has no room. `text()` has them all."""
 
     def __init__(self, text: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
         self._whole = ""
+        super().__init__(parent)
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -106,7 +144,8 @@ def button(
     parent: QWidget | None = None,
 ) -> QPushButton:
     """With words on it. role: primary, danger, link, inline (a link that begins where words above it do) or nothing."""
-    made = _Button(text, parent)
+    made = _Button(parent)
+    made.setText(text)
     made.setAutoDefault(role == "primary")
     if role:
         set_role(made, role)
@@ -115,7 +154,43 @@ def button(
     return made
 
 
-class IconButton(QToolButton):
+class ToolButton(QToolButton):
+    """With feedback, and nothing more."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._feedback = Feedback(self)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        self._feedback.keyed()
+        super().keyPressEvent(event)
+
+    def enterEvent(self, event: QEnterEvent) -> None:  # noqa: N802  Qt's name
+        super().enterEvent(event)
+        self._feedback.hovered(True)
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802  Qt's name
+        super().leaveEvent(event)
+        self._feedback.hovered(False)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802  Qt's name
+        self._feedback.focused(event)
+        super().focusInEvent(event)
+
+    def initStyleOption(self, option: QStyleOptionToolButton) -> None:  # noqa: N802  Qt's name
+        super().initStyleOption(option)
+        self._feedback.adapt(option)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        if not self._feedback.is_fading:
+            super().paintEvent(event)
+            return
+        option, control = QStyleOptionToolButton(), QStyle.ComplexControl.CC_ToolButton
+        self.initStyleOption(option)
+        self._feedback.paint(option, lambda painter: painter.drawComplexControl(control, option))
+
+
+class IconButton(ToolButton):
     """Only a picture: its name is also its tooltip."""
 
     def __init__(

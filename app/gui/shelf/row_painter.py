@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.icons import icon
+from app.gui.parts.row_hover import RowHover
 from app.gui.shelf.item import small_print
 from app.gui.shelf.rows import ITEM_ROLE, Row
 from app.gui.shelf.verdicts import short
@@ -24,9 +25,9 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 class RowPainter(QStyledItemDelegate):
     """Two lines of text each; headings in one."""
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._theme = theme
+    def __init__(self, theme: Theme, view: QAbstractItemView) -> None:
+        super().__init__(view)
+        self._theme, self._hover = theme, RowHover(view)
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         row: Row = index.data(ITEM_ROLE)
@@ -41,8 +42,8 @@ class RowPainter(QStyledItemDelegate):
         if row.item is None:
             self._heading(painter, rect, row)
         else:
-            state = option.state
-            self._ground(painter, rect, state)
+            is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+            self._ground(painter, rect, is_chosen, self._hover.share(index))
             self._line(painter, rect, row)
         painter.restore()
 
@@ -52,13 +53,11 @@ class RowPainter(QStyledItemDelegate):
         inner = rect.adjusted(self._theme.px(sizes.M), self._theme.px(sizes.S), 0, 0)
         painter.drawText(inner, LEFT, row.heading)
 
-    def _ground(self, painter: QPainter, rect: QRect, state: QStyle.StateFlag) -> None:
-        colour: QColor | None = None
-        if state & QStyle.StateFlag.State_Selected:
-            colour = self._theme.colour("selected")
-        elif state & QStyle.StateFlag.State_MouseOver:
-            colour = self._theme.colour("window")
-        if colour is not None:
+    def _ground(self, painter: QPainter, rect: QRect, is_chosen: bool, hovered: float) -> None:
+        colour = self._theme.colour("selected" if is_chosen else "window")
+        if not is_chosen:
+            colour.setAlphaF(hovered)
+        if is_chosen or hovered:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(colour)
             gap = self._theme.px(sizes.XS)

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QModelIndex, Qt
-from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QPushButton, QStyle, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat
 from app.gui.chat.chat_list import ChatList
 from app.gui.chat.chat_list_rows import Line, Section
 from app.gui.chat.history import History
+from app.gui.motion import ALWAYS, NEVER
+from app.gui.theme import HOVER_MS
 from tests.gui.chat.talk import history, talked
 from tests.gui.desk import Desk
 
@@ -187,6 +189,24 @@ def test_folded_folders_stay_folded(
     again = ChatList(away.services, kept)
     qtbot.addWidget(again)
     assert not again.view.isExpanded(again.view.model().index(0, 0))
+
+
+def test_folders_open_in_steps_where_a_person_opens_them(
+    qtbot: QtBot, away: Desk, shown: ChatList, kept: History
+) -> None:
+    view, motion = shown.view, away.services.motion
+    duration = QStyle.StyleHint.SH_Widget_Animation_Duration
+    motion.choose(NEVER)
+    key(qtbot, view, Qt.Key.Key_Left)
+    assert view.isAnimated()
+    assert view.style().styleHint(duration, None, view) == HOVER_MS
+    talked(kept, "More")
+    qtbot.waitUntil(lambda: "More" in lines(shown))
+    assert not view.isAnimated(), "nobody opened a folder"
+    motion.choose(ALWAYS)
+    key(qtbot, view, Qt.Key.Key_Left)
+    assert not view.isAnimated()
+    motion.choose(NEVER)
 
 
 def test_searching(qtbot: QtBot, shown: ChatList, chats: dict[str, Chat]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import QRect
 from PySide6.QtGui import QImage, QPainter
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QListView
 from pytestqt.qtbot import QtBot
 
 from app.core.verdict import Verdict, Word
@@ -24,7 +24,7 @@ OFFER = Item(Kind.SHELF, "shelf:ministral", "Ministral 3 Instruct", {"quantisati
 class Seen(RowPainter):
     """Remembers where it wrote what."""
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, theme: Theme, parent: QListView) -> None:
         super().__init__(theme, parent)
         self.wrote: list[tuple[str, int]] = []
 
@@ -48,7 +48,7 @@ def theme(qapp: QApplication) -> Iterator[Theme]:
 def test_the_name_is_whole_and_the_verdict_goes_below_it(
     qtbot: QtBot, theme: Theme, width: int, beside: bool
 ) -> None:
-    parent = QWidget()
+    parent = QListView()
     qtbot.addWidget(parent)
     painted, image = Seen(theme, parent), QImage(width, LINE_HEIGHT, QImage.Format.Format_RGB32)
     painter = QPainter(image)
