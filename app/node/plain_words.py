@@ -49,7 +49,9 @@ def plainly(words: str) -> str:
         return f"{named} cannot be {found.group(1)}"
     if " matching regex " in words:
         return f"{named} has characters that it must not have, or begins with one, or is too long"
-    if words.startswith(("JSON is malformed", "Input data was truncated")):
+    if words.startswith("Number out of range"):
+        return f"{named} is too large a number"
+    if words.startswith(("JSON is malformed", "Input data was truncated", "'utf-8' codec")):
         where = re.search(r"\(byte \d+\)", words)
         return f"it is not whole and valid JSON{f' {where.group()}' if where else ''}"
     return words

@@ -54,6 +54,8 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
         ),
         (b"[]", "the body must be an object, not a list", ""),
         (b'{"idle_s": nan}', "it is not whole and valid JSON (byte 15)", ""),
+        (b'{"idle_s": 1e999}', "idle_s is too large a number", "idle_s"),
+        (b'{"name": "\\ud800"}', "it is not whole and valid JSON", ""),
         (b'{"idle_s"', "it is not whole and valid JSON", ""),
     ],
 )
@@ -66,3 +68,9 @@ def test_a_wrong_body_is_said_plainly(raw: bytes, said: str, field: str) -> None
 
 def test_other_words_stay_as_they_are() -> None:
     assert plainly("utf-8 codec can't decode byte 0xff") == "utf-8 codec can't decode byte 0xff"
+
+
+def test_a_body_that_is_no_text_is_no_json() -> None:
+    with pytest.raises(UnicodeDecodeError) as wrong:
+        msgspec.json.decode(b'{"name": "\xff"}', type=Body)
+    assert plainly(str(wrong.value)) == "it is not whole and valid JSON"

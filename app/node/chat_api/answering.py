@@ -145,9 +145,14 @@ class Answering:
             raise error
 
     async def count(self, wish: Wish) -> int:
-        """How many tokens a wish's prompt is. Raises BadInput when no model is loaded."""
-        loaded, name = self._hosting().loaded, wish.model.removesuffix(":latest")
-        running = loaded.named(name) or loaded.first
+        """How many tokens a wish's prompt is to its model. Raises BadInput where that is not loaded: to another it may
+        be more or less."""
+        if wish.model.removesuffix(":latest") in self.elsewhere():
+            raise BadInput("api_unsupported", what="counting the tokens of another server's model")
+        loaded, name = self._hosting().loaded, await self._here(wish.model)
+        running = loaded.named(name)
+        if running is None and loaded.names:
+            raise BadInput("api_model_not_loaded", name=name, loaded=", ".join(loaded.names))
         if running is None or running.answerer is None:
             raise BadInput("nothing_loaded")
         _check_tools(wish, running)

@@ -154,6 +154,8 @@ def _messages(message: Message) -> list[Json]:
 
 
 def _used(block: Json) -> tuple[str, str, str]:
+    if not block.get("name"):
+        raise BadInput("bad_request", why="a tool_use has no name", field="messages")
     arguments = msgspec.json.encode(block.get("input") or {}).decode()
     return str(block.get("id", "")), str(block.get("name", "")), arguments
 

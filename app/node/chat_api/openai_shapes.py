@@ -145,7 +145,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
         """Raises BadInput."""
         for name in ("functions", "audio"):
             if getattr(self, name):
-                raise BadInput("api_unsupported", what=name)
+                raise BadInput("api_unsupported", what=name, field=name)
         tools = tuple(one.function.tool() for one in self.tools or ())
         choice = tool_choice(self.tool_choice, lambda one: one.get("function"))
         likely = (self.top_logprobs or 0) if self.logprobs else None
@@ -181,7 +181,7 @@ class TextAsked(Asked, frozen=True, kw_only=True):
         """Raises BadInput."""
         if self.echo or self.suffix or (self.best_of or 1) > (self.n or 1):
             what = "echo" if self.echo else "suffix" if self.suffix else "best_of"
-            raise BadInput("api_unsupported", what=what)
+            raise BadInput("api_unsupported", what=what, field=what)
         return Wish(
             model=self.model,
             prompt=_prompt(self.prompt),
@@ -203,7 +203,7 @@ def _prompt(given: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
             return _prompt(only)
         case _ if all(isinstance(token, int) for token in given):
             return tuple(given)  # type: ignore[arg-type]
-    raise BadInput("api_unsupported", what="a list of several prompts")
+    raise BadInput("api_unsupported", what="a list of several prompts", field="prompt")
 
 
 def as_given(asked: object, *names: str) -> Json:

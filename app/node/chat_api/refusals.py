@@ -26,6 +26,9 @@ Json = dict[str, Any]
 NOT_FOUND = frozenset(
     {"model_unknown", "model_ambiguous", "model_inexact", "api_model_not_loaded", "nothing_loaded"}
 )
+TOO_LONG = frozenset(
+    {"prompt_too_long", "text_too_long"}
+)  # programs look for this, and shorten a chat
 STATUS: dict[type[AppError], int] = {
     BadInput: 400, Refused: 403, Busy: 429, DoesNotFit: 503, StageLost: 503, Unreachable: 503, Damaged: 503,
 }  # fmt: skip
@@ -60,7 +63,7 @@ def status_of(error: AppError) -> int:
 
 
 def explained(api: Api, error: AppError, request: str) -> Json:
-    code = "context_length_exceeded" if error.reason.code == "prompt_too_long" else None
+    code = "context_length_exceeded" if error.reason.code in TOO_LONG else None
     param = error.reason.facts.get("field")
     return shaped(api, status_of(error), said(error), request, code, str(param) if param else None)
 

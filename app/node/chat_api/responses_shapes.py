@@ -67,7 +67,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         """Raises BadInput."""
         for name in ("previous_response_id", "conversation", "background"):
             if getattr(self, name):
-                raise BadInput("api_unsupported", what=name)
+                raise BadInput("api_unsupported", what=name, field=name)
         choice = tool_choice(self.tool_choice, lambda one: one)
         form = self.text.format if self.text else None
         sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p)

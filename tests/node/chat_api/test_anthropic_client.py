@@ -107,6 +107,8 @@ def test_tokens_are_counted_before(client: Anthropic) -> None:
     counted = client.messages.count_tokens(model="guide", messages=HELLO)
     usage = ask(client).usage
     assert counted.input_tokens == usage.input_tokens + usage.cache_read_input_tokens
+    with pytest.raises(anthropic.NotFoundError, match="no model called other"):
+        client.messages.count_tokens(model="other", messages=HELLO)
 
 
 REFUSED: dict[str, tuple[Json, type[anthropic.APIStatusError], str]] = {
@@ -115,6 +117,10 @@ REFUSED: dict[str, tuple[Json, type[anthropic.APIStatusError], str]] = {
     "no length": ({"max_tokens": 0}, anthropic.BadRequestError, "invalid_request_error"),
     "a picture": (
         {"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]},
+        anthropic.BadRequestError, "invalid_request_error",
+    ),
+    "a call of no tool": (
+        {"messages": [*HELLO, {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "input": {}}]}]},
         anthropic.BadRequestError, "invalid_request_error",
     ),
     "a tool of another house": (

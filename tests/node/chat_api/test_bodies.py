@@ -174,6 +174,20 @@ async def test_what_would_change_the_answer_and_is_not_there_is_refused_by_name(
     async with http.post(path, json=body) as answer:
         assert answer.status == 400
         assert list(body)[-1] in await answer.text()
+        if path.startswith("/v1/"):
+            assert (await answer.json())["error"]["param"] == list(body)[-1]
+
+
+@pytest.mark.parametrize("words", [60_000, 400_000])
+async def test_a_chat_that_is_too_long_is_so_to_programs_that_would_shorten_it(
+    http: aiohttp.ClientSession, words: int
+) -> None:
+    """Also one of more characters than are read at all."""
+    long = ASK | {"messages": [{"role": "user", "content": "word " * words}]}
+    body, kind = io.BytesIO(json.dumps(long).encode()), {"Content-Type": "application/json"}
+    async with http.post(CHAT, data=body, headers=kind) as answer:
+        error = (await answer.json())["error"]
+        assert (answer.status, error["code"]) == (400, "context_length_exceeded")
 
 
 async def test_an_answer_ends_with_the_context_however_long_it_may_be(

@@ -283,3 +283,8 @@ def test_a_model_is_swapped_only_where_that_is_allowed(tooled: Open) -> None:
                 client.chat.completions.create(model="guide", messages=[USER])
     finally:
         tooled.control("POST", "/api", {"may_load": True})
+    with (
+        anthropic.Anthropic(api_key=tooled.key, base_url=tooled.base, max_retries=0) as theirs,
+        pytest.raises(anthropic.NotFoundError, match="guide is not loaded"),
+    ):  # to the model that is loaded it is another number
+        theirs.messages.count_tokens(model="guide", messages=[USER])
