@@ -97,6 +97,21 @@ class Answering:
         """Models that upstreams answer for."""
         return self._upstreams.models()
 
+    def ready(self) -> dict[str, Running]:
+        """The models that answer now, by their names."""
+        return {one.entry.name: one for one in self._hosting().loaded if one.is_ready}
+
+    async def bring(self, model: str, asker: Asker) -> None:
+        """Have a model loaded, where programs may. A token of it shows that it answers. Raises as `answer`."""
+        self._budget.check(asker.key)
+        if model.removesuffix(":latest") in self.elsewhere():
+            return
+        if self.brings(await self._here(model)):
+            wish = Wish(model, prompt=".", max_tokens=1)
+            async with aclosing(self._by_the_pool(wish, asker, 0)) as pieces:
+                async for _ in pieces:
+                    pass
+
     async def _here(self, name: str) -> str:
         """As `model`, without upstreams."""
         loaded = self._hosting().loaded

@@ -11,6 +11,7 @@ from app import __version__
 from app.node.chat_api import (
     anthropic_shapes,
     embedding_shapes,
+    ollama_about,
     ollama_shapes,
     openai_shapes,
     responses_shapes,
@@ -50,6 +51,7 @@ POSTS = {
     "/api/embeddings": Post(
         "The vector of a text, as Ollama's older one", embedding_shapes.OllamaOneAsked, ollama.OllamaVector
     ),
+    "/api/show": Post("One model, as Ollama's", ollama_about.Asked, ollama.Shown),
     "/api/chat": Post(
         "An answer in a chat, as Ollama's", ollama_shapes.ChatAsked, ollama.OllamaChat, ollama.OllamaChat
     ),
@@ -61,6 +63,7 @@ GETS: dict[str, tuple[str, type]] = {  # path: what it is, and its kind; text wh
     "/v1/models": ("The models of the shelf", openai.Models),
     "/v1/models/{name}": ("One model", openai.Model),
     "/api/tags": ("The models of the shelf, as Ollama's", ollama.Tags),
+    "/api/ps": ("The models that are loaded, as Ollama's", ollama.LoadedModels),
     "/api/version": ("The version", ollama.Version),
     "/metrics": ("Figures for Prometheus", str),
     "/openapi.json": ("This description", dict),

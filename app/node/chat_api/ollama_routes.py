@@ -1,4 +1,4 @@
-"""Ollama's routes, so that its clients find a friend: tags, version, chat, generate."""
+"""Ollama's routes, so that its clients find a friend: tags, show, ps, version, chat, generate."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from aiohttp import web
 from app import __version__
 from app.node.chat_api.answering import Answering, Asker
 from app.node.chat_api.gate import ASKER
+from app.node.chat_api.ollama_about import Asked, listed, running, shown
 from app.node.chat_api.ollama_shapes import Answer, ChatAsked, GenerateAsked
 from app.node.chat_api.sending import NDJSON, read, send
 from app.node.chat_api.wish import Json, Wish
@@ -32,6 +33,8 @@ class OllamaRoutes:
         return [
             web.get("/api/version", self.version),
             web.get("/api/tags", self.tags),
+            web.get("/api/ps", self.loaded),
+            web.post("/api/show", self.show),
             web.post("/api/chat", self.chat),
             web.post("/api/generate", self.generate),
         ]
@@ -40,19 +43,35 @@ class OllamaRoutes:
         return web.json_response({"version": __version__})
 
     async def tags(self, request: web.Request) -> web.Response:
-        models = await self._listed()
-        here = {model["name"] for model in models}
-        models += [{"name": name} for name in self._answering.elsewhere() if name not in here]
-        return web.json_response({"models": [self._told(model) for model in models]})
+        models = [listed(model, self._since) for model in (await self._known()).values()]
+        return web.json_response({"models": models})
+
+    async def loaded(self, request: web.Request) -> web.Response:
+        known, there = await self._known(), self._answering.ready()
+        models = [running(known[name], there[name].context) for name in there if name in known]
+        return web.json_response({"models": models})
+
+    async def show(self, request: web.Request) -> web.Response:
+        name, known = read(request, Asked).wanted(), await self._known()
+        if name not in known:
+            name = await self._answering.model(name)  # raises what says which there are
+        there = self._answering.ready().get(name)
+        has_tools = bool(there and there.answerer and there.answerer.tool_style)
+        model = known.get(name, {"name": name})
+        return web.json_response(shown(model, self._since, has_tools=has_tools))
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         asked = read(request, ChatAsked)
+        if not asked.messages:
+            return await self._brought(request, asked, chat=True)
         return await self._answer(
             request, asked.wish(secrets.randbelow(1 << 31)), asked.stream, chat=True
         )
 
     async def generate(self, request: web.Request) -> web.StreamResponse:
         asked = read(request, GenerateAsked)
+        if not asked.prompt:
+            return await self._brought(request, asked, chat=False)
         wish = asked.wish(secrets.randbelow(1 << 31))
         return await self._answer(request, wish, asked.stream, chat=False)
 
@@ -68,6 +87,21 @@ class OllamaRoutes:
                 answer.whole.add(piece)
         return web.json_response(answer.object(time.time(), time.monotonic() - begun))
 
+    async def _brought(
+        self, request: web.Request, asked: ChatAsked | GenerateAsked, *, chat: bool
+    ) -> web.Response:
+        """Who asks nothing wants the model loaded."""
+        asked.check_stays()
+        model = await self._answering.model(asked.model)
+        await self._answering.bring(asked.model, request[ASKER])
+        return web.json_response(Answer(model, chat).brought(time.time()))
+
+    async def _known(self) -> dict[str, Json]:
+        """Of the shelf, and those that upstreams answer for."""
+        elsewhere = {name: {"name": name} for name in self._answering.elsewhere()}
+        here: dict[str, Json] = {model["name"]: model for model in await self._listed()}
+        return here | {name: told for name, told in elsewhere.items() if name not in here}
+
     async def _lines(
         self, wish: Wish, asker: Asker, answer: Answer, begun: float
     ) -> AsyncGenerator[bytes, None]:
@@ -75,16 +109,3 @@ class OllamaRoutes:
             async for piece in pieces:
                 line = answer.line(piece, time.time(), time.monotonic() - begun)
                 yield msgspec.json.encode(line) + b"\n"
-
-    def _told(self, model: Json) -> Json:
-        return {
-            "name": model["name"],
-            "model": model["name"],
-            "modified_at": self._since,
-            "size": model.get("file_bytes") or 0,
-            "digest": model.get("id") or "",
-            "details": {
-                "format": "gguf", "family": model.get("architecture") or "",
-                "quantization_level": model.get("quantisation") or "",
-            },
-        }  # fmt: skip

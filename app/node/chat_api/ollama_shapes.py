@@ -97,6 +97,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     stream: bool | None = None
     options: Options | None = None
     format: str | Json | None = None
+    keep_alive: str | float | None = None
+
+    def check_stays(self) -> None:
+        """A program unloads nothing: others may be asking it. Raises BadInput."""
+        if str(self.keep_alive).rstrip("hms") in ("0", "0.0"):
+            raise BadInput("api_unsupported", what="unloading a model by keep_alive")
 
     def common(self, chance: int) -> Wish:
         options = self.options or Options()
@@ -117,8 +123,6 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
     def wish(self, chance: int) -> Wish:
         """Raises BadInput."""
         tools = tuple(one.function.tool() for one in self.tools or ())
-        if not self.messages:
-            raise BadInput("bad_request", why="there are no messages", field="messages")
         return replace(
             self.common(chance), messages=tuple(map(_message, self.messages)), tools=tools
         )
@@ -138,8 +142,6 @@ class GenerateAsked(Asked, frozen=True, kw_only=True):
         for name in ("suffix", "template", "images", "context"):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name)
-        if not self.prompt:
-            raise BadInput("bad_request", why="there is no prompt", field="prompt")
         if self.raw:
             return replace(self.common(chance), prompt=self.prompt)
         messages: list[Json] = [{"role": "system", "content": self.system}] if self.system else []
@@ -205,6 +207,10 @@ class Answer:
         whole = [call for call in self.whole.calls if call.half is None]
         text = self.whole.text + "".join(call.half or "" for call in self.whole.calls)
         return self._frame(text, whole, now) | self._end(took_s)
+
+    def brought(self, now: float) -> Json:
+        """What is said to who asked nothing."""
+        return self._frame("", [], now) | {"done": True, "done_reason": "load"}
 
     def _frame(self, text: str, calls: list[Called], now: float) -> Json:
         moment = datetime.fromtimestamp(now, UTC).isoformat().replace("+00:00", "Z")

@@ -84,7 +84,7 @@ def test_the_models(client: Any) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "status"),
-    [({"model": "llama9"}, 404), ({"messages": []}, 400), ({"format": {"type": "yaml"}}, 400),
+    [({"model": "llama9"}, 404), ({"messages": [], "model": "llama9"}, 404), ({"format": {"type": "yaml"}}, 400),
      ({"options": {"temperature": -4}}, 400),
      ({"tools": [{"type": "function", "function": {"name": "f"}}]}, 400)],
 )  # fmt: skip
@@ -93,6 +93,27 @@ def test_a_refusal_is_the_clients_own_error(client: Any, changes: Json, status: 
         chat(client, **changes)
     assert refused.value.status_code == status
     assert refused.value.error.endswith(".")
+
+
+def test_who_asks_nothing_has_the_model_loaded(client: Any) -> None:
+    for told in (client.generate(model="guide"), chat(client, messages=[], keep_alive="5m")):
+        assert (told.model, told.done, told.done_reason) == ("guide", True, "load")
+    (loaded,) = client.ps().models
+    assert loaded.model == "guide"
+    assert loaded.context_length >= 1024
+    for never in (0, "0s"):
+        with pytest.raises(ollama.ResponseError, match="unloading a model by keep_alive"):
+            client.generate(model="guide", keep_alive=never)
+    assert [one.model for one in client.ps().models] == ["guide"]
+
+
+def test_a_model_is_shown(client: Any) -> None:
+    told = client.show("guide:latest")
+    assert told.details.family == told.modelinfo["general.architecture"] == "llama"
+    assert told.modelinfo["llama.context_length"] >= 1024
+    assert told.capabilities == ["completion"]  # the Guide's template has no tools
+    with pytest.raises(ollama.ResponseError, match="no model called llama9"):
+        client.show("llama9")
 
 
 @pytest.mark.parametrize("name", ["suffix", "template"])

@@ -38,6 +38,27 @@ class Tags(Exact):
     models: list[OllamaModel]
 
 
+class OllamaLoaded(Exact):
+    name: str
+    model: str
+    size: int
+    digest: str
+    details: ModelDetails
+    context_length: int
+
+
+class LoadedModels(Exact):
+    models: list[OllamaLoaded]
+
+
+class Shown(Exact):
+    modified_at: str
+    license: str
+    details: ModelDetails
+    model_info: dict[str, Any]
+    capabilities: list[Literal["completion", "tools", "embedding"]]
+
+
 class OllamaFunction(Exact):
     name: str
     arguments: dict[str, Any]
@@ -59,7 +80,7 @@ class _Line(Told, kw_only=True):
     model: str
     created_at: str
     done: bool
-    done_reason: Literal["stop", "length"] | UnsetType = UNSET
+    done_reason: Literal["stop", "length", "load"] | UnsetType = UNSET
     total_duration: int | UnsetType = UNSET
     load_duration: int | UnsetType = UNSET
     prompt_eval_count: int | UnsetType = UNSET
