@@ -1,7 +1,8 @@
 """The system says that this computer is about to sleep or to end, and that it is awake again.
 
-Linux: logind's signals on the system bus, and a delay of some seconds while what must be said is said. Windows:
-app/machine/going_windows.py, of sleep alone. macOS: nothing is heard yet, a computer that sleeps counts as lost.
+Linux: logind's signals on the system bus, and a delay of some seconds while what must be said is said. macOS:
+going_macos.py, of sleep; Windows: going_windows.py, of sleep and of the session's end. A process that is asked to end
+by a signal, as at a log-out of Linux and macOS, hears that in node/start.py.
 """
 
 from __future__ import annotations
@@ -70,16 +71,22 @@ class Delay:
             tool.wait()
 
 
-async def listen(tell: Tell, delay: Delay | None = None) -> None:
-    """Until cancelled: `tell` what the system says. It goes on when `tell` has returned."""
-    if sys.platform == "win32":
-        from app.machine.going_windows import listen as listen_there  # it needs what stands here
+async def listen(tell: Tell, delay: Delay | None = None, platform: str = sys.platform) -> None:
+    """Until cancelled: `tell` what the system says. It goes on when `tell` has returned, or when it waits no more."""
+    if platform == "win32":
+        from app.machine import going_windows  # they need what stands here
 
-        await listen_there(tell)
-        return
-    if sys.platform != "linux":
-        return
-    held, level = delay or Delay(), logging.INFO
+        await going_windows.listen(tell)
+    elif platform == "darwin":
+        from app.machine import going_macos
+
+        await going_macos.listen(tell)
+    elif platform == "linux":
+        await _listen_to_logind(tell, delay or Delay())
+
+
+async def _listen_to_logind(tell: Tell, held: Delay) -> None:
+    level = logging.INFO
     try:
         while True:
             try:

@@ -1,67 +1,87 @@
-"""Windows says that this computer is about to sleep, by a callback that needs no window. Not yet run there."""
+"""Windows says that this computer is about to sleep, by a callback that needs no window. Not yet run there.
+
+Of the session's end it tells windows alone: app/machine/session_windows.py.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
 import logging
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import POINTER, byref, c_void_p, wintypes
+from typing import Any
 
-from app.machine.going import Going
+from app.machine.going import Going, Tell
+from app.machine.going_heard import Heard, Source, hear
+from app.machine.session_windows import END_WAITS_SECONDS, FUNCTION, LIBRARY, SessionWindow
 
 log = logging.getLogger(__name__)
 
 SUSPEND, RESUMED = 0x04, 0x12  # PBT_APMSUSPEND, PBT_APMRESUMEAUTOMATIC: winuser.h
-CALLBACK = 2  # DEVICE_NOTIFY_CALLBACK
+BY_CALLBACK = 2  # DEVICE_NOTIFY_CALLBACK: winuser.h
 WAITS_SECONDS = 1.5  # a program that takes longer than two is not waited for
 MEANS = {SUSPEND: Going.SLEEPS, RESUMED: Going.STAYS}
 
+# DEVICE_NOTIFY_CALLBACK_ROUTINE: powrprof.h
+CALLED = FUNCTION(wintypes.ULONG, c_void_p, wintypes.ULONG, c_void_p)
 
-class Heard:
-    """What the system calls, on a thread of its own: it sleeps once this has returned."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, tell: Callable[[Going], Awaitable[None]]
-    ) -> None:
-        self._loop, self._tell = loop, tell
+class Subscription(ctypes.Structure):
+    """DEVICE_NOTIFY_SUBSCRIBE_PARAMETERS: powrprof.h."""
 
-    def __call__(self, _context: object, kind: int, _setting: object) -> int:
+    _fields_ = (("callback", CALLED), ("context", c_void_p))
+
+
+@contextmanager
+def sleep_told(heard: Heard, powrprof: Any) -> Iterator[None]:
+    """Inside, `heard` is called before the system sleeps and once it is awake. Raises OSError when that is refused."""
+
+    def said(_context: int | None, kind: int, _setting: int | None) -> int:
         going = MEANS.get(kind)
-        if going is None or self._loop.is_closed():
-            return 0
-        try:
-            telling = asyncio.run_coroutine_threadsafe(self._told(going), self._loop)
-            if going is Going.SLEEPS:
-                telling.result(WAITS_SECONDS)
-        except Exception as error:  # noqa: BLE001  the system's thread: nothing may leave it
-            log.info("not everybody heard that this computer sleeps: %r", error)
+        if going is not None:
+            heard(going)
         return 0
 
-    async def _told(self, going: Going) -> None:
-        await self._tell(going)
+    register = powrprof.PowerRegisterSuspendResumeNotification
+    unregister = powrprof.PowerUnregisterSuspendResumeNotification
+    register.restype, unregister.restype = wintypes.DWORD, wintypes.DWORD
+    register.argtypes = (wintypes.DWORD, POINTER(Subscription), POINTER(c_void_p))
+    unregister.argtypes = (c_void_p,)
+    asked, handle = Subscription(CALLED(said), None), c_void_p()
+    error = register(BY_CALLBACK, byref(asked), byref(handle))
+    if error:
+        raise OSError(f"PowerRegisterSuspendResumeNotification was refused: error {error}")
+    try:
+        yield
+    finally:
+        unregister(handle)
 
 
-if sys.platform == "win32":
+async def listen(tell: Tell) -> None:
+    """Until cancelled; at once where there is no Windows. What the one cannot tell, the other may."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_hear_of_sleep(tell), name="hear of sleep")
+        group.create_task(_hear_of_the_end(tell), name="hear of the session's end")
 
-    class _Subscription(ctypes.Structure):
-        """DEVICE_NOTIFY_SUBSCRIBE_PARAMETERS."""
 
-        _fields_ = (("callback", ctypes.c_void_p), ("context", ctypes.c_void_p))
-
-    async def listen(tell: Callable[[Going], Awaitable[None]]) -> None:
-        """Until cancelled."""
-        made = ctypes.WINFUNCTYPE(ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p)
-        heard = made(Heard(asyncio.get_running_loop(), tell))
-        asked = _Subscription(ctypes.cast(heard, ctypes.c_void_p), None)
-        power, handle = ctypes.WinDLL("powrprof"), ctypes.c_void_p()
-        error = power.PowerRegisterSuspendResumeNotification(
-            CALLBACK, ctypes.byref(asked), ctypes.byref(handle)
-        )
-        if error:
-            log.info("nothing says when this computer sleeps: error %d", error)
-            return
-        try:
+async def _hear_of_sleep(tell: Tell) -> None:
+    heard = Heard(asyncio.get_running_loop(), tell, WAITS_SECONDS)
+    try:
+        with sleep_told(heard, LIBRARY("powrprof")):
             await asyncio.Event().wait()
-        finally:
-            power.PowerUnregisterSuspendResumeNotification(handle)
+    except (OSError, AttributeError) as error:
+        log.info("nothing says when this computer sleeps: %s", error)
+
+
+async def _hear_of_the_end(tell: Tell) -> None:
+    heard = Heard(asyncio.get_running_loop(), tell, END_WAITS_SECONDS)
+
+    def opened() -> Source:
+        return SessionWindow(heard, LIBRARY("user32"), LIBRARY("kernel32"))
+
+    try:
+        await hear(opened)
+    except (OSError, AttributeError) as error:
+        log.info("nothing says when this session ends: %s", error)
