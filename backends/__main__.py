@@ -42,8 +42,15 @@ def main(arguments: list[str]) -> int:
     frames_in, frames_out = process.take_pipes()
     process.end_with_parent()
     confine.confine_as_told()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the node, which then ends us
+    leave_signals_to_the_node()
     return serve(frames_in, frames_out)
+
+
+def leave_signals_to_the_node() -> None:
+    """A Ctrl-C, a closed terminal and a session that ends reach all processes; the node ends us once it has left."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if (number := getattr(signal, name, None)) is not None:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def serve(frames_in: int, frames_out: int) -> int:

@@ -53,7 +53,7 @@ def say_ready(facts: dict[str, Any]) -> None:
 
 
 def run(options: NodeOptions, ready: Callable[[dict[str, Any]], None] = say_ready) -> None:
-    """Serve until SIGINT or SIGTERM. Raises AppError when the node cannot start."""
+    """Serve until a signal asks for the end. Raises AppError when the node cannot start."""
     home = Home.at(options.home).create()
     late = threading.Timer(END_SECONDS, _end_now)
     late.daemon = True
@@ -81,7 +81,7 @@ async def _main(
     _check(options)
     await asyncio.to_thread(say_awaited, options)
     node = Node(options, home, _settings(options, home), stopping)
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _ends():
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels this task instead
             asyncio.get_running_loop().add_signal_handler(number, node.stop)
     log.info("node %s starts in %s", node.settings.name, home.root)
@@ -100,6 +100,14 @@ async def _main(
             for task in beside:
                 task.cancel()
     log.info("node stopped")
+
+
+def _ends() -> list[int]:
+    """Signals that ask for the end: a session that ends sends SIGTERM and SIGHUP at once, and a terminal that is closed
+    the latter. Under nohup that one asks for nothing."""
+    hangup = getattr(signal, "SIGHUP", None)
+    heard = hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([hangup] if heard else ())]
 
 
 def _end_now() -> None:

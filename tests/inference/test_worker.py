@@ -108,6 +108,17 @@ async def test_a_killed_worker_is_explained() -> None:
 
 
 @posix
+async def test_the_end_of_a_session_ends_no_worker_before_its_node_has_left() -> None:
+    """Such signals go to every process; what others compute here must first go on elsewhere."""
+    async with await ready() as worker:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            os.kill(worker.pid, number)
+        await worker.ask(TOKENIZE, orders.Tokenized)
+        assert worker.died is None
+    assert not psutil.pid_exists(worker.pid)
+
+
+@posix
 async def test_who_waits_for_an_answer_is_told_of_the_death() -> None:
     async with await ready() as worker:
         os.kill(worker.pid, signal.SIGSTOP)

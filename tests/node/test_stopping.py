@@ -65,7 +65,8 @@ async def test_a_node_ends_though_its_workers_hang(tmp_path: Path, loaded: bool)
                 await asyncio.wait({loading})
             workers = await frozen(one, 2 if loaded else 1)
             began = time.monotonic()
-            one.process.terminate()
+            one.process.send_signal(signal.SIGTERM)
+            one.process.send_signal(signal.SIGHUP)  # as systemd sends both when a session ends
             await asyncio.to_thread(one.process.wait, END_SECONDS * BUSY)
             assert time.monotonic() - began < END_SECONDS * BUSY
             assert one.process.returncode == 0  # in order, not by the last resort
