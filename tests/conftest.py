@@ -70,6 +70,14 @@ def no_child_is_left() -> Iterator[None]:
     assert not told, f"left running by the tests: {told}"
 
 
+@pytest.fixture(scope="session")
+def qapp_cls() -> type:
+    """Of pytest-qt: the one that a window has."""
+    from app.gui.asked import Asked
+
+    return Asked
+
+
 @pytest.fixture(autouse=True)
 def nothing_of_the_user(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from app import __version__
 from app.gui import pages
+from app.gui.asked import Asked
 from app.gui.chat.chat_lock import ChatLock
 from app.gui.diagnostics.last_crash import CrashWatch
 from app.gui.icons import icon
@@ -143,10 +144,12 @@ def app_icon() -> QIcon:
 
 def start(launcher: Launcher, *, hidden: bool = False) -> int:
     """The window of a home, until Quit; a second start only shows the first one's."""
-    app = QApplication(sys.argv[:1])
+    app = Asked(sys.argv[:1])
     claimed = claim(launcher.home)
     if claimed is None:
         return 0
-    code = Application(app, launcher, hidden=hidden).run()
+    made = Application(app, launcher, hidden=hidden)
+    app.to_quit.connect(made.quit)
+    code = made.run()
     claimed.unlock()
     return code

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.gui.application import Application
+from app.gui.asked import Asked
 from app.gui.first_run.name_step import NameStep
 from app.gui.first_run.welcome import Welcome
 from app.gui.pool import Link
@@ -72,6 +74,26 @@ def test_quit_leaves_a_node_alone_that_it_did_not_start(
     status = lone.run("status", "--json")
     assert status.returncode == 0, status.stdout
     assert lone.process.poll() is None
+
+
+def test_a_log_out_is_not_broken_off_by_a_window_that_would_rather_hide(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """macOS asks every app to quit, and goes on only when each has said yes."""
+    assert isinstance(qapp, Asked)
+    ended: list[bool] = []
+    monkeypatch.setattr(qapp, "exit", lambda: ended.append(True))
+    made = Application(qapp, Slow(tmp_path))
+    qtbot.addWidget(made.window)
+    assert made.window.isVisible()
+    asked = QEvent(QEvent.Type.Quit)
+    qapp.to_quit.connect(made.quit)
+    try:
+        assert QCoreApplication.sendEvent(qapp, asked)
+    finally:
+        qapp.to_quit.disconnect(made.quit)
+    assert asked.isAccepted()
+    qtbot.waitUntil(lambda: bool(ended))
 
 
 def test_the_first_step_has_the_keyboard_in_the_name(
