@@ -180,12 +180,12 @@ def test_a_grammar_that_compiles_for_long_is_given_up_after_a_second() -> None:
 
         @staticmethod
         def llama_sampler_init_grammar(*_: object) -> None:
-            time.sleep(10)
+            time.sleep(60)
 
     started = time.monotonic()
     with pytest.raises(GrammarRefused, match="longer than 1 s"):
         _try_in_a_child(Slow, None, b"root ::= x")
-    assert time.monotonic() - started < 9
+    assert time.monotonic() - started < 40
 
 
 def test_impossible_requests_are_refused(stage: LlamaStage) -> None:

@@ -24,7 +24,7 @@ from tests.families.fixtures import families
 
 QUESTION = "Why is my laptop left out?"
 WRONG_CODE = "That code does not match. Type it as the other machine shows it; tries left: 2."
-READY_SECONDS = 30
+READY_SECONDS = 60
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to one process there")
 Run = Callable[..., Said]
 

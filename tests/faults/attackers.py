@@ -160,7 +160,7 @@ async def _mole(order: Json) -> AsyncIterator[tuple[Mole, MachineId]]:
     """A member that has a link to the machine `victim`."""
     victim = MachineId(order["victim"])
     async with let_in(Path(order["folder"]), Path(order["host"])) as mole:
-        await until(lambda: victim in mole.node.network.links, 15.0)
+        await until(lambda: victim in mole.node.network.links)
         yield mole, victim
 
 

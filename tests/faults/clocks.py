@@ -23,7 +23,7 @@ from tests.node.pool import node
 HOUR_S, DAY_S, TEN_YEARS_S = 3600.0, 86_400.0, 3.2e8
 AHEAD_S = {"attic": 320_000_000, "kitchen": 86_400}  # as if started ten years, and a day, before
 LONG = ORDER | {"max_tokens": 600}  # seconds: what looks at a clock now and then does so meanwhile
-TAKEN_SECONDS = 5.0  # until a node has its new time
+TAKEN_SECONDS = 30.0  # until a node has its new time
 NOBODY_NOTICES, AS_ASLEEP, KILLED = (1.0, 1.0), (5.0, 15.0), (1.0, 10.0)  # bars: told, goes on
 OURS, THEIRS, ALL = "host's node", "1st lender's node", "all lenders"
 

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, aclosing, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -193,9 +193,12 @@ class Household:
         raise NeverStruck
 
     def worker(self, name: str) -> psutil.Process:
-        """The process that computes there: the host's text worker is the smaller one."""
-        found = self.nodes[name].workers()
-        return max(found, key=lambda one: one.memory_info().rss)
+        """The process that computes there: the host's text worker is the smaller one. Raises ValueError without one."""
+        found: dict[psutil.Process, int] = {}
+        for one in self.nodes[name].workers():
+            with suppress(psutil.Error):  # it ends in this moment: of what was loaded before
+                found[one] = one.memory_info().rss
+        return max(found, key=found.__getitem__)
 
 
 async def _beside(look: Callable[[], None]) -> None:

@@ -27,7 +27,7 @@ from tests.lan.nodes import Node, opened, until
 
 LAYERS = Layers(2, 4)
 CONTEXT, SLOTS = 128, 2
-DROPPED_SECONDS, TURN_SECONDS = 5.0, 30.0
+DROPPED_SECONDS, TURN_SECONDS = 20.0, 60.0  # an attacker is the last to get the processor
 ANSWERS = (messages.StageReady, messages.StageFailed)
 
 

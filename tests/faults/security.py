@@ -20,6 +20,7 @@ from app.client import NodeClient
 from app.core.errors import AppError
 from tests.faults.household import ORDER
 from tests.faults.outcome import Outcome, quantile
+from tests.node.chat_api.conftest import free_port
 from tests.node.pool import TestNode, paired
 
 Json = dict[str, Any]
@@ -138,8 +139,7 @@ async def ready(hold: Stronghold) -> None:
     """The model is loaded, the Chat API listens; its key is made."""
     async with hold.host() as host:
         await host.work("POST", "/load", LOAD)
-        port = 20_000 + random.randrange(20_000)
-        await host.post("/api", {"on": True, "port": port})
+        await host.post("/api", {"on": True, "port": free_port()})
         await host.post("/api/keys", {"name": "siege"})
         await hold._one(host)
 

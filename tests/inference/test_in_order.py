@@ -92,7 +92,7 @@ async def test_what_ends_is_forgotten_at_the_same_place_by_every_run(
     async with pool(2, 2, 2, 2, form=form, wrap=Slow) as built:
         asked = [plain("x" * (3 + 11 * n), 5 + 6 * n) for n in range(7)]
         await asyncio.gather(*(answer(built.pipeline, one) for one in asked))
-        async with asyncio.timeout(10):  # nothing is put off for ever
+        async with asyncio.timeout(30):  # nothing is put off for ever
             while min(sum(op[0] == "forget" for op in one) for one in told.values()) < len(asked):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     assert len(told) == 4

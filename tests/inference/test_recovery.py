@@ -188,8 +188,9 @@ async def test_a_machine_that_leaves_on_purpose_is_left_between_two_tokens() -> 
             interrupt(loss)
 
         work.interrupt = noted  # type: ignore[method-assign]
-        hearing = asyncio.gather(hear(built.pipeline, request("x", 60)))
-        await asyncio.sleep(0.1)
+        begun = asyncio.Event()
+        hearing = asyncio.gather(hear(built.pipeline, request("x", 60), {9: begun.set}))
+        await begun.wait()
         why = Reason("lend_taken_back", {"machine": "lender-1", "why": ""})
         await built.pipeline.leave(Loss("id-1", "lender-1", why, time.monotonic(), is_gone=True))
         [(ids, _, finish)] = await hearing
@@ -206,14 +207,14 @@ async def test_a_machine_that_leaves_and_is_lost_meanwhile_is_left_once() -> Non
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
         built.rebuild.planning = asyncio.Event()
         hearing = asyncio.gather(hear(built.pipeline, request("x", 60), {9: kill(built, "lender")}))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not built.rebuild.planned:  # noqa: ASYNC110  seen from outside
                 await asyncio.sleep(0.01)
         why = Reason("lend_taken_back", {"machine": "lender-1", "why": ""})
         loss = Loss("id-1", "lender-1", why, time.monotonic(), is_gone=True)
         await built.pipeline.leave(loss)
         built.rebuild.planning.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             [(ids, _, finish)] = await hearing
         assert ids == expected
         assert len(finish.figures.recoveries) == len(built.rebuild.planned) == 1

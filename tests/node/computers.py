@@ -80,7 +80,7 @@ class Computer:
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(10)
+                self.process.wait(60)
             finally:
                 self.process.kill()
                 assert self.process.stdout is not None

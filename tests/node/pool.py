@@ -69,9 +69,17 @@ class TestNode:
             await asyncio.sleep(0.05)
 
     def workers(self) -> list[psutil.Process]:
-        """Its workers; what else it starts (a tool that keeps the computer awake) is none."""
+        """Its workers; what else it starts (a tool that keeps the computer awake, a look at an engine) is none."""
         children = psutil.Process(self.process.pid).children(recursive=True)
         return [child for child in children if _is_worker(child)]
+
+    async def one_worker(self) -> psutil.Process:
+        """Its only worker, once those of what was loaded before have ended."""
+        late = time.monotonic() + REST_SECONDS * BUSY
+        while len(found := await asyncio.to_thread(self.workers)) != 1:
+            assert time.monotonic() < late, f"{self.name} has {len(found)} workers"
+            await asyncio.sleep(0.02)
+        return found[0]
 
     def run(self, *words: str, within_s: float = 60) -> subprocess.CompletedProcess[str]:
         """One command line against this node."""
@@ -83,7 +91,7 @@ class TestNode:
 
 def _is_worker(process: psutil.Process) -> bool:
     try:
-        return "backends" in process.cmdline()
+        return process.cmdline()[-1:] == ["backends"]
     except psutil.Error:  # it is gone
         return False
 

@@ -25,7 +25,7 @@ ALL_PROTOCOLS = 0x0003  # linux/if_ether.h
 IPV4, ARP, IPV6 = 0x0800, 0x0806, 0x86DD
 GATEWAY = "10.231.90.254"  # the way to everybody else; nobody is there
 BEYOND = "192.0.2.1"
-SHOWN_SECONDS, LAST_SECONDS = 4.0, 0.5
+SHOWN_SECONDS, LAST_SECONDS, MOST_SECONDS = 2.0, 0.5, 60.0
 
 
 @contextmanager
@@ -67,16 +67,20 @@ def knock() -> None:
 
 
 def window(net: Lan, home: Path) -> None:
-    """It is open for a while."""
+    """It is open for a while, from when it keeps something of its own."""
     shown = net.start(
         0, sys.executable, "-m", "app", "--home", str(home),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         env=os.environ | {"DISPLAY": ":0", "QT_QPA_PLATFORM": "offscreen", "POOLHOUSE_KEYSTORE": "file"},
     )  # fmt: skip
     try:
+        late = time.monotonic() + MOST_SECONDS
+        while not (home / "window").is_dir():
+            assert shown.poll() is None, shown.stdout and shown.stdout.read()
+            assert time.monotonic() < late, "no window was opened"
+            time.sleep(0.05)
         time.sleep(SHOWN_SECONDS)
         assert shown.poll() is None, shown.stdout and shown.stdout.read()
-        assert (home / "window").is_dir()
     finally:
         shown.kill()
         shown.communicate()
@@ -100,5 +104,9 @@ def test_at_rest_and_at_work_nobody_else_is_reached_for(tmp_path: Path) -> None:
             time.sleep(LAST_SECONDS)
             assert reached_for(tap, net.address(0)) == set()
             net.on(0, knock)
-            time.sleep(LAST_SECONDS)
-            assert GATEWAY in reached_for(tap, net.address(0))  # else the tap had proved nothing
+            late = time.monotonic() + MOST_SECONDS
+            while GATEWAY not in reached_for(
+                tap, net.address(0)
+            ):  # else the tap had proved nothing
+                assert time.monotonic() < late, "what was sent was not seen"
+                time.sleep(0.05)

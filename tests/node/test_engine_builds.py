@@ -10,7 +10,7 @@ import pytest
 
 from app.client import NodeClient
 from app.core.errors import BadInput
-from tests.node.pool import TestNode, node, pair
+from tests.node.pool import BUSY, TestNode, node, pair
 
 OTHER = "0.3.35"
 ASK = {"prompt": "Hello", "max_tokens": 3, "sampling": {"temperature": 0}}
@@ -36,7 +36,7 @@ async def test_a_lender_with_another_build_holds_nothing_and_is_named(
 ) -> None:
     den, _ = pool
     async with den.client() as host:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(20 * BUSY):
             while "left_out_engine" not in await planned(host):  # noqa: ASYNC110  asked in a child
                 await asyncio.sleep(0.05)
         with pytest.raises(BadInput, match="engine_in_the_way") as caught:

@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -24,8 +25,10 @@ from tests.faults.household import (
     N_TOKENS,
     ORDER,
     Heard,
+    NeverStruck,
     together,
 )  # fmt: skip
+from tests.faults.outcome import Outcome
 from tests.node.pool import BUSY
 
 pytestmark = [
@@ -58,7 +61,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clocked]:
 async def test_answers_are_finished_whatever_is_lost(home: Clocked) -> None:
     """All tokens of the undisturbed answer, in their order, none twice; told in time."""
     for case in CASES:
-        found = await run(home, case)
+        found = await struck(home, case)
         assert found.passed, f"{case}: {found.why}"
         if case.phase != "prefill":  # then it may not be in the pipeline yet
             assert (found.recoveries == 0) == (case.seconds == 2 or case.phase == "load"), case
@@ -66,6 +69,13 @@ async def test_answers_are_finished_whatever_is_lost(home: Clocked) -> None:
             within = STILL_SECONDS if case.seconds else TOLD_SECONDS
             assert found.said_s is not None, case
             assert found.said_s < within * BUSY, case
+
+
+async def struck(home: Clocked, case: Case) -> Outcome:
+    """Once more where nobody was: other lenders may be given the layers than had them before."""
+    while True:
+        with suppress(NeverStruck):
+            return await run(home, case)
 
 
 async def test_nobody_notices_that_a_clock_is_set(home: Clocked) -> None:
@@ -149,15 +159,21 @@ async def test_a_host_that_is_killed_leaves_nothing_at_work(home: Clocked) -> No
     killed_at = time.monotonic()
     home.nodes[HOST].process.wait()
     workers = [worker for name in lenders for worker in home.nodes[name].workers()]
-    await asyncio.sleep(1.0)
-    busy_s = _busy(workers)
-    await asyncio.sleep(1.0)
-    assert _busy(workers) - busy_s < 0.2
+    async with asyncio.timeout(ORPHAN_SECONDS * BUSY):
+        before_s = -math.inf
+        while (now_s := _busy(workers)) - before_s >= 0.2:
+            before_s = now_s
+            await asyncio.sleep(1.0)
     await asyncio.to_thread(home.start, HOST)  # a new start: what it held is given back at once
     _, left = await asyncio.to_thread(psutil.wait_procs, workers, ORPHAN_SECONDS * BUSY)
     assert not left, f"after {time.monotonic() - killed_at:.1f} s"
 
 
 def _busy(workers: list[psutil.Process]) -> float:
-    times = [worker.cpu_times() for worker in workers]
-    return sum(one.user + one.system for one in times)
+    """Seconds of processor time of those that live."""
+    spent_s = 0.0
+    for worker in workers:
+        with suppress(psutil.Error):
+            times = worker.cpu_times()
+            spent_s += times.user + times.system
+    return spent_s

@@ -256,10 +256,11 @@ def codes(told: Json) -> list[str]:
     return [event["code"] for event in told["events"]]
 
 
-def wait_for(one: TestNode, code: str) -> Json:
+def wait_for(one: TestNode, code: str, n_answers: int = 0) -> Json:
+    """What it has written down, once that event and so many answers are there."""
     end = time.monotonic() + 60
-    while code not in codes(told := read(one)):
-        assert time.monotonic() < end, codes(told)
+    while code not in codes(told := read(one)) or len(told["answers"]) < n_answers:
+        assert time.monotonic() < end, told
         time.sleep(0.1)
     return told
 
@@ -269,7 +270,7 @@ def test_real_nodes_write_down_what_happened_on_both_sides(tmp_path: Path) -> No
         loaded = den.run("load", "guide", "--split", "1,4,3", "--json")
         assert loaded.returncode == 0, loaded.stdout + loaded.stderr
         answer_told = asked(den)
-        told = wait_for(den, "log_model_ready")
+        told = wait_for(den, "log_model_ready", n_answers=1)
         assert "log_machine_came" in codes(told)
         noted = told["answers"][-1]
         assert noted["tokens"] == len(answer_told["token_ids"])

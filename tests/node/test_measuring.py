@@ -307,7 +307,7 @@ async def test_why_a_machine_could_not_be_measured_is_kept_and_said(
     works = speedometer._measured
     monkeypatch.setattr(speedometer, "_measured", full)
     async with side(tmp_path / "host", lambda _: Link(leave)) as host:
-        assert await measured(host, within_s=1.0) == {ME: None, LENDER: None}
+        assert await measured(host) == {ME: None, LENDER: None}
         own, other = host.measuring.unmeasured("den"), host.measuring.unmeasured("attic")
         assert own is not None
         assert (own.code, "No space left" in str(own.facts["why"])) == ("disk_failed", True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +60,9 @@ async def test_a_machine_is_looked_for_where_a_person_says(den: TestNode, tmp_pa
             with pytest.raises(BadInput, match="address_wrong"):
                 await client.post(path, {"address": "nowhere"})
     async with den.client() as client:
+        async with asyncio.timeout(60):  # den may hear of its end a little later
+            while (await client.get("/status"))["machines"][attic.ready["id"]]["online"]:  # noqa: ASYNC110  another process
+                await asyncio.sleep(0.05)
         with pytest.raises(Unreachable):
             await client.post(path, {"address": "127.0.0.1:1"})
         found = (await client.get("/doctor?whole=1"))["checks"]

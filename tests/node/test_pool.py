@@ -216,7 +216,7 @@ async def test_a_killed_worker_is_explained_and_the_answer_goes_on(
     await load(host, [2, 2, 2, 2], "f32")
     order = {"prompt": QUESTION, "raw": True, "max_tokens": 300, "ignore_end": True}
     undisturbed = await ask(host, **order | {"max_tokens": 60})  # the rest is time to be killed in
-    lenders_worker = pool[1].workers()[0]
+    lenders_worker = await pool[1].one_worker()
     told: list[Json] = []
     async with aclosing(host.stream("POST", "/ask", order | {"sampling": GREEDY})) as lines:
         async for line in lines:

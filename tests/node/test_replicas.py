@@ -83,13 +83,13 @@ async def test_a_replica_killed_under_many_answers_takes_none_of_them_with_it(
         assert loaded["shape"] == "replicas"
         assert [stage["role"] for stage in loaded["stages"]] == ["whole", "whole"]
         assert [one["state"] for one in loaded["replicas"]] == ["ready", "ready"]
-        came = 0
+        came, worker = 0, await attic.one_worker()
 
         def one_came() -> None:
             nonlocal came
             came += 1
             if came == 2 * EACH:  # soon: on a busy computer tokens are made faster than read
-                attic.workers()[0].kill()
+                worker.kill()
 
         done = await asyncio.gather(*(ask(host, what, one_came) for what in asked))
         assert [one["token_ids"] for one in done] == [one["token_ids"] for one in whole]
@@ -224,13 +224,13 @@ async def split_beside_whole(den: TestNode, by_name: dict[str, TestNode]) -> Non
         lost, other = placed["stages"][1]["machine"], placed["stages"][3]["machine"]
         assert {lost, other} == set(by_name)
         assert [len(one["ids"]) for one in placed["replicas"]] == [2, 1]
-        came = 0
+        came, worker = 0, await by_name[lost].one_worker()
 
         def one_came() -> None:
             nonlocal came
             came += 1
             if came == len(SHORT):
-                by_name[lost].workers()[0].kill()
+                worker.kill()
 
         disturbed = await asyncio.gather(*(ask(host, what, one_came) for what in SHORT))
         moved = [one for one in disturbed if one["recoveries"]]

@@ -215,6 +215,8 @@ async def test_ctrl_c_pauses_a_pull_and_cancel_deletes_it(den: TestNode, server:
     process = await asyncio.to_thread(pull, den, REPOSITORY)
     async with den.client() as client:
         await until(client, lambda now: now["state"] == "running")
+        assert process.stderr is not None
+        await asyncio.to_thread(process.stderr.readline)  # now it knows which download is its own
         process.send_signal(signal.SIGINT)
         _, said = await asyncio.to_thread(process.communicate)
         assert process.returncode == 130

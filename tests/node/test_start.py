@@ -130,6 +130,7 @@ async def test_two_that_start_at_once_are_one_node(
     await _be_the_only_one(home, first)
     with pytest.raises(Refused, match="node_starts_already"):
         await _be_the_only_one(home, second)
+    monkeypatch.setattr(start, "ALIVE_SECONDS", 60.0)
     asyncio.get_running_loop().call_later(0.1, first.release)  # it ends: a restart waits for that
     await _be_the_only_one(home, second)
     second.release()

@@ -32,16 +32,12 @@ async def load(client: NodeClient) -> str:
 
 async def frozen(one: TestNode, n_workers: int = 1) -> list[psutil.Process]:
     """The workers, stopped as soon as they are there."""
-    for _ in range(500):
-        workers: list[psutil.Process] = [
-            child for child in one.workers() if child.cmdline()[-1:] == ["backends"]
-        ]
-        if len(workers) >= n_workers:
-            for worker in workers:
-                worker.send_signal(signal.SIGSTOP)
-            return workers
-        await asyncio.sleep(0.01)
-    raise AssertionError("no worker was started")
+    async with asyncio.timeout(END_SECONDS * BUSY):
+        while len(workers := one.workers()) < n_workers:  # noqa: ASYNC110  another process
+            await asyncio.sleep(0.01)
+    for worker in workers:
+        worker.send_signal(signal.SIGSTOP)
+    return workers
 
 
 async def test_unload_answers_while_a_worker_hangs(tmp_path: Path) -> None:
@@ -53,7 +49,8 @@ async def test_unload_answers_while_a_worker_hangs(tmp_path: Path) -> None:
                 await client.post("/unload")
             assert (await client.get("/status"))["loaded"] is None
         assert loading.result() == "load_stopped"
-        assert not any(worker.is_running() for worker in workers)
+        _, alive = psutil.wait_procs(workers, timeout=30)
+        assert not alive
 
 
 @pytest.mark.parametrize("loaded", [False, True])
