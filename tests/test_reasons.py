@@ -81,18 +81,23 @@ def sources(root: str) -> list[tuple[str, ast.Module]]:
     ]
 
 
-GIVEN = [given for name, source in sources("app") for given in reasons_in(source, name)]
+@cache
+def given_reasons() -> list[Given]:
+    """All of them; looked for when the first test asks, as every process of the tests reads this file."""
+    return [given for name, source in sources("app") for given in reasons_in(source, name)]
 
 
 def test_every_reason_has_a_sentence() -> None:
-    missing = [f"{given.where}: {given.code}" for given in GIVEN if given.code not in SENTENCES]
+    missing = [
+        f"{given.where}: {given.code}" for given in given_reasons() if given.code not in SENTENCES
+    ]
     assert not missing, "no sentence in core/reasons.py for\n" + "\n".join(missing)
 
 
 def test_every_sentence_gets_the_facts_it_names() -> None:
     short = [
         f"{given.where}: {given.code} lacks {', '.join(sorted(lacking))}"
-        for given in GIVEN
+        for given in given_reasons()
         if given.facts is not None
         and (lacking := places(SENTENCES.get(given.code, "")) - given.facts)
     ]

@@ -75,7 +75,7 @@ def test_a_node_that_ends_and_returns(qtbot: QtBot, qapp: QApplication, tmp_path
         pool._lost()
         qtbot.waitUntil(lambda: pool.link is Link.THERE, timeout=10_000)
         assert restarted == [True]  # the line broke, and the node is the same
-    pool.stop()
+        pool.stop()  # else the node waits for its stream
 
 
 def test_a_line_that_broke_goes_on_where_it_ended(qtbot: QtBot, at_lone: Desk) -> None:

@@ -43,7 +43,7 @@ async def test_a_lender_with_another_build_holds_nothing_and_is_named(
             await host.work("POST", "/load", {"model": "guide", "split": [3, 3, 2]})
         assert caught.value.reason.facts["machine"] == "attic"
         assert caught.value.reason.facts["engine"] == OTHER
-        loaded = (await host.work("POST", "/load", {"model": "guide"}))["loaded"]
+        loaded = (await host.work("POST", "/load", {"model": "guide", "measure": False}))["loaded"]
         assert {stage["machine"] for stage in loaded["stages"]} == {"den"}
         (why,) = [one for one in loaded["why"] if one["code"] == "left_out_engine"]
         assert f"attic left out: its engine is llama-cpp-python {OTHER}" in why["sentence"]
@@ -53,7 +53,7 @@ async def test_a_lender_with_another_build_holds_nothing_and_is_named(
 
 async def planned(host: NodeClient) -> list[str]:
     """The codes of all that is to be said of a plan."""
-    told = await host.work("POST", "/plan", {"model": "guide"})
+    told = await host.work("POST", "/plan", {"model": "guide", "measure": False})
     return [one["code"] for one in told["why"]]
 
 
@@ -63,7 +63,7 @@ async def test_a_host_with_another_build_computes_alone(pool: tuple[TestNode, Te
         await other.post("/unload")
         with pytest.raises(BadInput, match="engine_in_the_way"):
             await host.work("POST", "/load", {"model": "guide", "split": [3, 3, 2]})
-        loaded = (await host.work("POST", "/load", {"model": "guide"}))["loaded"]
+        loaded = (await host.work("POST", "/load", {"model": "guide", "measure": False}))["loaded"]
         assert {stage["machine"] for stage in loaded["stages"]} == {"attic"}
         assert "plan_engine" in [one["code"] for one in loaded["why"]]
         done = await host.work("POST", "/ask", ASK)

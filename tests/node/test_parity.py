@@ -50,7 +50,7 @@ async def answers(host: NodeClient, prompts: list[str], at_once: int) -> list[li
 
     async def answer(prompt: str) -> list[int]:
         async with room:
-            order = {"prompt": prompt, "sampling": {"temperature": 0}, "max_tokens": 48}
+            order = {"prompt": prompt, "sampling": {"temperature": 0}, "max_tokens": 24}
             return list((await host.work("POST", "/ask", order))["token_ids"])
 
     return await asyncio.gather(*map(answer, prompts))

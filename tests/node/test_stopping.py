@@ -24,7 +24,7 @@ END_SECONDS = 10
 
 async def load(client: NodeClient) -> str:
     try:
-        await client.work("POST", "/load", {"model": "guide"})
+        await client.work("POST", "/load", {"model": "guide", "measure": False})
     except AppError as error:
         return error.reason.code
     return "loaded"

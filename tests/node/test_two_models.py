@@ -18,7 +18,7 @@ from tests.node.pool import TestNode, paired
 
 Json = dict[str, Any]
 SPLIT = {"model": "guide", "split": [2, 4, 2], "number": "f32"}
-WHOLE = {"model": "random", "shape": "one"}
+WHOLE = {"model": "random", "shape": "one", "measure": False}
 TOKENS = 48
 ASK = {"prompt": "How do I add a computer?", "raw": True, "ignore_end": True, "max_tokens": TOKENS}
 

@@ -18,7 +18,7 @@ from tests.node.pool import BUSY, TestNode, paired
 Json = dict[str, Any]
 pytestmark = pytest.mark.timeout(180)
 NAMES = ("one", "two")
-ASK = {"prompt": "How?", "raw": True, "ignore_end": True, "max_tokens": 64, "guesses": False,
+ASK = {"prompt": "How?", "raw": True, "ignore_end": True, "max_tokens": 96, "guesses": False,
        "sampling": {"temperature": 0}}  # fmt: skip
 MIB = 1 << 20
 SOON_SECONDS = 12.0  # to look whether it fits is done every five
@@ -29,7 +29,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[TestNode]]:
     folder = tmp_path_factory.mktemp("recover")
     with paired(folder, "den", "attic") as nodes:
         for seed, name in enumerate(NAMES):
-            path = tiny.llama(folder / f"{name}.gguf", layers=8, width=256, ffn=12288, seed=seed)
+            path = tiny.llama(folder / f"{name}.gguf", layers=8, width=256, ffn=8192, seed=seed)
             assert nodes[0].run("import", str(path)).returncode == 0
         yield nodes
 

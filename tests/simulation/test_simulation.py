@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 import pytest
 
@@ -13,12 +14,19 @@ SEEDS = int(os.environ.get("POOLHOUSE_SEEDS", "500"))
 FIRST = int(os.environ.get("POOLHOUSE_FIRST_SEED", "0"))
 BATCH = 50
 RENEWED = (4, 5)  # seeds that have much of it
+EARLY = 40  # seeds whose stories several tests look at
+
+
+@cache
+def early(seed: int) -> Story:
+    return told(seed)
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, BATCH))
 def test_no_token_is_lost_doubled_or_changed(first: int) -> None:
-    stories = [told(seed) for seed in range(first, min(first + BATCH, FIRST + SEEDS))]
+    seeds = range(first, min(first + BATCH, FIRST + SEEDS))
+    stories = [early(seed) if seed < EARLY else told(seed) for seed in seeds]
     for story in stories:
         check(story)
     why = tally(stories).why
@@ -31,12 +39,12 @@ def test_a_worker_that_dies_while_its_replica_is_opened_is_no_end_of_the_story()
 
 
 def test_a_seed_tells_the_same_story_every_time() -> None:
-    for seed in (3, 17, 40):
-        assert str(told(seed)) == str(told(seed))
+    for seed in (3, 17, 39):
+        assert str(early(seed)) == str(told(seed))
 
 
 def test_undisturbed_the_pool_says_what_one_stage_says() -> None:
-    quiet = [story for story in map(told, range(40)) if not story.deeds]
+    quiet = [story for story in map(early, range(EARLY)) if not story.deeds]
     assert quiet
     for story in quiet:
         check(story)

@@ -32,7 +32,8 @@ def test_a_benchmark_fits_into_the_placement() -> None:
 def loaded(qtbot: QtBot, at_lone: Desk) -> dict[str, object]:
     pool = at_lone.services.pool
     if not pool.loaded or pool.loaded["state"] != "ready":
-        at_lone.services.client.call("POST", "/load", {"model": "guide"}, lambda _: None)
+        order = {"model": "guide", "measure": False}
+        at_lone.services.client.call("POST", "/load", order, lambda _: None)
         qtbot.waitUntil(
             lambda: bool(pool.loaded and pool.loaded["state"] == "ready"), timeout=30_000
         )

@@ -70,7 +70,8 @@ def test_a_run_measures_what_its_own_placement_draws(
     monkeypatch.setattr("app.gui.activity.bench_energy.SETTLE_S", 0.0)
     monkeypatch.setattr("app.gui.activity.bench_energy.PACE_MS", 1)
     pool = at_lone.services.pool
-    at_lone.services.client.call("POST", "/load", {"model": "guide"}, lambda _: None)
+    order = {"model": "guide", "measure": False}
+    at_lone.services.client.call("POST", "/load", order, lambda _: None)
     qtbot.waitUntil(lambda: bool(pool.loaded and pool.loaded["state"] == "ready"), timeout=30_000)
     asked: list[Json] = []
 

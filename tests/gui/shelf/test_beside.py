@@ -27,7 +27,8 @@ def test_the_guide_is_asked_beside_what_is_loaded(
     pool, services = at_lone.services.pool, at_lone.services
     page.take_in([str(tiny.llama(tmp_path / "large.gguf"))])
     until(qtbot, lambda: page.list.chosen_key == "shelf:large")
-    services.client.call("POST", "/load", {"model": "large"}, lambda _: None)
+    order = {"model": "large", "measure": False}
+    services.client.call("POST", "/load", order, lambda _: None)
     until(qtbot, lambda: [one["model"] for one in pool.models] == ["large"], 30_000)
     until(qtbot, lambda: pool.models[0]["state"] == "ready", 30_000)
     chats = ChatPage(services)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QApplication
@@ -17,9 +16,10 @@ from tests.node.pool import TestNode, node
 WITHIN_MS = 30_000
 
 
-@pytest.fixture
-def attic(tmp_path: Path) -> Iterator[TestNode]:
-    with node(tmp_path / "attic", "attic", lend="32MiB") as made:
+@pytest.fixture(scope="module")
+def attic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
+    """Each test leaves it lending 32 MiB, with nothing loaded."""
+    with node(tmp_path_factory.mktemp("small") / "attic", "attic", lend="32MiB") as made:
         yield made
 
 
@@ -57,19 +57,18 @@ def test_what_fits_no_more_says_so_by_itself(
 ) -> None:
     """As when a game takes the memory while one looks at the page."""
     details = page.details
-    given(attic, "1GiB")
+    given(attic, 1 << 30)
 
     def fits() -> bool:
         buttons = details.bar.buttons
         return Do.ANYWAY not in buttons and buttons[Do.LOAD].isEnabled()
 
     qtbot.waitUntil(fits, timeout=WITHIN_MS)
-    given(attic, "32MiB")
+    given(attic, 32 << 20)
     qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
     assert details.verdict.title.text().startswith("Too big by")
     assert not details.bar.buttons[Do.LOAD].isEnabled()
 
 
-def given(attic: TestNode, memory: str) -> None:
-    ran = attic.run("lend", "--memory", memory)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+def given(attic: TestNode, memory_bytes: int) -> None:
+    attic.control("POST", "/lending", {"memory_bytes": memory_bytes})

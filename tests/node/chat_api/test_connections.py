@@ -16,11 +16,14 @@ from tests.node.chat_api.gate_calls import CHAT, control, head, rests
 
 
 async def test_silent_and_half_said_connections_are_closed(api: Open) -> None:
-    """A silent one, half a header, and a body that never comes: each ends within its deadline."""
+    """A silent one, half a header, and a body that never comes: each ends within its deadline. So at both ports for
+    programs of this computer: of the Chat API and of management."""
+    async with api.node.client() as client:
+        control, token = client.runtime.port, client.runtime.token
     begun = time.monotonic()
 
-    async def ends_after(data: bytes) -> float:
-        reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    async def ends_after(data: bytes, port: int = api.port) -> float:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(data)
         with suppress(ConnectionError):  # as good an end
             await asyncio.wait_for(reader.read(), 60)
@@ -28,10 +31,13 @@ async def test_silent_and_half_said_connections_are_closed(api: Open) -> None:
         return time.monotonic() - begun
 
     half = f"POST {CHAT} HTTP/1.1\r\nHost: 127".encode()
-    silent, cut, bodiless = await asyncio.gather(
-        ends_after(b""), ends_after(half), ends_after(head(api, "Content-Length: 100") + b"{")
-    )
-    assert all(9 < seconds < 45 for seconds in (silent, cut, bodiless)), (silent, cut, bodiless)
+    ask = f"POST /ask HTTP/1.1\r\nHost: 127.0.0.1:{control}\r\nAuthorization: Bearer {token}\r\n"
+    body = "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    found = await asyncio.gather(
+        ends_after(b""), ends_after(half), ends_after(head(api, "Content-Length: 100") + b"{"),
+        *(ends_after(said.encode(), control) for said in ("", ask, ask + body)),
+    )  # fmt: skip
+    assert all(9 < seconds < 45 for seconds in found), found
 
 
 async def test_many_silent_connections_keep_nobody_out(
