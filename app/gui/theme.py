@@ -24,7 +24,7 @@ PICTURES = SHEET.parent / "style"  # what the style sheet draws: grey, for both 
 # Steps of the grid, at 100 % text size.
 XS, S, M, L, XL, XXL = 4, 8, 12, 16, 24, 32
 CARD_RADIUS, CONTROL_RADIUS, CONTROL_HEIGHT = 12, 8, 36
-CONTROL_INNER, ITEM, FOCUS_PADDING = 34, 28, 15  # of the style sheet: without borders
+CONTROL_INNER, ITEM = 34, 28  # of the style sheet: without borders
 RADIO_RING = 5
 KEPT = 3  # pixels beside the words of a cell, by Qt's Fusion, at every text size
 CHAT_WIDTH = 760
@@ -186,6 +186,11 @@ class Theme(QObject):
             | sizes
             | {
                 "hover_time": HOVER_MS,
+                # one pixel thicker is the border of the focus, and nothing is larger for it
+                "inner_focused": f"{self.px(CONTROL_INNER) - 2}px",
+                "l_focused": f"{self.px(L) - 1}px",
+                "s_focused": f"{self.px(S) - 1}px",
+                "title_line": f"{self.px(CONTROL_INNER) + 4}px",  # of the highest button beside it
                 "radio_radius": f"{radius}px",
                 "cell": f"{self.cell}px",
                 "code_family": self.code_font().family(),

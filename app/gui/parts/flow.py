@@ -50,7 +50,7 @@ class Flow(Items):
         lines: list[list[QLayoutItem]] = [[]]
         left = 0
         for item in self._shown():
-            wide = item.sizeHint().width()
+            wide = _needed(item)
             if lines[-1] and left + wide > box.width():
                 lines.append([])
                 left = 0
@@ -65,7 +65,7 @@ class Flow(Items):
         return max(0, top - self._gap - box.top())
 
     def _place(self, line: list[QLayoutItem], box: QRect, only: bool) -> None:
-        hints = [item.sizeHint().width() for item in line]
+        hints = [_needed(item) for item in line]
         fixed = sum(hints) + self._gap * (len(line) - 1)
         grows = sum(map(_grows, line))
         extra = max(0, box.width() - fixed) // grows if grows else 0
@@ -89,6 +89,13 @@ class Flow(Items):
             return line[-1] if len(line) > 1 else None
         after = len(self._items) if self.right_from is None else self.right_from
         return next((item for item in self._items[after:] if item in line), None)
+
+
+def _needed(item: QLayoutItem) -> int:
+    """A field for text that says how narrow it may be is as narrow before the line is broken."""
+    widget = item.widget()
+    least = widget.minimumWidth() if widget is not None and _grows(item) else 0
+    return least or item.sizeHint().width()
 
 
 def _grows(item: QLayoutItem) -> bool:

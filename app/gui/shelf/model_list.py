@@ -29,6 +29,7 @@ from app.gui.shelf.rows import ITEM_ROLE, Row, Rows
 from app.gui.shelf.size_filter import CLASSES, SizeClass
 
 ALL, FITS, HERE = "all", "fits", "here"
+SEARCH_WIDTH = 150  # at least, before the filters go on in the next line
 LEAST_WORDS = 2  # characters of an online search
 
 
@@ -250,6 +251,7 @@ class ModelList(QWidget):
 
     def _paint(self) -> None:
         self._glass.setIcon(icon("search", self._services.theme.colours.muted))
+        self.search.setMinimumWidth(self._services.theme.px(SEARCH_WIDTH))
         self.view.doItemsLayout()
         self.view.viewport().update()
 

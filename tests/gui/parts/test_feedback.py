@@ -49,6 +49,7 @@ def made(request: pytest.FixtureRequest, qtbot: QtBot) -> Iterator[QAbstractButt
     window.setLayout(column(first, found))
     window.show()
     first.setFocus()
+    qtbot.waitUntil(first.hasFocus)
     yield found
     window.close()
 
