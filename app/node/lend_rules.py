@@ -225,7 +225,8 @@ class LendRules:
 
     async def leave(self, why: Reason = QUIT) -> None:
         """This computer, or its node, sleeps or ends in a moment: those who have layers here hear of it. Returns when
-        no answer needs it any more, or after a few seconds."""
+        no answer needs it any more, or after a few seconds: who needs it still is told that it is over, since a host
+        that only loses us would wait for our return."""
         self._leaves = why
         self._judge()
         self._news.set()
@@ -233,6 +234,8 @@ class LendRules:
             async with asyncio.timeout(LEAVE_SECONDS):
                 while self._is_needed():  # noqa: ASYNC110  ends in other tasks
                     await asyncio.sleep(0.02)
+        if self._is_needed():
+            await self._borrowed.stop_now(why)
 
     def _is_needed(self) -> bool:
         lent = self._borrowed

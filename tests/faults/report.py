@@ -32,8 +32,8 @@ after the longest gap. *In time*: both within the bars of SAFETY.md 9 (a death: 
 silent or stands still for ever: told in 5 s, gone on in 15 s; who comes back in time: gone on 1 s later). A row
 without a recovery went on with what its stages had kept. *F8*: what a node's program is told by its clocks; one that is
 set may not be noticed at all, and a machine that believes it slept goes on in 15 s. *Put to sleep*, *shut down*: logind
-says so first (its part is played on a bus of the machine's own) and waits, 5 s at most, as the node asked it to; told
-in 1 s, gone on in 10 s, and left once.
+says so first (its part is played on a bus of the machine's own) and waits, 5 s at most, as the node asked it to;
+*signed out*: all processes, workers too, get SIGTERM and SIGHUP. Told in 1 s, gone on in 10 s, and left once.
 """
 PROCESSES = "\n## Processes that die or stand still\n" + TOLD
 SPREAD = """

@@ -1,4 +1,5 @@
-"""A lender's computer is put to sleep or shut down while it computes: its system says so first, and waits for it."""
+"""A lender's computer is put to sleep or shut down while it computes, and its system says so first and waits; or its
+person signs out, and all processes of the session are asked to end at once."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 import psutil
@@ -28,7 +29,7 @@ class Sleep:
     """What the system is about to do."""
 
     name: str
-    member: str  # of logind's signals
+    member: str = ""  # of logind's signals; none: it says nothing
 
     @property
     def kind(self) -> Kind:
@@ -40,7 +41,11 @@ class Sleep:
 
 
 def kinds() -> list[Sleep]:
-    return [Sleep("put to sleep", "PrepareForSleep"), Sleep("shut down", "PrepareForShutdown")]
+    return [
+        Sleep("put to sleep", "PrepareForSleep"),
+        Sleep("shut down", "PrepareForShutdown"),
+        Sleep("signed out"),
+    ]
 
 
 def can_be() -> bool:
@@ -100,8 +105,11 @@ async def run(home: Drowsy, case: Sleep) -> Outcome:
             home.nodes[name].process.send_signal(signal.SIGTERM)
 
     def strike() -> None:
-        logind.say(case.member, True)
-        asleep.append(asyncio.create_task(sleep(), name="sleep"))  # noqa: TID251  awaited below
+        if not case.member:
+            end_session(home.processes(name))
+        else:
+            logind.say(case.member, True)
+            asleep.append(asyncio.create_task(sleep(), name="sleep"))  # noqa: TID251  awaited below
 
     why = "" if logind.delayed else "nothing holds its system up"
     try:
@@ -118,6 +126,14 @@ async def run(home: Drowsy, case: Sleep) -> Outcome:
         why = why or f"it was left {recoveries} times"
     found = judged(case.kind, BARS, heard, home.long, why)
     return replace(found, facts={"waited_s": max(waited_s, default=0.0)})
+
+
+def end_session(processes: list[psutil.Process]) -> None:
+    """As systemd does it with the scope of a session: both signals to each of its processes (systemd.kill(5))."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        for one in processes:
+            with suppress(psutil.NoSuchProcess):
+                one.send_signal(number)
 
 
 @contextmanager

@@ -55,6 +55,16 @@ async def test_it_waits_no_longer_than_the_system_does(
     await until(lambda: one.layers.told == [Reason("pause_shutdown")])
 
 
+async def test_who_needs_it_still_is_told_before_it_goes(
+    one: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not when what is lent is looked at next: by then it may sleep, or the node's links are closed."""
+    monkeypatch.setattr(lend_rules, "LEAVE_SECONDS", 0.2)
+    monkeypatch.setattr(lend_rules, "DRAIN_LOOK_SECONDS", 3600.0)
+    await follow(one.rules, Going.ENDS)
+    assert one.layers.told == [Reason("pause_shutdown")]
+
+
 async def test_an_answer_that_another_machine_computes_is_waited_for(
     one: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
