@@ -10,6 +10,7 @@ from app.cli import hints, safe_text
 from app.cli.asking import ask_node
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption, read_name
+from app.core.errors import BadInput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -145,11 +146,13 @@ def key(
         if remove:
             return await node.delete(f"/api/keys/{segment(name)}")
         known = {one["name"]: one for one in (await node.get("/api/keys"))["keys"]}
-        return (
-            known[name]
-            if name in known and not rotate
-            else await node.post("/api/keys", {"name": name})
-        )
+        if (
+            rotate and known and name not in known
+        ):  # a mistyped name must not leave the old key as it is
+            raise BadInput("api_key_unknown", name=name[:40], there=", ".join(sorted(known)))
+        if rotate or name not in known:
+            return await node.post("/api/keys", {"name": name})
+        return known[name]
 
     answer = ask_node(home, work)
     words = f"The key {safe_text.name(name)} opens nothing more." if remove else answer["key"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from app.cli import hints
 from app.cli.asking import ask_node
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption
@@ -46,7 +47,7 @@ def share(
     """Whether your other machines may copy models from this one, instead of downloading them again."""
     told = ask_node(home, lambda node: _told(node, turn))
     answer: Json = {"on": told["share_models"]}
-    Face(as_json).result(answer, lambda: ON if answer["on"] else OFF)
+    Face(as_json).result(answer, lambda: hints.own(ON if answer["on"] else OFF))
 
 
 async def _told(node: NodeClient, turn: Turn | None) -> Json:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 MAX_MANIFEST_BYTES = 16 << 20
 ANSWER_BYTES = 16 << 20  # the missing pieces of a big model are a long list
-STALL_SECONDS = 9.0  # without a single byte; the refusal may take one more, and ten is all
+STALL_SECONDS = 10.0  # without a single byte
 START_SECONDS = 30.0  # for the first 64 KiB, and the grace of everything after
 START_BYTES = 64 << 10
 MIN_BYTES_PER_SECOND = 16 << 10

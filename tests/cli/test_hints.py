@@ -72,6 +72,12 @@ def test_a_node_that_is_ready_says_its_home(
     )
 
 
+def test_what_allows_sharing_has_its_home(poolhouse: Any, answering: Any) -> None:
+    answering({("GET", "/settings"): {"share_models": False}})
+    told = poolhouse("share").out
+    assert f"`poolhouse share on{hints.home_option()}` allows it." in " ".join(told.split())
+
+
 def test_the_next_command_has_its_own_home(poolhouse: Any, home: Path) -> None:
     poolhouse("status")
     assert str(home) in hints.home_option()
