@@ -145,10 +145,9 @@ def key(
 
         if remove:
             return await node.delete(f"/api/keys/{segment(name)}")
-        known = {one["name"]: one for one in (await node.get("/api/keys"))["keys"]}
-        if (
-            rotate and known and name not in known
-        ):  # a mistyped name must not leave the old key as it is
+        listed = (await node.get("/api/keys"))["keys"]
+        known: dict[str, Json] = {one["name"]: one for one in listed}
+        if rotate and known and name not in known:  # mistyped: the key that leaked would stay
             raise BadInput("api_key_unknown", name=name[:40], there=", ".join(sorted(known)))
         if rotate or name not in known:
             return await node.post("/api/keys", {"name": name})
