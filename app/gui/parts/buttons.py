@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import (
@@ -14,6 +15,7 @@ from PySide6.QtGui import (
     QShowEvent,
 )
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QPushButton,
     QSizePolicy,
     QStyle,
@@ -32,8 +34,14 @@ from app.gui.theme import Theme, set_role
 RETURNS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
-class _Button(QPushButton):
-    """Return presses it while it has the focus, in a dialog and outside of one, as the space bar does."""
+if TYPE_CHECKING:
+    _Base = QAbstractButton
+else:
+    _Base = object  # Qt allows one of its own classes among the bases of a class
+
+
+class _Felt(_Base):
+    """What pointer and keys do to a button. Stands before Qt's own class, which paints itself in its own way."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -41,10 +49,7 @@ class _Button(QPushButton):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
         self._feedback.keyed()
-        if event.key() not in RETURNS:
-            super().keyPressEvent(event)
-        elif not event.isAutoRepeat():
-            self.click()
+        super().keyPressEvent(event)
 
     def enterEvent(self, event: QEnterEvent) -> None:  # noqa: N802  Qt's name
         super().enterEvent(event)
@@ -57,6 +62,18 @@ class _Button(QPushButton):
     def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802  Qt's name
         self._feedback.focused(event)
         super().focusInEvent(event)
+
+
+class _Button(_Felt, QPushButton):
+    """Return presses it while it has the focus, in a dialog and outside of one, as the space bar does."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        if event.key() not in RETURNS:
+            super().keyPressEvent(event)
+            return
+        self._feedback.keyed()
+        if not event.isAutoRepeat():
+            self.click()
 
     def initStyleOption(self, option: QStyleOptionButton) -> None:  # noqa: N802  Qt's name
         super().initStyleOption(option)
@@ -154,28 +171,8 @@ def button(
     return made
 
 
-class ToolButton(QToolButton):
+class ToolButton(_Felt, QToolButton):
     """With feedback, and nothing more."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._feedback = Feedback(self)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
-        self._feedback.keyed()
-        super().keyPressEvent(event)
-
-    def enterEvent(self, event: QEnterEvent) -> None:  # noqa: N802  Qt's name
-        super().enterEvent(event)
-        self._feedback.hovered(True)
-
-    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802  Qt's name
-        super().leaveEvent(event)
-        self._feedback.hovered(False)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802  Qt's name
-        self._feedback.focused(event)
-        super().focusInEvent(event)
 
     def initStyleOption(self, option: QStyleOptionToolButton) -> None:  # noqa: N802  Qt's name
         super().initStyleOption(option)
