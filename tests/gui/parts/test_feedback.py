@@ -91,12 +91,13 @@ def test_under_reduced_motion_it_is_there_at_once(made: QAbstractButton, moving:
     assert fade.currentValue() == 1.0
 
 
-def test_only_keys_bring_a_ring(made: QAbstractButton) -> None:
+@pytest.mark.parametrize("key", [Qt.Key.Key_Shift, Qt.Key.Key_Return])
+def test_only_keys_bring_a_ring(made: QAbstractButton, key: Qt.Key) -> None:
     at_rest = picture(made)
     QTest.mouseClick(made, Qt.MouseButton.LeftButton)
     assert made.hasFocus()
     assert picture(made) == at_rest, "a click left a ring behind"
-    QTest.keyClick(made, Qt.Key.Key_Shift)
+    QTest.keyClick(made, key)
     assert picture(made) != at_rest
     QTest.keyClick(made, Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier)
     assert not made.hasFocus()
