@@ -9,13 +9,18 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import hypothesis
 import psutil
 import pytest
 
+from tests.hangs import Hang
+
 CHILDREN_END_WITHIN_SECONDS = 20.0
+HANGS_AFTER_SECONDS = 60.0  # more than a test may take
+STDERR = pytest.StashKey[int]()
 USUAL_SECONDS = 5  # of a test in a file that starts processes
 STARTERS = (
     "tests.node.",
@@ -52,10 +57,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Windows are drawn into memory, unless somebody wants to see them."""
+    config.stash[STDERR] = os.dup(2)  # while a test runs, 2 is captured
     if not config.getoption("--headed"):
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
         for name in ("DISPLAY", "WAYLAND_DISPLAY"):
             os.environ.pop(name, None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    config, longer = item.config, item.get_closest_marker("timeout")
+    usual = config.getoption("timeout") or config.getini("timeout")
+    seconds = (longer.args[0] if longer else float(usual)) + HANGS_AFTER_SECONDS
+    hang = Hang(item.nodeid, seconds, config.stash[STDERR])
+    with nullcontext() if config.getoption("usepdb") else hang:
+        return (yield)
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_handlecrashitem(crashitem: str, sched: object) -> None:
+    """What ended its process is not tried again by the next one: `make test` does, alone."""
+    for tests in getattr(sched, "workqueue", {}).values():
+        if crashitem in tests:
+            tests[crashitem] = True
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -60,26 +61,32 @@ def demo(
 async def _demo(face: Face, machines: int, question: str, home: Path | None) -> None:
     from app.cli.demo_nodes import DemoNodes
 
-    _end_with_us()
     face.note(f"Starting {_nodes(machines)} on this computer, {_homes(machines)}…")
     began = time.perf_counter()
-    async with DemoNodes(machines, home and expanded(home).absolute()) as nodes:
-        face.note(f"Ready after {time.perf_counter() - began:.1f} s: {_listed(nodes.all)}.")
-        async with AsyncExitStack() as stack:
-            report = await _shown(face, await _reached(stack, nodes.all), nodes.all, question)
+    with _ended_with_us():
+        async with DemoNodes(machines, home and expanded(home).absolute()) as nodes:
+            face.note(f"Ready after {time.perf_counter() - began:.1f} s: {_listed(nodes.all)}.")
+            async with AsyncExitStack() as stack:
+                report = await _shown(face, await _reached(stack, nodes.all), nodes.all, question)
     if face.as_json:
         face.json(report)
     face.note(f"{_nodes(machines).capitalize()} ended, and nothing is left behind.")
 
 
-def _end_with_us() -> None:
+@contextmanager
+def _ended_with_us() -> Iterator[None]:
     """SIGTERM and a closed terminal end the demo in order, as Ctrl-C does."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None:
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(task.cancel))
+    found = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = [
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(task.cancel)) for number in found
+    ]
+    try:
+        yield
+    finally:
+        for number, one in zip(found, before, strict=True):
+            signal.signal(number, one)
 
 
 async def _reached(stack: AsyncExitStack, nodes: list[DemoNode]) -> list[NodeClient]:

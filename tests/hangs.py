@@ -1,0 +1,53 @@
+"""What hangs although its time is over: it is told, and the process that ran it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import io
+import os
+import sys
+import threading
+import traceback
+
+import psutil
+
+EXIT_CODE = 1
+INNERMOST = 8  # frames of a stack
+
+
+class Hang:
+    """While a test runs. pytest-timeout raises in the main thread, which helps in most cases. It does not where native
+    code waits, where a callback swallows what is raised, and where what cleans up hangs as well.
+    """
+
+    def __init__(self, test: str, seconds: float, stderr: int) -> None:
+        self._test, self._seconds, self._stderr = test, seconds, stderr
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _end(self) -> None:
+        os.write(self._stderr, self._told().encode(errors="backslashreplace"))
+        for child in psutil.Process().children(recursive=True):
+            child.kill()
+        os._exit(EXIT_CODE)
+
+    def _told(self) -> str:
+        """The test comes last: where only the end of a log is kept, it is there."""
+        told, main = io.StringIO(), threading.main_thread().ident
+        frames = sys._current_frames()
+        for ident in sorted(frames, key=lambda ident: ident == main):
+            if ident != threading.get_ident():
+                told.write(f"\nThread {'main' if ident == main else ident}:\n")
+                told.writelines(traceback.format_stack(frames[ident])[-INNERMOST:])
+        for task in [one for one in gc.get_objects() if isinstance(one, asyncio.Task)]:
+            if not task.done():
+                task.print_stack(limit=INNERMOST, file=told)
+        told.write(f"{self._test} hung: it was ended after {self._seconds:.0f} s.\n")
+        return told.getvalue()
