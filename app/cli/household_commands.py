@@ -193,7 +193,10 @@ def roles(
     host: Annotated[bool, typer.Option("--host", help="May use others' memory.")] = False,
     lender: Annotated[bool, typer.Option("--lender", help="May lend its own.")] = False,
     guest: Annotated[
-        bool, typer.Option("--guest", help="May have its questions answered, and no more.")
+        bool,
+        typer.Option(
+            "--guest", help="Hosts answer it, and it uses nobody's memory; not with --host."
+        ),
     ] = False,
     admin: Annotated[
         bool, typer.Option("--admin", help="May also change the household; ends by removal only.")

@@ -56,8 +56,6 @@ API_SENTENCES: dict[str, str] = {
     "upstream_raw_form": "{name} has the model, and OpenAI's API has no form of an answer to a raw prompt. "
     "Ask without `raw`, or without `format`.",
     "upstream_key_odd": "The key of an upstream has only letters, digits and signs of ASCII.",
-    "guest_no_host": "No host of the household is here to answer. Start Poolhouse on one, "
-    "or load a model on this machine.",
     "control_full": "Poolhouse answers {most} requests of this computer at once already. Wait until one is answered.",
     "api_port_taken": "Port {port} and the ones after it are used by other programs. Choose another port "
     "(`poolhouse api on --port`).",

@@ -11,7 +11,7 @@ from app.core.ids import MachineId
 from app.core.operations import Role
 from backends.contract import Layers
 
-GUEST, LENDER = str(Role.GUEST), str(Role.LENDER)
+GUEST, HOST, LENDER = str(Role.GUEST), str(Role.HOST), str(Role.LENDER)
 MOST_FORMER = 64  # names that machines had before
 NAMING = ("name", "machine")  # facts of reasons that name a machine
 MOST_STRANGERS = 64  # a home has fewer; whoever announces more than that is no home
@@ -73,7 +73,7 @@ class Machine:
         if self.layers or self.used_bytes:
             return "loaded"
         if self.only_uses:
-            return "guest" if GUEST in self.roles else "user"
+            return "guest" if GUEST in self.roles and HOST not in self.roles else "user"
         return "ready" if self.lends_bytes else "off"
 
 

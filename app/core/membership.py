@@ -44,6 +44,11 @@ class Member:
     roles: frozenset[Role]
     renamed: OperationId | None = None  # the line that gave it this name, when it was renamed
 
+    @property
+    def is_guest(self) -> bool:
+        """Whether hosts answer for it. One that may host as well, as lines of two admins can add up, is none."""
+        return Role.GUEST in self.roles and Role.HOST not in self.roles
+
 
 @dataclass(frozen=True, slots=True)
 class Log:

@@ -170,6 +170,8 @@ def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int
     shown = ",".join(map(str, split))
     if any(n < 1 for n in split) or sum(split) != model.n_layers:
         raise BadInput("split_sum", split=shown, sum=sum(split), layers=model.n_layers)
+    if len(split) == 2:
+        raise BadInput("split_two", split=shown)
     if len(split) - 2 > len(lenders):
         raise BadInput("split_lenders", split=shown, need=len(split) - 2, have=len(lenders))
     if len(split) == 1:

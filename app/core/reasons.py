@@ -10,6 +10,7 @@ from app.core.download_reasons import DOWNLOAD_SENTENCES
 from app.core.errors import AppError, Fact, Reason
 from app.core.folder_reasons import FOLDER_SENTENCES
 from app.core.forecast_reasons import FORECAST_SENTENCES
+from app.core.guest_reasons import GUEST_SENTENCES
 from app.core.identity_reasons import IDENTITY_SENTENCES
 from app.core.journal_reasons import JOURNAL_SENTENCES
 from app.core.link_reasons import LINK_SENTENCES
@@ -24,7 +25,7 @@ ELSEWHERE = (
     (WINDOW_SENTENCES | LINK_SENTENCES | JOURNAL_SENTENCES)
     | DOWNLOAD_SENTENCES
     | FOLDER_SENTENCES
-    | API_SENTENCES
+    | (API_SENTENCES | GUEST_SENTENCES)
     | RECOVERY_SENTENCES
     | FORECAST_SENTENCES
     | COMMAND_SENTENCES
@@ -143,14 +144,6 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "machine_too_small": "{machine} would need {need_bytes} for its layers and lends {free_bytes}. "
     "Give it fewer layers, or choose a shorter context.",
     "kv_odd": "The context of {model} cannot be kept as {kv}: its heads are too small for that. Load it without --kv.",
-    "split_sum": "The split {split} has {sum} layers, but the model has {layers}. "
-    "Choose numbers that add up to {layers}.",
-    "split_lenders": "The split {split} wants lenders between the host's two runs: {need}. Lenders here: {have}. "
-    "Pair another machine or use fewer numbers.",
-    "split_family": "Models of the family {architecture} are not proved to split, so it runs whole. "
-    "Load it without --split.",
-    "split_boundary": "The split {split} cuts before layer {layer}, where this model cannot be cut. "
-    "The nearest layer where it can: {legal}.",
     "load_stopped": "Loading {model} was stopped. Load it again when you want it.",
     "node_stops": "This node is being stopped. Start it again, then ask again.",
     "nothing_loaded": "No model is loaded any more. Load one and ask again.",
@@ -225,7 +218,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "reset_while_running": "The node of {home} runs. Stop it first, then reset.",
     "not_admin": "This machine may not change the household. Do it on a machine that may.",
     "admin_stays": "{name} may change the household, and only a removal takes that right away. "
-    "Remove it, and pair it again after `poolhouse reset` there.",
+    "Give --admin as well, or remove it, and pair it again after `poolhouse reset` there.",
     "remove_added": "{name} added {added} to this household. "
     "Say what becomes of that: add --keep-added, or --remove-added.",
     "role_missing": "{name} may not use other machines. `poolhouse roles` changes that, "

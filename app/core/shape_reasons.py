@@ -1,4 +1,4 @@
-"""The sentences of the shapes that a person can ask for, and of a model that is there more than once."""
+"""The sentences of the shapes and splits that a person can ask for, and of a model that is there more than once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ SHAPE_SENTENCES: dict[str, str] = {
     "Lend memory on another one, or leave the shape to Poolhouse.",
     "shape_not_alone": "{model} does not fit on {machine} alone. Leave the shape to Poolhouse, "
     "or choose a smaller model.",
+    "split_sum": "The split {split} has {sum} layers, but the model has {layers}. "
+    "Choose numbers that add up to {layers}.",
+    "split_two": "The split {split} has the host's first layers and its last, and none for a lender. "
+    "Write the lenders' between them, such as 5,6,5, or load the model with --shape one.",
+    "split_lenders": "The split {split} wants lenders between the host's two runs: {need}. Lenders here: {have}. "
+    "Pair another machine or use fewer numbers.",
+    "split_family": "Models of the family {architecture} are not proved to split, so it runs whole. "
+    "Load it without --split.",
+    "split_boundary": "The split {split} cuts before layer {layer}, where this model cannot be cut. "
+    "The nearest layer where it can: {legal}.",
     "shape_and_split": "A split says the shape already. Leave --shape out, or give --shape replicas: then the whole "
     "model is also on each machine that the split leaves free.",
     "plan_beside": "What is loaded keeps its memory beside this one: {models}. While more than one answers, each is "

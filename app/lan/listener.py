@@ -328,7 +328,7 @@ class Listener:
 def _may(member: Member, path: str) -> bool:
     """A guest gets whole answers and nothing else; stages are for hosts."""
     if path.startswith(f"{GUEST_PATH}/"):
-        return Role.GUEST in member.roles
+        return member.is_guest
     return path in FOR_ALL_ROLES or Role.HOST in member.roles
 
 

@@ -202,6 +202,7 @@ class Control:
 
     async def _plan(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.PlanModel)
+        self._node.guesting.check_alone(order)
         return await _long(request, lambda report: self._node.hosting.plan(order, report))
 
     async def _speeds(self, request: web.Request) -> web.StreamResponse:
@@ -227,6 +228,7 @@ class Control:
 
     async def _load(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.LoadModel)
+        self._node.guesting.check_alone(order)
         return await _long(request, lambda report: self._node.hosting.load(order, report))
 
     async def _unload(self, request: web.Request) -> web.Response:

@@ -69,6 +69,12 @@ class Guesting:
         own = self._own()
         return self._rights.is_guest() and (not own or model not in (*ANY_NAMES, *own))
 
+    def check_alone(self, order: asked.PlanModel) -> None:
+        """Raises Refused for what a guest may not have placed: layers on other machines."""
+        several = len(order.split or ()) > 1 or order.shape in ("split", "replicas")
+        if several and self._rights.is_guest():
+            raise Refused("guest_alone", name=self._rights.name())
+
     def hosts(self) -> list[GuestClient]:
         """The hosts that are here, by name."""
         network = self._network()
@@ -89,21 +95,17 @@ class Guesting:
             raise Unreachable("guest_no_host")
         if len(hosts) == 1:
             return hosts[0]
-        having: list[GuestClient] = []
-        for host, offers in await _all_offers(hosts):
-            if offers.loaded is not None and model in (*ANY_NAMES, offers.loaded, *offers.beside):
-                return host
-            if any(offer.name == model for offer in offers.models):
-                having.append(host)
-        return (having or hosts)[0]
+        return _best(model, await _all_offers(hosts)) or hosts[0]
 
     async def listed(self) -> list[Json]:
-        """The models of all hosts that answer."""
+        """The models of all hosts that answer, each of the one that would be asked for it."""
         found: dict[str, Json] = {}
-        for host, offers in await _all_offers(self.hosts()):
+        told = await _all_offers(self.hosts())
+        for host, offers in told:
             for offer in offers.models:
-                told = msgspec.to_builtins(offer) | {"machine": host.host.name}
-                found.setdefault(offer.name, told)
+                if _best(offer.name, told) is host:
+                    facts = msgspec.to_builtins(offer) | {"machine": host.host.name}
+                    found.setdefault(offer.name, facts)
         return list(found.values())
 
     async def ask(self, order: asked.Ask) -> AsyncGenerator[Json, None]:
@@ -123,6 +125,15 @@ class Guesting:
 
     def _own(self) -> list[str]:
         return self._hosting().loaded.names
+
+
+def _best(model: str, told: Sequence[tuple[GuestClient, Offers]]) -> GuestClient | None:
+    """The host to ask for a model: one that has it loaded before one that has it."""
+    for host, offers in told:
+        if offers.loaded is not None and model in (*ANY_NAMES, offers.loaded, *offers.beside):
+            return host
+    having = (host for host, offers in told if any(one.name == model for one in offers.models))
+    return next(having, None)
 
 
 async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, Offers]]:

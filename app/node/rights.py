@@ -19,14 +19,18 @@ class Rights:
 
     def lends(self) -> bool:
         """A machine without a household lends to nobody anyway."""
-        roles = self._roles()
-        return roles is None or Role.LENDER in roles
+        me = self._member()
+        return me is None or Role.LENDER in me.roles
 
     def is_guest(self) -> bool:
         """Whether a host answers for this machine: it may use no other memory than its own."""
-        roles = self._roles() or frozenset()
-        return Role.GUEST in roles and Role.HOST not in roles
+        me = self._member()
+        return me is not None and me.is_guest
 
-    def _roles(self) -> frozenset[Role] | None:
-        me = self._members().get(self._me())
-        return me.roles if me is not None else None
+    def name(self) -> str:
+        """What the household calls this machine; empty outside of one."""
+        me = self._member()
+        return me.name if me is not None else ""
+
+    def _member(self) -> Member | None:
+        return self._members().get(self._me())

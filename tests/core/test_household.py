@@ -99,6 +99,7 @@ def test_the_household_before_stays_as_it_was() -> None:
         (("guest",), "off", "guest"),
         (("guest",), "draining", "draining"),  # its right was taken while somebody used it
         (("host",), "paused", "user"),
+        (("guest", "host"), "paused", "user"),  # as the lines of two admins can add up
         (("host", "lender"), "paused", "paused"),
         (("guest", "lender"), "paused", "paused"),
         ((), "paused", "paused"),  # in no household

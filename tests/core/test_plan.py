@@ -90,6 +90,7 @@ def test_a_family_that_does_not_split_is_placed_whole_or_refused() -> None:
         ([8, 0], "split_sum"),
         ([9, -1], "split_sum"),
         ([2, 2, 2, 2], "split_lenders"),
+        ([4, 4], "split_two"),
     ],
 )
 def test_a_split_that_cannot_be_is_refused(split: list[int], code: str) -> None:

@@ -13,6 +13,7 @@ from app.core.errors import DoesNotFit, Refused, Unreachable
 from app.core.ids import PipelineId
 from app.core.membership import Log, members
 from app.core.operations import Role
+from app.core.reasons import said
 from tests.lan.nodes import SOON_SECONDS, Node, Nodes, full_disk, opened, pair, until
 
 ALL = (Role.ADMIN, Role.HOST, Role.LENDER)
@@ -71,6 +72,7 @@ async def test_only_an_admin_names_others_and_gives_roles(nodes: Nodes) -> None:
     with pytest.raises(Refused) as told:
         await den.network.set_roles(attic.network.id, [Role.LENDER])
     assert told.value.reason.code == "admin_stays"
+    assert "Give --admin as well" in said(told.value)
     with pytest.raises(Refused) as told:
         await den.network.rename("0" * 64, "x")  # type: ignore[arg-type]
     assert told.value.reason.code == "machine_unknown"

@@ -111,9 +111,9 @@ async def test_a_model_comes_by_name_is_used_and_goes(client: NodeClient, tmp_pa
     done = await client.work("POST", "/models", order, steps.append)
     assert done["model"]["name"] == "chosen"
     assert steps[-1]["done"] == steps[-1]["total"]
-    forecast = await client.work("POST", "/plan", {"model": "chosen", "split": [2, 2]})
-    assert [stage["last"] for stage in forecast["stages"]] == [2, 4]
-    await client.work("POST", "/load", {"model": "chosen", "split": [2, 2]})
+    forecast = await client.work("POST", "/plan", {"model": "chosen", "split": [4]})
+    assert [stage["last"] for stage in forecast["stages"]] == [4]
+    await client.work("POST", "/load", {"model": "chosen", "split": [4]})
     with pytest.raises(BadInput) as caught:  # though nobody has asked for a snapshot
         await client.delete("/models/chosen")
     assert caught.value.reason.code == "model_in_use"
@@ -121,7 +121,6 @@ async def test_a_model_comes_by_name_is_used_and_goes(client: NodeClient, tmp_pa
     assert await client.post("/unload") == {"unloaded": None, "also": []}
     gone = await client.delete("/models/chosen")
     assert gone["removed"] == "chosen"
-    assert gone["freed_bytes"] > 0  # the two stages that were cut
 
 
 async def test_several_questions_at_once_are_all_counted(den: TestNode, client: NodeClient) -> None:

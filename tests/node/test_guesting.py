@@ -119,6 +119,16 @@ async def test_a_host_that_does_not_answer_hides_no_other(caplog: pytest.LogCapt
     assert await guest(Host("den", {"models": [{"name": 7}]})).listed() == []
 
 
+async def test_what_is_listed_names_the_host_that_would_be_asked() -> None:
+    """A model on two hosts is that of the one that has it loaded, as the question goes there."""
+    hosts = Host("attic", has("a", "b")), Host("den", has("a", "b", loaded="b"))
+    one = guest(*hosts)
+    listed = {each["name"]: each["machine"] for each in await one.listed()}
+    assert listed == {"a": "attic", "b": "den"}
+    for name, machine in listed.items():
+        assert (await one.host_for(name)).host.name == machine
+
+
 async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from app.core.errors import AppError
+from app.core.errors import AppError, BadInput, Refused
 from app.core.reasons import said
 from tests.node.chat_api.conftest import Open, opened
 from tests.node.pool import BUSY, Json, TestNode, node, pair
@@ -159,7 +159,10 @@ def test_what_it_loads_lies_on_itself_alone_and_answers_first(pool: Pool) -> Non
     """Though the host lends: a guest opens no pipelines."""
     refused = pool.guest.run("load", "guide", "--split", "2,4,2")
     assert refused.returncode != 0
-    assert "Lenders here: 0." in refused.stderr, refused.stderr
+    assert refused.stderr.startswith("visitor is a guest of its household: "), refused.stderr
+    for path, more in (("/plan", {"split": [2, 4, 2]}), ("/load", {"shape": "replicas"})):
+        with pytest.raises(Refused, match="guest_alone"):
+            work(pool.guest, path, {"model": "guide", **more})
     try:
         planned = work(pool.guest, "/load", {"model": "guide", "measure": False})["loaded"]
         assert {stage["machine"] for stage in planned["stages"]} == {"visitor"}
@@ -187,6 +190,16 @@ def test_it_lends_nothing_and_may_not_change_the_household(pool: Pool) -> None:
         with pytest.raises(AppError) as told:
             pool.guest.control("POST", path, body)
         assert "may not change the household" in said(told.value)
+
+
+def test_nobody_is_guest_and_host_at_once(pool: Pool) -> None:
+    """Such a machine would ask nobody, and be asked by other guests."""
+    path, both = "/machines/visitor/roles", {"roles": ["guest", "host"]}
+    with pytest.raises(BadInput) as told:
+        pool.host.control("POST", path, both)
+    assert "visitor cannot be both" in said(told.value)
+    machines = pool.host.control("GET", "/machines")["machines"]
+    assert {m["name"]: m["roles"] for m in machines}["visitor"] == ["guest"]
 
 
 async def test_another_role_ends_what_is_under_way_and_the_stream_says_so(pool: Pool) -> None:

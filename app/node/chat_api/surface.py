@@ -295,7 +295,7 @@ class ChatApi:
         guest, me = network.members.get(machine), network.members.get(network.id)
         if guest is None or me is None:
             return False
-        return Role.GUEST in guest.roles and Role.HOST in me.roles
+        return guest.is_guest and Role.HOST in me.roles
 
     def _add_routes(self, app: web.Application, listed: Listed) -> None:
         for part in (
