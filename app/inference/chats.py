@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -39,6 +40,7 @@ class Question:
     whose: Whose = OWNER
     guesses: bool = True  # as Request.guesses
     signs: Mapping[int, bytes] = field(default_factory=dict)  # control tokens that are text here
+    came_at: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Summary:
     token_ids: tuple[int, ...]
     prompt_tokens: int
     reused_tokens: int
+    before_s: float  # from `came_at` to the pipeline: the chat template, the tokens
     queued_s: float
     ttft_s: float
     decode_tok_s: float
@@ -92,6 +95,7 @@ class Answerer:
         _check(question)
         reader = Reader(self._text.detokenizer(question.signs), question.stop)
         request = await self._request(question, reader)
+        before_s = max(0.0, time.monotonic() - question.came_at)
         parts: list[str] = []
         ids: list[int] = []
         async with aclosing(self._pipeline.generate(request)) as stream:
@@ -109,7 +113,7 @@ class Answerer:
         if rest := reader.flush():
             parts.append(rest)
             yield Delta(rest, ())
-        yield _summary("".join(parts), ids, finish, reader.stop)
+        yield _summary("".join(parts), ids, finish, reader.stop, before_s)
 
     async def count(self, text: str) -> int:
         """How many tokens a text is. Raises BadInput or StageLost."""
@@ -188,13 +192,16 @@ def _check(question: Question) -> None:
         raise BadInput("stops_too_many", most=MAX_STOPS, characters=MAX_STOP_CHARS)
 
 
-def _summary(text: str, ids: list[int], finish: Finish, stop: str | None) -> Summary:
+def _summary(
+    text: str, ids: list[int], finish: Finish, stop: str | None, before_s: float
+) -> Summary:
     figures = finish.figures
     return Summary(
         text=text,
         token_ids=tuple(ids),
         prompt_tokens=figures.prompt_tokens,
         reused_tokens=figures.reused_tokens,
+        before_s=before_s,
         queued_s=figures.queued_s,
         ttft_s=figures.ttft_s,
         decode_tok_s=figures.decode_tok_s,

@@ -34,6 +34,7 @@ class Text:
         self._worker: Worker | None = None
         self._one_order = asyncio.Lock()
         self._pieces: list[bytes] = []
+        self._most_bytes = 0
         self._vocabulary: orders.Vocabulary | None = None
 
     @classmethod
@@ -131,15 +132,19 @@ class Text:
             self._worker.kill(Reason("worker_garbled", {"worker": self._name, "cause": "pieces"}))
             raise StageLost("worker_garbled", worker=self._name, cause="pieces")
         self._pieces = pieces
+        self._look()
         return self._worker
+
+    def _look(self) -> None:
+        assert self._worker is not None
+        self._most_bytes = self._worker.resident_bytes() + RENDER_BYTES
 
     async def _render(self, order: orders.Render) -> tuple[str, tuple[int, ...]]:
         """The text, and its ids if they were asked for. Raises BadInput or StageLost."""
         worker = await self._ready()
         answers: asyncio.Queue[orders.Answer | StageLost] = asyncio.Queue()
         worker.tell(order, answers.put_nowait)
-        most_bytes = worker.resident_bytes() + RENDER_BYTES  # now: it has hardly woken up
-        told = await self._rendered(worker, answers, most_bytes)
+        told = await self._rendered(worker, answers)
         _check_length(len(told.text) + len(order.behind))
         if told.last:
             return told.text, told.ids
@@ -151,16 +156,20 @@ class Text:
             raise await worker.wait_dead() from None
 
     async def _rendered(
-        self, worker: Worker, answers: asyncio.Queue[orders.Answer | StageLost], most_bytes: int
+        self, worker: Worker, answers: asyncio.Queue[orders.Answer | StageLost]
     ) -> orders.Rendered:
         """A template is a stranger's program: bounded in time and memory, ended by a kill."""
-        ends_at = time.monotonic() + RENDER_S
+        looks, ends_at = False, time.monotonic() + RENDER_S
         while True:
             try:
                 async with asyncio.timeout(RENDER_LOOK_S):
-                    return worker.expected(await answers.get(), orders.Rendered)
+                    told = worker.expected(await answers.get(), orders.Rendered)
+                if looks:  # a long text: what it leaves behind is not the next one's
+                    self._look()
+                return told
             except TimeoutError:
-                if worker.resident_bytes() > most_bytes:
+                looks = True
+                if worker.resident_bytes() > self._most_bytes:
                     error = BadInput("template_large", allowed_bytes=RENDER_BYTES)
                 elif time.monotonic() > ends_at:
                     error = BadInput("template_slow", seconds=RENDER_S)

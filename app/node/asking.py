@@ -84,6 +84,7 @@ def answer_json(
         "token_ids": list(summary.token_ids),
         "prompt_tokens": summary.prompt_tokens,
         "reused_tokens": summary.reused_tokens,
+        "before_s": summary.before_s,
         "queued_s": summary.queued_s,
         "ttft_s": summary.ttft_s,
         "decode_tok_s": summary.decode_tok_s,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -59,6 +60,14 @@ async def test_an_answer_and_its_summary() -> None:
     assert summary.ttft_s > 0
     assert summary.decode_tok_s > 0
     assert [stage.name for stage in summary.stages][1] == "lender-1"
+
+
+async def test_what_was_before_the_pipeline_counts_from_when_the_question_came() -> None:
+    async with answerer() as who:
+        _, at_once = await ask(who, Question(messages=HELLO, max_tokens=2))
+        waited = Question(messages=HELLO, max_tokens=2, came_at=time.monotonic() - 1000)
+        _, later = await ask(who, waited)
+    assert 0 < at_once.before_s < 1000 <= later.before_s
 
 
 async def test_the_three_ways_to_ask_are_one() -> None:

@@ -43,7 +43,7 @@ def answered(slower: float, chosen: Plan = SPLIT, n_tokens: int = 100) -> Summar
         for stage in chosen.stages
     )
     return Summary(
-        "", (1,) * n_tokens, 64, 0, 0.0, slower * known.ttft_s, known.decode_tok_s / slower,
+        "", (1,) * n_tokens, 64, 0, 0.0, 0.0, slower * known.ttft_s, known.decode_tok_s / slower,
         "length", None, stages,
     )  # fmt: skip
 

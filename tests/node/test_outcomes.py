@@ -25,7 +25,7 @@ async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
     entry = SimpleNamespace(model=model([100 * MIB] * 8), name="m")
     running: Any = SimpleNamespace(entry=entry, plan=chosen)
     figures = tuple(StageMeter(stage.name).figures() for stage in chosen.stages)
-    summary = Summary("a", (5,), 30, 0, 0.0, 0.1, 9.0, "stop", None, figures)
+    summary = Summary("a", (5,), 30, 0, 0.0, 0.0, 0.1, 9.0, "stop", None, figures)
     async with asyncio.TaskGroup() as group:
         outcomes = Outcomes(outlook, group)
         assert outcomes.ended(summary, running, alone=True)["doubted"] == []

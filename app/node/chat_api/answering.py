@@ -239,15 +239,15 @@ class Answering:
                 if running.entry.name != wanted:  # somebody loaded another one in this moment
                     raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
                 question = await self._question(wish, asker, index, running)
-                return replace(question, signs=await talk.hear(running))
+                came_at = asker.at + queued_s  # who waits for a turn is not on his way
+                return replace(question, signs=await talk.hear(running), came_at=came_at)
 
             async with aclosing(self._pool(wanted, ask)) as lines:
-                first = last = 0.0
+                last = 0.0
                 async for line in lines:
                     if delta := line.get("delta"):
                         self._budget.spend(asker.key, len(delta["token_ids"]))
                         now = time.monotonic()
-                        first = first or now
                         self._figures.first.add(now - asked_at) if not last else (
                             self._figures.between.add(now - last)
                         )
@@ -255,9 +255,7 @@ class Answering:
                         for piece in talk.heard(delta):
                             yield piece
                     elif done := line.get("done"):
-                        if first:
-                            ours = first - asker.at - queued_s - done["ttft_s"]
-                            self._figures.before.add(max(0.0, ours))
+                        self._figures.before.add(done["before_s"])
                         self._budget.spend(asker.key, done["prompt_tokens"] - done["reused_tokens"])
                         _note(asker.request, done, queued_s)
                         for piece in talk.ended(done, queued_s):

@@ -85,7 +85,7 @@ class Figures:
             series("poolhouse_recoveries_total", "counter", "Answers continued after a loss.",
                    self.recoveries.lines()),
             self.before.text("poolhouse_request_to_driver_seconds",
-                             "From a request's arrival to its first token, without queue and computing."),
+                             "From a request's arrival to the pipeline, without the queue."),
             self.first.text("poolhouse_time_to_first_token_seconds", "From a request to its first token."),
             self.between.text("poolhouse_time_between_tokens_seconds", "From one token to the next."),
             self.rate.text("poolhouse_decode_tokens_per_second", "Of each answer, after its first token."),
