@@ -29,8 +29,8 @@ from tests.node.chat_api.test_fair_queue import all_had_a_turn
 ARGUMENTS = '{"name": "clock", "arguments": {"zone": "UTC"}}'
 QWEN = "<function=clock>\n<parameter=zone>\nUTC\n</parameter>\n</function>\n"
 DONE: Json = {
-    "finish_reason": "stop", "stop": None, "prompt_tokens": 3, "reused_tokens": 0, "token_ids": [1], "queued_s": 0.0, "before_s": 0.0,
-    "ttft_s": 0.1, "decode_tok_s": 5.0,
+    "finish_reason": "stop", "stop": None, "prompt_tokens": 3, "reused_tokens": 0, "token_ids": [1],
+    "before_s": 0.0, "queued_s": 0.0, "ttft_s": 0.1, "decode_tok_s": 5.0,
 }  # fmt: skip
 
 
