@@ -128,7 +128,7 @@ def guard(
         except TooLong:
             return refuse(413, "body_too_large", "The body is larger than 8 MiB.")
         except TooSlow:
-            return refuse(408, "body_too_slow", "The body came too slowly.")
+            return await at_once(request, refuse(408, "body_too_slow", "The body came too slowly."))
         except web.HTTPException:
             raise
         except Exception:  # the outer wall of a request
@@ -138,6 +138,14 @@ def guard(
             n_open -= 1
 
     return checked
+
+
+async def at_once(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
+    """Told, and parted: nobody waits for the rest of a body that was waited for so long."""
+    await answer.prepare(request)
+    await answer.write_eof()
+    request.protocol.force_close()
+    return answer
 
 
 def retry_s(error: AppError) -> int:

@@ -12,10 +12,12 @@ import pytest
 from aiohttp import web
 
 from app.core.errors import Busy, DoesNotFit
+from app.lan import body
 from app.node import requests as asked
 from app.node.guard import MAX_BODY_BYTES, MAX_OPEN, guard, retry_s
 
 TOKEN = "a-token-of-the-test"
+LINGER_SECONDS = 600  # more than any test takes
 
 
 async def _echo(request: web.Request) -> web.Response:
@@ -53,7 +55,9 @@ async def base() -> AsyncIterator[str]:
     app.add_routes([web.post("/echo", _echo), web.get("/short", _short)])
     app.add_routes([web.get("/busy", _busy), web.get("/bug", _bug), web.post("/unload", _done)])
     app.add_routes([web.get("/long", _long)])
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
+    runner = web.AppRunner(
+        app, handler_cancellation=True, shutdown_timeout=1, lingering_time=LINGER_SECONDS
+    )
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     port[0] = runner.addresses[0][1]
@@ -166,3 +170,17 @@ async def test_so_many_at_once_and_no_more_but_an_owner_gets_his_memory_back(bas
 def test_who_is_told_to_come_again_is_told_when() -> None:
     assert retry_s(Busy("queue_full", waiting=3, seconds=7)) == 7
     assert retry_s(Busy("stage_busy")) == 2
+
+
+async def test_who_sends_no_body_is_told_so_and_parted_at_once(
+    base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "STALL_SECONDS", 0.1)
+    host = base.removeprefix("http://")
+    reader, writer = await asyncio.open_connection(*host.split(":"))
+    begun = f"POST /echo HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n"
+    writer.write(f"{begun}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{".encode())
+    told = await reader.read()
+    assert told.startswith(b"HTTP/1.1 408 ")
+    assert b"body_too_slow" in told
+    writer.close()

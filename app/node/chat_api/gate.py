@@ -22,7 +22,7 @@ from app.node.chat_api.answering import Asker
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.refusals import Api, api_of, explained, shaped, status_of
 from app.node.chat_api.writing import in_pieces
-from app.node.guard import MAX_BODY_BYTES, MAX_OPEN, encoded, misplaced, retry_s
+from app.node.guard import MAX_BODY_BYTES, MAX_OPEN, at_once, encoded, misplaced, retry_s
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +135,8 @@ class Gate:
         except TooLong:
             return refusal(request, 413, "The body is larger than 8 MiB.")
         except TooSlow:
-            return refusal(request, 408, "The body came too slowly.")
+            answer = _named(request, refusal(request, 408, "The body came too slowly."))
+            return await at_once(request, answer)
         except AppError as error:
             return _explained(request, error)
         except web.HTTPException as error:

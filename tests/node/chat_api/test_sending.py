@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from app.core.errors import AppError, Busy, StageLost
+from app.lan import body
 from app.machine.api_keys import FIRST, ApiKeys
 from app.machine.paths import Home
 from app.node.chat_api import writing
@@ -19,6 +20,7 @@ from app.node.chat_api.sending import EVENTS, event, send
 from app.node.guard import own_names
 from tests.lan.nodes import until
 
+LINGER_SECONDS = 600  # more than any test takes
 WHOLE = bytes(64 << 20)  # more than a system keeps for who does not read it
 
 
@@ -67,7 +69,10 @@ async def url(
 
     paths = {"/v1/x": answer, "/v1/messages": answer, "/api/x": answer, "/v1/whole": whole}
     app.add_routes([web.get(path, handler) for path, handler in paths.items()])
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
+    app.add_routes([web.post("/v1/x", answer)])
+    runner = web.AppRunner(
+        app, handler_cancellation=True, shutdown_timeout=1, lingering_time=LINGER_SECONDS
+    )
     parts.gate = gate
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -93,6 +98,21 @@ async def test_an_error_before_the_first_part_has_its_status(
     async with http.get("/v1/messages") as answer:
         assert (await answer.json())["error"]["type"] == "rate_limit_error"
     assert parts.closed.is_set()
+
+
+async def test_who_sends_no_body_is_told_so_and_parted_at_once(
+    url: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "STALL_SECONDS", 0.1)
+    base, key = url
+    host = base.removeprefix("http://")
+    reader, writer = await asyncio.open_connection(*host.split(":"))
+    begun = f"POST /v1/x HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\n"
+    writer.write(f"{begun}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{".encode())
+    told = await reader.read()
+    assert told.startswith(b"HTTP/1.1 408 ")
+    assert b"too slowly" in told
+    writer.close()
 
 
 @pytest.mark.parametrize("error", [StageLost("pipeline_closed"), ZeroDivisionError("the cat")])
