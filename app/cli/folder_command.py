@@ -72,8 +72,13 @@ def folder(
 
 def _is_to_be_made(face: Face, place: Path, create: bool) -> bool:
     """Whether a folder that is not there is made: a mistyped one is not. Raises BadInput where nobody can be asked."""
-    if create or place.exists() or not place.parent.is_dir():
+    if create or place.exists():
         return create  # the node says what is wrong with it
+    lacks = place
+    while not lacks.parent.is_dir():
+        lacks = lacks.parent
+    if lacks != place and not lacks.exists():
+        raise BadInput("models_folder_nested", folder=str(lacks))
     if not face.is_live or not sys.stdin.isatty():
         raise BadInput("models_folder_new", folder=str(place))
     typer.confirm(f"There is no folder {safe_text.line(str(place))}. Make it?", abort=True)

@@ -15,12 +15,16 @@ def forecasts_view(last: Outcome | None, known: Forecasts) -> list[Text]:
         lines.append(
             Text(
                 f"At the median of {known.answers} answers the forecast was off by "
-                f"{100 * known.ttft_error:.0f} % for the first word and "
-                f"{100 * known.decode_error:.0f} % after it.",
+                f"{_off(known.ttft_error)} for the first word and {_off(known.decode_error)} after it.",
                 style="dim",
             )
         )
     return lines
+
+
+def _off(error: float) -> str:
+    """How far off; beyond the double of what came, how many times it was forecast."""
+    return f"{100 * error:.0f} %" if error <= 1 else f"a factor of {1 + error:.0f}"
 
 
 def _last(one: Outcome) -> str:

@@ -14,7 +14,7 @@ from app.cli import safe_text
 from app.cli.asking import ask_node
 from app.cli.consent import be_sure
 from app.cli.face import Face
-from app.cli.options import HomeOption, JsonOption, YesOption, read_code, read_name
+from app.cli.options import HomeOption, JsonOption, YesOption, read_code, read_name, read_new_name
 from app.core.errors import BadInput
 
 PANEL = "Household"
@@ -174,7 +174,10 @@ def machines(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 def rename(
     machine: MachineArgument,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What everybody shall call it.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="What everybody shall call it.", parser=read_new_name),
+    ],
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:

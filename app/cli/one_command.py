@@ -46,21 +46,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def behind_the_command(given: list[str], groups: Collection[str] = ()) -> list[str]:
-    """`--home DIR` and `--json` may stand before the command too: there they mean the same.
+    """`--home DIR` and `--json` may stand before the command too, or amid it: there they mean the same.
 
-    groups: words that only begin a command's name, as `api` does that of `api on`.
+    groups: words that only begin a command's name, as `api` does that of `api on`; alone they list those.
     """
-    at, early = 0, []
-    while at < len(given) and given[at].partition("=")[0] in EARLY:
-        many = 2 if given[at] == "--home" else 1
-        early += given[at : at + many]
-        at += many
-    if not early or at >= len(given) or given[at].startswith("-"):
+    early, rest = _early(given)
+    if not rest or rest[0].startswith("-"):
         return given  # for the window itself, or something that typer will refuse
-    end = at + 1
-    if given[at] in groups and end < len(given) and not given[end].startswith("-"):
-        end += 1
-    return [*given[at:end], *early, *given[end:]]
+    if rest[0] not in groups:
+        return [rest[0], *early, *rest[1:]]
+    group, (amid, rest) = rest[0], _early(rest[1:])
+    if not rest:
+        return [group]
+    if rest[0].startswith("-"):
+        return [group, *rest]
+    return [group, rest[0], *early, *amid, *rest[1:]]
+
+
+def _early(given: list[str]) -> tuple[list[str], list[str]]:
+    """The options at the beginning that may stand early, and the rest."""
+    at = 0
+    while at < len(given) and given[at].partition("=")[0] in EARLY:
+        at += 2 if given[at] == "--home" else 1
+    return given[:at], given[at:]
 
 
 def _run(given: list[str], face: Face) -> int:

@@ -9,6 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from app.cli import hints
+from app.core.operations import MAX_NAME_CHARACTERS
 
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
          "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # fmt: skip
@@ -76,6 +77,15 @@ def read_name(typed: str) -> str:
     """Of a machine, a model, a key; no name at all is a variable of a script that was not set."""
     if not typed.strip():
         raise typer.BadParameter("This names nothing. Give a name.")
+    return typed
+
+
+def read_new_name(typed: str) -> str:
+    """What a machine shall be called: seen by others, and short enough for their lists."""
+    if not typed.strip() or len(typed) > MAX_NAME_CHARACTERS:
+        raise typer.BadParameter(
+            f"A name has 1 to {MAX_NAME_CHARACTERS} characters that can be seen. Give one such as attic-pc."
+        )
     return typed
 
 

@@ -37,6 +37,8 @@ COMMAND_SENTENCES: dict[str, str] = {
     "erase_while_running": "The node of {home} runs. Quit Poolhouse first, in the tray too, then erase.",
     "erase_no_home": "{path} is no data folder of Poolhouse, so nothing was deleted. Check the path.",
     "models_folder_new": "There is no folder {folder}. Check its name, or add --create to have it made.",
+    "models_folder_nested": "There is no folder {folder}. Check its name, or make it: --create makes only the last "
+    "folder of a path.",
     "models_move_ended": "The move ended: {why}",
     "erase_away": "The models in {folder} could not be deleted: its disk is not there. Delete that folder by hand.",
     "erase_left": "{path} could not be deleted: {why}. Delete it by hand.",

@@ -80,6 +80,8 @@ def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> 
         "At the median of 7 answers the forecast was off by 20 % for the first word and 12 % after it."
         in shown
     )
+    far = forecasts_view(None, Forecasts(answers=7, ttft_error=80.09, decode_error=1.0))
+    assert "off by a factor of 81 for the first word and 100 % after it." in str(far[0])
 
 
 def test_a_guest_s_status_and_shelf_say_who_answers(poolhouse: Any, answering: Any) -> None:

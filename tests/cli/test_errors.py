@@ -301,6 +301,8 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("lend", "--drain", "1h"), "at most 10m to end, and '1h' is longer"),
         (("use-again", ""), "MACHINE: This names nothing. Give a name."),
         (("rename", " ", "loft"), "MACHINE: This names nothing."),
+        (("rename", "loft", ""), "NAME: A name has 1 to 64 characters that can be seen."),
+        (("rename", "loft", "x" * 65), "NAME: A name has 1 to 64 characters that can be seen."),
         (("rm", ""), "MODEL: This names nothing."),
         (("api", "key", "", "--remove"), "This names nothing."),
         (("upstream", "test", ""), "NAME: This names nothing."),

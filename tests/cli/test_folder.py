@@ -59,6 +59,10 @@ def test_a_mistyped_folder_is_not_made(
     assert (said.code, said.err) == (
         1, f"There is no folder {there}. Check its name, or add --create to have it made.\n",
     )  # fmt: skip
+    below = poolhouse("folder", str(there / "models" / "mine"))
+    assert below.err.startswith(
+        f"There is no folder {there}. Check its name, or make it: --create "
+    )
     assert not node.asked
     assert poolhouse("folder", str(there), "--create").code == 0
     assert node.asked[0][2] == {"path": str(there), "move": False, "new": True}

@@ -23,8 +23,12 @@ from app.cli.one_command import behind_the_command
         (["--json", "--version"], ["--json", "--version"]),
         ([], []),
         (["--home", "X", "api", "on", "--json"], ["api", "on", "--home", "X", "--json"]),
-        (["--home", "X", "api", "--help"], ["api", "--home", "X", "--help"]),
-        (["--home", "X", "api"], ["api", "--home", "X"]),
+        (["--home", "X", "api", "--help"], ["api", "--help"]),
+        (["--home", "X", "api"], ["api"]),
+        (["api", "--home", "X"], ["api"]),
+        (["api", "--home", "X", "key", "anna"], ["api", "key", "--home", "X", "anna"]),
+        (["--json", "api", "--home=X", "on"], ["api", "on", "--json", "--home=X"]),
+        (["api", "on", "--home", "X"], ["api", "on", "--home", "X"]),
     ],
 )
 def test_options_before_the_command(given: list[str], read: list[str]) -> None:
@@ -34,6 +38,13 @@ def test_options_before_the_command(given: list[str], read: list[str]) -> None:
 def test_json_before_the_command(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/machines"): {"machines": []}})
     assert poolhouse("--json", "machines").json == {"machines": []}
+
+
+@pytest.mark.parametrize("group", ["api", "upstream", "chats"])
+def test_a_home_alone_lists_what_the_command_can_do(poolhouse: Any, group: str) -> None:
+    plain = poolhouse(group, at_home=False)
+    assert f"Usage: poolhouse {group}" in plain.out + plain.err
+    assert poolhouse(group) == plain
 
 
 def test_home_before_a_command_of_two_words(poolhouse: Any, answering: Any) -> None:

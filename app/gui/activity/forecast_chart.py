@@ -46,9 +46,7 @@ class ForecastChart(QWidget):
     def _sentence(self, errors: list[tuple[float, float]]) -> str:
         if not errors:
             return ""
-        first, speed = (
-            formats.percent(statistics.median(one[n] for one in errors)) for n in (0, 1)
-        )
+        first, speed = (self._off(statistics.median(one[n] for one in errors)) for n in (0, 1))
         many = len(errors)
         return self.tr(
             "At the median of %n answer(s) the forecast was off by {first} for the first token and by"
@@ -56,6 +54,12 @@ class ForecastChart(QWidget):
             "",
             many,
         ).format(first=first, speed=speed)
+
+    def _off(self, error: float) -> str:
+        """How far off; beyond the double of what came, how many times it was forecast."""
+        if error <= 1:
+            return formats.percent(error)
+        return self.tr("a factor of {times}").format(times=formats.number(1 + error))
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
         return QSize(self._theme.px(sizes.SIDEBAR_WIDTH), self._theme.px(4 * sizes.CONTROL_HEIGHT))

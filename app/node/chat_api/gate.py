@@ -139,6 +139,12 @@ class Gate:
             return await at_once(request, answer)
         except AppError as error:
             return _explained(request, error)
+        except web.HTTPMethodNotAllowed as error:
+            allowed = ", ".join(sorted(error.allowed_methods))
+            words = f"{request.path[:100]} answers {allowed}, not {request.method}."
+            answer = refusal(request, error.status, words)
+            answer.headers["Allow"] = allowed
+            return answer
         except web.HTTPException as error:
             return refusal(
                 request, error.status, f"There is nothing at {request.method} {request.path[:100]}."

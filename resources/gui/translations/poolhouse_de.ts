@@ -2040,6 +2040,10 @@
         <translation>Prognose und Wirklichkeit</translation>
     </message>
     <message>
+        <source>a factor of {times}</source>
+        <translation>den Faktor {times}</translation>
+    </message>
+    <message>
         <source>as forecast</source>
         <translation>wie vorhergesagt</translation>
     </message>

@@ -275,3 +275,10 @@ async def test_an_address_that_is_none_is_not_taken_for_a_model(
         error = (await answer.json())["error"]
         assert (answer.status, error["code"]) == (404, "unknown_url")
         assert error["message"] == "There is nothing at GET /v1/modelz."
+    async with http.get(CHAT) as answer:
+        assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+        told = (await answer.json())["error"]["message"]
+        assert told == "/v1/chat/completions answers POST, not GET."
+    async with http.post("/api/tags", json={}) as answer:
+        assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
+        assert (await answer.json())["error"] == "/api/tags answers GET, HEAD, not POST."
