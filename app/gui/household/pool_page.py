@@ -45,6 +45,7 @@ from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, scrolled
 from app.gui.parts.visible import show_if
 from app.gui.places import LOG
+from app.gui.pool import Link
 from app.gui.sentences import here
 from app.gui.services import Services
 from app.gui.standing import others_loaded
@@ -204,12 +205,17 @@ class PoolPage(Page):
     def _tell(self) -> None:
         self._is_stale = False
         pool, outlook = self.services.pool, self.outlook
-        there = bool(pool.snapshot)
+        # a service that is being started again is there within a moment; of one that is not, nothing is known
+        there = bool(pool.snapshot) and pool.link not in (Link.AWAY, Link.OTHER_VERSION)
         self._show_view(self._usual_view() if there else "")
         for one in (self.headline, self.views, self.test, self.joins, self.add):
             show_if(one, there)
         if not there:
             self.alone.hide()
+            self.what_if.hide()
+            self.placements.show_hosts((), "")
+            self.nearby.show_strangers(())
+            self.inspector.show_machine(None, ())
             return
         self._say_dismissed(here(str(pool.node.get("reason") or "")) or None)
         self.placements.show_hosts(hosts_of(pool.snapshot), str(pool.node.get("id")))
