@@ -15,7 +15,6 @@ from app.gui.household import acts
 from app.gui.household.interface_sheet import InterfaceSheet
 from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
 from app.gui.household.pool_page import PoolPage
-from app.gui.pool import Link
 from app.gui.settings.household import Household
 from tests.gui.desk import Desk, desk, follow
 from tests.gui.household.snapshots import household
@@ -87,21 +86,6 @@ def test_where_no_node_runs_the_page_waits(qtbot: QtBot, away: Desk) -> None:
     assert page.stack.currentWidget() is page.away
     assert not page.add.isVisible()
     assert not page.alone.isVisible()
-
-
-def test_where_the_node_has_gone_nothing_old_is_shown_as_if_it_were_so(page: PoolPage) -> None:
-    pool, attic = page.services.pool, page.machines[1].id
-    page.choose(attic)
-    pool._say(Link.STARTING, None)
-    assert page.stack.currentWidget() is page.map, "a restart takes a moment"
-    pool._say(Link.AWAY, "It keeps ending.")
-    assert page.stack.currentWidget() is page.away
-    gone = (page.headline, page.inspector, page.views, page.add, page.what_if)
-    assert not any(one.isVisible() for one in gone)
-    pool._say(Link.THERE, None)
-    assert page.stack.currentWidget() is page.map
-    assert all(one.isVisible() for one in (page.headline, page.inspector, page.views, page.add))
-    page.choose("")
 
 
 def test_both_views_show_both_machines_and_share_the_choice(qtbot: QtBot, page: PoolPage) -> None:
