@@ -6,6 +6,9 @@ API_SENTENCES: dict[str, str] = {
     "schema_refused": "The JSON schema cannot be used ({where}): {why}.",
     "api_model_not_loaded": "{name} is not loaded. Loaded: {loaded}. Load it in Poolhouse, "
     "or allow programs to change the model (`poolhouse api on --may-load`).",
+    "api_model_stays": "{name} stays loaded: others may be asking it. Unload it in Poolhouse, or allow programs to "
+    "change the model (`poolhouse api on --may-load`).",
+    "api_model_asked": "{name} is asked by others now. Let it go when they are done.",
     "api_tools_unknown": "Poolhouse does not know how {model} calls tools. Ask without them, or load a model whose "
     "chat template names tools in a form that Poolhouse reads.",
     "api_tool_missing": "There is no tool called {name} in this request. Choose one of its tools.",

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from functools import partial
 from typing import Any
@@ -365,6 +358,11 @@ class Hosting:
             self._changed()
             self.rested()
         return running
+
+    def give_back(self, running: Running) -> None:
+        """Nobody asks it: it answers nothing from now on, and its memory is given back in a moment."""
+        running.stop()
+        self._group.create_task(self._end([running]), name=f"unload {running.entry.name}")
 
     def _end_soon(self, name: str | None = None) -> list[Running]:
         """Those of this name, or all, stop at once: their answers end."""

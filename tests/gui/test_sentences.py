@@ -25,8 +25,8 @@ ENGLISH = own_words("en")
 COMMAND = re.compile(r"`(poolhouse|make) ")
 NEVER_IN_THE_WINDOW = {  # the command line says these, or programs hear them
     "embedding_model_missing",
-    "api_model_not_loaded", "upstream_spent", "node_not_running", "home_missing", "demo_without_model",
-    "bench_silent", "copy_not_there", "pull_paused", "load_given_up",
+    "api_model_not_loaded", "api_model_stays", "upstream_spent", "node_not_running", "home_missing",
+    "demo_without_model", "bench_silent", "copy_not_there", "pull_paused", "load_given_up",
 }  # fmt: skip
 ABOUT_THE_INSTALLATION = {  # from its source, where there is no other way
     "left_out_engine", "plan_engine", "engine_in_the_way", "engine_unproved", "cure_engine_unproved",

@@ -95,6 +95,9 @@ async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -
             assert [model["id"] for model in (await answer.json())["data"]] == ["guide"]
         async with http.get("/api/tags") as answer:
             assert len((await answer.json())["models"]) == 1
+        async with http.get("/api/ps") as answer:  # what the host has loaded
+            (there,) = (await answer.json())["models"]
+            assert (there["name"], there["context_length"] > 0) == ("guide", True)
         async with http.post(CHAT, json=HELLO | {"model": "default", "n": 2}) as answer:
             told = await answer.json()
             assert (answer.status, len(told["choices"])) == (200, 2), told

@@ -57,6 +57,10 @@ class FairQueue:
         by = self._by(model)
         return self.n_running_by(by) >= self._room(by)
 
+    def waits_for(self, model: str) -> bool:
+        """Whether somebody waits who would be answered by this one."""
+        return any(turn.model in ("", model) for line in self._lines.values() for turn in line)
+
     @asynccontextmanager
     async def turn(self, who: str, model: str = "") -> AsyncGenerator[Turn, None]:
         """Wait for a turn; it lasts as long as the block. Raises Busy when too many wait."""

@@ -99,6 +99,9 @@ class GuestRoutes:
     async def models(self, request: web.Request) -> web.Response:
         """No path on this computer is in it."""
         told = [{fact: model[fact] for fact in FACTS} for model in await self._listed()]
+        ready = self._answering.ready()
+        for model in told:
+            model["context"] = ready[model["name"]].context if model["name"] in ready else 0
         loaded = self._hosting().loaded
         first, beside = loaded.first, [one.entry.name for one in loaded.but(loaded.first)]
         name = first.entry.name if first else None

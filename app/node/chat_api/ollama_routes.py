@@ -14,6 +14,7 @@ from aiohttp import web
 from app import __version__
 from app.node.chat_api.answering import Answering, Asker
 from app.node.chat_api.gate import ASKER
+from app.node.chat_api.letting_go import LettingGo
 from app.node.chat_api.ollama_about import Asked, listed, running, shown
 from app.node.chat_api.ollama_shapes import Answer, ChatAsked, GenerateAsked
 from app.node.chat_api.sending import NDJSON, read, send
@@ -25,8 +26,8 @@ Listed = Callable[[], Awaitable[list[Json]]]
 class OllamaRoutes:
     """Each a few lines over Answering."""
 
-    def __init__(self, answering: Answering, listed: Listed) -> None:
-        self._answering, self._listed = answering, listed
+    def __init__(self, answering: Answering, listed: Listed, going: LettingGo) -> None:
+        self._answering, self._listed, self._going = answering, listed, going
         self._since = datetime.now(UTC).isoformat().replace("+00:00", "Z")
 
     def routes(self) -> list[web.RouteDef]:
@@ -47,8 +48,11 @@ class OllamaRoutes:
         return web.json_response({"models": models})
 
     async def loaded(self, request: web.Request) -> web.Response:
-        known, there = await self._known(), self._answering.ready()
-        models = [running(known[name], there[name].context) for name in there if name in known]
+        known = await self._known()
+        contexts = {name: one.context for name, one in self._answering.ready().items()}
+        if not contexts:  # of a guest, what its hosts have loaded
+            contexts = {name: one["context"] for name, one in known.items() if one.get("context")}
+        models = [running(known[name], contexts[name]) for name in contexts if name in known]
         return web.json_response({"models": models})
 
     async def show(self, request: web.Request) -> web.Response:
@@ -64,35 +68,42 @@ class OllamaRoutes:
         asked = read(request, ChatAsked)
         if not asked.messages:
             return await self._brought(request, asked, chat=True)
-        return await self._answer(
-            request, asked.wish(secrets.randbelow(1 << 31)), asked.stream, chat=True
-        )
+        return await self._answer(request, asked, chat=True)
 
     async def generate(self, request: web.Request) -> web.StreamResponse:
         asked = read(request, GenerateAsked)
         if not asked.prompt:
             return await self._brought(request, asked, chat=False)
-        wish = asked.wish(secrets.randbelow(1 << 31))
-        return await self._answer(request, wish, asked.stream, chat=False)
+        return await self._answer(request, asked, chat=False)
 
     async def _answer(
-        self, request: web.Request, wish: Wish, stream: bool | None, *, chat: bool
+        self, request: web.Request, asked: ChatAsked | GenerateAsked, *, chat: bool
     ) -> web.StreamResponse:
-        begun = time.monotonic()
+        begun, wish = time.monotonic(), asked.wish(secrets.randbelow(1 << 31))
         answer = Answer(await self._answering.model(wish.model), chat, request[ASKER].origin)
-        if stream is not False:
-            return await send(request, NDJSON, self._lines(wish, request[ASKER], answer, begun))
+        before = self._going.there()
+
+        def over() -> None:
+            if asked.lets_go:
+                self._going.after(answer.model, before)
+
+        if asked.stream is not False:
+            lines = self._lines(wish, request[ASKER], answer, begun, over)
+            return await send(request, NDJSON, lines)
         async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
             async for piece in pieces:
                 answer.whole.add(piece)
+        over()
         return web.json_response(answer.object(time.time(), time.monotonic() - begun))
 
     async def _brought(
         self, request: web.Request, asked: ChatAsked | GenerateAsked, *, chat: bool
     ) -> web.Response:
-        """Who asks nothing wants the model loaded."""
-        asked.check_stays()
+        """Who asks nothing wants the model loaded, or gone."""
         model = await self._answering.model(asked.model)
+        if asked.lets_go:
+            self._going.at_once(model)
+            return web.json_response(Answer(model, chat).brought(time.time(), "unload"))
         await self._answering.bring(asked.model, request[ASKER])
         return web.json_response(Answer(model, chat).brought(time.time()))
 
@@ -103,9 +114,10 @@ class OllamaRoutes:
         return here | {name: told for name, told in elsewhere.items() if name not in here}
 
     async def _lines(
-        self, wish: Wish, asker: Asker, answer: Answer, begun: float
+        self, wish: Wish, asker: Asker, answer: Answer, begun: float, over: Callable[[], None]
     ) -> AsyncGenerator[bytes, None]:
         async with aclosing(self._answering.answer(wish, asker)) as pieces:
             async for piece in pieces:
                 line = answer.line(piece, time.time(), time.monotonic() - begun)
                 yield msgspec.json.encode(line) + b"\n"
+        over()

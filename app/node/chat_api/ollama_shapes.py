@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -99,10 +99,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     format: str | Json | None = None
     keep_alive: str | float | None = None
 
-    def check_stays(self) -> None:
-        """A program unloads nothing: others may be asking it. Raises BadInput."""
-        if str(self.keep_alive).rstrip("hms") in ("0", "0.0"):
-            raise BadInput("api_unsupported", what="unloading a model by keep_alive")
+    @property
+    def lets_go(self) -> bool:
+        """Whether the model is wanted no longer than for this answer."""
+        return str(self.keep_alive).rstrip("hms") in ("0", "0.0")
 
     def common(self, chance: int) -> Wish:
         options = self.options or Options()
@@ -208,9 +208,9 @@ class Answer:
         text = self.whole.text + "".join(call.half or "" for call in self.whole.calls)
         return self._frame(text, whole, now) | self._end(took_s)
 
-    def brought(self, now: float) -> Json:
+    def brought(self, now: float, reason: Literal["load", "unload"] = "load") -> Json:
         """What is said to who asked nothing."""
-        return self._frame("", [], now) | {"done": True, "done_reason": "load"}
+        return self._frame("", [], now) | {"done": True, "done_reason": reason}
 
     def _frame(self, text: str, calls: list[Called], now: float) -> Json:
         moment = datetime.fromtimestamp(now, UTC).isoformat().replace("+00:00", "Z")

@@ -30,6 +30,7 @@ from app.node.chat_api.gate import Gate, KeyDoor, behind
 from app.node.chat_api.guest_door import GuestRoutes, MemberDoor, while_may
 from app.node.chat_api.guest_passing import passing
 from app.node.chat_api.lan_door import LanDoor
+from app.node.chat_api.letting_go import LettingGo
 from app.node.chat_api.ollama_routes import OllamaRoutes
 from app.node.chat_api.openai_routes import Listed, OpenAiRoutes
 from app.node.chat_api.own_routes import OwnRoutes
@@ -298,11 +299,12 @@ class ChatApi:
         return guest.is_guest and Role.HOST in me.roles
 
     def _add_routes(self, app: web.Application, listed: Listed) -> None:
+        going = LettingGo(lambda: self._node.hosting, lambda: self.choice.may_load, self.answering)
         for part in (
             OpenAiRoutes(self.answering, listed),
             ResponsesRoutes(self.answering),
             AnthropicRoutes(self.answering),
-            OllamaRoutes(self.answering, listed),
+            OllamaRoutes(self.answering, listed, going),
             EmbeddingRoutes(lambda: self._node.hosting.embeddings, self.budget, self.figures),
         ):
             app.add_routes(behind(part.routes()))

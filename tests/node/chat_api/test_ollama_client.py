@@ -102,9 +102,19 @@ def test_who_asks_nothing_has_the_model_loaded(client: Any) -> None:
     assert loaded.model == "guide"
     assert loaded.context_length >= 1024
     for never in (0, "0s"):
-        with pytest.raises(ollama.ResponseError, match="unloading a model by keep_alive"):
+        with pytest.raises(ollama.ResponseError, match="guide stays loaded: others may be"):
             client.generate(model="guide", keep_alive=never)
+        assert chat(client, keep_alive=never).done  # its owner loaded it, for whomever
     assert [one.model for one in client.ps().models] == ["guide"]
+
+
+def test_what_a_question_brought_goes_with_its_answer(api: Open, client: Any, plain: str) -> None:
+    api.control("POST", "/unload")
+    told = chat(client, keep_alive=0, stream=True)
+    assert "".join(part.message.content for part in told) == plain
+    assert client.ps().models == []
+    gone = client.generate(model="guide", keep_alive=0)
+    assert gone.done_reason == "unload"
 
 
 def test_a_model_is_shown(client: Any) -> None:
