@@ -12,6 +12,7 @@ import typer
 
 from app.cli import hints, safe_text
 from app.cli.options import HomeOption, JsonOption, read_size
+from app.cli.unswept import unswept
 from app.core.operations import MAX_NAME_CHARACTERS
 
 NameOption = Annotated[
@@ -83,7 +84,8 @@ def node(  # noqa: PLR0913  one for each option
             f"A machine's name is one line of at most {MAX_NAME_CHARACTERS} characters."
         )
 
-    from app.node import NodeOptions, run, say_ready
+    with unswept():
+        from app.node import NodeOptions, run, say_ready
 
     options = NodeOptions(
         home=home,
