@@ -39,7 +39,7 @@ class ModelsFolder:
         self._around, self._choices, self._root = around, choices, root
         self._folders = around.folders
         self._elsewhere: dict[Path, tuple[int, int]] = {}  # models and bytes in each
-        self._looking: dict[Path, threading.Thread] = {}
+        self._looks: dict[Path, threading.Event] = {}  # the last one of each; set: it came back
         self._move: Move | None = None
         self._why: str | None = None  # the last move ended early
         self._task: asyncio.Task[None] | None = None
@@ -243,19 +243,23 @@ class ModelsFolder:
         """Why a folder is away, and what it holds. In a thread of its own, which may hang with its disk."""
         away = Reason("models_folder_away", {"folder": str(folder)})
         known = self._elsewhere.get(folder, (0, 0))
-        if (before := self._looking.get(folder)) and before.is_alive():
+        if (before := self._looks.get(folder)) and not before.is_set():
             return away, known
         loop = asyncio.get_running_loop()
         done: asyncio.Future[tuple[Reason | None, tuple[int, int]]] = loop.create_future()
 
+        is_back = self._looks[folder] = threading.Event()
+
         def work() -> None:
-            why = self._folders.look(folder)
-            held = list(held_in(folder)) if why is None else []
+            try:
+                why = self._folders.look(folder)
+                held = list(held_in(folder)) if why is None else []
+            finally:  # a thread that has done its work lives on for a moment
+                is_back.set()
             amount = sum(not one.is_part for one in held), sum(one.n_bytes for one in held)
             _tell(loop, done, (why, known if why else amount))
 
-        thread = self._looking[folder] = threading.Thread(target=work, daemon=True)
-        thread.start()
+        threading.Thread(target=work, daemon=True).start()
         try:
             async with asyncio.timeout(HANGS_SECONDS):
                 return await done

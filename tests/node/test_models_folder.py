@@ -346,3 +346,25 @@ async def test_a_disk_that_hangs_is_away_and_blocks_nobody(
     assert "cannot be reached" in told["reason"]
     answer.set()
     await computer.until(lambda now: not now["reason"])
+
+
+async def test_a_look_that_came_back_is_over_although_its_thread_lives_on(
+    computer: Computer, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a busy computer: a move would leave out what is taken for away."""
+    await computer.folder.choose(str(disk), move=False)
+    await computer.rested()
+    over = threading.Event()
+
+    class Lingers(threading.Thread):
+        def run(self) -> None:
+            super().run()
+            over.wait()
+
+    monkeypatch.setattr("app.node.models_folder.threading.Thread", Lingers)
+    try:
+        for _ in range(2):
+            await computer.folder._look()
+            assert not computer.folders.known_away
+    finally:
+        over.set()
