@@ -12,7 +12,7 @@ import pytest
 from tests.simulation.judge import check, tally
 from tests.simulation.world import Story, told
 
-SEEDS = int(os.environ.get("POOLHOUSE_SEEDS", "100"))  # `make soak` plays 10,000
+SEEDS = int(os.environ.get("POOLHOUSE_SEEDS", "500"))
 FIRST = int(os.environ.get("POOLHOUSE_FIRST_SEED", "0"))
 BATCH = 50
 RENEWED = (4, 5)  # seeds that have much of it
