@@ -9,6 +9,8 @@ from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QObject, QTr
 TRANSLATIONS = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
 LANGUAGE = "look/language"  # in the preferences
 PLAIN = "en"  # the words in the source are English; the file holds its plurals
+OURS, QTS = "poolhouse", "qtbase"  # the words on Qt's own buttons are Qt's
+SPOKEN = "poolhouse-spoken"  # a property of the application: names of its translators, the last one is asked first
 
 
 class Language(QObject):
@@ -17,28 +19,15 @@ class Language(QObject):
     def __init__(self, app: QCoreApplication) -> None:
         super().__init__(app)
         self._app, self._system = app, QLocale()
-        self._spoken: list[QTranslator] = []
 
     def speak(self, language: str) -> None:
         """From now on `language` (`de`), or the system's for ""."""
-        before, self._spoken = self._spoken, []
-        for one in before:
-            self._app.removeTranslator(one)
-            one.setParent(None)
         locale = QLocale(language) if language else self._system
         QLocale.setDefault(locale)
-        self._install(QLocale(PLAIN), "poolhouse", TRANSLATIONS)
-        if locale.language() is not QLocale.Language.English:
-            own = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
-            if self._install(locale, "poolhouse", TRANSLATIONS):
-                self._install(locale, "qtbase", Path(own))  # the words on Qt's own buttons
-
-    def _install(self, locale: QLocale, name: str, folder: Path) -> bool:
-        translator = QTranslator(self)
-        self._spoken.append(translator)
-        return translator.load(locale, name, "_", str(folder)) and self._app.installTranslator(
-            translator
-        )
+        codes = [one.split("-")[0] for one in locale.uiLanguages()]
+        code = next((one for one in codes if one in _codes()), PLAIN)
+        more = [] if code == PLAIN else [f"{OURS}_{code}", f"{QTS}_{code}"]
+        install(self._app, [f"{OURS}_{PLAIN}", *more])
 
 
 def translate(app: QCoreApplication, language: str) -> Language:
@@ -46,3 +35,47 @@ def translate(app: QCoreApplication, language: str) -> Language:
     made = Language(app)
     made.speak(language)
     return made
+
+
+def install(app: QCoreApplication, names: list[str]) -> list[str]:
+    """These translators and no others of ours; those that were there before."""
+    known = translators(app)
+    before: list[str] = app.property(SPOKEN) or []
+    for one in before:
+        app.removeTranslator(known[one])
+    now = [one for one in names if one in known]
+    for one in now:
+        app.installTranslator(known[one])
+    app.setProperty(SPOKEN, now)
+    return before
+
+
+def translators(app: QCoreApplication) -> dict[str, QTranslator]:
+    """By name, all that may ever be installed. Call it first before a thread of Qt's may have something to say.
+
+    PySide asks each translator once whether Python has a `translate` for it, and for that waits for the interpreter,
+    inside Qt's lock on translators: where that is Qt's HTTP thread, with the word for an error, and we install the next
+    one, which waits for that lock and holds the interpreter, the window stands still for ever. So they are asked here.
+    """
+    known = {one.objectName(): one for one in app.findChildren(QTranslator) if one.objectName()}
+    if not known:
+        for file in _files():
+            made = QTranslator(app)
+            made.setObjectName(file.stem)
+            if made.load(str(file)):
+                known[file.stem] = made
+                app.installTranslator(made)
+        QCoreApplication.translate("", app.objectName())  # which none of them has: so all are asked
+        for made in known.values():
+            app.removeTranslator(made)
+    return known
+
+
+def _codes() -> list[str]:
+    return sorted(file.stem.split("_")[1] for file in TRANSLATIONS.glob(f"{OURS}_*.qm"))
+
+
+def _files() -> list[Path]:
+    qts = Path(QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath))
+    ours = [TRANSLATIONS / f"{OURS}_{code}.qm" for code in _codes()]
+    return [*ours, *(qts / f"{QTS}_{code}.qm" for code in _codes() if code != PLAIN)]

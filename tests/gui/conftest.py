@@ -11,6 +11,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QLocale
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.gui.language import translators
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode, node
 
@@ -34,6 +35,13 @@ class Patient(QtBot):
 
     def waitSignal(self, signal: Any, *, timeout: int = 0, **more: Any) -> Any:  # noqa: N802
         return super().waitSignal(signal, timeout=max(timeout, PATIENCE_MS), **more)
+
+
+@pytest.fixture(scope="session")
+def qapp(qapp: QApplication) -> QApplication:
+    """Its translators are there before the first thread of Qt's, as in the app."""
+    translators(qapp)
+    return qapp
 
 
 @pytest.fixture

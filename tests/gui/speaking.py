@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from PySide6.QtCore import QLocale, QTranslator
+from PySide6.QtCore import QLocale
 from PySide6.QtWidgets import QApplication
 
-from app.gui.language import translate
+from app.gui.language import SPOKEN, install, translate
 
 
 @contextmanager
@@ -22,11 +22,9 @@ def speaking(app: QApplication, language: str) -> Iterator[None]:
 @contextmanager
 def unchanged(app: QApplication) -> Iterator[None]:
     """Whatever language is chosen inside, afterwards it is as before."""
-    before, locale = set(app.findChildren(QTranslator)), QLocale()
+    before, locale = app.property(SPOKEN) or [], QLocale()
     try:
         yield
     finally:
-        for translator in set(app.findChildren(QTranslator)) - before:
-            app.removeTranslator(translator)
-            translator.setParent(None)
+        install(app, before)
         QLocale.setDefault(locale)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QLocale, QTranslator
+from PySide6.QtCore import QCoreApplication, QLocale
 from PySide6.QtWidgets import QApplication
 
 from app.gui.language import translate
 from app.gui.settings.household import kept
+from tests.gui.speaking import unchanged
 
 
 @pytest.fixture
 def as_it_was(qapp: QApplication) -> Iterator[QApplication]:
     """Nothing of it stays for other tests."""
-    before, locale = set(qapp.findChildren(QTranslator)), QLocale()
-    yield qapp
-    for translator in set(qapp.findChildren(QTranslator)) - before:
-        qapp.removeTranslator(translator)
-        translator.setParent(None)
-    QLocale.setDefault(locale)
+    with unchanged(qapp):
+        yield qapp
 
 
 def shown(context: str, words: str, n: int = -1) -> str:
@@ -43,3 +42,37 @@ def test_german(as_it_was: QApplication) -> None:
     assert kept("in a file only you can read") == "In einer Datei, die nur Sie lesen können"
     assert shown("Sidebar", "Settings") == "Einstellungen"
     assert QLocale().language() is QLocale.Language.German
+
+
+# Everything between two calls is native, so that the interpreter is held as it is in the few moments that matter.
+WORDS_OF_QTS_THREAD = """
+import ctypes, operator, socket
+from functools import partial
+from PySide6.QtCore import QCoreApplication, QUrl
+from PySide6.QtNetwork import QNetworkAccessManager, QNetworkRequest
+from app.gui.language import translators
+
+app = QCoreApplication([])
+known = translators(app)
+nobody = socket.socket()
+nobody.bind(("127.0.0.1", 0))
+client = QNetworkAccessManager()
+refused = QNetworkRequest(QUrl("http://127.0.0.1:%d/" % nobody.getsockname()[1]))
+steps = []
+for change in (app.installTranslator, app.removeTranslator):
+    first, *others = [partial(change, one) for one in known.values()]
+    asks = [partial(client.get, refused)] * 20
+    steps += [*asks, app.processEvents, first, partial(ctypes.PyDLL(None).usleep, 100_000), *others]
+kept = list(map(operator.call, steps))
+print("spoken")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it holds the interpreter by a call of POSIX")
+def test_another_language_does_not_wait_for_what_qt_has_to_say_meanwhile() -> None:
+    """The window stood still for ever where a request failed just then."""
+    said = subprocess.run(
+        [sys.executable, "-c", WORDS_OF_QTS_THREAD],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert said.stdout == "spoken\n", said.stderr

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QLocale, QRect, Qt, QTranslator
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtWidgets import QApplication, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
 from app.gui.household.facts import machines_of
 from app.gui.household.machine_table import SHARE, MachineModel, MachineTable
-from app.gui.language import translate
 from app.gui.theme import Scheme, Theme
 from tests.gui.household.snapshots import household, machine
+from tests.gui.speaking import speaking
 
 USUAL_WIDTH = 952  # of the table in a window as it first opens
 
@@ -28,13 +28,8 @@ def table(qtbot: QtBot, qapp: QApplication) -> MachineTable:
 
 @pytest.fixture
 def german(qapp: QApplication) -> Iterator[None]:
-    before, locale = set(qapp.findChildren(QTranslator)), QLocale()
-    translate(qapp, "de")
-    yield
-    for translator in set(qapp.findChildren(QTranslator)) - before:
-        qapp.removeTranslator(translator)
-        translator.setParent(None)
-    QLocale.setDefault(locale)
+    with speaking(qapp, "de"):
+        yield
 
 
 def column(table: MachineTable, number: int) -> list[str]:
