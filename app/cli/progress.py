@@ -19,6 +19,7 @@ Show = Callable[[dict[str, Any]], None]
 
 QUARTERS = 4
 ALL = "Sending layers to all machines"
+ONE_FILE = ("waiting", "starting", "downloading")  # it is one of these at a time
 WORDS = {
     "starting": "Starting",
     "checking": "Checking the file",
@@ -93,7 +94,7 @@ class _Bars:
 
     def show(self, line: dict[str, Any]) -> None:
         step = _step(line)
-        self._bar(_title(step), step)
+        self._bar(_title(step), step, ONE_FILE[0] if step.step in ONE_FILE else "")
         if step.step == "sending" and step.machine:
             self._copies[step.machine] = step
             if len(self._copies) > 1:
@@ -101,11 +102,15 @@ class _Bars:
                 total = sum(one.total or 0 for one in self._copies.values())
                 self._bar(ALL, Step("sending", None, done, total, "bytes"))
 
-    def _bar(self, title: str, step: Step) -> None:
-        if title not in self._tasks:
+    def _bar(self, title: str, step: Step, of: str = "") -> None:
+        """of: what is shown by one bar, whatever its title is now."""
+        bar = of or title
+        if bar not in self._tasks:
             self._progress.start()  # only now: quick work draws nothing
-            self._tasks[title] = self._progress.add_task(title, total=step.total, unit=step.unit)
-        self._progress.update(self._tasks[title], completed=step.done or 0, total=step.total)
+            self._tasks[bar] = self._progress.add_task(title, total=step.total, unit=step.unit)
+        self._progress.update(
+            self._tasks[bar], description=title, completed=step.done or 0, total=step.total
+        )
 
 
 def bars(console: Console) -> Progress:

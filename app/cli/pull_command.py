@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 PANEL = "Models"
 LOOK_SECONDS = 0.3
+STEPS = {
+    "waiting": "waiting",
+    "starting": "starting",
+    "checking": "hashing",
+}  # by the download's state
 SILENT_SECONDS = 4.0  # without a word from the hub; then it is said that it is waited for
 
 Json = dict[str, Any]
@@ -173,7 +178,7 @@ async def _followed(node: NodeClient, download_id: str, show: Show, face: Face) 
         if now["state"] in ("failed", "paused"):
             raise AppError("pull_ended", why=now["reason"] or "It was paused elsewhere.")
         told = _tell_held_up(now.get("held_up"), told, face)
-        step = {"starting": "starting", "checking": "hashing"}.get(now["state"], "downloading")
+        step = STEPS.get("waiting" if now.get("held_up") else now["state"], "downloading")
         if now["total_bytes"]:
             progress = {"done": now["done_bytes"], "total": now["total_bytes"], "unit": "bytes"}
             show({"step": step, "machine": None, **progress})

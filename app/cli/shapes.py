@@ -120,6 +120,7 @@ class Plan(msgspec.Struct, frozen=True):
     reasons: list[str] = []
     fits: bool = True
     state: str = ""
+    stopping: bool = False  # its memory is being given back
     reason: str | None = None
     number: str | None = None
     loaded_seconds: float | None = None

@@ -115,6 +115,8 @@ def beside_sentence(model: Plan) -> str:
 def _model_sentence(loaded: Plan, ready: str) -> str:
     name = safe_text.name(loaded.model)
     machines = len(by_machine(loaded.held))
+    if loaded.stopping:
+        return f"{name} is being stopped, and gives its memory back."
     match loaded.state:
         case "ready" | "":
             held = f"{machines} machines hold" if machines > 1 else "This machine holds"

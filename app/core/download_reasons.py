@@ -7,8 +7,9 @@ DOWNLOAD_SENTENCES: dict[str, str] = {
     "hub_address_odd": "HF_ENDPOINT is set to {address}, which is no https address. Change it, then start again.",
     "hub_name_odd": "{name} cannot be a GGUF file or repository of the hub. Check it, or search for the model.",
     "hub_away": "{source} cannot be reached. Check the internet connection, then try again.",
-    "hub_held_up": "{source} cannot be reached: {why}.",
-    "hub_mirror_held_up": "{source}, the address in HF_ENDPOINT, cannot be reached: {why}.",
+    "hub_held_up": "{source} cannot be reached: {why}. Check the internet connection.",
+    "hub_mirror_held_up": "{source}, the address in HF_ENDPOINT, cannot be reached: {why}. "
+    "Check that address and the connection.",
     "hub_stalled": "{source} sends nothing just now.",
     "hub_unreached": "{source} could not be reached in {tries} tries: {why}. "
     "Check the internet connection, then go on with the download.",
@@ -50,7 +51,7 @@ DOWNLOAD_SENTENCES: dict[str, str] = {
     "copy_waits": "{name} gives a model to another machine just now; it is this one's turn afterwards.",
     "copy_away": "{name} is not connected, so nothing can be copied from it. "
     "Turn it on and go on, or download the model instead.",
-    "copy_held_up": "{source} cannot be reached: {why}.",
+    "copy_held_up": "{source} cannot be reached: {why}. Check that Poolhouse runs there.",
     "copy_unreached": "{source} could not be reached in {tries} tries: {why}. "
     "Check that Poolhouse runs there, then go on, or download the model instead.",
     "pull_ended": "The download ended: {why}",

@@ -62,6 +62,9 @@ def standing(pool: Pool) -> Standing:
         return Standing(Kind.ATTENTION, reason, pages.POOL, name)
     if loaded and loaded.get("state") == "recovering":
         return Standing(Kind.WORKING, here(str(loaded.get("reason") or "")), pages.POOL, name)
+    if loaded and loaded.get("stopping"):
+        stopping = _tr("{model} is being stopped, and gives its memory back.")
+        return Standing(Kind.WORKING, stopping.format(model=model_name(name)), pages.MODELS)
     if loaded and (leaver := _leaver(pool, loaded)) is not None:
         return Standing(Kind.PAUSED, leaver, pages.POOL)
     if lending.get("state") in ("paused", "draining") and not may_not(lending):

@@ -350,6 +350,7 @@ class Hosting:
             await running.ready()
         except BaseException:
             running.stop()
+            self._changed()
             await asyncio.wait({task})
             raise
         finally:
@@ -375,6 +376,7 @@ class Hosting:
         """Their memory is given back when this returns."""
         for one in (goes := list(goes)):
             one.stop()
+        self._changed()
         for one in goes:
             await one.ended.wait()
             self.loaded.drop(one)

@@ -268,7 +268,6 @@ class Running:
     def json(self) -> Json:
         news = self.news
         state = "lost" if self._lost else "ready" if self.answerer else "loading"
-        state = "recovering" if news else state
         present, known = self._present(), self.described.get("forecast")
         if len(present) < len(self.plan.stages):
             still = forecast_of(self.plan, present, self.entry.model)
@@ -277,7 +276,8 @@ class Running:
             **self.described,
             "forecast": known,
             "holders": list(dict.fromkeys(stage.machine for stage in present)),
-            "state": state,
+            "state": "recovering" if news else state,
+            "stopping": self._stop.is_set() and not self.ended.is_set(),
             **trouble_json(news.reason if news else self._lost),
             "recovery": notice_json(news) if news else None,
             "ahead": [stage_json(stage) for stage in self.holds.ahead()],

@@ -33,9 +33,13 @@ def test_status_shows_each(poolhouse: Any, answering: Any) -> None:
 
 def test_status_says_of_one_beside_that_it_comes_or_is_lost(poolhouse: Any, answering: Any) -> None:
     answers, lost = {"running": 0, "waiting": 0}, {"state": "lost", "reason": "attic-pc is gone."}
-    beside = [LOADED | {"state": "loading"}, LOADED | lost]
+    coming = LOADED | {"state": "loading"}
+    beside = [coming, coming | {"stopping": True}, LOADED | lost]
     shown = SNAPSHOT | {"loaded": WHOLE, "beside": beside, "answers": answers}
     answering({("GET", "/status"): shown})
     first = poolhouse("status").out.splitlines()
-    said = "Ready. This machine holds small. Loading guide. guide is lost. attic-pc is gone."
-    assert " ".join(first[:3]).startswith(f"{said} The next question loads it again.")
+    said = (
+        "Ready. This machine holds small. Loading guide. guide is being stopped, and gives its memory back. "
+        "guide is lost. attic-pc is gone."
+    )
+    assert " ".join(first[:4]).startswith(f"{said} The next question loads it again.")

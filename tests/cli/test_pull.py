@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from app.cli import pull_command
+from app.cli.progress import _Bars, bars
 from tests.cli.conftest import Said
 from tests.cli.fake_node import FakeNode
 
@@ -43,6 +46,30 @@ def test_why_nothing_comes_is_said_once_and_again_after_it_came(
     said = poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf")
     assert said.code == 1
     assert said.err == f"{GOES_ON}{GOES_ON}The download ended: {ended}\n"
+
+
+def test_who_waits_for_the_network_is_not_told_that_it_starts(
+    poolhouse: Callable[..., Said],
+    answering: Callable[..., FakeNode],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pull_command, "LOOK_SECONDS", 0.0)
+    size = {"total_bytes": 10, "done_bytes": 0}
+    away, ended = state("starting", held_up=AWAY, **size), state("failed", reason="No.")
+    answering(following([state("starting", **size), away, away, ended]))
+    said = poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf")
+    assert said.err == f"Starting…\n{GOES_ON}Waiting…\nThe download ended: No.\n"
+
+
+def test_a_download_has_one_bar_that_says_what_it_does_now() -> None:
+    progress = bars(Console(file=StringIO()))
+    bar = _Bars(progress)
+    try:
+        for step in ("waiting", "starting", "waiting"):
+            bar.show({"step": step, "machine": None, "done": 0, "total": 10, "unit": "bytes"})
+            assert [task.description.lower() for task in progress.tasks] == [step]
+    finally:
+        progress.stop()
 
 
 def test_one_that_is_on_the_shelf_by_another_name_is_told_by_that(

@@ -75,6 +75,13 @@ def test_a_replica_that_is_left_alone_is_named(qapp: object) -> None:
     assert standing(made).sentence == "Ready. This machine holds m."
 
 
+def test_a_load_that_is_stopped_is_no_longer_called_one(qapp: object) -> None:
+    made = pool([])
+    for state in ("loading", "ready"):
+        cast("Any", made).loaded = LOADED | {"state": state, "stopping": True}
+        assert standing(made).sentence == "m is being stopped, and gives its memory back."
+
+
 def test_what_is_loaded_beside_is_told_as_well(qapp: object) -> None:
     made = pool([])
     states = {"a": "ready", "b": "loading", "c": "lost", "d": "recovering"}

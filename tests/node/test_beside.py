@@ -80,6 +80,26 @@ async def test_nobody_waits_for_a_model_that_comes_beside(hosting: Hosting, scen
     assert shown(hosting) == ("two", [])
 
 
+async def test_a_load_that_is_being_stopped_says_so(
+    hosting: Hosting, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as it is called off; until then, and once it is over, it is not."""
+    told: list[bool] = []
+
+    def look() -> None:
+        told.extend(one.json()["stopping"] for one in hosting.loaded)
+
+    monkeypatch.setattr(hosting, "_changed", look)
+    scene.may_load.clear()
+    async with asyncio.TaskGroup() as group:
+        loading = group.create_task(load(hosting, "one"), name="load")
+        await until(lambda: scene.placed)
+        assert set(told) == {False}
+        loading.cancel()
+    assert told[-1]
+    assert not scene.placed[0].json()["stopping"]
+
+
 async def test_unloading_one_leaves_the_other(hosting: Hosting, scene: Scene) -> None:
     await both(hosting)
     assert await hosting.unload("two") == ["two"]

@@ -95,7 +95,8 @@ async def test_a_hub_that_is_away_is_told_until_it_is_there(
     going = await place.until(key, lambda one: one["held_up"] is not None)
     assert going["state"] == "starting"
     assert going["held_up"] == (
-        f"{closed.host}, the address in HF_ENDPOINT, cannot be reached: the connection is refused."
+        f"{closed.host}, the address in HF_ENDPOINT, cannot be reached: the connection is refused. "
+        "Check that address and the connection."
     )
     assert (await place.downloads.pause(key))["held_up"] is None
     monkeypatch.setattr(HubServer, "hub", there)
@@ -110,7 +111,7 @@ async def test_of_several_files_too_it_is_told_that_the_hub_is_away(
     place.downloads._waits = (60.0,)
     key = (await place.start(file="Tiny-F16-00001-of-00002.gguf"))["id"]
     going = await place.until(key, lambda one: one["held_up"] is not None)
-    assert going["held_up"].endswith("cannot be reached: the connection is refused.")
+    assert "cannot be reached: the connection is refused. Check" in going["held_up"]
     place.downloads._waits = ()
     await place.downloads.pause(key)
     await place.downloads.resume(key)

@@ -74,6 +74,7 @@ class Headline(QFrame):
         """`expected`: what the planner says now, of the model that is loaded or was. hosts: a guest's.
         beside: what is said of other models."""
         state = str((loaded or {}).get("state") or "")
+        stopping = bool((loaded or {}).get("stopping"))
         if not loaded and hosts is not None:
             expected = Expected()  # others answer: what this machine could do is not asked
             picture, colour, title, figures = _guest(self, hosts)
@@ -89,7 +90,7 @@ class Headline(QFrame):
             self.tr("Unload {model}").format(model=name) if beside else self.tr("Unload")
         )
         rebuilt = state == "recovering" and under_way(loaded)
-        self._progress(loaded if state == "loading" or rebuilt else None)
+        self._progress(loaded if (state == "loading" or rebuilt) and not stopping else None)
         advice = expected.advice[0] if expected.advice and state != "loading" else ""
         self.help.setText(advice)
         self.help.setVisible(bool(advice))
@@ -97,8 +98,9 @@ class Headline(QFrame):
         self.measure.setVisible(unmeasured and state != "loading")
         self.measure.setEnabled(not measuring)
         self.measure.setText(self.tr("Measuring…") if measuring else self.tr("Measure speeds"))
-        _show_only((self.choose, not loaded), (self.unload, state not in ("", "loading")))
-        _show_only((self.cancel, state == "loading"), (self.again, state in ("lost", "failed")))
+        held, comes = state not in ("", "loading"), state == "loading"
+        _show_only((self.choose, not loaded), (self.unload, held and not stopping))
+        _show_only((self.cancel, comes and not stopping), (self.again, state in ("lost", "failed")))
 
     def _paint(self, name: str, colour: str) -> None:
         side = self._theme.px(sizes.XL)
@@ -123,6 +125,9 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
     if not loaded:
         return "models", "muted", head.tr("No model is loaded"), _outlook(head, expected)
     model = model_name(str(loaded.get("model")))
+    if loaded.get("stopping"):
+        title = head.tr("{model} is being stopped").format(model=model)
+        return "download", "accent", title, head.tr("It gives its memory back.")
     match loaded.get("state"):
         case "loading":
             title = head.tr("Loading {model}").format(model=model)

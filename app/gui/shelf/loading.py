@@ -46,7 +46,8 @@ class Loading(QObject):
     @property
     def _coming(self) -> Json:
         """As the node tells it; nothing else of a load is known of one that another face began."""
-        return next((one for one in self._pool.models if one.get("state") == "loading"), {})
+        coming = (one for one in self._pool.models if one.get("state") == "loading")
+        return next((one for one in coming if not one.get("stopping")), {})
 
     @property
     def steps(self) -> list[Json]:

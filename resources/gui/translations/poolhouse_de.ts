@@ -2399,6 +2399,10 @@
         <translation>Prognose {forecast}. Noch keine Antwort gemessen.</translation>
     </message>
     <message>
+        <source>It gives its memory back.</source>
+        <translation>Es gibt seinen Speicher zurück.</translation>
+    </message>
+    <message>
         <source>Last answer {fact}, forecast {forecast}.</source>
         <translation>Letzte Antwort {fact}, Prognose {forecast}.</translation>
     </message>
@@ -2518,6 +2522,10 @@
     <message>
         <source>{model} is being rebuilt</source>
         <translation>{model} wird neu aufgebaut</translation>
+    </message>
+    <message>
+        <source>{model} is being stopped</source>
+        <translation>{model} wird beendet</translation>
     </message>
     <message>
         <source>{model} was lost</source>
@@ -6194,6 +6202,10 @@
     <message>
         <source>{model} answers as well.</source>
         <translation>Auch {model} antwortet.</translation>
+    </message>
+    <message>
+        <source>{model} is being stopped, and gives its memory back.</source>
+        <translation>{model} wird beendet und gibt seinen Speicher zurück.</translation>
     </message>
     <message>
         <source>{model} was lost.</source>

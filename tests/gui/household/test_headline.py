@@ -116,6 +116,15 @@ def test_with_several_models_the_head_tells_the_others_and_which_one_it_unloads(
     assert head.unload.text() == "Unload"
 
 
+def test_a_load_that_is_stopped_cannot_be_left_again(head: Headline) -> None:
+    now = loaded(2) | {"state": "loading", "progress": {}}
+    head.show_pool(now, Expected(), measuring=False)
+    assert head.cancel.isVisible()
+    head.show_pool(now | {"stopping": True}, Expected(), measuring=False)
+    assert head.title.whole() == f"{MODEL} is being stopped"
+    assert not head.cancel.isVisible()
+
+
 def test_how_far_a_rebuilt_model_is_stands_behind_what_happened(head: Headline) -> None:
     step = {"step": "sending", "machine": "kitchen", "done": 1, "total": 4}
     now = loaded(2) | {"state": "recovering", "reason": "attic is gone.", "progress": {}}
