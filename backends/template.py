@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -17,6 +18,7 @@ from backends import process
 MAX_SECONDS = 1.0  # this and the next two: SAFETY.md 7
 MAX_BYTES = 64 << 20
 MAX_TEXT = 1 << 20
+AT_ONCE = 1e-3  # nothing would be no time at all
 
 
 TOOL_STYLES = (  # what the templates of each family write around a call, and in it
@@ -110,14 +112,17 @@ def _bounded() -> Iterator[None]:
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGALRM, _late)
-    signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
+    before, begun = signal.signal(signal.SIGALRM, _late), time.monotonic()
+    left, every = signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
     try:
         with process.may_grow_by(MAX_BYTES, mapped=True):
             yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if left:  # somebody else's time went on meanwhile
+            left = max(left - (time.monotonic() - begun), AT_ONCE)
+            signal.setitimer(signal.ITIMER_REAL, left, every)
 
 
 def _late(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -101,6 +102,16 @@ def test_what_a_template_is_given_is_nobody_elses(change: str) -> None:
 def test_nothing_else_is_changed_by_a_template(change: str) -> None:
     with pytest.raises(TemplateFailed, match="is unsafe"):
         render(f"{{% set _ = {change} %}}", HELLO)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such timer")
+def test_a_timer_that_runs_is_not_stopped_by_a_template() -> None:
+    """Whoever renders in a process of its own may have set one, as pytest-timeout does here."""
+    before = signal.setitimer(signal.ITIMER_REAL, 1000, 7)
+    render("{{ messages[0].content }}", HELLO)
+    left, every = signal.setitimer(signal.ITIMER_REAL, *before)
+    assert 0 < left <= 1000
+    assert every == 7
 
 
 def test_a_worker_that_only_computes_knows_no_templates() -> None:
