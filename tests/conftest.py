@@ -75,11 +75,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
-def pytest_handlecrashitem(crashitem: str, sched: object) -> None:
-    """What ended its process is not tried again by the next one: `make test` does, alone."""
-    for tests in getattr(sched, "workqueue", {}).values():
-        if crashitem in tests:
-            tests[crashitem] = True
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    from tests.files_by_process import FilesByProcess
+
+    return FilesByProcess(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import io
 import os
@@ -14,6 +15,7 @@ import psutil
 
 EXIT_CODE = 1
 INNERMOST = 8  # frames of a stack
+LAST_WORD_SECONDS = 20.0  # after all others
 
 
 class Hang:
@@ -28,9 +30,12 @@ class Hang:
 
     def __enter__(self) -> None:
         self._timer.start()
+        late = self._seconds + LAST_WORD_SECONDS
+        faulthandler.dump_traceback_later(late, exit=True, file=self._stderr)
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
+        faulthandler.cancel_dump_traceback_later()
 
     def _end(self) -> None:
         os.write(self._stderr, self._told().encode(errors="backslashreplace"))
