@@ -9,7 +9,6 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -212,17 +211,21 @@ def _try_in_a_child(llama: Any, vocab: Any, text: bytes) -> None:
         warnings.simplefilter("ignore", DeprecationWarning)  # the copy only compiles, and exits
         child = os.fork()
     if child == 0:
-        faulthandler.disable()
-        with suppress(BaseException), process.may_grow_by(COMPILE_BYTES, mapped=True):
+        try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(COMPILE_SECONDS)
-            compiled = llama.llama_sampler_init_grammar(vocab, text, b"root")
-            # What compiles and then has no way on is found when it is asked for a token.
-            one = np.array([(0, 1.0, 0.0)], dtype=CANDIDATE)
-            array = _array(llama, one)
-            if compiled:
-                llama.llama_sampler_apply(compiled, ctypes.byref(array))
-        os._exit(0)
+            signal.alarm(
+                COMPILE_SECONDS
+            )  # first: a copy lacks the threads that would let go of a lock
+            faulthandler.disable()
+            with process.may_grow_by(COMPILE_BYTES, mapped=True):
+                compiled = llama.llama_sampler_init_grammar(vocab, text, b"root")
+                # What compiles and then has no way on is found when it is asked for a token.
+                one = np.array([(0, 1.0, 0.0)], dtype=CANDIDATE)
+                array = _array(llama, one)
+                if compiled:
+                    llama.llama_sampler_apply(compiled, ctypes.byref(array))
+        finally:
+            os._exit(0)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code == -signal.SIGALRM:

@@ -174,7 +174,10 @@ def test_a_bad_grammar_is_refused_within_a_second_or_so(stage: LlamaStage, gramm
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there it is the node's deadline that ends it")
-def test_a_grammar_that_compiles_for_long_is_given_up_after_a_second() -> None:
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_grammar_that_compiles_for_long_is_given_up_after_a_second(
+    monkeypatch: pytest.MonkeyPatch, begins: bool
+) -> None:
     class Slow:
         """A native compiler that does not come back."""
 
@@ -182,6 +185,8 @@ def test_a_grammar_that_compiles_for_long_is_given_up_after_a_second() -> None:
         def llama_sampler_init_grammar(*_: object) -> None:
             time.sleep(60)
 
+    if not begins:
+        monkeypatch.setattr("backends.process.may_grow_by", lambda *_, **__: time.sleep(60))
     started = time.monotonic()
     with pytest.raises(GrammarRefused, match="longer than 1 s"):
         _try_in_a_child(Slow, None, b"root ::= x")
