@@ -45,9 +45,8 @@ def ask(path: Path, asked: Sequence[str], threads: int, kind: str) -> list[Answe
     from backends.llamacpp import binding
     from backends.template import render
 
-    llama_cpp = binding.load()
-    number = getattr(llama_cpp, f"GGML_TYPE_{kind}")
-    llama = llama_cpp.Llama(
+    number = getattr(binding.load(), f"GGML_TYPE_{kind}")
+    llama = binding.whole_model()(
         str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, n_batch=64, n_ubatch=64,
         flash_attn=True, type_k=number, type_v=number, verbose=False,
     )  # fmt: skip

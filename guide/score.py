@@ -107,7 +107,7 @@ def open_guide(path: Path, threads: int = 1) -> Ask:
     """The model behind its own chat template, greedy, one question at a time."""
     from backends.llamacpp import binding
 
-    llama = binding.load().Llama(
+    llama = binding.whole_model()(
         str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, verbose=False
     )
 

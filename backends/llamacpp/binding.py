@@ -7,6 +7,7 @@ import re
 import sys
 import types
 from functools import cache
+from importlib import util
 from typing import Any
 
 from backends.contract import PROVED_ENGINES, StageError, UnprovedEngine, is_proved
@@ -16,18 +17,35 @@ SWITCH_SECONDS = 1e-4  # a Python thread waiting for the lock costs a step 40 ms
 
 @cache
 def load() -> Any:
-    """The binding's module, imported once, with its log on stderr. Raises StageError."""
-    if "diskcache" not in sys.modules:
-        # It unpickles what it finds on disk and has no fixed version; we use no disk cache.
-        sys.modules["diskcache"] = types.ModuleType("diskcache")
+    """The binding's C functions, imported once, with their log on stderr. Raises StageError."""
+    _leave_out_the_rest()
     try:
-        import llama_cpp
+        from llama_cpp import llama_cpp
     except (ImportError, OSError, RuntimeError) as error:
         raise StageError(f"llama.cpp cannot be loaded: {error}") from None
     sys.setswitchinterval(SWITCH_SECONDS)
     llama_cpp.llama_log_set(_callback, ctypes.c_void_p(0))
     llama_cpp.llama_backend_init()
     return llama_cpp
+
+
+def _leave_out_the_rest() -> None:
+    """The package without what it imports for itself: its templates, formats and caches take each worker 0.12 s, and we
+    use none of them."""
+    if "llama_cpp" not in sys.modules and (spec := util.find_spec("llama_cpp")):
+        sys.modules["llama_cpp"] = util.module_from_spec(spec)
+
+
+@cache
+def whole_model() -> Any:
+    """The binding's own class of a model, to compare with: no worker needs it."""
+    llama = load()
+    # It unpickles what it finds on disk and has no fixed version; we use no disk cache.
+    sys.modules.setdefault("diskcache", types.ModuleType("diskcache"))
+    package: Any = sys.modules["llama_cpp"]
+    package.__spec__.loader.exec_module(package)
+    llama.llama_log_set(_callback, ctypes.c_void_p(0))  # it has set its own
+    return package.Llama
 
 
 def version() -> str:

@@ -384,12 +384,14 @@ def test_a_model_larger_than_its_limit_is_refused_and_nothing_is_kept(tmp_path: 
         whole(pipe)
 
 
-def test_the_flawed_disk_cache_is_never_imported() -> None:
+def test_of_the_binding_a_worker_has_what_it_needs_and_no_flawed_disk_cache() -> None:
     program = (
         "from backends.llamacpp import binding; import sys\n"
         "binding.load()\n"
-        "assert not hasattr(sys.modules['diskcache'], '__file__')\n"
         "import backends.service, backends.probe\n"
+        "assert not {'diskcache', 'llama_cpp.llama', 'jinja2'} & {*sys.modules}\n"
+        "assert binding.whole_model() is sys.modules['llama_cpp.llama'].Llama\n"
+        "assert not hasattr(sys.modules['diskcache'], '__file__')\n"
         "assert not [name for name in sys.modules if name.startswith('diskcache.')]\n"
     )
     done = subprocess.run(
