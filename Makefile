@@ -7,7 +7,8 @@ BIN := $(VENV)/bin
 # what is ours and is there: the folders grow with the project
 CODE := $(wildcard app backends bench guide scripts tests)
 SETUP := $(PYTHON) -m scripts.setup
-WORKERS ?= 2
+# More than a small computer has cores: half of the time a test waits, for nodes that start, or for a deadline.
+WORKERS ?= 3
 
 # An empty HOME would make tools write below /: it counts as none.
 ifeq ($(strip $(HOME)),)
@@ -54,7 +55,7 @@ check: dev ## everything but the tests
 	@echo "== lint"
 	@$(BIN)/ruff check $(CODE)
 	@echo "== types"
-	@$(BIN)/mypy --num-workers $(WORKERS) $(CODE)
+	@$(BIN)/mypy --num-workers 2 $(CODE)
 	@echo "== import contracts"
 	@$(BIN)/lint-imports
 
