@@ -60,7 +60,7 @@ def test_no_run_of_that_length_is_cut(name: str, n_layers: int, long: int, tmp_p
     with pytest.raises(BadInput) as error:
         home.shelf.cut(entry, Layers(0, long), Role.FIRST)
     assert said(error.value)
-    refused(model, (long,))
+    refused(model, (long, long + 1))
     refused(model, (1, long + 1))
 
 

@@ -140,14 +140,14 @@ def slow_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_slots_are_kept_apart_where_there_are_cells_for_each(place: Place) -> None:
-    stage = place.plan(2, 2).stages[0]
+    stage = place.plan(2, 1, 1).stages[0]
     for sizes, apart in ((SIZES, False), (replace(SIZES, kv_cells=4 * 512), True)):
         assert sizes.config(stage, place.entry, "x").apart is apart
 
 
 @pytest.mark.usefixtures("slow_cuts")
 async def test_a_cancelled_cut_leaves_room_for_the_next(place: Place) -> None:
-    stage = place.plan(2, 2).stages[0]
+    stage = place.plan(2, 1, 1).stages[0]
     async with asyncio.TaskGroup() as group:
         task = group.create_task(place.cut_out(stage), name="cancelled")
         await place.begun.wait()
@@ -161,7 +161,7 @@ async def test_a_cancelled_cut_leaves_room_for_the_next(place: Place) -> None:
 
 
 async def test_progress_of_a_cut_is_told_on_the_loop(place: Place) -> None:
-    stage = place.plan(2, 2).stages[0]
+    stage = place.plan(2, 1, 1).stages[0]
     await place.cut_out(stage)
     assert {thread for _, thread in place.told} == {threading.main_thread()}
     last = place.told[-1][0]
