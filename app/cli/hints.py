@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-import subprocess
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from app.machine import typed
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 _HOME: ContextVar[Path | None] = ContextVar("home", default=None)
-# What is to be typed on another machine has that machine's home, and the demo has homes of its own.
-_COMMAND = re.compile(
-    r"`(poolhouse (?!demo|[^`]*--home)[^`]+?)( --[^`]*)?`"
-    r"(?![^`.]*\b(?:there|on (?:a|another|the other) machine)\b)"
-)
 
 
 def remember(home: Path | None) -> Path | None:
@@ -32,16 +25,12 @@ def home_option() -> str:
     home = _HOME.get()
     if home is None:
         return ""
-    whole = str(home.expanduser().resolve())
-    return f" --home {subprocess.list2cmdline([whole]) if os.name == 'nt' else shlex.quote(whole)}"
+    return typed.home_option(home.expanduser().resolve())
 
 
 def own(sentence: str) -> str:
     """The sentence with the home in each command that it names for this machine."""
-    option = home_option()
-    if not option:
-        return sentence
-    return _COMMAND.sub(lambda found: f"`{found[1]}{option}{found[2] or ''}`", sentence)
+    return typed.with_home(sentence, home_option())
 
 
 def text(sentence: str, style: str = "") -> Text:

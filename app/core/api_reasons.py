@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 API_SENTENCES: dict[str, str] = {
-    "schema_refused": "The JSON schema cannot be used ({where}): {why}.",
+    "schema_refused": "The JSON schema cannot be used ({where}): {why}. Change that part of it, "
+    "or ask without a schema.",
     "api_model_not_loaded": "{name} is not loaded. Loaded: {loaded}. Load it in Poolhouse, "
     "or allow programs to change the model (`poolhouse api on --may-load`).",
     "api_model_stays": "{name} stays loaded: others may be asking it. Unload it in Poolhouse, or allow programs to "
@@ -17,16 +18,20 @@ API_SENTENCES: dict[str, str] = {
     "api_part_without_text": "A part of a message is of type {kind}, and its field `text` holds none. Write it there.",
     "api_content_unsupported": "A message holds {kind}, and only text can be read. Send text.",
     "api_unsupported": "Poolhouse does not support {what}. Ask without it.",
+    "api_one_prompt": "This request has several prompts, and one is answered at a time. Send a request for each.",
+    "api_count_elsewhere": "The tokens of {model} can be counted only where it is: another server answers for it here. "
+    "Ask without counting them first.",
     "api_key_name": "{name} cannot be the name of a key. Use letters, digits, dots, dashes and underscores, "
     "at most 32.",
     "api_keys_many": "There are {most} keys already. Remove one that is not used any more.",
     "api_key_unknown": "There is no key called {name}. There are: {there}.",
     "api_key_last": "{name} is the only key. Make another one first, or turn the API off.",
     "api_keys_locked": "The place for the API's keys cannot be opened. Unlock the system keyring, then try again.",
-    "model_embeds_not": "{name} cannot turn texts into vectors. Choose an embedding model, or import one: "
-    "its file says how it pools.",
+    "model_embeds_not": "{name} cannot turn texts into vectors. Choose one of the models that can: {there}.",
+    "embedding_model_unknown": "There is no embedding model called {name}. There are: {there}.",
     "model_only_embeds": "{name} turns texts into vectors and writes none. Choose a model that was made to write.",
-    "embedding_model_missing": "There is no embedding model here. Import one with `poolhouse import FILE.gguf`.",
+    "embedding_model_missing": "There is no embedding model here, and no other turns texts into vectors. "
+    "Import one with `poolhouse import FILE.gguf`.",
     "embedding_model_unnamed": "Name the embedding model. There are: {there}.",
     "embedding_too_long": "A text of {tokens} tokens is longer than the model reads, which is {most}. "
     "Cut it into several.",
@@ -54,6 +59,8 @@ API_SENTENCES: dict[str, str] = {
     "upstream_busy": "{name} has too much to do. Ask again in {seconds} s.",
     "upstream_spent": "{name} has the model, but its {most} tokens are spent. "
     "`poolhouse upstream change {name} --forget-spent` begins anew.",
+    "upstream_short": "{name} has the model, but {tokens} of its {most} tokens are left, and this request needs "
+    "about {asked}. Shorten it, or raise the cap: `poolhouse upstream change {name} --cap-tokens`.",
     "upstream_tokens": "Token ids mean something else at {name}, which has the model. "
     "Ask with text, and without logit_bias.",
     "upstream_raw_form": "{name} has the model, and OpenAI's API has no form of an answer to a raw prompt. "

@@ -62,7 +62,10 @@ async def recovered(
                 case recovery.Say(notice):
                     say(notice)
                 case recovery.Plan(without):
-                    log.info("planning anew, without %s", sorted(without) or "nobody")
+                    log.info(
+                        "planning anew%s",
+                        f", without {', '.join(sorted(without))}" if without else "",
+                    )
                     event = await _planned(loss, rebuilder, without, clock)
                 case recovery.Build():
                     log.info("building what was planned")

@@ -54,7 +54,7 @@ def routes(api: Callable[[], ChatApi]) -> list[web.RouteDef]:
 
 def _upstream_routes(api: Callable[[], ChatApi]) -> list[web.RouteDef]:
     async def upstreams(request: web.Request) -> web.Response:
-        return web.json_response({"upstreams": api().desk.told()})
+        return web.json_response({"upstreams": await api().desk.told()})
 
     async def add(request: web.Request) -> web.Response:
         await api().desk.add(await asked.body(request, asked.AddUpstream))

@@ -122,18 +122,23 @@ class Embeddings:
     async def model(self, name: str) -> Entry:
         """The embedding model of this name; the only one there is, if it names none. Raises BadInput."""
         name = name.removesuffix(":latest")
+        entries = await asyncio.to_thread(self._shelf.entries)
+        embed = [entry for entry in entries if entry.model.embeds]
+        if not embed:
+            raise BadInput("embedding_model_missing")
+        there = ", ".join(entry.name for entry in embed)
         if name in ("", "default"):
-            entries = await asyncio.to_thread(self._shelf.entries)
-            there = [entry for entry in entries if entry.model.embeds]
-            if not there:
-                raise BadInput("embedding_model_missing")
-            if len(there) > 1:
-                names = ", ".join(entry.name for entry in there)
-                raise BadInput("embedding_model_unnamed", there=names)
-            return there[0]
-        entry = await asyncio.to_thread(self._shelf.get, name)
+            if len(embed) > 1:
+                raise BadInput("embedding_model_unnamed", there=there)
+            return embed[0]
+        try:
+            entry = await asyncio.to_thread(self._shelf.get, name)
+        except BadInput as error:
+            if error.reason.code != "model_unknown":
+                raise
+            raise BadInput("embedding_model_unknown", name=name[:100], there=there) from None
         if not entry.model.embeds:
-            raise BadInput("model_embeds_not", name=entry.name)
+            raise BadInput("model_embeds_not", name=entry.name, there=there)
         return entry
 
     def plan(self, entry: Entry, order: asked.PlanModel) -> Json:

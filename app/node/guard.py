@@ -37,6 +37,11 @@ STATUS: dict[type[AppError], int] = {
     Unreachable: 502,
     StageLost: 503,
 }
+FOREIGN_HOST = "Poolhouse does not answer by this host name. Ask at the address that `poolhouse api status` shows."
+FOREIGN_ORIGIN = "Web pages may not ask Poolhouse, and an Origin is a page's. Ask from a program, without that header."
+TOO_LARGE = "The body is larger than 8 MiB. Send less in one request."
+TOO_SLOW = "The body came too slowly. Send it again, all of it at once."
+GARBLED = "The body is not as its headers say. Send it again, with its own length and encoding."
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -69,16 +74,16 @@ def own_names(port: int) -> set[str]:
 def misplaced(request: web.Request, names: Collection[str]) -> tuple[int, str] | None:
     """Status and words for a request that came over another name, or from a web page; None: neither."""
     if request.host not in names:
-        return 421, "This address is not the node's own."
+        return 421, FOREIGN_HOST
     if "Origin" in request.headers:
-        return 403, "Web pages may not talk to the node."
+        return 403, FOREIGN_ORIGIN
     return None
 
 
 def encoded(request: web.Request) -> tuple[int, str] | None:
     """The same for a compressed body."""
     if request.headers.get("Content-Encoding"):
-        return 415, "Send the body without compression."
+        return 415, "Compressed bodies are not read. Send this one without Content-Encoding."
     return None
 
 
@@ -96,7 +101,7 @@ def objection(request: web.Request, token: str, port: int) -> web.Response | Non
     if request.method in ("POST", "PUT") and request.content_type != "application/json":
         return refuse(415, "not_json", "Send the body as application/json.")
     if (request.content_length or 0) > MAX_BODY_BYTES:
-        return refuse(413, "body_too_large", "The body is larger than 8 MiB.")
+        return refuse(413, "body_too_large", TOO_LARGE)
     return None
 
 
@@ -124,11 +129,11 @@ def guard(
         except AppError as error:
             return _told(error)
         except web.RequestPayloadError:
-            return refuse(400, "body_garbled", "The body is not as its headers say.")
+            return refuse(400, "body_garbled", GARBLED)
         except TooLong:
-            return refuse(413, "body_too_large", "The body is larger than 8 MiB.")
+            return refuse(413, "body_too_large", TOO_LARGE)
         except TooSlow:
-            return await at_once(request, refuse(408, "body_too_slow", "The body came too slowly."))
+            return await at_once(request, refuse(408, "body_too_slow", TOO_SLOW))
         except web.HTTPException:
             raise
         except Exception:  # the outer wall of a request

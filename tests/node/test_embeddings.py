@@ -11,7 +11,7 @@ import pytest
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import AppError, DoesNotFit
+from app.core.errors import AppError, BadInput, DoesNotFit
 from app.core.ids import MachineId
 from app.core.placement import Candidate
 from app.inference.embedder import Embedder
@@ -58,6 +58,17 @@ async def place(tmp_path: Path) -> AsyncGenerator[Place, None]:
     yield made
     made.vectors.close()
     await made.vectors.unload()
+
+
+async def test_who_names_one_that_makes_no_vectors_hears_of_those_that_do(place: Place) -> None:
+    assert (await place.vectors.model("bert")).name == "bert"
+    with pytest.raises(BadInput, match="embedding_model_unknown") as told:
+        await place.vectors.model("nobody")
+    assert told.value.reason.facts["there"] == "bert"
+    place.shelf.remove("bert")
+    for name in ("nobody", "default", ""):
+        with pytest.raises(BadInput, match="embedding_model_missing"):
+            await place.vectors.model(name)
 
 
 async def test_memory_is_shared_with_what_writes_and_given_up_for_it(place: Place) -> None:

@@ -118,6 +118,9 @@ async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -
         ollama = {"model": "guide", "messages": HELLO["messages"], "options": {"num_predict": 3}}
         async with http.post("/api/chat", json=ollama) as answer:
             assert len((await answer.text()).splitlines()) > 1
+        async with http.post("/api/generate", json={"model": "guide", "keep_alive": 0}) as answer:
+            why = (await answer.json())["error"]  # the guest's own --may-load would change nothing
+            assert (answer.status, "guide stays loaded on den, " in why) == (400, True), why
         async with http.post("/v1/messages", json=HELLO | {"model": "guide"}) as answer:
             assert (await answer.json())["type"] == "message"
         async with http.post("/v1/messages", json=HELLO | {"model": "other"}) as answer:

@@ -163,7 +163,7 @@ class Answering:
         """How many tokens a wish's prompt is to its model. Raises BadInput where that is not loaded: to another it may
         be more or less."""
         if wish.model.removesuffix(":latest") in self.elsewhere():
-            raise BadInput("api_unsupported", what="counting the tokens of another server's model")
+            raise BadInput("api_count_elsewhere", model=wish.model)
         loaded, name = self._hosting().loaded, await self._here(wish.model)
         running = loaded.named(name)
         if running is None and loaded.names:

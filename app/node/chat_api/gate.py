@@ -18,11 +18,22 @@ from app.core.log_line import about
 from app.core.whose import KEYLESS, Whose
 from app.lan.body import TooLong, TooSlow, whole_body
 from app.machine.api_keys import ApiKeys
+from app.machine.typed import with_home
 from app.node.chat_api.answering import Asker
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.refusals import Api, api_of, explained, shaped, status_of
 from app.node.chat_api.writing import in_pieces
-from app.node.guard import MAX_BODY_BYTES, MAX_OPEN, at_once, encoded, misplaced, retry_s
+from app.node.guard import (
+    GARBLED,
+    MAX_BODY_BYTES,
+    MAX_OPEN,
+    TOO_LARGE,
+    TOO_SLOW,
+    at_once,
+    encoded,
+    misplaced,
+    retry_s,
+)
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +48,9 @@ _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 BODY = web.RequestKey("body", bytes)
 ASKER = web.RequestKey("asker", Asker)
+HOME = web.RequestKey(
+    "home", str
+)  # the option for commands that an error names; who asks from elsewhere has none
 
 
 class Door(Protocol):
@@ -96,9 +110,10 @@ class Gate:
         arrived: Callable[[web.Request], None],
         at_once: Callable[[str], int] = lambda _: MAX_OPEN,
         opened: Counter[str] | None = None,
+        home: str = "",
     ) -> None:
         self._door, self._figures, self._arrived = door, figures, arrived
-        self._at_once = at_once
+        self._at_once, self._home = at_once, home
         self._open = Counter[str]() if opened is None else opened
 
     @web.middleware
@@ -106,13 +121,14 @@ class Gate:
         self._arrived(request)
         given = request.headers.get(ID, "")
         name = given if _GIVEN_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
-        request[ASKER] = Asker("", name)
+        request[ASKER], request[HOME] = Asker("", name), self._home
         begun, answer = time.monotonic(), None
         try:
             answer = await self._admitted(request, handler)
             return answer if answer.prepared else _named(request, answer)
         finally:
-            self._note(request, answer.status if answer else 499, time.monotonic() - begun)
+            path = await _template(request)
+            self._note(request, path, answer.status if answer else 499, time.monotonic() - begun)
 
     async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if objection := self._objection(request):
@@ -131,11 +147,11 @@ class Gate:
             answer = await handler(request)
             return answer if answer.prepared else await in_pieces(request, _named(request, answer))
         except web.RequestPayloadError:
-            return _parted(refusal(request, 400, "The body is not as its headers say."))
+            return _parted(refusal(request, 400, GARBLED))
         except TooLong:
-            return refusal(request, 413, "The body is larger than 8 MiB.")
+            return refusal(request, 413, TOO_LARGE)
         except TooSlow:
-            answer = _named(request, refusal(request, 408, "The body came too slowly."))
+            answer = _named(request, refusal(request, 408, TOO_SLOW))
             return await at_once(request, answer)
         except AppError as error:
             return _explained(request, error)
@@ -146,9 +162,8 @@ class Gate:
             answer.headers["Allow"] = allowed
             return answer
         except web.HTTPException as error:
-            return refusal(
-                request, error.status, f"There is nothing at {request.method} {request.path[:100]}."
-            )
+            words = f"There is nothing at {request.method} {request.path[:100]}. GET /openapi.json lists what there is."
+            return refusal(request, error.status, words)
         except Exception:  # the outer wall of a request
             log.exception("%s failed", request.path)
             return _explained(request, AppError("bug"))
@@ -172,13 +187,11 @@ class Gate:
         if request.method == "POST" and not (_is_json(request) or self._door.may_be_curl(request)):
             return refusal(request, 415, NO_JSON)
         if (request.content_length or 0) > MAX_BODY_BYTES:
-            return refusal(request, 413, "The body is larger than 8 MiB.")
+            return refusal(request, 413, TOO_LARGE)
         return None
 
-    def _note(self, request: web.Request, status: int, seconds: float) -> None:
+    def _note(self, request: web.Request, path: str, status: int, seconds: float) -> None:
         """No text, no key: who (by the key's name), what, how it went."""
-        resource = request.match_info.route.resource
-        path = resource.canonical if resource is not None else "(none)"
         self._figures.requests.add(path=path, status=str(status))
         asker = request[ASKER]
         facts = about(asker.request, method=request.method, path=path, key=asker.key, status=status,
@@ -197,6 +210,17 @@ def behind(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
         web.RouteDef(one.method, one.path, one.handler, one.kwargs | {"expect_handler": not_yet})
         for one in routes
     ]
+
+
+async def _template(request: web.Request) -> str:
+    """The route as it is written, also where it has another method; what strangers make up is no name of a figure."""
+    if (resource := request.match_info.route.resource) is not None:
+        return resource.canonical
+    if isinstance(request.match_info.http_exception, web.HTTPMethodNotAllowed):
+        for one in request.app.router.resources():
+            if (await one.resolve(request))[1]:
+                return one.canonical
+    return "(none)"
 
 
 async def _bid_go_on(request: web.Request) -> None:
@@ -230,6 +254,7 @@ def refusal(
 ) -> web.Response:
     """A refusal in the shape of the API that was asked."""
     code = "unknown_url" if status == web.HTTPNotFound.status_code else None  # it is no model's
+    words = with_home(words, request[HOME])
     body = shaped(api_of(request.path), status, words, request[ASKER].request, code)
     headers = {"Retry-After": str(retry_after_s)} if retry_after_s else {}
     return web.json_response(body, status=status, headers=headers)
@@ -237,7 +262,7 @@ def refusal(
 
 def _explained(request: web.Request, error: AppError) -> web.Response:
     headers = {"Retry-After": str(retry_s(error))} if isinstance(error, Busy) else {}
-    body = explained(api_of(request.path), error, request[ASKER].request)
+    body = explained(api_of(request.path), error, request[ASKER].request, request[HOME])
     return web.json_response(body, status=status_of(error), headers=headers)
 
 

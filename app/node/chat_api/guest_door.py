@@ -20,8 +20,10 @@ from app.node.asking import question_of
 from app.node.chat_api.answering import Answering, Asker
 from app.node.chat_api.budget import Budget
 from app.node.chat_api.gate import ASKER, Handler
+from app.node.chat_api.guest_words import naming
 from app.node.chat_api.openai_routes import Listed
 from app.node.chat_api.sending import read
+from app.node.guard import FOREIGN_ORIGIN
 from app.node.hosting import Hosting
 from app.node.ndjson import stream
 from app.node.running import Running
@@ -40,7 +42,7 @@ class MemberDoor:
     def misplaced(self, request: web.Request) -> tuple[int, str] | None:
         """A browser has no certificate of a member; a page's request would be no guest's all the same."""
         if "Origin" in request.headers:
-            return 403, "Web pages may not talk to the node."
+            return 403, FOREIGN_ORIGIN
         if not self._may(request[MEMBER].id):
             return 403, "This machine is no host of the household. Ask one that is."
         return None
@@ -88,9 +90,14 @@ class GuestRoutes:
     """What a guest's own window and command line ask; its programs use the routes of the Chat API."""
 
     def __init__(
-        self, answering: Answering, budget: Budget, hosting: Callable[[], Hosting], listed: Listed
+        self,
+        answering: Answering,
+        budget: Budget,
+        hosting: Callable[[], Hosting],
+        listed: Listed,
+        host: Callable[[], str],
     ) -> None:
-        self._answering, self._budget = answering, budget
+        self._answering, self._budget, self._host = answering, budget, host
         self._hosting, self._listed = hosting, listed
 
     def routes(self) -> list[web.RouteDef]:
@@ -112,6 +119,12 @@ class GuestRoutes:
         return await stream(request, self._lines(order, request[ASKER]))
 
     async def _lines(self, order: asked.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
+        with naming(self._host):
+            async with aclosing(self._answer(order, asker)) as lines:
+                async for line in lines:
+                    yield line
+
+    async def _answer(self, order: asked.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
         """In turn with everybody's programs, and of a model that they might ask."""
         answering = self._answering
         self._budget.check(asker.key)

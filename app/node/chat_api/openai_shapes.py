@@ -203,7 +203,7 @@ def _prompt(given: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
             return _prompt(only)
         case _ if all(isinstance(token, int) for token in given):
             return tuple(given)  # type: ignore[arg-type]
-    raise BadInput("api_unsupported", what="a list of several prompts", field="prompt")
+    raise BadInput("api_one_prompt", field="prompt")
 
 
 def as_given(asked: object, *names: str) -> Json:

@@ -19,12 +19,23 @@ from app.core.errors import (
 )
 from app.core.reasons import said
 from app.lan.listener import GUEST_PATH
+from app.machine.typed import with_home
 
 Json = dict[str, Any]
 
 # To OpenAI, Anthropic and Ollama a name that is not exactly one model's is no model: 404.
 NOT_FOUND = frozenset(
-    {"model_unknown", "model_ambiguous", "model_inexact", "api_model_not_loaded", "nothing_loaded"}
+    {
+        "model_unknown",
+        "model_ambiguous",
+        "model_inexact",
+        "api_model_not_loaded",
+        "guest_model_not_loaded",
+        "nothing_loaded",
+        "embedding_model_unknown",
+        "embedding_model_missing",
+        "guest_embedding_missing",
+    }
 )
 TOO_LONG = frozenset(
     {"prompt_too_long", "text_too_long"}
@@ -62,10 +73,12 @@ def status_of(error: AppError) -> int:
     return STATUS.get(type(error), 500)
 
 
-def explained(api: Api, error: AppError, request: str) -> Json:
+def explained(api: Api, error: AppError, request: str, home: str = "") -> Json:
+    """home: the option to be typed with the commands that the sentence names."""
     code = "context_length_exceeded" if error.reason.code in TOO_LONG else None
     param = error.reason.facts.get("field")
-    return shaped(api, status_of(error), said(error), request, code, str(param) if param else None)
+    words = with_home(said(error), home)
+    return shaped(api, status_of(error), words, request, code, str(param) if param else None)
 
 
 def shaped(

@@ -19,6 +19,7 @@ from app.machine.api_choice import ApiChoice, KeyLimits, Upstream
 from app.machine.api_keys import ApiKeys
 from app.machine.keystore import open_keystore
 from app.machine.secret_map import SecretMap
+from app.machine.typed import home_option
 from app.node import requests as asked
 from app.node.chat_api.answering import Answering
 from app.node.chat_api.anthropic_routes import AnthropicRoutes
@@ -29,6 +30,7 @@ from app.node.chat_api.first_words import FirstWords, runner_of
 from app.node.chat_api.gate import Gate, KeyDoor, behind
 from app.node.chat_api.guest_door import GuestRoutes, MemberDoor, while_may
 from app.node.chat_api.guest_passing import passing
+from app.node.chat_api.guest_words import naming_the_host
 from app.node.chat_api.lan_door import LanDoor
 from app.node.chat_api.letting_go import LettingGo
 from app.node.chat_api.ollama_routes import OllamaRoutes
@@ -123,7 +125,7 @@ class ChatApi:
         return {
             **{name: getattr(choice, name) for name in choice.__struct_fields__},
             "limits": msgspec.to_builtins(choice.limits),
-            "upstreams": self.desk.told(),
+            "upstreams": await self.desk.told(),
             "listening": bool(self.port),
             "address": f"http://127.0.0.1:{self.port}/v1" if self.port else None,
             "lan_addresses": [f"https://{name}/v1" for name in sorted(self.lan.names())],
@@ -255,6 +257,7 @@ class ChatApi:
             self._words.heard,
             self._at_once_of,
             self._opened,
+            "" if (home := self._node.home).is_default else home_option(home.root),
         )
 
     def _lan_gate(self) -> Gate:
@@ -282,11 +285,12 @@ class ChatApi:
         """What guests may ask of this machine, over their links; it needs no key and is never off."""
         may = self._may_ask
         gate = Gate(MemberDoor(may), self.figures, lambda _: None, self._at_once_of, self._opened)
-        ends = while_may(may)
-        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[ends, gate.check])
+        host = self._node.rights.name
+        within = [while_may(may), gate.check, naming_the_host(host)]
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=within)
         listed = self._node.shop.models.listed
         self._add_routes(app, listed)
-        routes = GuestRoutes(self.answering, self.budget, lambda: self._node.hosting, listed)
+        routes = GuestRoutes(self.answering, self.budget, lambda: self._node.hosting, listed, host)
         app.add_routes(behind(routes.routes()))
         return app
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Refused
 from app.lan.tls import upstream_context
 from app.machine.api_choice import Upstream
 from app.node import requests as asked
@@ -33,8 +33,10 @@ class UpstreamDesk:
     ) -> None:
         self._upstreams, self._now, self._save = upstreams, now, save
 
-    def told(self) -> list[Json]:
-        """All of them; no key is in it."""
+    async def told(self) -> list[Json]:
+        """All of them; no key is in it, but whether there is one (None: the place for them cannot be opened)."""
+        those = self._now()
+        keys = await self._names_of_keys() if those else frozenset[str]()
         return [
             {
                 "name": name,
@@ -44,8 +46,9 @@ class UpstreamDesk:
                 "cap_tokens": one.cap_tokens,
                 "spent_tokens": self._upstreams.spent.get(name, 0),
                 "own_certificate": bool(one.certificate),
+                "has_key": None if keys is None else name in keys,
             }
-            for name, one in sorted(self._now().items())
+            for name, one in sorted(those.items())
         ]
 
     async def add(self, order: asked.AddUpstream) -> None:
@@ -92,6 +95,12 @@ class UpstreamDesk:
             there = ", ".join(sorted(those)) or "none"
             raise BadInput("upstream_unknown", name=name[:40], there=there)
         return those[name]
+
+    async def _names_of_keys(self) -> Collection[str] | None:
+        try:
+            return (await self._upstreams.keys.all()).keys()
+        except Refused:
+            return None
 
     async def _keep_key(self, name: str, key: str) -> None:
         had = name in await self._upstreams.keys.all()

@@ -154,10 +154,10 @@ class Upstreams:
             yield piece
 
     def _most(self, chosen: Chosen, wish: Wish, guess: int) -> int:
-        """How many tokens the answer may have. Raises Busy or BadInput when none are left."""
+        """How many tokens the answer may have. Raises Busy or BadInput when there is none for it."""
         left = self._left(chosen.name, chosen.upstream) - guess
         if left <= 0:
-            raise self._no_more(chosen.name, chosen.upstream)
+            raise self._no_more(chosen.name, chosen.upstream, guess + 1)
         return min(left, wish.max_tokens or max(USUAL_MOST, left // 4))
 
     async def models_there(self, name: str, one: Upstream) -> list[str]:
@@ -192,11 +192,14 @@ class Upstreams:
     def _left(self, name: str, one: Upstream) -> int:
         return one.cap_tokens - self.spent.get(name, 0) - self._promised[name]
 
-    def _no_more(self, name: str, one: Upstream) -> AppError:
-        """Why it gets no further request."""
-        if self._promised[name] and self.spent.get(name, 0) < one.cap_tokens:
-            return Busy("upstream_busy", name=name, seconds=USUAL_RETRY_S)
-        return BadInput("upstream_spent", name=name, most=one.cap_tokens)
+    def _no_more(self, name: str, one: Upstream, needs: int = 1) -> AppError:
+        """Why it gets no further request, or none that needs so many tokens. What is promised may come back."""
+        left, most = one.cap_tokens - self.spent.get(name, 0), one.cap_tokens
+        if left <= 0:
+            return BadInput("upstream_spent", name=name, most=most)
+        if left < needs:
+            return BadInput("upstream_short", name=name, most=most, tokens=left, asked=needs)
+        return Busy("upstream_busy", name=name, seconds=USUAL_RETRY_S)
 
     async def _spend(self, chosen: Chosen, tokens: int, request: str) -> None:
         if not tokens:

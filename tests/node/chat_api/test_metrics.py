@@ -67,6 +67,19 @@ async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> Non
     )
 
 
+async def test_a_route_asked_by_another_method_is_counted_by_its_name(
+    http: aiohttp.ClientSession,
+) -> None:
+    for path, status in (("/v1/models/guide", 405), ("/nobody/knows", 404)):
+        async with http.delete(path) as answer:
+            assert (answer.status, "nothing at" in await answer.text()) == (status, status == 404)
+    async with http.get("/metrics") as answer:
+        page = await answer.text()
+    assert 'poolhouse_requests_total{path="/v1/models/{name}",status="405"}' in page
+    assert 'poolhouse_requests_total{path="(none)",status="404"}' in page
+    assert 'path="(none)",status="405"' not in page
+
+
 async def test_the_owner_s_own_answers_are_counted_too(
     api: Open, http: aiohttp.ClientSession
 ) -> None:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from app.core.errors import BadInput, Busy
+from app.core.reasons import said
 from app.machine.api_choice import Upstream
 from app.machine.paths import Home
 from app.machine.secret_map import SecretMap
@@ -98,6 +99,26 @@ async def test_many_at_once_stay_within_the_cap_together(
     upstreams.spent["barn"] = 1000
     with pytest.raises(BadInput, match="upstream_spent"):
         upstreams.check_spent("m")
+
+
+async def test_too_little_for_one_request_is_not_called_spent(
+    upstreams: Upstreams, there: There
+) -> None:
+    """A shorter one is still answered; and where answers under way hold what is left, it may come back."""
+    upstreams.spent["barn"] = 1000 - GUESS
+    with pytest.raises(BadInput) as refused:
+        await answered(upstreams, WISH)
+    assert said(refused.value).startswith(
+        "barn has the model, but 10 of its 1,000 tokens are left, and this request needs about 11."
+    )
+    upstreams.spent["barn"], upstreams._promised["barn"] = 900, 95
+    with pytest.raises(Busy, match="upstream_busy"):
+        await answered(upstreams, WISH)
+    upstreams._promised.clear()
+    there.go.set()
+    upstreams.spent["barn"] = 1000 - GUESS - 1
+    assert isinstance((await answered(upstreams, WISH))[-1], Ended)
+    assert there.asked[0]["max_tokens"] == 1
 
 
 async def test_an_answer_of_no_said_length_is_not_promised_all_there_is(
