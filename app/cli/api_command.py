@@ -174,7 +174,7 @@ def certificate(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Show the certificate that programs of other computers must trust."""
     told = ask_node(home, lambda node: node.get("/api/certificate"))
     none = "There is none: other computers cannot use the pool. `poolhouse api on --lan` lets them."
-    words = str(told["certificate"] or none).rstrip()
+    words = str(told["certificate"] or hints.own(none)).rstrip()
     Face(as_json).result(told, lambda: words)
 
 

@@ -36,6 +36,11 @@ TRUST = (
     "from the numbers they process: pair only machines you trust."
 )
 
+GUEST = (
+    "As a guest it may ask the models of your hosts, in turn with everybody else. It uses no other machine's memory, "
+    "lends none, and cannot change the household. The host that answers works with what is typed there."
+)
+
 
 class RoleName(StrEnum):
     """What a new machine may do."""
@@ -136,10 +141,11 @@ def _let_in(face: Face, home: Path | None, role: str, wait: bool) -> None:
         return
     paired = ask_node(home, lambda node: keep_open(node, face, window))
     name = safe_text.name(paired.machine.name)
+    about = GUEST if role == RoleName.GUEST else TRUST
     if face.as_json:
         face.json({"machine": {"id": paired.machine.id, "name": paired.machine.name}})
     else:
-        face.show(f"Paired with {name}. {TRUST}")
+        face.show(f"Paired with {name}. {about}")
 
 
 def _join(face: Face, home: Path | None, address: str, code: str) -> None:

@@ -115,7 +115,8 @@ def _what_to_type(error: TyperException) -> str:
     if context is None:
         return sentence
     if sentence.startswith(_NO_COMMAND):
-        more = "" if "Did you mean" in sentence else " `poolhouse --help` lists all of them."
+        more = f" `{context.command_path} --help` lists all of them."
+        more = "" if "Did you mean" in sentence else more
         return sentence + more
     if found := _TOO_MUCH.match(sentence):
         sentence = (

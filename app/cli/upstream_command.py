@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 KEY_VARIABLE = "POOLHOUSE_UPSTREAM_KEY"
+MOST_KEY = 1000  # characters, as the node takes them
+
+KEY_SHOWN = {True: "yes", False: "no", None: "unknown, as the place for keys cannot be opened"}
 
 NameArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="What you call it.", parser=read_name)
@@ -71,7 +75,8 @@ def add(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add one, or change where it is. Its key is asked for, or read from POOLHOUSE_UPSTREAM_KEY. It is off at first."""
+    """Add one, or change where it is. Its key is asked for, or read from POOLHOUSE_UPSTREAM_KEY or from a pipe: one
+    line. It is off at first."""
     pairs = [model.partition("=") for model in models]
     order: Json = {
         "name": name,
@@ -81,7 +86,9 @@ def add(
         "key": _key(),
         "certificate": certificate.read_text("utf-8", "replace") if certificate else "",
     }
-    _show(ask_node(home, lambda node: node.post("/api/upstreams", order)), as_json)
+    done = "is added, with a key." if order["key"] else "is added, and no key is stored for it."
+    told = ask_node(home, lambda node: node.post("/api/upstreams", order))
+    _show(told, as_json, f"{safe_text.name(name)} {done}")
 
 
 def on(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -145,20 +152,38 @@ def _key() -> str:
     """Never from an argument: those are seen by every program of this computer."""
     if KEY_VARIABLE in os.environ:
         return os.environ[KEY_VARIABLE]
-    if not sys.stdin.isatty():
-        return ""
+    if sys.stdin is None or not sys.stdin.isatty():
+        return _piped_key()
     return str(
         typer.prompt("Its key (empty: none)", default="", hide_input=True, show_default=False)
     )
 
 
-def _show(told: Json, as_json: bool) -> None:
+def _piped_key() -> str:
+    """The first line of what somebody gives us to read. Nothing else is waited for, such as what a service inherits."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):  # there is none
+        return ""
+    if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
+        return ""
+    line = sys.stdin.buffer.readline(MOST_KEY + 3).decode(
+        "ascii", "replace"
+    )  # odd ones are refused
+    if len(line.rstrip("\r\n")) > MOST_KEY:
+        raise typer.BadParameter(
+            f"A key has at most {MOST_KEY} characters. Give it alone on the first line."
+        )
+    return line.strip()
+
+
+def _show(told: Json, as_json: bool, first: str = "") -> None:
     def view() -> RenderableType:
         from rich.console import Group
 
         lines = [line for one in told["upstreams"] for line in _lines(one)]
         none = "No other server is asked. `poolhouse upstream add --help` tells how one is named."
-        return Group(*map(hints.text, lines or [none]))
+        return Group(*map(hints.text, filter(None, [first, *(lines or [none])])))
 
     Face(as_json).result(told, view)
 
@@ -174,7 +199,8 @@ def _lines(one: Json) -> list[str]:
     models = ", ".join(
         here if here == there else f"{here} (there: {there})" for here, there in pairs
     )
+    spent = f"{one['spent_tokens']:,} of {one['cap_tokens']:,} tokens are spent"
     return [
         f"{name}, at {safe_text.name(one['url'])}: {state}.",
-        f"  For {models}; {one['spent_tokens']:,} of {one['cap_tokens']:,} tokens are spent.",
+        f"  For {models}; {spent}. Key: {KEY_SHOWN[one['has_key']]}.",
     ]

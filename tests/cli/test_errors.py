@@ -315,6 +315,7 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("ask", "x", "--raw", "--system", "y"), "--system needs a chat template"),
         (("node", "--lend", "much"), "'much' is not a size. Write it like 2GiB or 512MiB."),
         (("nothing",), "No such command 'nothing'. `poolhouse --help` lists all of them."),
+        (("api", "foo"), "No such command 'foo'. `poolhouse api --help` lists all of them."),
         (("chta",), "No such command 'chta'. Did you mean 'chats'?"),
         (
             ("ask", "Why", "is", "the", "sky", "blue?"),

@@ -39,6 +39,14 @@ def test_without_a_terminal_the_code_is_said_and_waited_for(poolhouse: Any, answ
     assert node.asked[0] == ("POST", "/pairing", {"role": "use_and_lend"})
 
 
+def test_of_a_guest_it_is_said_what_a_guest_may_do(poolhouse: Any, answering: Any) -> None:
+    wait = Lines([WAITING, {"done": PAIRED}])
+    answering({("POST", "/pairing"): WINDOW, ("GET", "/pairing/wait"): wait})
+    said = " ".join(poolhouse("pair", "--open", "--role", "guest").out.split())
+    assert said.startswith("Paired with attic-pc. As a guest it may ask the models of your hosts,")
+    assert "work out what is typed" not in said
+
+
 def test_a_window_that_closed_says_why(poolhouse: Any, answering: Any) -> None:
     sent = error("Refused", "x_unknown", "Someone entered a wrong code three times.")
     wait = Lines([{"error": sent}])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 ONE = {"name": "barn", "url": "https://barn.example/v1", "models": {"big": "gpt-x", "guide": "guide"}, "on": False,
-       "cap_tokens": 100_000, "spent_tokens": 2_500, "own_certificate": False}  # fmt: skip
+       "cap_tokens": 100_000, "spent_tokens": 2_500, "own_certificate": False, "has_key": True}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +29,40 @@ def test_adding_one(poolhouse: Any, answering: Any, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     said = " ".join(done.out.split())
     assert "is sent nothing; `poolhouse upstream on barn" in said
-    assert "For big (there: gpt-x), guide; 2,500 of 100,000 tokens are spent." in said
+    assert said.startswith("barn is added, with a key. barn, at ")
+    assert "For big (there: gpt-x), guide; 2,500 of 100,000 tokens are spent. Key: yes." in said
     assert "sk-secret" not in done.out
     ((_, _, body),) = node.asked
     assert body == {
         "name": "barn", "url": "https://barn.example/v1", "models": {"big": "gpt-x", "guide": "guide"},
         "cap_tokens": 100_000, "key": "sk-secret", "certificate": "-----BEGIN CERTIFICATE-----",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "stored", "told"),
+    [
+        (b"sk-piped\r\nnot this\n", "sk-piped", "with a key"),
+        (b"sk-piped", "sk-piped", "with a key"),
+        (b"", "", "no key is stored"),
+        (b"x" * 1001, None, "A key has at most 1000 characters."),
+    ],
+)
+def test_its_key_comes_through_a_pipe(
+    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch, given: bytes, stored: str | None, told: str
+) -> None:  # fmt: skip
+    monkeypatch.delenv("POOLHOUSE_UPSTREAM_KEY")
+    node = answering({("POST", "/api/upstreams"): {"upstreams": [ONE | {"has_key": bool(stored)}]}})
+    ours, theirs = os.pipe()
+    with open(theirs, "wb") as pipe:
+        pipe.write(given)
+    with open(ours, encoding="utf-8") as pipe:
+        monkeypatch.setattr(sys, "stdin", pipe)
+        done = poolhouse(
+            "upstream", "add", "barn", "https://x/v1", "--model", "a", "--cap-tokens", "5"
+        )
+    assert told in done.out + done.err
+    assert [body["key"] for _, _, body in node.asked] == ([] if stored is None else [stored])
 
 
 def test_the_rest(poolhouse: Any, answering: Any) -> None:
