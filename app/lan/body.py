@@ -10,7 +10,9 @@ from typing import Protocol
 MAX_MANIFEST_BYTES = 16 << 20
 ANSWER_BYTES = 16 << 20  # the missing pieces of a big model are a long list
 STALL_SECONDS = 10.0  # without a single byte
-START_SECONDS = 30.0  # for the first 64 KiB, and the grace of everything after
+START_SECONDS = (
+    30.0  # for the first 64 KiB, each byte of which earns its part of what goes beyond a stall
+)
 START_BYTES = 64 << 10
 MIN_BYTES_PER_SECOND = 16 << 10
 CHUNK_BYTES = 1 << 20
@@ -37,11 +39,13 @@ async def pieces_of(
     received, waited_seconds = 0, 0.0
     while True:
         started = clock()
+        left_seconds = allowed_seconds(received) - waited_seconds
         try:
-            async with asyncio.timeout(STALL_SECONDS):
+            async with asyncio.timeout(min(STALL_SECONDS, left_seconds)):
                 chunk = await source.readany()
         except TimeoutError as error:
-            raise TooSlow(f"no byte in {STALL_SECONDS:.0f} s") from error
+            waited_seconds += clock() - started
+            raise TooSlow(f"{received} bytes in {waited_seconds:.0f} s") from error
         if not chunk:
             return
         waited_seconds += clock() - started
@@ -64,5 +68,7 @@ async def whole_body(source: Source, announced: int | None, limit: int) -> bytes
 
 
 def allowed_seconds(received: int) -> float:
-    """How long the sender may have taken for so many bytes."""
-    return START_SECONDS + max(0, received - START_BYTES) / MIN_BYTES_PER_SECOND
+    """How long the sender may have taken for so many bytes. Who sends a byte a second has no longer than who is silent,
+    and 64 KiB may still take half a minute."""
+    earned = (START_SECONDS - STALL_SECONDS) * min(received, START_BYTES) / START_BYTES
+    return STALL_SECONDS + earned + max(0, received - START_BYTES) / MIN_BYTES_PER_SECOND
