@@ -174,8 +174,8 @@ def certificate(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Show the certificate that programs of other computers must trust."""
     told = ask_node(home, lambda node: node.get("/api/certificate"))
     none = "There is none: other computers cannot use the pool. `poolhouse api on --lan` lets them."
-    words = str(told["certificate"] or hints.own(none)).rstrip()
-    Face(as_json).result(told, lambda: words)
+    pem = str(told["certificate"] or "").rstrip()
+    Face(as_json).result(told, lambda: pem or hints.text(none))
 
 
 def _show(told: Json, as_json: bool) -> None:

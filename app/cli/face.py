@@ -62,6 +62,9 @@ class Face:
 
     def show(self, view: RenderableType) -> None:
         """A view on stdout; without a terminal, its lines end where their text ends."""
+        from rich.console import Group
+
+        view = Group(view)  # printed alone, a text forgets that its lines are not to be broken
         if self.out.is_terminal:
             self.out.print(view, crop=False)
             return

@@ -41,6 +41,11 @@ GUEST = (
     "lends none, and cannot change the household. The host that answers works with what is typed there."
 )
 
+IS_GUEST = (
+    "This machine is a guest there: the hosts answer what is asked here, and work with what is typed. It uses no other "
+    "machine's memory, lends none, and cannot change the household."
+)
+
 
 class RoleName(StrEnum):
     """What a new machine may do."""
@@ -156,7 +161,8 @@ def _join(face: Face, home: Path | None, address: str, code: str) -> None:
     from app.cli.shapes import read
 
     paired = read(answer, PairedWith)
-    face.result(answer, lambda: f"Paired with {safe_text.name(paired.machine.name)}. {TRUST}")
+    about = IS_GUEST if answer.get("guest") else TRUST
+    face.result(answer, lambda: f"Paired with {safe_text.name(paired.machine.name)}. {about}")
 
 
 def machines(home: HomeOption = None, as_json: JsonOption = False) -> None:

@@ -110,10 +110,11 @@ def tried(name: NameArgument, home: HomeOption = None, as_json: JsonOption = Fal
     Face(as_json).result(told, lambda: _tested(told))
 
 
-def _tested(told: Json) -> str:
-    name, missing = safe_text.name(told["name"]), map(safe_text.name, told["missing"])
+def _tested(told: Json) -> RenderableType:
+    name, missing = safe_text.name(told["name"]), ", ".join(map(safe_text.name, told["missing"]))
     if told["missing"]:
-        return f"{name} answers, and does not have {', '.join(missing)}."
+        cure = f"Name what it has with `poolhouse upstream add {name}`."
+        return hints.text(f"{name} answers, and does not have {missing}. {cure}")
     return f"{name} answers, and has what it may be asked for."
 
 

@@ -85,15 +85,18 @@ async def join(
     *others, last = _places(ref, near, machines, network.id)
     for place in others:  # several ways to one machine: the first that answers
         try:
-            return _joined(await network.join(place, code))
+            return _joined(network, await network.join(place, code))
         except Unreachable as error:
             if error.reason.code != "pairing_unreachable":
                 raise
-    return _joined(await network.join(last, code))
+    return _joined(network, await network.join(last, code))
 
 
-def _joined(member: Member) -> Json:
-    return {"machine": {"id": member.id, "name": member.name}}
+def _joined(network: Network, member: Member) -> Json:
+    """guest: whether this machine may only ask there."""
+    own = network.members.get(network.id)
+    told = {"id": member.id, "name": member.name}
+    return {"machine": told, "guest": own is not None and own.is_guest}
 
 
 def _places(

@@ -64,6 +64,12 @@ def test_joining(poolhouse: Any, answering: Any) -> None:
     assert node.asked[0][2] == {"address": "192.168.1.20:4243", "code": "042137"}
 
 
+def test_who_joins_as_a_guest_hears_what_a_guest_may_do(poolhouse: Any, answering: Any) -> None:
+    answering({("POST", "/pairing/join"): PAIRED | {"guest": True}})
+    said = " ".join(poolhouse("pair", "192.168.1.20:4243", "--code", "042137").out.split())
+    assert said.startswith("Paired with attic-pc. This machine is a guest there: the hosts answer")
+
+
 def test_a_refused_window(poolhouse: Any, answering: Any) -> None:
     sent = error("Busy", "x_unknown", "A pairing window is open already.")
     answering({("POST", "/pairing"): Failed(429, sent)})

@@ -85,6 +85,16 @@ def test_the_rest(poolhouse: Any, answering: Any) -> None:
     ]  # fmt: skip
 
 
+def test_what_it_lacks_is_told_with_the_command_that_mends_it(
+    poolhouse: Any, answering: Any, home: Path
+) -> None:
+    told = {"name": "barn", "models": ["a"], "missing": ["gpt-x"]}
+    answering({("POST", "/api/upstreams/barn/test"): told})
+    said = poolhouse("upstream", "test", "barn").out
+    assert "does not have gpt-x. " in said
+    assert f"`poolhouse upstream add barn --home {home}`" in said
+
+
 def test_a_file_that_is_not_there_is_said_in_a_sentence(poolhouse: Any, answering: Any) -> None:
     answering({})
     done = poolhouse("upstream", "add", "barn", "https://x/v1", "--model", "a", "--cap-tokens", "5",

@@ -146,8 +146,9 @@ def paired(folder: Path, *names: str, lend: str = "1GiB") -> Iterator[list[TestN
         _end(*processes)
 
 
-def pair(host: TestNode, other: TestNode, here: str = "", role: str = "use_and_lend") -> None:
-    """Both are linked afterwards. here: the host's address, as it is from the other one's network."""
+def pair(host: TestNode, other: TestNode, here: str = "", role: str = "use_and_lend") -> Json:
+    """Both are linked afterwards; what the other one was told. here: the host's address, as it is from the other
+    one's network."""
     if (
         host.launch or other.launch
     ):  # in a network of its own, where no control port is reached from here
@@ -161,12 +162,14 @@ def pair(host: TestNode, other: TestNode, here: str = "", role: str = "use_and_l
     if host.launch or other.launch:
         done = other.run("pair", place, "--code", code, "--json")
         assert done.returncode == 0, done.stdout + done.stderr
-        return
-    other.control("POST", "/pairing/join", {"address": place, "code": code})
+        told: Json = json.loads(done.stdout)
+        return told
+    told = other.control("POST", "/pairing/join", {"address": place, "code": code})
     late = time.monotonic() + REST_SECONDS * BUSY
     while not (_sees(host, other) and _sees(other, host)):
         assert time.monotonic() < late, f"{other.name} was paired and is not linked"
         time.sleep(0.02)
+    return told
 
 
 def _sees(one: TestNode, other: TestNode) -> bool:

@@ -230,7 +230,7 @@ async def test_a_removal_ends_its_answers_at_once(pool: Pool, tmp_path: Path) ->
     """Nothing is passed on afterwards, and the host has no work left. Of a guest of this test's own: who was
     removed stays out until it is reset."""
     with node(tmp_path / "caller", "caller") as guest:
-        await asyncio.to_thread(pair, pool.host, guest, role="guest")
+        assert (await asyncio.to_thread(pair, pool.host, guest, role="guest"))["guest"]
         async with contextlib.aclosing(begun(guest)) as lines:
             assert "delta" in await anext(lines)
             started = time.monotonic()
