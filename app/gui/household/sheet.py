@@ -107,6 +107,9 @@ class Sheet(QDialog):
         shown = max(self.services.theme.px(LEAST), min(wanted, self._room() - around))
         beside = sizes.M if wanted > shown else 0  # the scroll bar
         inner.setContentsMargins(0, 0, beside, 0)
+        # A bar of a moment ago would make the lines shorter, and their height would need it for ever.
+        bar = Qt.ScrollBarPolicy.ScrollBarAsNeeded if beside else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        self._view.setVerticalScrollBarPolicy(bar)
         self._view.setFixedHeight(min(wanted, shown))
         box.activate()
         self.setFixedHeight(_height(box, self.width()))
