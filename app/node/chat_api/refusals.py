@@ -106,9 +106,9 @@ def shaped(
             return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def in_stream(api: Api, error: AppError, request: str) -> bytes:
+def in_stream(api: Api, error: AppError, request: str, home: str = "") -> bytes:
     """An error as the last thing of a stream."""
-    data = msgspec.json.encode(explained(api, error, request))
+    data = msgspec.json.encode(explained(api, error, request, home))
     match api:
         case Api.ANTHROPIC:
             return b"event: error\ndata: " + data + b"\n\n"

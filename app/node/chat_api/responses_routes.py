@@ -10,8 +10,8 @@ from contextlib import aclosing
 from aiohttp import web
 
 from app.core.errors import AppError
-from app.node.chat_api.answering import Answering, Asker
-from app.node.chat_api.gate import ASKER
+from app.node.chat_api.answering import Answering
+from app.node.chat_api.gate import ASKER, HOME
 from app.node.chat_api.refusals import Api, explained
 from app.node.chat_api.responses_answers import Response
 from app.node.chat_api.responses_shapes import Asked
@@ -37,16 +37,16 @@ class ResponsesRoutes:
             request[ASKER].origin,
         )  # fmt: skip
         if asked.stream:
-            return await send(request, EVENTS, self._events(wish, request[ASKER], answer))
+            return await send(request, EVENTS, self._events(wish, request, answer))
         async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
             async for piece in pieces:
                 answer.events(piece)
         return web.json_response(answer.object())
 
     async def _events(
-        self, wish: Wish, asker: Asker, answer: Response
+        self, wish: Wish, request: web.Request, answer: Response
     ) -> AsyncGenerator[bytes, None]:
-        begun = False
+        asker, begun = request[ASKER], False
         try:
             async with aclosing(self._answering.answer(wish, asker)) as pieces:
                 async for piece in pieces:
@@ -57,7 +57,8 @@ class ResponsesRoutes:
         except AppError as error:
             if not begun:
                 raise  # it still gets its own status
-            name, data = answer.failed(explained(Api.OPENAI, error, asker.request)["error"])
+            why = explained(Api.OPENAI, error, asker.request, request[HOME])["error"]
+            name, data = answer.failed(why)
             yield event(data, name)
 
 

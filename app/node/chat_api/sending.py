@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 
 from app.core.errors import AppError, BadInput
-from app.node.chat_api.gate import ASKER, BODY, ID, from_elsewhere
+from app.node.chat_api.gate import ASKER, BODY, HOME, ID, from_elsewhere
 from app.node.chat_api.refusals import api_of, in_stream
 from app.node.chat_api.writing import write
 from app.node.plain_words import plainly, wrong_field
@@ -55,9 +55,9 @@ async def send(
                 await write(request, answer, part)
                 part = await anext(parts, None)
         except AppError as error:
-            await write(
-                request, answer, in_stream(api_of(request.path), error, request[ASKER].request)
-            )
+            name, home = request[ASKER].request, request[HOME]
+            last = in_stream(api_of(request.path), error, name, home)
+            await write(request, answer, last)
         except Exception:  # the outer wall of a request whose answer has begun
             log.exception("%s failed", request.path)
             bug = in_stream(api_of(request.path), AppError("bug"), request[ASKER].request)

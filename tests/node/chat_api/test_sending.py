@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from app.core.errors import AppError, Busy, StageLost
+from app.core.errors import AppError, Busy, StageLost, Unreachable
 from app.lan import body
 from app.machine.api_keys import FIRST, ApiKeys
 from app.machine.paths import Home
@@ -58,7 +58,8 @@ async def url(
     port = [0]
     keys = ApiKeys(Home.at(tmp_path_factory.mktemp("sending")).create())
     key = (await keys.all())[FIRST]
-    gate = Gate(KeyDoor(keys, lambda: own_names(port[0]), lambda: False), Figures(), lambda _: None)
+    door = KeyDoor(keys, lambda: own_names(port[0]), lambda: False)
+    gate = Gate(door, Figures(), lambda _: None, home=" --home X")
     app = web.Application(middlewares=[gate.check])
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -115,7 +116,14 @@ async def test_who_sends_no_body_is_told_so_and_parted_at_once(
     writer.close()
 
 
-@pytest.mark.parametrize("error", [StageLost("pipeline_closed"), ZeroDivisionError("the cat")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        StageLost("pipeline_closed"),
+        ZeroDivisionError("the cat"),
+        Unreachable("upstream_failed", name="barn", why="it hung up"),
+    ],
+)
 @pytest.mark.parametrize(
     ("path", "begins"),
     [
@@ -136,6 +144,7 @@ async def test_a_later_error_ends_the_stream_in_its_shape(
     assert last.startswith(begins)
     assert "the cat" not in last
     assert "Traceback" not in last
+    assert ("`poolhouse upstream list --home X`" in last) == isinstance(error, Unreachable)
 
 
 async def test_who_reads_nothing_is_left(
