@@ -168,6 +168,7 @@ def _piped_key() -> str:
         return ""
     if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
         return ""
+    typer.echo("Its key is read from the pipe: the first line.", err=True)  # which may never come
     line = sys.stdin.buffer.readline(MOST_KEY + 3).decode(
         "ascii", "replace"
     )  # odd ones are refused

@@ -108,7 +108,11 @@ class Sheet(QDialog):
         beside = sizes.M if wanted > shown else 0  # the scroll bar
         inner.setContentsMargins(0, 0, beside, 0)
         # A bar of a moment ago would make the lines shorter, and their height would need it for ever.
-        bar = Qt.ScrollBarPolicy.ScrollBarAsNeeded if beside else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        bar = (
+            Qt.ScrollBarPolicy.ScrollBarAsNeeded
+            if beside
+            else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        )
         self._view.setVerticalScrollBarPolicy(bar)
         self._view.setFixedHeight(min(wanted, shown))
         box.activate()
