@@ -55,6 +55,7 @@ class ChannelLink:
         self._mended = False  # a new channel was made for that answer
         self._opened_at = time.monotonic()  # the channel
         self._broken_since: float | None = None  # no channel was steady since then
+        self._doubted_since: float | None = None  # nothing came since then, and that was said
 
     async def send(self, frame: bytes) -> None:
         number = self._number
@@ -124,6 +125,7 @@ class ChannelLink:
             if not self._given_up.is_set():
                 if stage.received(data):  # what is told beside an answer comes with it, not before
                     self._last_done_at = time.monotonic()
+                    self._eased(stage)
                 self._mended, self._broken_since = False, None
 
         try:
@@ -150,6 +152,8 @@ class ChannelLink:
         stage.doubted()
         began = time.monotonic()
         stalled_s, broken_s = stage.stalled_s(began), self._broken_s(began)
+        if self._doubted_since is None:
+            self._doubted_since = began - stalled_s
         if broken_s > RECONNECT_S:  # it opens, and breaks again each time
             return StageLost("stage_unreachable", machine=stage.machine)
         left_s = RECONNECT_S - stalled_s
@@ -165,8 +169,15 @@ class ChannelLink:
                 closing.cancel()
                 code = "stage_missing" if isinstance(error, Refused) else "stage_unreachable"
                 return StageLost(code, machine=stage.machine)
-        stage.doubted(stalled_s + time.monotonic() - began)
-        return None
+        if stage.waits_since is None:
+            self._eased(stage)
+        return None  # else a new channel alone is no sign of life: its worker may stand still
+
+    def _eased(self, stage: StageClient) -> None:
+        """It is heard again, or nothing was waited for."""
+        if self._doubted_since is not None:
+            stage.doubted(time.monotonic() - self._doubted_since)
+            self._doubted_since = None
 
     def _broken_s(self, now: float) -> float:
         """For how long channels have been breaking without a steady one between them."""

@@ -83,6 +83,7 @@ class Pipeline:
         self._broken: asyncio.Future[Loss] | None = None  # why the present round ends
         self.lost: StageLost | None = None  # why it ended
         self.news: Notice | None = None  # while something is mended: what everybody was told last
+        self._doubted: dict[str, None] = {}  # who is not heard, in the order in which that was told
         self.on_news: Callable[[], None] = lambda: None
         self.on_mended: Callable[[], None] = lambda: None  # other stages serve now
 
@@ -242,6 +243,7 @@ class Pipeline:
     async def _recover(self, loss: Loss, rebuilder: Rebuilder) -> None:
         """New stages in place of the present ones; what was said and drawn so far is replayed on them."""
         log.warning("%s is lost: %s; under way: %s", loss.name, loss.why, self._work.names)
+        self._doubted.clear()
         self._work.interrupt(loss)
         if not self._wanted(rebuilder):  # they were recovered too often
             self._end(StageLost(loss.why.code, **loss.why.facts))
@@ -269,10 +271,15 @@ class Pipeline:
     def _doubt(self, name: str, seconds: float | None) -> None:
         """A stage is not heard, and that is being mended; or it is again, after so many seconds."""
         if seconds is None:
+            self._doubted[name] = None
             self._say(doubted(name))
             return
+        self._doubted.pop(name, None)
         self._say(eased(name, seconds))
-        self._settled()
+        if self._doubted:  # all of it waits for another one still
+            self._say(doubted(next(iter(self._doubted))))
+        else:
+            self._settled()
 
     def _settled(self) -> None:
         if self.news is not None:

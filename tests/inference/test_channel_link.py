@@ -11,16 +11,18 @@ import pytest
 from app.core.errors import Unreachable
 from app.inference.channel_link import ChannelLink
 from app.inference.measure import Deadlines, StageMeter
-from app.inference.pipeline import WATCH_S
+from app.inference.pipeline import WATCH_S, Pipeline
 from app.inference.stage_client import StageClient
 from app.inference.step import Run, Step
 from app.node.way_back import ASK_SECONDS
 from backends.contract import Number, Role, Segment
 from backends.frames import SEGMENT, Frame, Kind, decode, encode
+from tests.inference.pool import shape
 from tests.simulation.virtual_loop import VirtualLoop, run, running
 
 WIDTH, WAITS_S, COMPUTES_S = 4, 1.0, 0.02
 RUN = Run(bytes(16), Role.MIDDLE, WIDTH, Number.F32, 1)
+DOUBTS = (("attic", None), ("study", None), ("attic", 0.5), ("study", 1.5))  # or heard again after
 
 
 class Lender:
@@ -182,6 +184,71 @@ def test_a_path_that_heals_after_two_seconds_is_found_at_once() -> None:
     loop = VirtualLoop(lambda *_: None)
     with running(loop):
         run(loop, story())
+
+
+class Waking(Holding):
+    """To a worker that stands still until that time, and then carries out what it was given."""
+
+    def __init__(self, at_s: float) -> None:
+        super().__init__()
+        self._at_s = at_s
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        await asyncio.sleep(self._at_s - time.monotonic())
+        await Lender.deliver(self, to)
+
+
+class StandsStill(SilentPeer):
+    """Its node gives a new channel at once; the worker behind it stands still for four seconds in all."""
+
+    def __init__(self, at_s: float) -> None:
+        super().__init__()
+        self._at_s = at_s
+
+    async def reopen(self) -> Waking:
+        self.reopened_s.append(time.monotonic())
+        return Waking(self._at_s)
+
+
+def test_a_new_channel_alone_is_no_sign_of_life() -> None:
+    """Else a reader was told "attic is back after 2 s", and nothing came for two more."""
+    told: list[tuple[float, float | None]] = []
+
+    async def story() -> None:
+        began = time.monotonic()
+        peer = StandsStill(began + 4.0)
+        stage = StageClient(RUN, ChannelLink(Holding(), peer), "attic")
+        stage.on_doubt = lambda _, seconds: told.append((time.monotonic() - began, seconds))
+        step = Step(SEGMENT.pack(0, 1, 7), b"", 1, 1, False, bytes(RUN.number.row_bytes(WIDTH)))
+        stage._meter.add(0.02, 0.0, 1, False)  # it was quick so far
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(stage.listen())
+            waiting = group.create_task(stage.forward(step))
+            while not waiting.done():
+                await asyncio.sleep(WATCH_S)
+                stage.check(time.monotonic())
+            listening.cancel()
+        assert len(peer.reopened_s) == 1
+
+    loop = VirtualLoop(lambda *_: None)
+    with running(loop):
+        run(loop, story())
+    [(doubted_s, nothing), (eased_s, after_s)] = told
+    assert nothing is None
+    assert 2.0 <= doubted_s <= 2.0 + WATCH_S
+    assert eased_s == after_s == pytest.approx(4.0 + COMPUTES_S)
+
+
+def test_while_one_is_awaited_another_that_is_back_is_not_all_of_it() -> None:
+    """What faces show is the last that was told."""
+    pipeline = Pipeline((), shape())
+    said = [(name, pipeline._doubt(name, after), pipeline.news)[::2] for name, after in DOUBTS]
+    assert [(name, news and (news.state, news.machine)) for name, news in said] == [
+        ("attic", ("reconnecting", "attic")),
+        ("study", ("reconnecting", "study")),
+        ("attic", ("reconnecting", "study")),
+        ("study", None),
+    ]
 
 
 def test_a_silence_does_not_let_the_next_one_last_longer() -> None:
