@@ -103,7 +103,8 @@ class Planned:
     """There is a placement."""
 
     machines: tuple[str, ...]  # names of those that take over layers
-    seconds: float
+    seconds: float  # until they have loaded them
+    replay_s: float = 0.0  # and then until the next token
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +299,7 @@ def _again(planned: Planning, loss: Loss) -> tuple[State, tuple[Command, ...]]:
 
 
 def _rebuilding(loss: Loss, planned: Planned) -> Notice:
-    seconds = max(1.0, planned.seconds)
+    seconds = max(1.0, planned.seconds + planned.replay_s)
     facts: dict[str, Fact] = {"machine": loss.name, "seconds": _said(seconds)}
     if not loss.name:  # nobody is to blame
         return Notice("rebuilding", loss.name, Reason("recovery_moving", facts), seconds)

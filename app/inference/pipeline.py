@@ -22,7 +22,7 @@ from app.inference.in_order import Order
 from app.inference.measure import StageFigures
 from app.inference.recovering import Rebuilder, recovered
 from app.inference.samples import Samples
-from app.inference.sequences import Finish, Request, Token, heard
+from app.inference.sequences import Finish, Request, Token, heard, replayed_s
 from app.inference.sequences import Sequence as Asking
 from app.inference.shape import Shape
 from app.inference.stage_client import StageClient
@@ -83,6 +83,7 @@ class Pipeline:
         self._broken: asyncio.Future[Loss] | None = None  # why the present round ends
         self.lost: StageLost | None = None  # why it ended
         self.news: Notice | None = None  # while something is mended: what everybody was told last
+        self._replays = False  # the tokens of answers that were interrupted
         self._doubted: dict[str, None] = {}  # who is not heard, in the order in which that was told
         self.on_news: Callable[[], None] = lambda: None
         self.on_mended: Callable[[], None] = lambda: None  # other stages serve now
@@ -252,7 +253,8 @@ class Pipeline:
             stage.fail(StageLost("pipeline_closed"))
             self._group.create_task(stage.close(), name=f"close {stage.name}")
         try:
-            self._stages = tuple(await recovered(loss, rebuilder, self._say))
+            replay_s = replayed_s(self._work.interrupted, [stage.pace for stage in self._stages])
+            self._stages = tuple(await recovered(loss, rebuilder, self._say, replay_s=replay_s))
         except StageLost as error:
             self._work.hand_over(loss, partial(self._inherited, loss))
             self._end(error)
@@ -260,7 +262,8 @@ class Pipeline:
         self._work.go_on(self._limits())
         log.info("%d answers go on without what was lost", self._work.n_running)
         self.on_mended()
-        self._settled()
+        self._replays = True
+        self._settle_replayed()
 
     def _say(self, notice: Notice) -> None:
         """Tell everybody who waits."""
@@ -278,7 +281,13 @@ class Pipeline:
         self._say(eased(name, seconds))
         if self._doubted:  # all of it waits for another one still
             self._say(doubted(next(iter(self._doubted))))
-        else:
+        elif not self._replays:
+            self._settled()
+
+    def _settle_replayed(self) -> None:
+        """Until what was interrupted goes on, nobody is told that all is well."""
+        if self._replays and not self._work.interrupted:
+            self._replays = False
             self._settled()
 
     def _settled(self) -> None:
@@ -311,12 +320,14 @@ class Pipeline:
                 last, first = self._stages[-1], self._stages[0]
                 sampled, after = await last.forward_into(step, first, following.step)
                 self._work.deliver(carried, sampled, followed=True)
+                self._settle_replayed()
                 if not following.goes_on:
                     await self._work.take_back(following, first)
                     break
                 carried, step = following, await self._through(self._stages[1:-1], after)
             else:
                 self._work.deliver(carried, await self._stages[-1].forward(step))
+                self._settle_replayed()
                 await self._work.take_back_guesses(carried, self._stages)
 
     async def _arrived(self, carried: Carried) -> Step | None:
@@ -350,6 +361,7 @@ class Pipeline:
             for stage in _computing(self._stages):
                 stage.check(now)
             self._work.end_unread(now)
+            self._settle_replayed()  # also where nobody waits any more
 
     async def _walled(self, name: str, what: Callable[[], Awaitable[None]]) -> None:
         """The outer wall of every task here: whatever goes wrong ends the pipeline, not the node."""

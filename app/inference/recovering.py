@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol, assert_never
 
 from app.core import recovery
@@ -51,8 +52,12 @@ async def recovered(
     rebuilder: Rebuilder,
     say: Say,
     clock: Callable[[], float] = time.monotonic,
+    replay_s: float | None = None,
 ) -> Sequence[StageClient]:
-    """The stages of a new placement. Raises StageLost when there will be none."""
+    """The stages of a new placement. Raises StageLost when there will be none.
+
+    replay_s: of what is under way, as these answers were computed before; None: as long as a usual prompt.
+    """
     stages: Sequence[StageClient] = ()
     state, todo = recovery.step(recovery.Steady(), loss)
     while True:
@@ -67,6 +72,8 @@ async def recovered(
                         f", without {', '.join(sorted(without))}" if without else "",
                     )
                     event = await _planned(loss, rebuilder, without, clock)
+                    if isinstance(event, recovery.Planned) and replay_s is not None:
+                        event = replace(event, replay_s=replay_s)
                 case recovery.Build():
                     log.info("building what was planned")
                     try:

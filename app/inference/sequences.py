@@ -14,6 +14,7 @@ from typing import Protocol
 
 from app.core.errors import AppError, BadInput
 from app.core.recovery import Interruption, Notice, continued
+from app.core.routing import Pace, pace_of
 from app.inference.guessing import Guesses
 from app.inference.measure import RequestFigures, StageFigures
 from backends.contract import Sampling
@@ -225,6 +226,11 @@ class Sequence:
         self.begun, self.kept = False, self.kept.cut_back(0)
         self.guesses.clear()
 
+    def replay_s(self, pace: Pace) -> float:
+        """Until all of it has been computed again, after `rewind`."""
+        alone = self.answer_tokens if self.alike else 0
+        return (self.known - alone) * pace.row_s + alone * pace.step_s
+
     def sampled(
         self, token: int, now: float, figures: Callable[[], tuple[StageFigures, ...]]
     ) -> None:
@@ -302,6 +308,12 @@ class Sequence:
             guessed=self.guesses.n_made,
             guessed_right=self.guesses.n_right,
         )
+
+
+def replayed_s(again: SequenceOf[Sequence], paces: SequenceOf[Pace | None]) -> float | None:
+    """Until these have been computed again, on stages as fast as those before; None: that was not measured."""
+    pace = pace_of(paces)
+    return None if pace is None else sum(one.replay_s(pace) for one in again)
 
 
 async def heard(sequence: Sequence) -> AsyncGenerator[Token | Notice | Finish, None]:

@@ -132,6 +132,11 @@ class Work:
         self._under_way, self._held = 0, False
         self._quiet.set()
 
+    @property
+    def interrupted(self) -> list[Sequence]:
+        """Those that have a slot and wait for their next token since a stage was lost."""
+        return [s for s in self._running.values() if s.interruption.loss and not s.over]
+
     def hand_over(self, loss: Loss, take: Callable[[Sequence], bool]) -> None:
         """The stages are lost: what runs and waits here may go on elsewhere, from where it is."""
         mine = (*self._running.values(), *self._waiting)

@@ -61,8 +61,8 @@ class Rebuilding:
                 raise
             self.placing.claimed = chosen
         names = dict.fromkeys(stage.name for stage in self.placing.moving(chosen))
-        replay = chosen.forecast.ttft_s if chosen.forecast else 0.0
-        return recovery.Planned(tuple(names), self._moving_s(chosen) + replay)
+        replay_s = chosen.forecast.ttft_s if chosen.forecast else 0.0
+        return recovery.Planned(tuple(names), self._moving_s(chosen), replay_s)
 
     async def _choose(self, away: frozenset[MachineId]) -> Option:
         intended, self._intended = self._intended, None

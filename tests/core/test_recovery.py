@@ -79,7 +79,7 @@ def test_what_cannot_be_reached_is_left_out_of_the_plan() -> None:
 def test_it_is_said_who_takes_over_and_how_long_it_takes(
     machines: tuple[str, ...], words: str
 ) -> None:
-    state, commands = run(LOSS, Planned(machines, 40.2))
+    state, commands = run(LOSS, Planned(machines, 30.2, replay_s=10))
     assert isinstance(state, Rebuilding)
     assert commands[-1] == Build()
     assert spoken(commands) == [words]

@@ -242,13 +242,12 @@ def test_a_new_channel_alone_is_no_sign_of_life() -> None:
 def test_while_one_is_awaited_another_that_is_back_is_not_all_of_it() -> None:
     """What faces show is the last that was told."""
     pipeline = Pipeline((), shape())
-    said = [(name, pipeline._doubt(name, after), pipeline.news)[::2] for name, after in DOUBTS]
-    assert [(name, news and (news.state, news.machine)) for name, news in said] == [
-        ("attic", ("reconnecting", "attic")),
-        ("study", ("reconnecting", "study")),
-        ("attic", ("reconnecting", "study")),
-        ("study", None),
-    ]
+    shown: list[tuple[str, str] | None] = []
+    for name, after in DOUBTS:
+        pipeline._doubt(name, after)
+        shown.append(pipeline.news and (pipeline.news.state, pipeline.news.machine))
+    attic, study = ("reconnecting", "attic"), ("reconnecting", "study")
+    assert shown == [attic, study, study, None]
 
 
 def test_a_silence_does_not_let_the_next_one_last_longer() -> None:
