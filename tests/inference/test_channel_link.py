@@ -245,7 +245,8 @@ def test_while_one_is_awaited_another_that_is_back_is_not_all_of_it() -> None:
     shown: list[tuple[str, str] | None] = []
     for name, after in DOUBTS:
         pipeline._doubt(name, after)
-        shown.append(pipeline.news and (pipeline.news.state, pipeline.news.machine))
+        news = pipeline.news
+        shown.append((news.state, news.machine) if news else None)
     attic, study = ("reconnecting", "attic"), ("reconnecting", "study")
     assert shown == [attic, study, study, None]
 
