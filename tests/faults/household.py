@@ -145,10 +145,12 @@ class Household:
             heard.error = error.reason.code
         return heard
 
-    async def lost(self, heard: Heard) -> str:
-        """Who was taken for dead and is not."""
+    async def lost(self, heard: Heard, *, may_be_away: bool = False) -> str:
+        """Who was taken for dead and is not. `may_be_away`: not counted as there, for a moment."""
         if (heard.done or {}).get("recoveries"):
             return "a machine was given up that lived"
+        if may_be_away:
+            return ""
         async with self.client() as host:
             status = await host.get("/status")
         offline = [m["name"] for m in status["machines"].values() if not m["online"]]

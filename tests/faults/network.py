@@ -130,7 +130,11 @@ async def run(home: Cabled, case: Trouble) -> Outcome:
     try:
         async with asyncio.timeout(END_SECONDS):
             heard = await home.ask(strike, lambda heard: len(heard.ids) >= after)
-        why = "" if case.may_lose else await home.lost(heard)
+        moves = case.deed in (
+            "moved",
+            "changed over",
+        )  # such a one is called anew, and away for that moment
+        why = "" if case.may_lose else await home.lost(heard, may_be_away=moves)
         if case.deed == "tunnelled":
             await asyncio.sleep(TUNNEL_SECONDS)
             why = why or ("it was noticed" if heard.notices else "")
