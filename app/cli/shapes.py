@@ -107,6 +107,12 @@ class Replica(msgspec.Struct, frozen=True):
     waiting: int = 0
 
 
+class Recovery(msgspec.Struct, frozen=True):
+    """What is done because a machine is lost, or leaves."""
+
+    text: str = ""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """A placement, and for a loaded model its state."""
 
@@ -122,6 +128,7 @@ class Plan(msgspec.Struct, frozen=True):
     state: str = ""
     stopping: bool = False  # its memory is being given back
     reason: str | None = None
+    recovery: Recovery | None = None
     number: str | None = None
     loaded_seconds: float | None = None
     fetched_bytes: int | None = None

@@ -124,7 +124,8 @@ def _model_sentence(loaded: Plan, ready: str) -> str:
                 machines == 1 and loaded.held[0].key != loaded.stages[0].key
             ):  # the host is the first
                 held = f"{safe_text.name(loaded.held[0].machine)} holds"
-            return f"{ready}{held} {name}."
+            then = f" {safe_text.line(loaded.recovery.text)}" if loaded.recovery else ""
+            return f"{ready}{held} {name}.{then}"
         case "loading":
             return f"Loading {name}."
         case state:

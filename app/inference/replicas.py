@@ -36,6 +36,7 @@ class Replicas:
         self._held: dict[int, Replica] = {}
         self._over = asyncio.Event()
         self.on_news: Callable[[], None] = lambda: None
+        self.leaves: Notice | None = None  # a machine that computes on while others load its layers
 
     def put(self, place: int, replica: Replica) -> None:
         """It serves from now on, in place of the one that was lost there."""
@@ -110,8 +111,10 @@ class Replicas:
 
     def tell_leaving(self, name: str, others: Sequence[str], seconds: float) -> None:
         """A machine leaves once these others have loaded what it holds: whoever waits is told so."""
+        self.leaves = leaving(name, others, seconds)
         for replica in self._held.values():
-            replica.pipeline.tell(leaving(name, others, seconds))
+            replica.pipeline.tell(self.leaves)
+        self.on_news()
 
     async def leave(self, loss: Loss) -> None:
         """As `break_off`, on purpose: no new request goes there, and the answers move between two tokens.
@@ -123,13 +126,15 @@ class Replicas:
             replica.draining = len(self._held) > 1 and replica.pipeline.lost is None
         for replica in left:
             await replica.pipeline.leave(loss)
+        if self.leaves is not None and self.leaves.machine == loss.name:
+            self.leaves = None
 
     def _told(self) -> None:
         self.on_news()
 
     def _mended(self, replica: Replica) -> None:
         """It has stages again that nobody wants back: who left has left, or stays after all."""
-        replica.draining = False
+        replica.draining, self.leaves = False, None
 
     def _of(self, machine: str) -> list[Replica]:
         """Those that machine is part of: of the only one it always is, whose stages move between machines."""

@@ -77,10 +77,9 @@ class Running:
         self.n_changes = 0  # of the household, and of what is placed
         self._made_s = self.placed_s = time.monotonic()
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._stop = asyncio.Event()
+        self._stop, self._news = asyncio.Event(), asyncio.Event()  # the household is another
         self._lost: Reason | None = None
         self._blamed: Reason | None = None  # why it was lost, better than its end shows
-        self._news = asyncio.Event()  # the household is another
         self._wanted_back: dict[MachineId, StageLost] = {}  # memory, when no answer needs it
         self._progress: dict[str, Json] = {}
         self._seconds, self._fetched_bytes = 0.0, 0
@@ -267,6 +266,7 @@ class Running:
 
     def json(self) -> Json:
         news = self.news
+        told = news or (self._replicas.leaves if self._replicas and self.is_ready else None)
         state = "lost" if self._lost else "ready" if self.answerer else "loading"
         present, known = self._present(), self.described.get("forecast")
         if len(present) < len(self.plan.stages):
@@ -279,7 +279,7 @@ class Running:
             "state": "recovering" if news else state,
             "stopping": self._stop.is_set() and not self.ended.is_set(),
             **trouble_json(news.reason if news else self._lost),
-            "recovery": notice_json(news) if news else None,
+            "recovery": notice_json(told) if told else None,
             "ahead": [stage_json(stage) for stage in self.holds.ahead()],
             "progress": dict(self._progress),
             "number": self._sizes.number.name.lower(),

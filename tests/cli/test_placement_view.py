@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from app.cli.placement_view import ROUGH, forecast_line, headline
-from app.cli.shapes import Bottleneck, Forecast, Plan, Stage
+from app.cli.shapes import Bottleneck, Forecast, Plan, Recovery, Stage
 from app.cli.status_view import pool_sentence
 
 
@@ -48,3 +49,6 @@ def test_only_replicas_that_are_there_are_counted(
     plan = Plan("guide", "replicas", stages=wholes, state="ready", holders=there)
     assert headline(plan) == f"guide · {shape}"
     assert pool_sentence(plan) == sentence
+    told = "attic leaves. It computes on while its layers are loaded on shed, about 40 s."
+    leaves = msgspec.structs.replace(plan, recovery=Recovery(told))
+    assert pool_sentence(leaves) == f"{sentence} {told}"

@@ -33,6 +33,13 @@ def test_a_host_says_which_lender_leaves_and_why(qapp: object, state: str) -> No
     assert found.sentence == "attic stops lending."
 
 
+def test_a_host_says_who_takes_over_what_a_machine_holds_that_leaves(qapp: object) -> None:
+    made = pool([{"id": "b", "name": "attic", "state": "draining", "reason": HEAT}])
+    text = "attic leaves. It computes on while its layers are loaded on study, about 40 s."
+    cast("Any", made).loaded = LOADED | {"recovery": {"state": "leaving", "text": text}}
+    assert standing(made).sentence == f"attic stops lending. {HEAT} {text}"
+
+
 @pytest.mark.parametrize("other", [{"id": "c"}, {"this": True}, {"state": "working"}])
 def test_who_holds_nothing_of_it_is_not_told_of(qapp: object, other: dict[str, Any]) -> None:
     found = standing(

@@ -224,7 +224,10 @@ async def test_the_only_one_is_left_by_any_machine_and_takes_questions_on() -> N
                 await until(lambda: pools[0].pipeline.n_running == 1)
                 await asyncio.sleep(0.05)
                 replicas.tell_leaving(f"machine-{leaver}", ["spare"], 3.0)
+                told = [replicas.leaves]  # what faces show
                 await replicas.leave(replace(lost(leaver), leaves=True))
+                told.append(replicas.leaves)
+                assert [one is None for one in told] == [False, True]
             ids, notices, finish = hearing.result()
             assert ids == expected
             assert (notices[0].state, notices[0].machine) == ("leaving", f"machine-{leaver}")

@@ -136,7 +136,9 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
             title = head.tr("Ready. {model} {where}").format(
                 model=model, where=_where(head, loaded)
             )
-            return "check", "good", title, _figures(head, loaded, expected)
+            told = here(str((loaded.get("recovery") or {}).get("text") or ""))  # who leaves
+            figures = _figures(head, loaded, expected)
+            return "check", "good", title, " ".join(one for one in (told, figures) if one)
         case "recovering":
             title = head.tr("{model} is being rebuilt").format(model=model)
             steps = [_step(head, loaded)] if under_way(loaded) else []

@@ -125,6 +125,13 @@ def test_a_load_that_is_stopped_cannot_be_left_again(head: Headline) -> None:
     assert not head.cancel.isVisible()
 
 
+def test_who_takes_over_from_a_machine_that_leaves_is_told_while_all_serves(head: Headline) -> None:
+    text = "attic leaves. It computes on while its layers are loaded on study, about 40 s."
+    head.show_pool(loaded(2) | {"recovery": {"text": text}}, Expected(), measuring=False)
+    assert head.title.whole().startswith("Ready.")
+    assert head.figures.text().startswith(text)
+
+
 def test_how_far_a_rebuilt_model_is_stands_behind_what_happened(head: Headline) -> None:
     step = {"step": "sending", "machine": "kitchen", "done": 1, "total": 4}
     now = loaded(2) | {"state": "recovering", "reason": "attic is gone.", "progress": {}}
