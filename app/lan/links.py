@@ -97,16 +97,17 @@ class Links:
         why = self.failed.get(machine)
         return machine not in self.up and why is not None and bool(why.facts.get("refused"))
 
-    async def leave_behind(self, own_hosts: Collection[str]) -> None:
+    def leave_behind(self, own_hosts: Collection[str]) -> None:
         """This machine has lost these addresses: what hangs on them is cut and dialled anew.
 
-        Nobody would say that it is dead, and its data connections end with it: they are opened again.
+        Nobody would say that it is dead, and its data connections end with it: they are opened again. Nobody waits for
+        the old ones to end either: on a dead path that takes seconds, and the next address may come meanwhile.
         """
-        async with asyncio.TaskGroup() as tasks:
-            for link in [link for link in self.up.values() if link.own_host in own_hosts]:
+        for link in self.up.values():
+            if link.own_host in own_hosts:
                 log.info("the address %s is gone, and the link to %s", link.own_host, link.name)
                 why = Reason("link_lost", {"name": link.name})
-                tasks.create_task(link.close(why), name="leave a link behind")
+                self._tasks.create_task(link.close(why), name="leave a link behind")
 
     async def abandon(self, machine: MachineId, why: Reason) -> None:
         """End the link to `machine` and dial it no more."""

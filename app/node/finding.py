@@ -177,7 +177,7 @@ class Finding:
                 self._network.places.own = likeliest(addresses)
                 self._discovery.use(addresses, speak_at)
                 self._looked = True
-                await self._network.calls.leave_behind(had - hosts)
+                self._network.calls.leave_behind(had - hosts)
             await asyncio.sleep(WATCH_SECONDS)
 
 
