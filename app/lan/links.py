@@ -98,13 +98,13 @@ class Links:
         return machine not in self.up and why is not None and bool(why.facts.get("refused"))
 
     def leave_behind(self, own_hosts: Collection[str]) -> None:
-        """This machine has lost these addresses: what hangs on them is cut and dialled anew.
+        """This machine has these addresses now: what hangs on another one is cut and dialled anew.
 
         Nobody would say that it is dead, and its data connections end with it: they are opened again. Nobody waits for
         the old ones to end either: on a dead path that takes seconds, and the next address may come meanwhile.
         """
         for link in self.up.values():
-            if link.own_host in own_hosts:
+            if link.own_host and link.own_host not in own_hosts:
                 log.info("the address %s is gone, and the link to %s", link.own_host, link.name)
                 why = Reason("link_lost", {"name": link.name})
                 self._tasks.create_task(link.close(why), name="leave a link behind")

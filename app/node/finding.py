@@ -164,12 +164,10 @@ class Finding:
     async def _watch(self) -> None:
         """Follow the addresses of this computer; the full look only when something moved."""
         before: Glance | None = None
-        hosts = frozenset[str]()
         while True:
             now = await asyncio.to_thread(_glance)
             if now != before:
                 before = now
-                had, hosts = hosts, _hosts(now)
                 every = await asyncio.to_thread(interfaces)
                 self._there = frozenset(one.name for one in every)
                 found = usable(every, self.choice.interfaces)
@@ -177,7 +175,8 @@ class Finding:
                 self._network.places.own = likeliest(addresses)
                 self._discovery.use(addresses, speak_at)
                 self._looked = True
-                self._network.calls.leave_behind(had - hosts)
+                # Seen anew: a link may hang on an address that came, and went, between two looks.
+                self._network.calls.leave_behind(_hosts(await asyncio.to_thread(_glance)))
             await asyncio.sleep(WATCH_SECONDS)
 
 
