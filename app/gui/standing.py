@@ -111,8 +111,8 @@ def _leaver(pool: Pool, loaded: dict[str, object]) -> str | None:
         leaves = machine.get("state") in ("draining", "paused") and not machine.get("this")
         if leaves and machine.get("id") in holds:
             told = loaded.get("recovery")
-            done = str(told.get("text") or "") if isinstance(told, dict) else ""
-            why = " ".join(here(one) for one in (str(machine.get("reason") or ""), done) if one)
+            done = here(str(told.get("text") or "")) if isinstance(told, dict) else ""
+            why = " ".join(filter(None, (here(str(machine.get("reason") or "")), done)))
             text = _tr("{machine} stops lending. {why}") if why else _tr("{machine} stops lending.")
             return text.format(machine=machine.get("name"), why=why)
     return None
