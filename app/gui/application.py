@@ -98,6 +98,8 @@ class Application:
 
     def _renew(self) -> bool:
         """Whether the window is made anew, as soon as whoever asks in it is through."""
+        if self._language.chosen == self.services.preferences.text(LANGUAGE):
+            return True
         if self.window.is_busy:
             return False
         QTimer.singleShot(0, self._app, self._change_windows)

@@ -19,9 +19,11 @@ class Language(QObject):
     def __init__(self, app: QCoreApplication) -> None:
         super().__init__(app)
         self._app, self._system = app, QLocale()
+        self.chosen = ""
 
     def speak(self, language: str) -> None:
         """From now on `language` (`de`), or the system's for ""."""
+        self.chosen = language
         locale = QLocale(language) if language else self._system
         QLocale.setDefault(locale)
         codes = [one.split("-")[0] for one in locale.uiLanguages()]

@@ -37,6 +37,9 @@ class Link(StrEnum):
     AWAY = "away"  # it ended, or cannot be started; `Pool.problem` says why
 
 
+GONE = (Link.AWAY, Link.OTHER_VERSION)  # what was under way is so no more
+
+
 class Pool(QObject):
     """The node's snapshot, always the newest; one object that all pages look at."""
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.gui import pages
 from app.gui.lending.words import may_not, state_sentence
-from app.gui.pool import Link, Pool
+from app.gui.pool import GONE, Pool
 from app.gui.sentences import here, model_name
 
 Json = dict[str, Any]
@@ -139,7 +139,7 @@ def _ready(pool: Pool, loaded: Json) -> str:
 
 
 def _away(pool: Pool) -> Standing:
-    if pool.link in (Link.AWAY, Link.OTHER_VERSION):
+    if pool.link in GONE:
         sentence = pool.problem or _tr("The background service is not running.")
         return Standing(Kind.ATTENTION, sentence, pages.POOL)
     sentence = pool.problem or _tr("Starting the background service…")

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.application import Application
 from app.gui.chat.chat_page import ChatPage
+from app.gui.household.pool_page import PoolPage
 from app.gui.language import LANGUAGE
 from app.gui.preferences import Preferences
 from app.gui.settings.general import General
@@ -108,6 +109,31 @@ def test_what_was_typed_is_there_still(qtbot: QtBot, app: Application) -> None:
     assert isinstance(models, ModelsPage)
     assert models.list.search.text() == "qwen"
     assert models.list.size_filter.currentIndex() == 2
+
+    assert "qwen" in models.list._online.text()
+    assert models.list._online.isVisibleTo(models)
+
+
+def test_what_the_pool_page_loads_goes_on(qtbot: QtBot, app: Application) -> None:
+    app.window.go("pool")
+    pool, before = app.window.page("pool"), app.window
+    assert isinstance(pool, PoolPage)
+    qtbot.waitUntil(lambda: bool(pool.outlook.model))
+    pool.loading.again()
+    app.window.go("settings/General")
+    choose(app, "de")
+    qtbot.wait(50)
+    assert app.window is before
+    qtbot.waitUntil(lambda: not pool.is_busy, timeout=60_000)
+    qtbot.waitUntil(lambda: (app.services.pool.loaded or {}).get("state") == "ready")
+
+
+def test_the_language_of_now_changes_nothing(qtbot: QtBot, app: Application) -> None:
+    before = app.window
+    choose(app, "en")
+    qtbot.wait(50)
+    assert app.window is before
+    assert not before.page("settings").notice.sentence
 
 
 def test_nothing_of_the_window_before_stays(qtbot: QtBot, app: Application) -> None:

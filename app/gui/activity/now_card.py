@@ -15,7 +15,7 @@ from app.gui.activity.whom import reads, writes
 from app.gui.icons import icon
 from app.gui.parts.layouts import card, clear, column, row
 from app.gui.parts.text import Elided, label
-from app.gui.pool import Pool
+from app.gui.pool import GONE, Pool
 from app.gui.sentences import model_name
 from app.gui.theme import Theme
 
@@ -87,7 +87,9 @@ class NowCard(QFrame):
 
 
 def jobs_of(pool: Pool, running: list[Running]) -> list[Job]:
-    """All that is under way, from the node's snapshot and its journal."""
+    """All that is under way, from the node's snapshot and its journal; nothing once the node has gone."""
+    if pool.link in GONE:
+        return []
     return [
         *_answers(pool, running), *_loads(pool), *_downloads(pool), *_lent(pool),
     ]  # fmt: skip
@@ -118,12 +120,15 @@ def _loads(pool: Pool) -> list[Job]:
 
 
 def _load(loaded: Json) -> list[Job]:
-    """A line for each machine that is getting its layers."""
-    if loaded.get("state") != "loading":
+    """A line for each machine that is getting its layers, at first or in place of a lost one."""
+    if loaded.get("state") not in ("loading", "recovering"):
         return []
     model, steps = model_name(str(loaded.get("model"))), (loaded.get("progress") or {}).values()
     if not steps:
-        return [Job("models", _tr("Loading {model}").format(model=model), "")]
+        words = (
+            _tr("Loading {model}") if loaded["state"] == "loading" else _tr("Rebuilding {model}")
+        )
+        return [Job("models", words.format(model=model), "")]
     return [_step(model, step) for step in steps]
 
 

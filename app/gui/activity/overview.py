@@ -47,6 +47,7 @@ class Overview(QWidget):
         feed.changed.connect(self._show_entries)
         feed.running_changed.connect(self._show_now)
         services.pool.changed.connect(self._show_now)
+        services.pool.link_changed.connect(self._show_now)
         self._show_entries()
         self._show_now()
 

@@ -223,8 +223,8 @@ class ChatList(QWidget):
 
     @property
     def is_busy(self) -> bool:
-        """Whether chats are written to a file, or read from one."""
-        return self._desk.busy
+        """Whether chats are written to a file, or read from one, or can be brought back still."""
+        return self._desk.busy or self._undo is not None
 
     def _refresh_soon(self) -> None:
         self._refresh_timer.start()

@@ -53,7 +53,7 @@ class AlreadyHere(QWidget):
         self.stop.setVisible(busy)
         self.show_them.setVisible(self._is_last and not busy)
         if self._was_busy and not busy and self.isVisible():
-            announce(self, self.about.text())
+            announce(self, others.problem or self.about.text())
         self._was_busy = busy
 
     def _offer(self) -> str:

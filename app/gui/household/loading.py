@@ -31,6 +31,11 @@ class Loading(QObject):
     def measuring(self) -> bool:
         return self._measure is not None
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether this page waits for what it began itself: that ends with it."""
+        return self._load is not None or self.measuring
+
     def load_without(self) -> None:
         """The model of the forecast, without the machines that are left out."""
         self._begin({"model": self._outlook.model, "without": sorted(self._outlook.without)})

@@ -45,7 +45,7 @@ from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, scrolled
 from app.gui.parts.visible import show_if
 from app.gui.places import LOG
-from app.gui.pool import Link
+from app.gui.pool import GONE
 from app.gui.sentences import here
 from app.gui.services import Services
 from app.gui.standing import others_loaded
@@ -108,6 +108,10 @@ class PoolPage(Page):
         if self._is_stale:
             self._tell()
         self.choose(part)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.loading.is_ours or self.acts.testing
 
     def choose(self, machine: str) -> None:
         """Show its details; "" for none."""
@@ -206,7 +210,7 @@ class PoolPage(Page):
         self._is_stale = False
         pool, outlook = self.services.pool, self.outlook
         # a service that is being started again is there within a moment; of one that is not, nothing is known
-        there = bool(pool.snapshot) and pool.link not in (Link.AWAY, Link.OTHER_VERSION)
+        there = bool(pool.snapshot) and pool.link not in GONE
         self._show_view(self._usual_view() if there else "")
         for one in (self.headline, self.views, self.test, self.joins, self.add):
             show_if(one, there)

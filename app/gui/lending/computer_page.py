@@ -98,6 +98,10 @@ class ComputerPage(Page):
         self.lending.changed.connect(self._show_known)
         self._show_known()
 
+    @property
+    def is_busy(self) -> bool:
+        return self.hardware.is_asked
+
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)
         self.lending.watch(True)

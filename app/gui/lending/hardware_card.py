@@ -49,6 +49,11 @@ class HardwareCard(QFrame):
         services.pool.link_changed.connect(self._tell_waiting)
         self._tell_waiting()
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether somebody waits for this machine to be measured."""
+        return not self.cancel.isHidden()
+
     def look(self) -> None:
         """Ask what is there, and whether the speed is known already."""
         if self._asked is None and self._pool.is_there:

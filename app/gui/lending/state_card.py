@@ -19,7 +19,7 @@ from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, line, row
 from app.gui.parts.text import label, paragraph
 from app.gui.parts.visible import show_if
-from app.gui.pool import Link
+from app.gui.pool import GONE, Link
 from app.gui.services import Services
 from app.gui.standing import COLOURS, Kind
 from app.gui.theme import set_role
@@ -116,7 +116,7 @@ class StateCard(QFrame):
 
     def _untold(self) -> str:
         """Why nothing is known."""
-        if self._services.pool.link in (Link.AWAY, Link.OTHER_VERSION):
+        if self._services.pool.link in GONE:
             return QCoreApplication.translate("Standing", "The background service is not running.")
         return self.tr("Asking the background service…")
 

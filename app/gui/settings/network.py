@@ -101,7 +101,7 @@ class Network(Group):
 
     def _tell_node(self) -> None:
         node = self.services.pool.node
-        if not self.name.hasFocus():
+        if not self.name.hasFocus() and not self.name.isModified():  # typed, and not saved yet
             self.name.setText(str(node.get("name") or ""))
         self.address.setText(str(node.get("peer_address") or ""))
         self.reaching.refresh()
@@ -122,6 +122,7 @@ class Network(Group):
             self.ask("POST", f"/machines/{node['id']}/name", self._renamed, {"name": name})
 
     def _renamed(self, answer: Json) -> None:
+        self.name.setModified(False)
         words = self.tr("This machine is called {name} now.")
         self.told.emit(words.format(name=answer["renamed"]["name"]), "info")
 

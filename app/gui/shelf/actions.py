@@ -87,6 +87,8 @@ def _running(setup: Setup, now: Now) -> list[Action]:
             *([again] if other else []),
             unload,
         ]
+    if state == "recovering":
+        return [_one(Do.CHAT, translate("Models", "Open chat")), unload]
     if state == "lost":
         return [_one(Do.LOAD, translate("Models", "Load again"), not now.is_loading), unload]
     gone = bool(setup.item.facts.get("missing"))

@@ -73,16 +73,18 @@ class Importing(QObject):
         self.done_bytes, self.total_bytes = int(step.get("done") or 0), int(step.get("total") or 0)
         self.changed.emit()
 
+    def _ended(self, error: AppError | None) -> None:
+        """Told before the next one begins: who looks then finds what became of this one."""
+        path, self.path = self.path, ""
+        self.ended.emit(path, error)
+        self._next()
+
     def _done(self, answer: Json) -> None:
         self._calls.done(IMPORT)
-        path = self.path
-        self._next()
-        self.ended.emit(path, None)
+        self._ended(None)
         self.imported.emit(answer["model"])
 
     def _refused(self, error: AppError) -> None:
         self._calls.done(IMPORT)
-        path = self.path
-        self._next()
-        self.ended.emit(path, error)
+        self._ended(error)
         self.failed.emit(error)

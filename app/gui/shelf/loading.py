@@ -111,7 +111,7 @@ class Loading(QObject):
     def _look(self) -> None:
         """Tell it when the loaded model, or a step of it, is another."""
         vectors = self._pool.embeds or {}
-        facts = ("model", "state", "progress", "last_answer")
+        facts = ("model", "state", "stopping", "progress", "last_answer")
         models = [str([one.get(fact) for fact in facts]) for one in self._pool.models]
         seen = models, vectors.get("model"), vectors.get("state")
         if seen != self._was:

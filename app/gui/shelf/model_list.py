@@ -66,6 +66,7 @@ class ModelList(QWidget):
         )  # what was being loaded is loaded by nobody
         self._marked = ""
         self.refresh()
+        self._tell_search()
         services.theme.changed.connect(self._paint)
         self._paint()
 
@@ -209,7 +210,11 @@ class ModelList(QWidget):
         loaded = next((one for one in both if one.get("model") == item.name), {})
         mark = ""
         if item.is_here and loaded:
-            words = {"ready": self.tr("Loaded"), "loading": self.tr("Loading…")}
+            words = {
+                "ready": self.tr("Loaded"),
+                "loading": self.tr("Loading…"),
+                "recovering": self.tr("Being rebuilt"),
+            }
             mark = words.get(str(loaded.get("state")), self.tr("Lost"))
         elif item.facts.get("away"):
             mark = self.tr("Disk not there")

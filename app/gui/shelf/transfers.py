@@ -12,6 +12,7 @@ from app.core.errors import AppError
 from app.gui import theme as sizes
 from app.gui.parts.layouts import card, column
 from app.gui.parts.text import label
+from app.gui.pool import GONE
 from app.gui.services import Services
 from app.gui.shelf.calls import Calls
 from app.gui.shelf.folder_sheet import choose_folder
@@ -43,11 +44,14 @@ class Transfers(QWidget):
             column(card(label(self.tr("Downloads"), "section"), self._area, gap=sizes.S))
         )
         services.pool.changed.connect(self.tell)
+        services.pool.link_changed.connect(self.tell)
         importing.changed.connect(self.tell)
         self.tell()
 
     def downloads(self) -> list[Json]:
-        return list((self._services.pool.snapshot.get("downloads") or {}).values())
+        """None once the node has gone: it shows them again when it is back."""
+        pool = self._services.pool
+        return [] if pool.link in GONE else list((pool.snapshot.get("downloads") or {}).values())
 
     def begin(self, body: Json) -> None:
         """Download a file; the node shows it in its snapshot from then on."""

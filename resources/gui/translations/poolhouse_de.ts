@@ -4124,6 +4124,10 @@
         <translation>Jede Größe</translation>
     </message>
     <message>
+        <source>Being rebuilt</source>
+        <translation>Wird neu aufgebaut</translation>
+    </message>
+    <message>
         <source>Catalogue</source>
         <translation>Katalog</translation>
     </message>
@@ -4852,6 +4856,10 @@
     <message>
         <source>Loading {model}</source>
         <translation>{model} wird geladen</translation>
+    </message>
+    <message>
+        <source>Rebuilding {model}</source>
+        <translation>{model} wird neu aufgebaut</translation>
     </message>
     <message>
         <source>Sending layers of {model} to {machine}</source>

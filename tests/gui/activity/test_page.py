@@ -14,6 +14,7 @@ from app.gui.activity.activity_page import ActivityPage
 from app.gui.activity.answers_table import TOKENS, WHOSE, AnswersModel
 from app.gui.activity.entries import Lent, Running, answer_of
 from app.gui.activity.now_card import NowCard, jobs_of
+from app.gui.pool import Link
 from app.gui.theme import Scheme
 from tests.gui.activity.made import told
 from tests.gui.desk import Desk
@@ -188,6 +189,11 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
         ("This machine holds layers for loft", "3.0 MiB"),
     ]
     assert jobs[3].share == 0.25
+    again = {"state": "recovering", "model": "guide", "progress": {}}
+    pool.snapshot = {"loaded": again}
+    assert [job.what for job in jobs_of(pool, [])] == ["Rebuilding Guide"]
+    pool.link = Link.AWAY
+    assert jobs_of(pool, [writes, reads]) == []
     shown = NowCard(away.services.theme)
     qtbot.addWidget(shown)
     shown.show_jobs(jobs)

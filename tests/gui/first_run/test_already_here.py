@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from PySide6.QtWidgets import QMainWindow
 from pytestqt.qtbot import QtBot
 
+from app.gui.first_run import already_here
 from app.gui.first_run.already_here import AlreadyHere
 from app.gui.first_run.found_step import FoundStep
 from app.gui.first_run.other_models import OtherModels, usable
@@ -66,7 +68,11 @@ def test_they_are_named_and_the_last_step_leads_to_the_page(qtbot: QtBot, away: 
     assert asked == [True]
 
 
-def test_all_of_them_are_used_where_they_are(qtbot: QtBot, at_lone: Desk, tmp_path: Path) -> None:
+def test_all_of_them_are_used_where_they_are(
+    qtbot: QtBot, at_lone: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(already_here, "announce", lambda _, text: heard.append(text))
     good = tiny.llama(tmp_path / "theirs.gguf")
     bad = tmp_path / "damaged.gguf"
     bad.write_bytes(b"GGUF")
@@ -74,6 +80,7 @@ def test_all_of_them_are_used_where_they_are(qtbot: QtBot, at_lone: Desk, tmp_pa
     early, last = AlreadyHere(others), AlreadyHere(others, is_last=True)
     for one in (early, last):
         qtbot.addWidget(one)
+    early.show()
     found = [file("theirs", 2, path=str(good)), file("damaged", 1, path=str(bad))]
     others._found({"files": found})
     early.take.click()
@@ -83,6 +90,7 @@ def test_all_of_them_are_used_where_they_are(qtbot: QtBot, at_lone: Desk, tmp_pa
     qtbot.waitUntil(lambda: not others.is_busy)
     assert [one["name"] for one in others.taken] == ["theirs"]
     assert "damaged.gguf" in last.problem.text()
+    assert set(heard) == {last.problem.text()}  # and never the offer of before
     assert "theirs" in shelf(qtbot, at_lone)
     assert good.exists()
 

@@ -197,6 +197,12 @@ def test_the_network_page_saves_on_the_node(
     assert isinstance(network, Network)
     qtbot.waitUntil(lambda: network.port.value() > 0, timeout=5000)
     assert network.name.text() == "den"
+    network.name.setFocus()
+    QTest.keyClicks(network.name, "s")
+    network.name.clearFocus()
+    at_lone.services.pool.changed.emit()  # news, before it is saved
+    assert network.name.text() == "dens"
+    network.name.setText("den")
     assert not network.port.isEnabled()  # the node was told its port when it was started
     QTest.mouseClick(network.discovery, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "discovery" in _saved(home), timeout=5000)

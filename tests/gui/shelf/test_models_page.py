@@ -201,6 +201,42 @@ def test_what_was_being_loaded_is_called_so_by_no_line_once_the_node_is_lost(
     assert not any("Loading…" in line for line in lines(page))
 
 
+def test_what_is_rebuilt_is_called_so_and_not_offered_again(
+    page: ModelsPage, at_lone: Desk
+) -> None:
+    pool = at_lone.services.pool
+    pool.stop()
+    pool.snapshot = pool.snapshot | {"loaded": {"model": "guide", "state": "recovering"}}
+    pool.changed.emit()
+    assert any("Being rebuilt" in line for line in lines(page))
+    assert set(page.details.bar.buttons) == {Do.CHAT, Do.UNLOAD}
+
+
+def test_a_load_that_is_being_stopped_is_no_load_any_more(page: ModelsPage, at_lone: Desk) -> None:
+    pool = at_lone.services.pool
+    pool.stop()
+    loading = {"model": "guide", "state": "loading", "progress": {}}
+    for loaded, expected in ((loading, "guide"), (loading | {"stopping": True}, "")):
+        pool.snapshot = pool.snapshot | {"loaded": loaded}
+        pool.changed.emit()
+        assert page.loading.model == expected
+        assert page.details.steps.isVisibleTo(page) == bool(expected)
+
+
+def test_downloads_of_a_node_that_is_gone_do_not_run(page: ModelsPage, at_lone: Desk) -> None:
+    pool = at_lone.services.pool
+    pool.stop()
+    one = {
+        "id": "a", "name": "phi", "file": "phi.gguf", "state": "running", "done_bytes": 1 << 30,
+        "total_bytes": 4 << 30, "bytes_per_s": 1_000_000, "seconds_left": 50, "source": "hub",
+    }  # fmt: skip
+    pool.snapshot = pool.snapshot | {"downloads": {"a": one}}
+    pool.changed.emit()
+    assert list(page.transfers.rows) == ["a"]
+    pool._say(Link.AWAY, "It keeps ending.")
+    assert not page.transfers.rows
+
+
 def test_search_and_filter(qtbot: QtBot, page: ModelsPage) -> None:
     page.list.search.setText("no such model")
     assert page.list._empty.isVisibleTo(page)
