@@ -16,6 +16,7 @@ import msgspec
 from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_grammar import check_size, json_grammar
 from app.core.log_line import about
+from app.core.system_messages import one_system
 from app.core.tool_grammar import calls_grammar
 from app.core.tool_messages import as_told
 from app.core.whose import KEYLESS, Whose
@@ -332,7 +333,7 @@ def _messages(wish: Wish, answerer: Answerer | None) -> Sequence[Json] | None:
     """As the model's chat template takes them."""
     if wish.messages is None or answerer is None:
         return wish.messages
-    return as_told(answerer.tool_style, wish.messages)
+    return as_told(answerer.tool_style, one_system(wish.messages))
 
 
 def _grammar(wish: Wish, answerer: Answerer | None) -> str:

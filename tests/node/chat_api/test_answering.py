@@ -19,7 +19,9 @@ from app.node.chat_api.answering import Answering, Asker, _conversation
 from app.node.chat_api.budget import Budget
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.refusals import Api, explained, status_of
+from app.node.chat_api.responses_shapes import Asked as Responses
 from app.node.chat_api.talk import Talk
+from app.node.chat_api.upstream_shapes import body
 from app.node.chat_api.upstreams import Chosen, Upstreams
 from app.node.chat_api.wish import Called, Ended, Json, Piece, Said, Tool, Wish, text_of
 from app.node.loaded import Loaded
@@ -149,6 +151,17 @@ def test_a_conversation_is_what_begins_alike_for_one_program() -> None:
         _conversation(Wish("m", prompt="u"), key),
     ]
     assert len({first, *others}) == 6
+
+
+async def test_the_pool_is_told_one_system_message_and_an_upstream_what_was_asked() -> None:
+    item = {"role": "developer", "content": "b"}, {"role": "user", "content": "c"}
+    wish = Responses(instructions="a", input=list(item)).wish(0)
+    entry, answerer = SimpleNamespace(name="m"), SimpleNamespace(tool_style="")
+    running = SimpleNamespace(entry=entry, context=512, answerer=answerer)
+    question = await Pool().answering._question(wish, Asker("", ""), 0, cast("Running", running))
+    assert question.messages == [{"role": "system", "content": "a\n\nb"}, item[1]]
+    sent = [one["content"] for one in body(wish, "m", 0, 9)["messages"]]
+    assert sent == ["a", "b", "c"]
 
 
 class Pool:
