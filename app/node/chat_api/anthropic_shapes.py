@@ -129,8 +129,11 @@ def _tool(one: ToolGiven) -> Tool:
 
 def _messages(message: Message) -> list[Json]:
     """One message of theirs is several of a chat template where it holds results of tools."""
+    if message.role == "system":  # newer clients say it in the middle of a chat, too
+        return [{"role": "system", "content": text_of(message.content)}]
     if message.role not in ("user", "assistant"):
-        raise BadInput("bad_request", why="a role is user or assistant", field="messages")
+        why = "a role is user, assistant or system"
+        raise BadInput("bad_request", why=why, field="messages")
     if isinstance(message.content, str):
         return [{"role": message.role, "content": message.content}]
     blocks = [

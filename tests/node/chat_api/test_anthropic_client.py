@@ -58,6 +58,10 @@ CASES: dict[str, tuple[Json, Callable[[Any, str], bool]]] = {
     ),
     "a system text": ({"system": "Be brief."}, lambda a, _: bool(text(a))),
     "a system in blocks": ({"system": [{"type": "text", "text": "Be brief."}]}, lambda a, _: bool(text(a))),
+    "a system message among the others": (
+        {"messages": [*HELLO, {"role": "system", "content": [{"type": "text", "text": "Be brief."}]}]},
+        lambda a, _: bool(text(a)),
+    ),
     "text in blocks": (
         {"messages": [{"role": "user", "content": [{"type": "text", "text": HELLO[0]["content"]}]}]},
         lambda a, p: text(a) == p,
@@ -103,9 +107,10 @@ def test_a_stream_says_what_the_whole_says(client: Anthropic, changes: Json) -> 
     assert [kinds[0], kinds[-1]] == ["message_start", "message_stop"]
 
 
-def test_tokens_are_counted_before(client: Anthropic) -> None:
-    counted = client.messages.count_tokens(model="guide", messages=HELLO)
-    usage = ask(client).usage
+@pytest.mark.parametrize("more", [[], [{"role": "system", "content": "Be brief."}]])
+def test_tokens_are_counted_before(client: Anthropic, more: list[Json]) -> None:
+    counted = client.messages.count_tokens(model="guide", messages=HELLO + more)
+    usage = ask(client, messages=HELLO + more).usage
     assert counted.input_tokens == usage.input_tokens + usage.cache_read_input_tokens
     with pytest.raises(anthropic.NotFoundError, match="no model called other"):
         client.messages.count_tokens(model="other", messages=HELLO)
@@ -114,6 +119,9 @@ def test_tokens_are_counted_before(client: Anthropic) -> None:
 REFUSED: dict[str, tuple[Json, type[anthropic.APIStatusError], str]] = {
     "no such model": ({"model": "claude-9"}, anthropic.NotFoundError, "not_found_error"),
     "nothing said": ({"messages": []}, anthropic.BadRequestError, "invalid_request_error"),
+    "a role that nobody has": (
+        {"messages": [{"role": "wizard", "content": "x"}]}, anthropic.BadRequestError, "invalid_request_error",
+    ),
     "no length": ({"max_tokens": 0}, anthropic.BadRequestError, "invalid_request_error"),
     "a picture": (
         {"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]},

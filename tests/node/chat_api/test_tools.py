@@ -34,6 +34,7 @@ from tests.node.pool import node
 Json = dict[str, Any]
 LLAMA3 = HERMES.replace("<tool_call>", "<|python_tag|>").replace("</tool_call>", "").replace(
     "{% for c in", "{% if m.tool_calls and m.tool_calls|length > 1 %}{{ raise_exception('one at once') }}{% endif %}"
+    "{% if m.role == 'system' and not loop.first %}{{ raise_exception('system first') }}{% endif %}"
     "{% for c in",
 )  # fmt: skip
 MISTRAL = HERMES.replace("<tool_call>", "[TOOL_CALLS]").replace("</tool_call>", "")
@@ -134,6 +135,31 @@ def test_what_came_of_several_calls_is_told_to_a_model_whose_template_takes_one(
             max_tokens=2,
         )
     assert after.choices[0].finish_reason in ("stop", "length", "tool_calls")
+
+
+@pytest.mark.parametrize("tooled", [("llama3", LLAMA3)], indirect=True, ids=lambda p: p[0])
+def test_several_system_messages_are_told_to_a_model_whose_template_takes_one(tooled: Open) -> None:
+    """As agents send them, some in the middle of a chat."""
+    first, later = ({"role": "system", "content": words} for words in ("Be kind.", "Be brief."))
+    also = {"role": "developer", "content": "You may not write files."}
+    common: Json = {"model": tooled.model}
+    with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
+        chat = client.chat.completions.create(
+            messages=[first, also, USER, later], tools=[tool("clock")], max_tokens=2, **common
+        )
+        assert chat.usage.prompt_tokens > 20
+        answer = client.responses.create(
+            instructions="Be kind.", input=[also, USER, later], max_output_tokens=2, **common
+        )
+        assert answer.usage.input_tokens > 20
+    with anthropic.Anthropic(api_key=tooled.key, base_url=tooled.base, max_retries=0) as theirs:
+        asked: Json = common | {"system": "Be kind.", "messages": [USER, later]}
+        usage = theirs.messages.create(max_tokens=2, **asked).usage
+        counted = theirs.messages.count_tokens(**asked)
+        assert counted.input_tokens == usage.input_tokens + usage.cache_read_input_tokens
+    with ollama.Client(tooled.base, headers={"Authorization": f"Bearer {tooled.key}"}) as client:
+        options = {"num_predict": 2}
+        assert client.chat(tooled.model, [first, later, USER, later], options=options).done
 
 
 def test_a_tool_that_is_not_there_cannot_be_forced(tooled: Open) -> None:
