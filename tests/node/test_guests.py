@@ -123,6 +123,9 @@ async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -
             assert (answer.status, "guide stays loaded on den, " in why) == (400, True), why
         async with http.post("/v1/messages", json=HELLO | {"model": "guide"}) as answer:
             assert (await answer.json())["type"] == "message"
+        message = HELLO | {"model": "guide", "stream": True}
+        async with http.post("/v1/messages", json=message) as answer:
+            assert answer.headers["request-id"] == answer.headers["X-Request-Id"]
         async with http.post("/v1/messages", json=HELLO | {"model": "other"}) as answer:
             assert (answer.status, (await answer.json())["type"]) == (404, "error")
         async with http.post(

@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 NO_KEY = "(no key)"  # who asks where Ollama's part is open
 ID = "X-Request-Id"
+ANTHROPIC_ID = "Request-Id"  # the same, where Anthropic's clients read it
 FORM = "application/x-www-form-urlencoded"
 NO_JSON = "Send the body as JSON, and say so: with the header `Content-Type: application/json`."
 UPSTREAM = "X-Poolhouse-Upstream"  # who answered, if not the pool
@@ -238,10 +239,14 @@ def _parted(answer: web.Response) -> web.Response:
 
 def _named(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
     """With the id of the request, and who answered it if not the pool."""
-    asker = request[ASKER]
-    answer.headers[ID] = asker.request
-    answer.headers.update(from_elsewhere(asker))
+    answer.headers.update(ids_of(request) | from_elsewhere(request[ASKER]))
     return answer
+
+
+def ids_of(request: web.Request) -> dict[str, str]:
+    """The headers of an answer with the request's id, as the clients of its API read it."""
+    name = request[ASKER].request
+    return {ID: name} | ({ANTHROPIC_ID: name} if api_of(request.path) is Api.ANTHROPIC else {})
 
 
 def from_elsewhere(asker: Asker) -> dict[str, str]:

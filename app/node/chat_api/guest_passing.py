@@ -16,7 +16,7 @@ from app.core.errors import Unreachable
 from app.lan.body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.lan.client import problem
 from app.lan.guest_client import GuestClient
-from app.node.chat_api.gate import ASKER, BODY, ID, PROGRAM, UPSTREAM, Handler
+from app.node.chat_api.gate import ASKER, BODY, ID, PROGRAM, UPSTREAM, Handler, ids_of
 from app.node.chat_api.refusals import api_of, in_stream
 from app.node.chat_api.sending import EVENTS, NDJSON
 from app.node.chat_api.writing import UNREAD_SECONDS
@@ -95,7 +95,7 @@ async def _streamed(
 ) -> web.StreamResponse:
     """A host that goes away in the middle ends the stream in its API's shape."""
     name = request[ASKER].request
-    given = web.StreamResponse(status=answer.status, headers=_headers(answer) | {ID: name})
+    given = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
     await given.prepare(request)
     async with aclosing(host.chunks(answer)) as chunks:
         async for chunk in _or_error(chunks, lambda e: in_stream(api_of(request.path), e, name)):

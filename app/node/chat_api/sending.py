@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 
 from app.core.errors import AppError, BadInput
-from app.node.chat_api.gate import ASKER, BODY, HOME, ID, from_elsewhere
+from app.node.chat_api.gate import ASKER, BODY, HOME, from_elsewhere, ids_of
 from app.node.chat_api.refusals import api_of, in_stream
 from app.node.chat_api.writing import write
 from app.node.plain_words import plainly, wrong_field
@@ -44,7 +44,7 @@ async def send(
     request: web.Request, content_type: str, parts: AsyncGenerator[bytes, None]
 ) -> web.StreamResponse:
     """Send the parts as they come. Closing the connection closes `parts`, which cancels the answer."""
-    answer = web.StreamResponse(headers={"Cache-Control": "no-store", ID: request[ASKER].request})
+    answer = web.StreamResponse(headers={"Cache-Control": "no-store", **ids_of(request)})
     answer.content_type = content_type
     async with aclosing(parts):
         part: bytes | None = await anext(parts)  # an AppError here is answered with its status

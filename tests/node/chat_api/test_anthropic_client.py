@@ -107,6 +107,14 @@ def test_a_stream_says_what_the_whole_says(client: Anthropic, changes: Json) -> 
     assert [kinds[0], kinds[-1]] == ["message_start", "message_stop"]
 
 
+def test_an_answer_has_the_id_of_its_request(client: Anthropic) -> None:
+    """Where the client looks for it; an error's is beside its words, too."""
+    own = {"X-Request-Id": "my-own-id.8"}
+    assert ask(client, extra_headers=own)._request_id == "my-own-id.8"
+    with client.messages.stream(**asked(extra_headers=own)) as stream:
+        assert stream.request_id == "my-own-id.8"
+
+
 @pytest.mark.parametrize("more", [[], [{"role": "system", "content": "Be brief."}]])
 def test_tokens_are_counted_before(client: Anthropic, more: list[Json]) -> None:
     counted = client.messages.count_tokens(model="guide", messages=HELLO + more)
@@ -150,6 +158,7 @@ def test_a_refusal_is_the_clients_own_error(client: Anthropic, case: str) -> Non
     body: Any = refused.value.body
     assert (body["type"], body["error"]["type"]) == ("error", word)
     assert body["error"]["message"].endswith(".")
+    assert refused.value.request_id == body["request_id"]
 
 
 def test_a_wrong_key(api: Open) -> None:
