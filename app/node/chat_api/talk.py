@@ -45,12 +45,13 @@ class Talk:
         text, calls = "", list[Call]()
         if self._finder is not None:
             text, calls = self._finder.flush(is_cut=done["finish_reason"] == "length")
+        is_whole = done["finish_reason"] == "stop" or self._is_cut_behind(calls)
         end = done["stop"] is not None
         rest = tuple(one for begin, _, one in self._held if not end or begin < self._n_told)
         pieces = self._pieces(text, calls, rest)
         ended = Ended(
             self._index,
-            "calls" if self._n_calls and done["finish_reason"] == "stop" else done["finish_reason"],
+            "calls" if self._n_calls and is_whole else done["finish_reason"],
             done["stop"],
             done["prompt_tokens"],
             done["reused_tokens"],
@@ -74,9 +75,18 @@ class Talk:
             told.append(self._held.popleft()[2])
         return tuple(told)
 
+    def _is_cut_behind(self, calls: list[Call]) -> bool:
+        """Whether the answer was cut within a call that nobody is told of, so that what is told is whole."""
+        return bool(calls) and bool(calls[-1].half) and calls != self._wanted(calls)
+
+    def _wanted(self, calls: list[Call]) -> list[Call]:
+        """Those of the next calls that are told. No grammar ends an answer behind its first one, where that is free."""
+        return calls if self._wish.many_calls else calls[: 1 - self._n_calls]
+
     def _pieces(self, text: str, calls: list[Call], likely: tuple[Likely, ...]) -> list[Piece]:
+        """Of several calls the first alone, where one at once is wanted."""
         pieces: list[Piece] = [Said(self._index, text, likely)] if text or likely else []
-        for call in calls:
+        for call in self._wanted(calls):
             name = f"call_{secrets.token_hex(12)}"
             pieces.append(
                 Called(

@@ -1,11 +1,16 @@
-"""How likely tokens were, told with their text and never without it."""
+"""How likely tokens were, told with their text and never without it; and one call where one is wanted."""
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
 
 from app.node.chat_api.talk import Talk
-from app.node.chat_api.wish import Said, Wish
+from app.node.chat_api.wish import Called, Ended, Said, Tool, Wish
+from app.node.running import Running
+from tests.node.chat_api.test_answering import Answerer
 
 Json = dict[str, Any]
 DONE: Json = {
@@ -51,3 +56,63 @@ def test_what_a_stop_took_away_was_never_told() -> None:
         ("b", []),
         ("", [b"bE"]),
     ]
+
+
+def written(style: str, *zones: str) -> str:
+    """Calls of the clock, one for each zone."""
+    match style:
+        case "qwen_coder":
+            head, tail = "<tool_call>\n<function=clock>\n", "\n</function>\n</tool_call>"
+            parts = [f"{head}<parameter=zone>\n{zone}\n</parameter>{tail}" for zone in zones]
+            return "\n".join(parts)
+        case "ministral":
+            return "".join(f'[TOOL_CALLS]clock[ARGS]{{"zone": "{zone}"}}' for zone in zones)
+    calls = [f'{{"name": "clock", "arguments": {{"zone": "{zone}"}}}}' for zone in zones]
+    if style == "hermes":
+        return "\n".join(f"<tool_call>{call}</tool_call>" for call in calls)
+    return "; ".join(calls)  # llama3
+
+
+async def called(
+    style: str, text: str, *, many: bool, reason: str = "stop"
+) -> tuple[list[str], str, int]:
+    """The arguments of each call that is told of such an answer, why it ended, and its tokens."""
+    talk = Talk(Wish("m", (), tools=(Tool("clock", "", {}),), many_calls=many), 0)
+    await talk.hear(cast("Running", SimpleNamespace(answerer=Answerer(style))))
+    pieces = [piece for sign in text for piece in talk.heard({"text": sign, "token_ids": [1]})]
+    tokens = [1] * len(text)
+    pieces += talk.ended(DONE | {"finish_reason": reason, "token_ids": tokens}, 0.0)
+    (end,) = (piece for piece in pieces if isinstance(piece, Ended))
+    assert not any(isinstance(piece, Said) and piece.text for piece in pieces)
+    calls = [piece for piece in pieces if isinstance(piece, Called)]
+    assert [call.number for call in calls] == list(range(len(calls)))
+    return [call.arguments for call in calls], end.reason, end.answer_tokens
+
+
+STYLES = ["hermes", "qwen_coder", "ministral", "llama3"]
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_only_the_first_of_several_calls_is_told_where_one_at_once_is_wanted(
+    style: str,
+) -> None:
+    text = written(style, "UTC", "CET", "EST")
+    n = len(text)
+    one, others = '{"zone": "UTC"}', ['{"zone": "CET"}', '{"zone": "EST"}']
+    assert await called(style, text, many=True) == ([one, *others], "calls", n)
+    assert await called(style, text, many=False) == ([one], "calls", n)
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_an_answer_that_is_cut_in_a_call_which_nobody_hears_of_is_a_whole_one(
+    style: str,
+) -> None:
+    text = written(style, "UTC", "CET")
+    text = text[: text.index("CET") + 1]
+    many, reason, _ = await called(style, text, many=True, reason="length")
+    assert (len(many), reason) == (2, "length")
+    one = await called(style, text, many=False, reason="length")
+    assert one == (['{"zone": "UTC"}'], "calls", len(text))
+    half = text[: text.index("UTC") + 1]
+    (_,), reason, _ = await called(style, half, many=False, reason="length")
+    assert reason == "length"

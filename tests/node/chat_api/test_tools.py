@@ -19,6 +19,7 @@ from tests.node.chat_api.call_cases import call_cases
 from tests.node.chat_api.conftest import Open, opened
 from tests.node.chat_api.described_answers import check
 from tests.node.chat_api.tool_cases import (
+    GIVEN,
     HERMES,
     MODEL,
     SCHEMA,
@@ -296,6 +297,46 @@ def test_half_a_call_is_told_as_half_of_one(tooled: Open) -> None:
             assert not any(part.message.tool_calls for part in parts)
             assert "".join(part.message.content for part in parts).startswith("<tool_call>")
             assert parts[-1].done_reason == "length"
+
+
+@pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_model_that_calls_twice_at_once_is_heard_once_where_that_is_asked(
+    tooled: Open, stream: bool
+) -> None:
+    """In every API that can ask for it, and with the reason that a single call has."""
+    asked, common = {"role": "user", "content": "Call the clock!"}, {"model": tooled.model}
+    choice: Any
+    answer: Any
+    message: Any
+    with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
+        once: Json = common | {"parallel_tool_calls": False, "temperature": 0}
+        chat: Json = once | {"messages": [asked], "tools": [tool("clock")], "max_tokens": 60}
+        if stream:
+            with client.chat.completions.stream(**chat) as events:
+                choice = events.get_final_completion().choices[0]
+        else:
+            choice = client.chat.completions.create(**chat).choices[0]
+        (call,) = choice.message.tool_calls
+        assert (json.loads(call.function.arguments), choice.finish_reason) == (GIVEN, "tool_calls")
+        form: Json = once | {"input": asked["content"], "tools": [flat("clock")]}
+        if stream:
+            answer = list(client.responses.create(**form, stream=True))[-1].response
+        else:
+            answer = client.responses.create(**form)
+        (called,) = answer.output
+        assert (json.loads(called.arguments), answer.status) == (GIVEN, "completed")
+    with anthropic.Anthropic(api_key=tooled.key, base_url=tooled.base, max_retries=0) as theirs:
+        told: Json = common | {"messages": [asked], "tools": [used("clock")], "max_tokens": 60}
+        told["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": True}
+        told["extra_body"] = {"temperature": 0}
+        if stream:
+            with theirs.messages.stream(**told) as events:
+                message = events.get_final_message()
+        else:
+            message = theirs.messages.create(**told)
+    (use,) = message.content
+    assert (use.input, message.stop_reason) == (GIVEN, "tool_use")
 
 
 def test_a_model_is_swapped_only_where_that_is_allowed(tooled: Open) -> None:
