@@ -1,14 +1,16 @@
-"""Calls of tools as a grammar, in the form that a model's family writes them, so that it cannot but call. Pure."""
+"""Calls of tools as a grammar, in the form that a model's family writes them, so that it cannot but call, or answer in
+JSON of a schema where it may. Pure."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from app.core.errors import BadInput
 from app.core.json_formats import text_of
-from app.core.json_grammar import Rules, check_size, literal
+from app.core.json_grammar import Rules, check_size, json_grammar, literal
 from app.core.json_kinds import referred
 from app.core.tool_arguments import wanted
 from app.core.tool_marks import (
@@ -38,30 +40,56 @@ ARGUMENTS = {"hermes": "arguments", "mistral": "arguments", "llama3": "parameter
 CHOICES = {"anyOf", "oneOf", "allOf", "enum", "const", "$ref"}
 NUMBER = '("0" | [1-9] [0-9]{0,3})'  # of a call in the conversation
 BLANK = '"\\n"?'  # some models of a family write it, others do not
+ANY_KEY = "[^<>\\n]+"
 
 
-def calls_grammar(style: str, tools: Tools, many: bool) -> str:
-    """Calls of these tools (name -> schema of its arguments), and nothing else. Raises BadInput."""
+def calls_grammar(style: str, tools: Tools, many: bool, schema: object = None) -> str:
+    """Calls of these tools (name -> schema of its arguments; None: any arguments), and nothing else, but JSON of
+    `schema` where there is one. Raises BadInput."""
     rules = Rules()
     call = f"({' | '.join(_calls(style, tools, rules))})"
-    more = f"{{0,{MAX_CALLS - 1 if many else 0}}}"
+    calls = _signed(style, call, f"{{0,{MAX_CALLS - 1 if many else 0}}}")
+    return rules.grammar(calls if schema is None else f"{calls} | {rules.add(schema)}")
+
+
+def calls_or_json(style: str, tools: Tools, many: bool, schema: object) -> str:
+    """Calls of these tools, or JSON of this schema. Raises BadInput for the schema alone: nobody must call, and a tool
+    that no grammar can promise takes any arguments."""
+    alone = json_grammar(schema)
+    kept = {name: one if _can_be_kept(style, one) else None for name, one in tools.items()}
+    for those in (kept, dict.fromkeys(tools)):  # all together may be too long
+        with suppress(BadInput):
+            return calls_grammar(style, those, many, schema)
+    return alone
+
+
+def _can_be_kept(style: str, schema: object) -> bool:
+    try:
+        calls_grammar(style, {"": schema}, many=False)
+    except BadInput:
+        return False
+    return True
+
+
+def _signed(style: str, call: str, more: str) -> str:
+    """One call and as many more, with the signs around them."""
     match style:
         case "hermes" | "qwen_coder":
             one = f"{literal(OPEN + chr(10))} {call} {literal(chr(10) + CLOSE)}"
-            return rules.grammar(f'{one} ("\\n" {one}){more}')
+            return f'{one} ("\\n" {one}){more}'
         case "glm":
             one = f"{literal(OPEN)} {call} {literal(CLOSE)}"
-            return rules.grammar(f"{one} ({BLANK} {one}){more}")
+            return f"{one} ({BLANK} {one}){more}"
         case "kimi":
             one = f"{literal(CALL)} {call} {literal(CALL_END)}"
-            return rules.grammar(f"{literal(SECTION)} {one} ({one}){more} {literal(SECTION_END)}")
+            return f"{literal(SECTION)} {one} ({one}){more} {literal(SECTION_END)}"
         case "mistral":
-            return rules.grammar(f'{literal(TOOL_CALLS + "[")} {call} (", " {call}){more} "]"')
+            return f'{literal(TOOL_CALLS + "[")} {call} (", " {call}){more} "]"'
         case "ministral":
             one = f"{literal(TOOL_CALLS)} {call}"
-            return rules.grammar(f"{one} ({one}){more}")
+            return f"{one} ({one}){more}"
         case _:
-            return rules.grammar(f'{call} ("; " {call}){more}')
+            return f'{call} ("; " {call}){more}'
 
 
 def _calls(style: str, tools: Tools, rules: Rules) -> Iterator[str]:
@@ -85,23 +113,27 @@ def _calls(style: str, tools: Tools, rules: Rules) -> Iterator[str]:
 
 
 def _parameter(key: str, value: str) -> str:
-    return f"{literal(f'{PARAMETER}{key}>{chr(10)}')} {value} {literal(f'{chr(10)}{PARAMETER_END}{chr(10)}')}"
+    head_end, end = literal(">\n"), literal(f"\n{PARAMETER_END}\n")
+    return f"{literal(PARAMETER)} {key} {head_end} {value} {end}"
 
 
 def _pair(key: str, value: str) -> str:
-    return f"{literal(KEY + key + KEY_END)} {BLANK} {literal(VALUE)} {value} {literal(VALUE_END)} {BLANK}"
+    head = f"{literal(KEY)} {key} {literal(KEY_END)}"
+    return f"{head} {BLANK} {literal(VALUE)} {value} {literal(VALUE_END)} {BLANK}"
 
 
 def _tagged(rules: Rules, schema: object, written: Callable[[str, str], str]) -> list[str]:
-    """Arguments with tags around each, in the order of the schema. Raises BadInput."""
+    """Arguments with tags around each, in the order of the schema; any of them where that is None. Raises BadInput."""
+    end = PARAMETER_END if written is _parameter else VALUE_END
+    if schema is None:
+        return [f"({written(ANY_KEY, rules.named(_text(None, end)))})*"]
     check_size(schema)
     properties, required = _properties(schema)
-    end = PARAMETER_END if written is _parameter else VALUE_END
     found = []
     for key, one in properties.items():
         if set(key) & set("<>\n"):
             raise _no(key, "this model cannot write a property of this name")
-        part = rules.named(written(key, _value(rules, one, schema, end)))
+        part = rules.named(written(literal(key), _value(rules, one, schema, end)))
         found.append(part if key in required else f"{part}?")
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.core.tool_calls import CallFinder
-from app.core.tool_grammar import calls_grammar
+from app.core.tool_grammar import calls_grammar, calls_or_json
 from backends.contract import Layers, Role
 from backends.llamacpp.stage import LlamaStage
 from tests import tiny
@@ -118,3 +118,39 @@ def test_a_call_is_let_through_and_read(vocab: Any, style: str, text: str, value
 @pytest.mark.parametrize(("style", "text"), WRONG)
 def test_what_is_no_call_of_this_schema_is_not(vocab: Any, style: str, text: str) -> None:
     assert not allows(vocab, calls_grammar(style, {"clock": SCHEMA}, many=True), text)
+
+
+ANSWER = {"type": "object", "properties": {"done": {"type": "boolean"}}, "required": ["done"]}
+OF_EACH = {
+    "hermes": '<tool_call>\n{"name": "clock", "arguments": {"zone": "UTC"}}\n</tool_call>',
+    "qwen_coder": qwen(zone="UTC"),
+    "glm": glm(zone="UTC"),
+    "kimi": kimi('{"zone": "UTC"}'),
+    "mistral": '[TOOL_CALLS][{"name": "clock", "arguments": {"zone": "UTC"}}]',
+    "ministral": ministral('{"zone": "UTC"}'),
+    "llama3": '{"name": "clock", "parameters": {"zone": "UTC"}}',
+}
+
+
+@pytest.mark.parametrize("style", OF_EACH)
+def test_a_model_may_call_or_answer_in_the_form_that_is_asked(vocab: Any, style: str) -> None:
+    grammar, call = calls_or_json(style, {"clock": SCHEMA}, True, ANSWER), OF_EACH[style]
+    for right in (call, '{"done": true}'):
+        assert allows(vocab, grammar, right)
+    other = [call.replace("UTC", "X"), call.replace("clock", "other"), call + '{"done": true}']
+    for wrong in ("", "It is noon.", '{"done": 1}', *other):
+        assert not allows(vocab, grammar, wrong)
+
+
+@pytest.mark.parametrize("style", OF_EACH)
+def test_a_tool_of_a_schema_that_cannot_be_kept_takes_what_the_model_writes(
+    vocab: Any, style: str
+) -> None:
+    odd = {"type": "object", "properties": {"zone": {"type": "string", "pattern": "x"}}}
+    grammar, call = calls_or_json(style, {"clock": odd}, True, ANSWER), OF_EACH[style]
+    finder, mine = CallFinder(style, {"clock": odd}), call.replace("UTC", "X <y")
+    for right in (call, mine, '{"done": true}'):
+        assert allows(vocab, grammar, right)
+    calls = finder.push(mine)[1] + finder.flush()[1]
+    assert [json.loads(one.arguments) for one in calls] == [{"zone": "X <y"}]
+    assert not allows(vocab, grammar, call.replace("clock", "other"))

@@ -17,7 +17,7 @@ from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_grammar import check_size, json_grammar
 from app.core.log_line import about
 from app.core.system_messages import one_system
-from app.core.tool_grammar import calls_grammar
+from app.core.tool_grammar import calls_grammar, calls_or_json
 from app.core.tool_messages import as_told
 from app.core.whose import KEYLESS, Whose
 from app.inference.chats import Answerer, Question
@@ -347,7 +347,12 @@ def _grammar(wish: Wish, answerer: Answerer | None) -> str:
         if not tools:
             raise BadInput("api_tool_missing", name=wish.must_call[:100], field="tool_choice")
         return calls_grammar(answerer.tool_style, tools, wish.many_calls)
-    return "" if wish.schema is None else json_grammar(wish.schema)
+    if wish.schema is None:
+        return ""
+    if wish.tools and answerer is not None:
+        tools = {tool.name: tool.parameters for tool in wish.tools}
+        return calls_or_json(answerer.tool_style, tools, wish.many_calls, wish.schema)
+    return json_grammar(wish.schema)
 
 
 def _conversation(wish: Wish, asker: Asker) -> str:

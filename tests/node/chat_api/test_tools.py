@@ -212,7 +212,7 @@ def test_responses_call_what_is_forced(tooled: Open, stream: bool) -> None:
 @pytest.mark.parametrize("tooled", [("llama3", LLAMA3)], indirect=True, ids=lambda p: p[0])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_ollama_gets_a_call_as_described(tooled: Open, stream: bool) -> None:
-    """Its API forces no call; but the form of an answer may be that of one."""
+    """Its API forces no call; but the form of an answer may be that of one. Beside it the model may call several."""
     call = {"type": "object", "properties": {"name": {"const": "clock"}, "parameters": SCHEMA},
             "required": ["name", "parameters"]}  # fmt: skip
     asked: Json = {
@@ -230,9 +230,10 @@ async def test_ollama_gets_a_call_as_described(tooled: Open, stream: bool) -> No
     check("/api/chat", answer.status, given)
     parts = [ollama.ChatResponse(**json.loads(line)) for line in given.splitlines()]
     assert (len(parts) > 1, parts[-1].done, parts[-1].done_reason) == (stream, True, "stop")
-    (called,) = [called for part in parts for called in part.message.tool_calls or ()]
-    assert called.function.name == "clock"
-    assert right(called.function.arguments)
+    calls = [called for part in parts for called in part.message.tool_calls or ()]
+    assert 1 <= len(calls) <= 8
+    assert {called.function.name for called in calls} == {"clock"}
+    assert all(right(called.function.arguments) for called in calls)
 
 
 @pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
@@ -297,6 +298,28 @@ def test_half_a_call_is_told_as_half_of_one(tooled: Open) -> None:
             assert not any(part.message.tool_calls for part in parts)
             assert "".join(part.message.content for part in parts).startswith("<tool_call>")
             assert parts[-1].done_reason == "length"
+
+
+@pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
+def test_a_model_may_call_though_its_answer_has_a_form(tooled: Open) -> None:
+    """As agents ask that want JSON in the end: with the form in every turn."""
+    asked, form = {"role": "user", "content": "Call the clock!"}, {"name": "done", "schema": SCHEMA}
+    odd = tool("odd")
+    odd["function"]["parameters"] = {"type": "object", "properties": {"a": {"pattern": "x"}}}
+    common: Json = {
+        "model": tooled.model, "messages": [asked], "tools": [tool("clock"), odd], "temperature": 0,
+        "response_format": {"type": "json_schema", "json_schema": form}, "max_tokens": 60,
+    }  # fmt: skip
+    with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
+        choice = client.chat.completions.create(**common).choices[0]
+        assert choice.finish_reason == "tool_calls"
+        assert [json.loads(one.function.arguments)["zone"] for one in choice.message.tool_calls] == [
+            "UTC", "CET",
+        ]  # fmt: skip
+        answer = client.chat.completions.create(
+            **common | {"tool_choice": "none", "max_tokens": 400}
+        ).choices[0]
+    assert (answer.finish_reason, right(json.loads(answer.message.content))) == ("stop", True)
 
 
 @pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
