@@ -49,7 +49,8 @@ class OllamaAsked(msgspec.Struct, frozen=True, kw_only=True):
     dimensions: Size = None
 
     def texts(self) -> tuple[Text, ...]:
-        return tuple(filter(None, [self.input] if isinstance(self.input, str) else self.input))
+        """None of one empty text, as Ollama has it; among others it would move their vectors. Raises BadInput."""
+        return texts_of(self.input) if self.input else ()
 
 
 class OllamaOneAsked(msgspec.Struct, frozen=True, kw_only=True):

@@ -185,6 +185,8 @@ OF_OLLAMA: dict[str, tuple[str, Json, int]] = {
     "one": ("/api/embed", {"input": "one text"}, 200),
     "several": ("/api/embed", {"input": ["one text", LONG], "dimensions": 8}, 200),
     "none": ("/api/embed", {"input": []}, 200),
+    "an empty one": ("/api/embed", {"input": ""}, 200),
+    "an empty one among others": ("/api/embed", {"input": ["one text", "", "another"]}, 400),
     "too long": ("/api/embed", {"input": LONG, "truncate": False}, 400),
     "a number": ("/api/embed", {"input": 7}, 400),
     "no such model": ("/api/embed", {"input": "x", "model": "nobody"}, 404),
