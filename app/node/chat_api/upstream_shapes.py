@@ -142,8 +142,9 @@ class Heard:
             text = str(delta.get("content") or choice.get("text") or "")
             likely = tuple(_likelies(choice.get("logprobs") or {}))
             if text or likely:
-                self.n_chunks += 1
                 found.append(Said(self.index, text, likely))
+            if text or likely or delta.get("reasoning_content") or delta.get("reasoning"):
+                self.n_chunks += 1  # what is thought costs too, and is not told
             for call in delta.get("tool_calls") or ():
                 self.n_chunks += 1
                 self._call(call)

@@ -119,8 +119,7 @@ class Upstreams:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable("upstream_failed", name=chosen.name, why=_why(error)) from None
         except RecursionError:
-            why = "it is nested too deeply"
-            raise BadInput("bad_request", why=why, field="") from None
+            raise _too_deep() from None
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             log.warning("%s: %s answered what nobody can read: %s", request, chosen.name, _kind(error),
                         extra=about(request, upstream=chosen.name))  # fmt: skip
@@ -294,8 +293,19 @@ def _kind(error: Exception) -> str:
 
 
 def _guessed_tokens(wish: Wish) -> int:
-    text = wish.prompt if wish.messages is None else msgspec.json.encode(wish.messages)
-    return len(text or "") // CHARS_OF_A_TOKEN
+    """Of all that is read there: an agent's tools are longer than what is said. Raises BadInput."""
+    if wish.messages is None:
+        return len(wish.prompt or "") // CHARS_OF_A_TOKEN
+    told = [*wish.messages, *(tool.told() for tool in wish.tools)]
+    try:
+        read = msgspec.json.encode(told if wish.schema is None else [*told, wish.schema])
+    except RecursionError:
+        raise _too_deep() from None
+    return len(read) // CHARS_OF_A_TOKEN
+
+
+def _too_deep() -> BadInput:
+    return BadInput("bad_request", why="it is nested too deeply", field="")
 
 
 def _why(error: Exception) -> str:

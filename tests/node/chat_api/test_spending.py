@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from app.machine.paths import Home
 from app.machine.secret_map import SecretMap
 from app.node.chat_api import upstreams as module
 from app.node.chat_api.upstreams import USUAL_MOST, Upstreams
-from app.node.chat_api.wish import Ended, Json, Piece, Wish
+from app.node.chat_api.wish import Ended, Json, Piece, Tool, Wish
 
+THOUGHT: Json = {"choices": [{"delta": {"reasoning_content": "hm "}}]}
 WORD: Json = {"choices": [{"delta": {"content": "word "}}]}
 CALL: Json = {"choices": [{"delta": {"tool_calls": [{"function": {"name": "f"}}]}}]}
 WISH = Wish("m", ({"role": "user", "content": "x"},))
@@ -139,6 +141,8 @@ async def test_an_answer_of_no_said_length_is_not_promised_all_there_is(
         ([WORD] * 5 + [{"usage": {"prompt_tokens": -500, "completion_tokens": -500}}], GUESS + 5),
         ([WORD, {"usage": {"prompt_tokens": 7, "completion_tokens": 2}}], 9),
         ([CALL] * 3, GUESS + 3),  # words of a call are tokens too
+        ([THOUGHT, {"choices": [{"delta": {"reasoning": "hm"}}]}, WORD], GUESS + 3),
+        ([THOUGHT] * 400, GUESS + 51),
         ([WORD] * 400, GUESS + 51),  # it was asked for 50
         ([WORD, {"usage": {"prompt_tokens": 1e300}}], (1 << 40) + 1),
     ],
@@ -153,6 +157,25 @@ async def test_no_server_says_that_it_cost_less_than_it_must_have(
     end = pieces[-1]
     assert isinstance(end, Ended)
     assert (end.reason == "length") == (len(says) == 400)
+
+
+async def test_tools_and_the_form_of_an_answer_are_read_there_too(
+    upstreams: Upstreams, there: There
+) -> None:
+    """An agent's are longer than its chat: who leaves has had them read, and what is left must hold them."""
+    there.go.set()
+    long: Json = {"type": "object", "description": "x" * 600}
+    for wish in (replace(WISH, tools=(Tool("f", "x" * 600, {}),)), replace(WISH, schema=long)):
+        await answered(upstreams, wish)
+        assert 200 + GUESS < upstreams.spent.pop("barn") < 230 + GUESS
+    upstreams.spent["barn"] = 800
+    with pytest.raises(BadInput, match="upstream_short"):
+        await answered(upstreams, replace(WISH, schema=long))
+    deep: Json = {}
+    for _ in range(3000):
+        deep = {"a": deep}
+    with pytest.raises(BadInput, match="bad_request"):
+        await answered(upstreams, replace(WISH, tools=(Tool("f", "", deep),)))
 
 
 async def test_who_leaves_before_the_first_word_has_had_the_prompt_read(
