@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -41,6 +41,7 @@ class Question:
     guesses: bool = True  # as Request.guesses
     signs: Mapping[int, bytes] = field(default_factory=dict)  # control tokens that are text here
     came_at: float = field(default_factory=time.monotonic)
+    read: Callable[[int], None] | None = None  # as Request.read
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,7 @@ class Answerer:
             question.request,
             question.guesses,
             goes_first=question.whose == OWNER,
+            read=question.read,
         )
 
 

@@ -46,6 +46,7 @@ class Request:
     guesses: bool = True  # its next tokens may be guessed while machines would stand idle
     is_usual: bool = True  # else how long it takes says nothing of the next one
     goes_first: bool = False  # before others that wait
+    read: Callable[[int], None] | None = None  # told once how much of its prompt was computed
 
 
 RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing or nonsense
@@ -201,6 +202,12 @@ class Sequence:
         return lasts and unread < MAX_UNREAD and self.entered == n_then - 1
 
     @property
+    def n_read(self) -> int:
+        """Tokens of the prompt that were computed for it, or are on their way there."""
+        entered = self.n_prompt if self.first_at else min(self.entered, self.n_prompt)
+        return max(0, entered - self.reused)
+
+    @property
     def answer_tokens(self) -> int:
         return len(self.tokens) - len(self.request.ids)
 
@@ -328,4 +335,6 @@ async def heard(sequence: Sequence) -> AsyncGenerator[Token | Notice | Finish, N
             if isinstance(item, Finish):
                 return
     finally:
+        if sequence.request.read is not None:
+            sequence.request.read(sequence.n_read)
         sequence.home.leave(sequence)

@@ -158,9 +158,16 @@ class Embeddings:
             return {"loaded": held.json()}
 
     async def embed(
-        self, entry: Entry, texts: Sequence[Text], size: int | None, *, cut: bool
+        self,
+        entry: Entry,
+        texts: Sequence[Text],
+        size: int | None,
+        *,
+        cut: bool,
+        read: Callable[[int], None] = lambda _: None,
     ) -> Embedded:
-        """The vectors, one for each text. Raises BadInput, DoesNotFit, Damaged or StageLost."""
+        """The vectors, one for each text. `read`: told of each how many tokens it was. Raises BadInput, DoesNotFit,
+        Damaged or StageLost."""
         if size is not None and size > entry.model.width:
             raise BadInput("embedding_size", most=entry.model.width)
         self._count(1)
@@ -168,7 +175,7 @@ class Embeddings:
             async with self._turn:
                 self._keep()
                 try:
-                    return await self._embedded(entry, texts, size, cut=cut)
+                    return await self._embedded(entry, texts, size, read, cut=cut)
                 finally:
                     self._rest()
         finally:
@@ -214,7 +221,13 @@ class Embeddings:
             await self._close()
 
     async def _embedded(
-        self, entry: Entry, texts: Sequence[Text], size: int | None, *, cut: bool
+        self,
+        entry: Entry,
+        texts: Sequence[Text],
+        size: int | None,
+        read: Callable[[int], None],
+        *,
+        cut: bool,
     ) -> Embedded:
         order = asked.PlanModel(model=entry.name)
         now = self.held
@@ -228,6 +241,7 @@ class Embeddings:
             if self._stop.is_set():  # an answer may wait for this memory, and a text is long enough
                 raise StageLost("embedding_gave_way", model=entry.name)
             vectors.append(await held.embedder.embed(text, size, cut=cut))
+            read(vectors[-1].n_tokens)
         return Embedded(entry.name, tuple(vectors))
 
     async def _ready(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Held:

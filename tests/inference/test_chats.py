@@ -70,6 +70,18 @@ async def test_what_was_before_the_pipeline_counts_from_when_the_question_came()
     assert 0 < at_once.before_s < 1000 <= later.before_s
 
 
+async def test_what_was_computed_of_a_prompt_is_told_however_it_ends() -> None:
+    told = list[int]()
+    first = Question(prompt_ids=(5,) * 200, max_tokens=2, conversation="c", read=told.append)
+    async with answerer() as who:
+        _, whole = await ask(who, first)
+        assert told == [whole.prompt_tokens - whole.reused_tokens] == [200]
+        async with aclosing(who.answer(replace(first, prompt_ids=(5,) * 300))) as stream:
+            await anext(stream)
+        assert len(told) == 2
+        assert 100 <= told[1] < 200  # the rest was in memory still
+
+
 async def test_the_three_ways_to_ask_are_one() -> None:
     async with await Text.open("fake:") as text:
         rendered = await text.render(HELLO)

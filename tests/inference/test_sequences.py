@@ -7,6 +7,7 @@ import os
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -28,6 +29,18 @@ from tests import tiny
 from tests.backends.cutting import config
 from tests.inference.pool import Rebuild, pool, request
 from tests.inference.test_recovery import CREATIVE, SLOW, hear, kill, posix
+
+
+def test_of_a_prompt_only_what_entered_counts_as_read() -> None:
+    sequence = Sequence(request("x" * 99, 40), 200, cast("Any", None))
+    assert sequence.n_read == 0  # it waits for a slot
+    sequence.entered = sequence.reused = 30
+    assert sequence.n_read == 0
+    sequence.entered = 94
+    assert sequence.n_read == 64
+    sequence.sampled(5, 1.0, tuple)
+    sequence.rewind()
+    assert sequence.n_read == 69  # once, though it is computed again
 
 
 @posix

@@ -109,6 +109,29 @@ async def test_a_long_text_takes_no_more_than_was_counted(
     assert taken <= counted < 1.5 * taken
 
 
+async def test_each_text_is_told_once_it_is_read(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that who leaves before the last one has had the others."""
+    told, asked_for = list[int](), list[object]()
+    whole, begun = Embedder.embed, asyncio.Event()
+
+    async def stuck(self: Embedder, *given: object, cut: bool) -> object:
+        asked_for.append(given)
+        if len(asked_for) == 3:
+            begun.set()
+            await asyncio.Event().wait()
+        return await whole(self, *given, cut=cut)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Embedder, "embed", stuck)
+    async with asyncio.TaskGroup() as group:
+        vectors = place.vectors.embed(place.entry, [IDS] * 3, None, cut=False, read=told.append)
+        leaves = group.create_task(vectors, name="vectors")
+        await begun.wait()
+        leaves.cancel()
+    assert told == [len(IDS)] * 2
+
+
 @pytest.mark.parametrize("n_texts", [1, 2])
 async def test_the_text_that_is_read_is_read_to_its_end_before_memory_is_given_up(
     place: Place, monkeypatch: pytest.MonkeyPatch, n_texts: int

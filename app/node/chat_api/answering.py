@@ -27,7 +27,7 @@ from app.node.chat_api.figures import Figures
 from app.node.chat_api.talk import Talk
 from app.node.chat_api.upstream_shapes import stays
 from app.node.chat_api.upstreams import Chosen, Upstreams
-from app.node.chat_api.wish import MAX_SEED, Ended, Origin, Piece, Wish
+from app.node.chat_api.wish import MAX_SEED, Origin, Piece, Wish
 from app.node.hosting import Hosting
 from app.node.models import Models
 from app.node.running import Running
@@ -193,13 +193,12 @@ class Answering:
         chosen, is_lacking = await self._elsewhere(wish)
         if chosen is not None:
             try:
+                paid = self._budget.of(asker.key)
                 async with aclosing(
-                    self._upstreams.answer(chosen, wish, index, asker.request)
+                    self._upstreams.answer(chosen, wish, index, asker.request, paid)
                 ) as pieces:
                     async for piece in pieces:
                         asker.origin.upstream = chosen.name
-                        if isinstance(piece, Ended):
-                            self._budget.spend(asker.key, piece.prompt_tokens + piece.answer_tokens)
                         yield piece
                 return
             except (Busy, Unreachable, BadInput) as error:
@@ -241,7 +240,8 @@ class Answering:
                     raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
                 question = await self._question(wish, asker, index, running)
                 came_at = asker.at + queued_s  # who waits for a turn is not on his way
-                return replace(question, signs=await talk.hear(running), came_at=came_at)
+                signs, read = await talk.hear(running), self._budget.of(asker.key)
+                return replace(question, signs=signs, came_at=came_at, read=read)
 
             async with aclosing(self._pool(wanted, ask)) as lines:
                 last = 0.0
@@ -257,7 +257,6 @@ class Answering:
                             yield piece
                     elif done := line.get("done"):
                         self._figures.before.add(done["before_s"])
-                        self._budget.spend(asker.key, done["prompt_tokens"] - done["reused_tokens"])
                         _note(asker.request, done, queued_s)
                         for piece in talk.ended(done, queued_s):
                             yield piece

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from app.core.errors import Busy
 
@@ -36,6 +37,10 @@ class Budget:
         """So many more of this key."""
         if n_tokens > 0 and self._most(key):
             self._recent(key).append((self._clock(), n_tokens))
+
+    def of(self, key: str) -> Callable[[int], None]:
+        """What to tell as they are computed: who leaves before the end has had them as well."""
+        return partial(self.spend, key)
 
     def _recent(self, key: str) -> deque[tuple[float, int]]:
         had = self._had.setdefault(key, deque())

@@ -69,8 +69,10 @@ class EmbeddingRoutes:
         self._budget.check(key)
         embeddings = self._embeddings()
         entry = await embeddings.model(model)
+
+        def read(n_tokens: int) -> None:
+            self._budget.spend(key, n_tokens)
+            self._figures.tokens.add(n_tokens, kind="vectors")
+
         async with self._queue.turn(key):
-            made = await embeddings.embed(entry, texts, size, cut=cut)
-        self._budget.spend(key, made.n_tokens)
-        self._figures.tokens.add(made.n_tokens, kind="vectors")
-        return made
+            return await embeddings.embed(entry, texts, size, cut=cut, read=read)

@@ -130,8 +130,9 @@ class GuestRoutes:
         self._budget.check(asker.key)
         talk = f"{asker.key} {order.conversation}" if order.conversation else None
         question = replace(
-            question_of(order), conversation=talk, request=asker.request, whose=asker.whose
-        )
+            question_of(order), conversation=talk, request=asker.request, whose=asker.whose,
+            read=self._budget.of(asker.key),
+        )  # fmt: skip
         async with answering.turn(asker.key, order.model or "") as wanted:
 
             async def ask(running: Running) -> Question:
@@ -144,7 +145,4 @@ class GuestRoutes:
                 async for line in lines:
                     if delta := line.get("delta"):
                         self._budget.spend(asker.key, len(delta["token_ids"]))
-                    elif done := line.get("done"):
-                        computed = done["prompt_tokens"] - done["reused_tokens"]
-                        self._budget.spend(asker.key, computed)
                     yield line

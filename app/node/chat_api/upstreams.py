@@ -106,9 +106,15 @@ class Upstreams:
         return sorted({model for one in self._choice().values() if one.on for model in one.models})
 
     async def answer(
-        self, chosen: Chosen, wish: Wish, index: int, request: str
+        self,
+        chosen: Chosen,
+        wish: Wish,
+        index: int,
+        request: str,
+        paid: Callable[[int], None] = lambda _: None,
     ) -> AsyncGenerator[Piece, None]:
-        """One answer from there. Closing it hangs up. Raises Unreachable, Busy or BadInput."""
+        """One answer from there. Closing it hangs up. `paid`: told what it cost, however it ends. Raises Unreachable,
+        Busy or BadInput."""
         guess, heard = _guessed_tokens(wish), Heard(index)
         most = self._most(chosen, wish, guess)
         self._promised[chosen.name] += guess + most
@@ -129,6 +135,7 @@ class Upstreams:
             self._promised[chosen.name] -= guess + most
             self._promised += Counter()  # drops the zeros
             cost = (heard.prompt_tokens or (guess if heard.is_taken else 0)) + heard.tokens
+            paid(cost)
             await self._spend(chosen, cost, request)
 
     async def _asked(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import aclosing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -173,7 +175,7 @@ class Pool:
         )
         self.loaded = Loaded()
         self.loaded.add(cast("Any", self.running))
-        self.n_asks, self._fails = 0, fails
+        self.n_asks, self._fails, self._keys = 0, fails, count()
         choice = {
             "barn": Upstream(
                 "https://x/v1", {"m": "theirs", "only": "there", "man": "x"}, 100, on=True
@@ -181,14 +183,14 @@ class Pool:
         }
         self.upstreams = Upstreams(lambda: choice, cast("Any", None), Path("none"), lambda _: None)
         self.upstreams.answer = self._there  # type: ignore[method-assign]
-        budget = Budget(lambda _: 0, lambda: 0.0)
+        self.budget = Budget(lambda _: 9, lambda: 0.0)
         models = cast("Any", SimpleNamespace(named=self._unknown))
         self.answering = Answering(
             lambda: cast("Any", self),
             lambda: models,
             lambda: False,
             Figures(),
-            budget,
+            self.budget,
             self.upstreams,
         )
 
@@ -205,16 +207,34 @@ class Pool:
         yield {"done": DONE | {"recoveries": 0, "guessed": 0, "guessed_right": 0}}
 
     async def _there(
-        self, chosen: Chosen, wish: Wish, index: int, request: str
+        self,
+        chosen: Chosen,
+        wish: Wish,
+        index: int,
+        request: str,
+        paid: Callable[[int], None] = lambda _: None,
     ) -> AsyncGenerator[Piece, None]:
         if self._fails is not None:
             raise self._fails
-        yield Said(index, f"there, by {chosen.model}")
+        try:
+            yield Said(index, f"there, by {chosen.model}")
+        finally:
+            paid(9)
 
     async def says(self, wish: Wish) -> tuple[str, str]:
-        asker = Asker("k", "r")
+        asker = Asker(f"key {next(self._keys)}", "r")
         pieces = [piece async for piece in self.answering.answer(wish, asker)]
         return "".join(p.text for p in pieces if isinstance(p, Said)), asker.origin.upstream
+
+
+async def test_who_leaves_what_an_upstream_says_has_had_its_tokens() -> None:
+    pool = Pool()
+    asker = Asker("leaves", "r")
+    async with aclosing(pool.answering.answer(Wish("only", prompt="x"), asker)) as pieces:
+        await anext(pieces)
+        pool.budget.check("leaves")
+    with pytest.raises(Busy, match="api_tokens_minute"):
+        pool.budget.check("leaves")
 
 
 async def test_who_answers_depends_on_room_and_on_the_model() -> None:

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from app.core.errors import Busy
+from app.inference.chats import Question
+from app.node.chat_api.answering import Asker
 from app.node.chat_api.budget import Budget
+from app.node.chat_api.embedding_routes import EmbeddingRoutes
+from app.node.chat_api.figures import Figures
+from app.node.chat_api.gate import ASKER
+from app.node.chat_api.guest_door import GuestRoutes
+from app.node.requests import Ask
+from tests.node.pool import Json
 
 
 class Clock:
@@ -51,3 +65,54 @@ def test_several_old_answers_must_go_where_one_is_not_enough() -> None:
     assert busy.value.reason.facts["seconds"] == 40  # the second of them is gone at 70
     clock.now = 70.0
     budget.check("a")
+
+
+async def test_who_leaves_after_some_texts_has_had_those() -> None:
+    budget, made, figures = Budget(lambda _: 10, lambda: 0.0), asyncio.Event(), Figures()
+
+    async def model(_: str) -> None:
+        return None
+
+    async def embed(*_: object, cut: bool, read: Callable[[int], None]) -> None:
+        read(10)
+        made.set()
+        await asyncio.Event().wait()
+
+    vectors = cast("Any", SimpleNamespace(model=model, embed=embed))
+    routes = EmbeddingRoutes(lambda: vectors, budget, figures)
+    request = cast("Any", {ASKER: Asker("a", "r")})
+    async with asyncio.TaskGroup() as group:
+        asks = group.create_task(routes._made(request, "m", "ab", None, cut=True), name="vectors")
+        await made.wait()
+        asks.cancel()
+    with pytest.raises(Busy):
+        budget.check("a")
+    assert 'kind="vectors"} 10' in figures.text({})
+
+
+async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
+    budget = Budget(lambda _: 9, lambda: 0.0)
+
+    @asynccontextmanager
+    async def turn(_: str, model: str) -> AsyncGenerator[str, None]:
+        yield model
+
+    async def answered(
+        wanted: str, ask: Callable[[Any], Any], *, brings: bool
+    ) -> AsyncGenerator[Json, None]:
+        question: Question = await ask(SimpleNamespace(entry=SimpleNamespace(name=wanted)))
+        try:
+            yield {"delta": {"text": "word", "token_ids": [1]}}
+        finally:
+            assert question.read is not None
+            question.read(8)
+
+    answering = cast("Any", SimpleNamespace(turn=turn, brings=lambda _: False))
+    hosting = cast("Any", SimpleNamespace(answered=answered))
+    nobody = cast("Any", None)
+    routes = GuestRoutes(answering, budget, lambda: hosting, nobody, nobody)
+    async with aclosing(routes._answer(Ask(prompt="x"), Asker("a", "r"))) as lines:
+        await anext(lines)
+        budget.check("a")
+    with pytest.raises(Busy):
+        budget.check("a")

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from tests.node.chat_api.conftest import Open
-from tests.node.chat_api.gate_calls import ASK, CHAT
+from tests.node.chat_api.gate_calls import ASK, CHAT, rests
 from tests.node.pool import Json
 
 
@@ -49,6 +49,20 @@ async def test_tokens_a_minute(api: Open, slow: str) -> None:
     ):
         assert answer.status == 200  # another key's
     assert "slow may have" not in await limited(api)  # as for all keys again
+
+
+async def test_who_leaves_early_has_had_the_prompt_read(api: Open, slow: str) -> None:
+    await limited(api, "--tokens-a-minute", "250")
+    words = "a shed is a house " * 60  # its tokens are more, and those of its answer fewer
+    body: Json = {"prompt": words, "max_tokens": 100, "logit_bias": {"2": -100}, "stream": True}
+    async with aiohttp.ClientSession(api.base, headers={"X-Api-Key": slow}) as session:
+        async with session.post("/v1/completions", json=body) as answer:
+            assert answer.status == 200
+            await answer.content.readline()
+            answer.close()
+        await rests(api)
+        async with session.post(CHAT, json=ASK) as answer:
+            assert answer.status == 429
 
 
 async def test_requests_at_once(api: Open, slow: str) -> None:

@@ -183,7 +183,7 @@ async def test_who_leaves_before_the_first_word_has_had_the_prompt_read(
 ) -> None:
     chosen = upstreams.serving("m")
     assert chosen is not None
-    taken, check = asyncio.Event(), module._check
+    taken, check, paid = asyncio.Event(), module._check, list[int]()
 
     async def checked(*given: Any) -> None:
         await check(*given)
@@ -196,9 +196,11 @@ async def test_who_leaves_before_the_first_word_has_had_the_prompt_read(
             await anext(pieces)
 
     async with asyncio.TaskGroup() as group:
-        leaving = group.create_task(leave(upstreams.answer(chosen, WISH, 0, "r")), name="leave")
+        answer = upstreams.answer(chosen, WISH, 0, "r", paid.append)
+        leaving = group.create_task(leave(answer), name="leave")
         await taken.wait()
         leaving.cancel()
     assert upstreams.spent == {"barn": GUESS}
+    assert paid == [GUESS]
     there.go.set()
     await asyncio.sleep(0.01)
