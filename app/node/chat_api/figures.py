@@ -95,9 +95,9 @@ class Figures:
 
 
 def series(name: str, kind: str, about: str, lines: Lines) -> str:
-    """One measure with its lines."""
+    """One measure with its lines. A double has no more than fifteen digits that are sure."""
     head = f"# HELP {name} {about}\n# TYPE {name} {kind}\n"
-    return head + "".join(f"{name}{_labels(labels)} {value:g}\n" for labels, value in lines)
+    return head + "".join(f"{name}{_labels(labels)} {value:.15g}\n" for labels, value in lines)
 
 
 def _labels(labels: Labels) -> str:

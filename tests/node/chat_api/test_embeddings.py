@@ -135,7 +135,7 @@ async def test_it_stands_beside_the_model_that_writes_and_takes_nothing_from_its
         told = await answer.text()
     assert 'poolhouse_model_loaded{model="guide"} 1' in told
     assert 'poolhouse_model_loaded{model="bert"} 1' in told
-    assert f"poolhouse_vectors_memory_bytes {there['needs_bytes']:g}" in told
+    assert f"poolhouse_vectors_memory_bytes {there['needs_bytes']}\n" in told
     assert 'poolhouse_tokens_total{kind="vectors"}' in told
     assert "bert" in {one.id for one in (await client.models.list()).data}
 

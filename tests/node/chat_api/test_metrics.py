@@ -125,3 +125,11 @@ def test_buckets_add_up() -> None:
 def test_labels_are_escaped() -> None:
     assert series("m", "gauge", "About.", [({"a": 'x"\n\\'}, 1)]).endswith('m{a="x\\"\\n\\\\"} 1\n')
     assert Figures().text({}).count("# TYPE") == 8
+
+
+def test_a_number_that_has_grown_large_still_grows_by_one() -> None:
+    figures = Figures()
+    for more in (123_456_789_012, 1):
+        figures.tokens.add(more, kind="answer")
+    assert 'tokens_total{kind="answer"} 123456789013\n' in figures.text({})
+    assert series("m", "gauge", "About.", [({}, 0.1 + 0.2)]).endswith("m 0.3\n")
