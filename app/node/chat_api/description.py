@@ -62,9 +62,10 @@ POSTS = {
 GETS: dict[str, tuple[str, type]] = {  # path: what it is, and its kind; text where it is no JSON
     "/v1/models": ("The models of the shelf", openai.Models),
     "/v1/models/{name}": ("One model", openai.Model),
+    "/": ("That it runs, as Ollama's", str),
     "/api/tags": ("The models of the shelf, as Ollama's", ollama.Tags),
     "/api/ps": ("The models that are loaded, as Ollama's", ollama.LoadedModels),
-    "/api/version": ("The version", ollama.Version),
+    "/api/version": ("The version of Ollama's API", ollama.Version),
     "/metrics": ("Figures for Prometheus", str),
     "/openapi.json": ("This description", dict),
 }
@@ -150,6 +151,5 @@ def _responses(path: str, content: Json, known: Schemas) -> Json:
 
 
 def _id(method: str, path: str) -> str:
-    return "_".join(
-        [method, *(part.strip("{}").replace(".", "_") for part in path.strip("/").split("/"))]
-    )
+    parts = path.strip("/").split("/")
+    return "_".join([method, *(part.strip("{}").replace(".", "_") for part in parts if part)])

@@ -1,4 +1,4 @@
-"""Ollama's routes, so that its clients find a friend: tags, show, ps, version, chat, generate."""
+"""Ollama's routes, so that its clients find a friend: that it runs, tags, show, ps, version, chat, generate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 import msgspec
 from aiohttp import web
 
-from app import __version__
 from app.node.chat_api.answering import Answering, Asker
 from app.node.chat_api.gate import ASKER
 from app.node.chat_api.letting_go import LettingGo
@@ -21,6 +20,9 @@ from app.node.chat_api.sending import NDJSON, read, send
 from app.node.chat_api.wish import Json, Wish
 
 Listed = Callable[[], Awaitable[list[Json]]]
+# Whose API these routes speak: programs ask for one that is new enough (Copilot in VS Code: 0.6.4), not for ours.
+OLLAMA_VERSION = "0.12.0"
+RUNS = "Ollama is running"  # word for word: programs look for it
 
 
 class OllamaRoutes:
@@ -32,6 +34,7 @@ class OllamaRoutes:
 
     def routes(self) -> list[web.RouteDef]:
         return [
+            web.get("/", self.alive),
             web.get("/api/version", self.version),
             web.get("/api/tags", self.tags),
             web.get("/api/ps", self.loaded),
@@ -40,8 +43,12 @@ class OllamaRoutes:
             web.post("/api/generate", self.generate),
         ]
 
+    async def alive(self, request: web.Request) -> web.Response:
+        """Ollama's command line asks this first, by HEAD."""
+        return web.Response(text=RUNS)
+
     async def version(self, request: web.Request) -> web.Response:
-        return web.json_response({"version": __version__})
+        return web.json_response({"version": OLLAMA_VERSION})
 
     async def tags(self, request: web.Request) -> web.Response:
         models = [listed(model, self._since) for model in (await self._known()).values()]

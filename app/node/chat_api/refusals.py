@@ -64,7 +64,7 @@ def api_of(path: str) -> Api:
     path = path.removeprefix(GUEST_PATH)
     if path == "/v1/messages" or path.startswith("/v1/messages/"):
         return Api.ANTHROPIC
-    return Api.OLLAMA if path.startswith("/api/") else Api.OPENAI
+    return Api.OLLAMA if path == "/" or path.startswith("/api/") else Api.OPENAI
 
 
 def status_of(error: AppError) -> int:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import aiohttp
 import ollama
 import pytest
 
@@ -117,6 +118,20 @@ def test_what_a_question_brought_goes_with_its_answer(api: Open, client: Any, pl
     assert gone.done_reason == "unload"
 
 
+async def test_who_looks_for_ollama_hears_that_it_runs_and_is_new_enough(
+    api: Open, http: aiohttp.ClientSession
+) -> None:
+    async with http.head("/") as answer:  # its command line, before all else
+        assert (answer.status, await answer.read()) == (200, b"")
+    async with http.get("/") as answer:
+        assert await answer.text() == "Ollama is running"
+    async with http.get("/api/version") as answer:
+        version = (await answer.json())["version"]
+    assert tuple(map(int, version.split("."))) >= (0, 6, 4)  # Copilot in VS Code wants that
+    async with aiohttp.ClientSession(api.base) as keyless, keyless.get("/") as answer:
+        assert (answer.status, list(await answer.json())) == (401, ["error"])
+
+
 def test_a_model_is_shown(client: Any) -> None:
     told = client.show("guide:latest")
     assert told.details.family == told.modelinfo["general.architecture"] == "llama"
@@ -144,6 +159,7 @@ def _try_without_key(api: Open, keyless: Any, plain: str) -> None:
     api.control("POST", "/api", {"ollama_open": True})
     try:
         assert chat(keyless).message.content == plain
+        assert keyless._client.head("/").status_code == 200
         import openai  # only Ollama's part is open
 
         with (
