@@ -192,6 +192,7 @@ class Answering:
         self._budget.check(asker.key)
         chosen, is_lacking = await self._elsewhere(wish)
         if chosen is not None:
+            asker.origin.is_asked = True
             try:
                 paid = self._budget.of(asker.key)
                 async with aclosing(

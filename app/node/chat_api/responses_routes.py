@@ -15,7 +15,7 @@ from app.node.chat_api.gate import ASKER, HOME
 from app.node.chat_api.refusals import Api, explained
 from app.node.chat_api.responses_answers import Response
 from app.node.chat_api.responses_shapes import Asked
-from app.node.chat_api.sending import EVENTS, event, read, send
+from app.node.chat_api.sending import BEGUN, EVENTS, event, read, send
 from app.node.chat_api.wish import Json, Wish
 
 
@@ -55,7 +55,7 @@ class ResponsesRoutes:
                     for name, data in (*told, *answer.events(piece)):
                         yield event(data, name)
         except AppError as error:
-            if not begun:
+            if not (begun or BEGUN in request):
                 raise  # it still gets its own status
             why = explained(Api.OPENAI, error, asker.request, request[HOME])["error"]
             name, data = answer.failed(why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -12,7 +13,7 @@ from aiohttp import web
 
 from app.core.errors import AppError, BadInput
 from app.node.chat_api.gate import ASKER, BODY, HOME, from_elsewhere, ids_of
-from app.node.chat_api.refusals import api_of, in_stream
+from app.node.chat_api.refusals import Api, api_of, in_stream
 from app.node.chat_api.writing import write
 from app.node.plain_words import plainly, wrong_field
 
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=msgspec.Struct)
 EVENTS, NDJSON = "text/event-stream", "application/x-ndjson"
+SILENT_SECONDS = 20.0  # then a sign of life: Node's fetch takes 300 of silence for the end
+BEGUN = web.RequestKey("begun", bool)  # an error has no status of its own any more
 
 
 def read(request: web.Request, kind: type[S]) -> S:
@@ -41,26 +44,68 @@ def event(data: Any, name: str = "") -> bytes:
 
 
 async def send(
-    request: web.Request, content_type: str, parts: AsyncGenerator[bytes, None]
+    request: web.Request,
+    content_type: str,
+    parts: AsyncGenerator[bytes, None],
+    silent_s: float = SILENT_SECONDS,
 ) -> web.StreamResponse:
     """Send the parts as they come. Closing the connection closes `parts`, which cancels the answer."""
     answer = web.StreamResponse(headers={"Cache-Control": "no-store", **ids_of(request)})
     answer.content_type = content_type
-    async with aclosing(parts):
-        part: bytes | None = await anext(parts)  # an AppError here is answered with its status
-        answer.headers.update(from_elsewhere(request[ASKER]))
-        await answer.prepare(request)
+    told = _Told(request, answer)
+    failed: AppError | None = None
+    async with aclosing(parts), asyncio.TaskGroup() as group:
+        signs = told.signs(_sign(request, content_type), silent_s)
+        beside = group.create_task(signs, name="signs of life")
         try:
-            while part is not None:
-                await write(request, answer, part)
-                part = await anext(parts, None)
+            async for part in parts:
+                await told.say(part)
         except AppError as error:
-            name, home = request[ASKER].request, request[HOME]
-            last = in_stream(api_of(request.path), error, name, home)
-            await write(request, answer, last)
+            failed = error  # the group would wrap it
         except Exception:  # the outer wall of a request whose answer has begun
             log.exception("%s failed", request.path)
-            bug = in_stream(api_of(request.path), AppError("bug"), request[ASKER].request)
-            await write(request, answer, bug)
+            failed = AppError("bug")
+        finally:
+            beside.cancel()
+    if failed is not None:
+        if not answer.prepared:
+            raise failed  # it is answered with its status
+        name, home = request[ASKER].request, request[HOME]
+        await told.say(in_stream(api_of(request.path), failed, name, home))
     await answer.write_eof()
     return answer
+
+
+class _Told:
+    """An answer on its way: parts and signs of life take turns. The headers go with whichever is first."""
+
+    def __init__(self, request: web.Request, answer: web.StreamResponse) -> None:
+        self._request, self._answer = request, answer
+        self._turn, self._clock = asyncio.Lock(), asyncio.get_running_loop().time
+        self._said_at = self._clock()
+
+    async def say(self, part: bytes) -> None:
+        async with self._turn:
+            if not self._answer.prepared:
+                self._answer.headers.update(from_elsewhere(self._request[ASKER]))
+                self._request[BEGUN] = True
+            await write(self._request, self._answer, part)
+            self._said_at = self._clock()
+
+    async def signs(self, sign: bytes, silent_s: float) -> None:
+        """While nothing else is said. None before the first part where an upstream may answer: headers name it."""
+        while sign:
+            left_s = self._said_at + silent_s - self._clock()
+            may = self._answer.prepared or not self._request[ASKER].origin.is_asked
+            if left_s <= 0 and may:
+                await self.say(sign)
+            else:
+                await asyncio.sleep(left_s if left_s > 0 else silent_s)
+
+
+def _sign(request: web.Request, content_type: str) -> bytes:
+    """What clients pass over. Streams that are no events have none."""
+    if content_type != EVENTS:
+        return b""
+    is_anthropic = api_of(request.path) is Api.ANTHROPIC
+    return event({"type": "ping"}, "ping") if is_anthropic else b": waits\n\n"

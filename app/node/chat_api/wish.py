@@ -69,6 +69,7 @@ class Origin:
     """Who answers, as soon as that is known."""
 
     upstream: str = ""  # empty: the pool
+    is_asked: bool = False  # an upstream was, and may answer
 
     def told(self) -> Json:
         """What an answer says of it."""

@@ -11,9 +11,11 @@ PIECE_BYTES = 64 << 10  # what is smaller lies in the system's buffers, whoever 
 
 
 async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -> None:
-    """Returns when the program has taken enough of it. One that takes nothing is cut off, and the answer cancelled."""
+    """Returns when the program has taken enough of it, after the headers. One that takes nothing is cut off, and the
+    answer cancelled."""
     try:
         async with asyncio.timeout(UNREAD_SECONDS):
+            await answer.prepare(request)  # once
             await answer.write(part)
     except (ConnectionError, TimeoutError):
         if request.transport is not None:
@@ -28,10 +30,6 @@ async def in_pieces(request: web.Request, answer: web.StreamResponse) -> web.Str
         return answer
     sent = web.StreamResponse(status=answer.status, headers=answer.headers)
     sent.content_length = len(body)
-    try:
-        await sent.prepare(request)
-    except ConnectionError:  # it has gone meanwhile
-        raise asyncio.CancelledError from None
     for at in range(0, len(body), PIECE_BYTES):
         await write(request, sent, body[at : at + PIECE_BYTES])
     await sent.write_eof()

@@ -232,6 +232,7 @@ async def test_who_leaves_what_an_upstream_says_has_had_its_tokens() -> None:
     asker = Asker("leaves", "r")
     async with aclosing(pool.answering.answer(Wish("only", prompt="x"), asker)) as pieces:
         await anext(pieces)
+        assert asker.origin.is_asked
         pool.budget.check("leaves")
     with pytest.raises(Busy, match="api_tokens_minute"):
         pool.budget.check("leaves")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from types import SimpleNamespace
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -14,9 +16,13 @@ from app.lan import body
 from app.machine.api_keys import FIRST, ApiKeys
 from app.machine.paths import Home
 from app.node.chat_api import writing
+from app.node.chat_api.answering import Asker
 from app.node.chat_api.figures import Figures
-from app.node.chat_api.gate import Gate, KeyDoor
-from app.node.chat_api.sending import EVENTS, event, send
+from app.node.chat_api.gate import ASKER, HOME, Gate, KeyDoor
+from app.node.chat_api.responses_answers import Response
+from app.node.chat_api.responses_routes import ResponsesRoutes
+from app.node.chat_api.sending import BEGUN, EVENTS, NDJSON, event, send
+from app.node.chat_api.wish import Origin, Piece, Wish
 from app.node.guard import own_names
 from tests.lan.nodes import until
 
@@ -31,13 +37,21 @@ class Parts:
         self.n_before = 0
         self.error: AppError | Exception | None = None
         self.endless = False
+        self.first, self.later = asyncio.Event(), asyncio.Event()  # what it waits for
+        self.first.set()
+        self.later.set()
+        self.silent_s = 600.0
+        self.is_asked = False  # an upstream
         self.closed = asyncio.Event()
         self.gate: Gate
+        self.request: web.Request
 
     async def __call__(self) -> AsyncGenerator[bytes, None]:
         try:
+            await self.first.wait()
             for number in range(self.n_before):
                 yield event({"n": number}, "part")
+            await self.later.wait()
             while self.endless:
                 yield b"x" * (1 << 20)
             if self.error is not None:
@@ -63,7 +77,10 @@ async def url(
     app = web.Application(middlewares=[gate.check])
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        return await send(request, EVENTS, parts())
+        parts.request = request
+        request[ASKER].origin.is_asked = parts.is_asked
+        kind = NDJSON if request.path.startswith("/api/") else EVENTS
+        return await send(request, kind, parts(), parts.silent_s)
 
     async def whole(request: web.Request) -> web.StreamResponse:
         return web.Response(body=WHOLE, content_type="application/json")
@@ -145,6 +162,85 @@ async def test_a_later_error_ends_the_stream_in_its_shape(
     assert "the cat" not in last
     assert "Traceback" not in last
     assert ("`poolhouse upstream list --home X`" in last) == isinstance(error, Unreachable)
+
+
+@pytest.mark.parametrize(
+    ("path", "sign"),
+    [("/v1/x", b": waits\n\n"), ("/v1/messages", b'event: ping\ndata: {"type":"ping"}\n\n')],
+)
+async def test_a_silent_stream_says_that_it_lives(
+    http: aiohttp.ClientSession, parts: Parts, path: str, sign: bytes
+) -> None:
+    parts.n_before, parts.silent_s = 1, 0.02
+    parts.first.clear()
+    parts.later.clear()
+    async with asyncio.timeout(60), http.get(path) as answer:
+        assert await answer.content.readexactly(2 * len(sign)) == 2 * sign
+        parts.first.set()
+        rest = b""
+        while not (b'{"n":0}' in rest and rest.endswith(sign)):
+            rest += await answer.content.readany()
+        parts.error = StageLost("pipeline_closed")
+        parts.later.set()
+        rest += await answer.read()
+    assert b'event: part\ndata: {"n":0}\n\n' in rest
+    last = rest.replace(sign, b"").split(b'{"n":0}\n\n')[1]
+    assert last.startswith((b'data: {"error":', b"event: error\ndata: {"))
+
+
+async def test_an_error_after_a_sign_ends_the_stream_in_its_shape(
+    http: aiohttp.ClientSession, parts: Parts
+) -> None:
+    parts.error, parts.silent_s = Busy("queue_full", waiting=9, seconds=7), 0.02
+    parts.first.clear()
+    async with asyncio.timeout(60), http.get("/v1/x") as answer:
+        assert answer.status == 200
+        assert BEGUN in parts.request
+        parts.first.set()
+        assert b'\n\ndata: {"error":' in await answer.read()
+
+
+async def test_a_response_that_has_said_that_it_lives_fails_in_its_own_shape() -> None:
+    pieces = list[Piece]()
+
+    async def answer(*_: object) -> AsyncGenerator[Piece, None]:
+        for piece in pieces:
+            yield piece
+        raise Busy("queue_full", waiting=9, seconds=7)
+
+    routes = ResponsesRoutes(cast("Any", SimpleNamespace(answer=answer)))
+    request: Any = {ASKER: Asker("k", "r"), HOME: ""}
+
+    def events() -> AsyncGenerator[bytes, None]:
+        return routes._events(Wish("m"), request, Response("resp", "m", 0, {}, Origin()))
+
+    with pytest.raises(Busy):
+        await anext(events())
+    request[BEGUN] = True
+    (last,) = [one async for one in events()]
+    assert last.startswith(b'event: error\ndata: {"type":"error"')
+
+
+@pytest.mark.parametrize(("path", "is_asked"), [("/v1/x", True), ("/api/x", False)])
+async def test_nothing_comes_before_who_answers_is_known_nor_into_what_are_no_events(
+    http: aiohttp.ClientSession, parts: Parts, path: str, is_asked: bool
+) -> None:
+    parts.error, parts.silent_s = Busy("queue_full", waiting=9, seconds=7), 0.02
+    parts.first.clear()
+    parts.is_asked = is_asked
+    asyncio.get_running_loop().call_later(0.2, parts.first.set)
+    async with http.get(path) as answer:
+        assert (answer.status, "error" in await answer.json()) == (429, True)
+
+
+async def test_who_leaves_a_silent_stream_ends_it(url: tuple[str, str], parts: Parts) -> None:
+    parts.silent_s = 0.02
+    parts.first.clear()
+    writer = await asked(url, "/v1/x")
+    await until(lambda: parts.gate._open[FIRST] == 1)
+    writer.close()
+    async with asyncio.timeout(60):
+        await parts.closed.wait()
 
 
 async def test_who_reads_nothing_is_left(

@@ -93,6 +93,11 @@ class MessageStop(Exact, tag_field="type", tag="message_stop"):
     pass
 
 
+class Ping(Exact, tag_field="type", tag="ping"):
+    """Nothing else has come for a while."""
+
+
 MessageEvent = (
-    MessageStart | ContentBlockStart | ContentBlockDelta | ContentBlockStop | MessageDelta | MessageStop | MessageError
+    MessageStart | ContentBlockStart | ContentBlockDelta | ContentBlockStop | MessageDelta | MessageStop | Ping
+    | MessageError
 )  # fmt: skip
