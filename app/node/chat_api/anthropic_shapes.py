@@ -117,7 +117,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             must_call=must[choice.type],
             many_calls=not choice.disable_parallel_tool_use,
             user=(self.metadata and self.metadata.user_id) or "",
-            further=as_given(self, "top_k"),
+            further=as_given(self, "temperature", "top_p", "top_k"),
         )
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from app.core.errors import BadInput
 from app.node.chat_api.openai_shapes import (
-    LLAMA_FIELDS,
+    SAMPLING_FIELDS,
     Fraction,
     LastN,
     Name,
@@ -112,7 +112,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             max_tokens=options.max_tokens,
             stop=stops(options.stop),
             schema=_schema(self.format),
-            further=as_given(options, *LLAMA_FIELDS),
+            further=as_given(options, *SAMPLING_FIELDS),
         )
 
 

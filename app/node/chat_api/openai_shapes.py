@@ -35,7 +35,10 @@ Temperature = Annotated[float, Meta(ge=0, le=10)] | None
 Count = Annotated[int, Meta(ge=1, le=1 << 31)] | None
 TopK = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
 LastN = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
-LLAMA_FIELDS = ("top_k", "min_p", "repeat_penalty", "repeat_last_n")  # llama.cpp's, not OpenAI's
+SAMPLING_FIELDS = (  # the last four are llama.cpp's, not OpenAI's
+    "temperature", "top_p", "presence_penalty", "frequency_penalty", "seed",
+    "top_k", "min_p", "repeat_penalty", "repeat_last_n",
+)  # fmt: skip
 PASSED_FIELDS = (  # OpenAI's, which mean nothing to the pool
     "reasoning_effort", "verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "store",
     "metadata", "modalities", "prediction", "web_search_options",
@@ -166,7 +169,9 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
             must_call=choice if choice not in FREE else None,
             many_calls=self.parallel_tool_calls is not False,
             user=self.user or "",
-            further=as_given(self, *LLAMA_FIELDS, "response_format", *PASSED_FIELDS),
+            further=as_given(
+                self, *SAMPLING_FIELDS, "max_completion_tokens", "response_format", *PASSED_FIELDS
+            ),
         )
 
 
@@ -190,7 +195,7 @@ class TextAsked(Asked, frozen=True, kw_only=True):
             stop=stops(self.stop),
             n=self.n or 1,
             user=self.user or "",
-            further=as_given(self, *LLAMA_FIELDS),
+            further=as_given(self, *SAMPLING_FIELDS),
         )
 
 

@@ -95,7 +95,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             "verbosity": self.text and self.text.verbosity,
             "reasoning_effort": self.reasoning and self.reasoning.effort,
         }
-        kept = as_given(self, "service_tier", "prompt_cache_key", "safety_identifier")
+        same = "temperature", "top_p", "service_tier", "prompt_cache_key", "safety_identifier"
+        kept = as_given(self, *same)
         return kept | {name: value for name, value in told.items() if value is not None}
 
     def _messages(self) -> tuple[Json, ...]:

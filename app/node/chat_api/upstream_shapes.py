@@ -13,6 +13,7 @@ from app.core.errors import BadInput
 from app.node.chat_api.wish import Called, Ended, Json, Likely, Piece, Said, Tool, Wish
 
 REASONS = {"stop": "stop", "length": "length", "tool_calls": "calls", "content_filter": "stop"}
+LIMIT = "max_completion_tokens"  # of who calls it so; all servers know the older max_tokens
 MOST_CALLS = 128
 MOST_TOKENS = 1 << 40
 
@@ -25,36 +26,35 @@ def stays(wish: Wish) -> str:
 
 
 def body(wish: Wish, model: str, index: int, most_tokens: int) -> Json:
-    """One answer of it, as a stream with its usage at the end: all that was asked for, by OpenAI's names.
+    """One answer of it, as a stream with its usage at the end: all that was asked for, by OpenAI's names. What was not
+    is left to the server: newer models of OpenAI's refuse any temperature but their own, and a limit by its old name.
 
     Raises BadInput.
     """
-    sampling = wish.sampling
-    made: Json = {
-        "model": model,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "max_tokens": min(wish.max_tokens or most_tokens, most_tokens),
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "presence_penalty": sampling.presence_penalty,
-        "frequency_penalty": sampling.frequency_penalty,
-        "seed": sampling.seed + index,
-    }
+    ours: Json = {
+        "model": model, "stream": True, "stream_options": {"include_usage": True},
+        LIMIT if LIMIT in wish.further else "max_tokens": min(wish.max_tokens or most_tokens, most_tokens),
+    }  # fmt: skip
+    if "seed" in wish.further:
+        ours["seed"] = wish.sampling.seed + index
     if wish.stop:
-        made["stop"] = list(wish.stop)
+        ours["stop"] = list(wish.stop)
     if wish.user:
-        made["user"] = wish.user
+        ours["user"] = wish.user
+    return _asked(wish) | wish.further | ours
+
+
+def _asked(wish: Wish) -> Json:
+    """A text that goes on, or a chat."""
+    likely = wish.sampling.likely
     if wish.messages is None:
-        if sampling.likely is not None:
-            made["logprobs"] = sampling.likely
-        return made | {"prompt": wish.prompt} | wish.further
-    made["messages"] = _messages(wish.messages)
-    if sampling.likely is not None:
-        made |= {"logprobs": True, "top_logprobs": sampling.likely}
+        return {"prompt": wish.prompt} | ({} if likely is None else {"logprobs": likely})
+    made: Json = {"messages": _messages(wish.messages)}
+    if likely is not None:
+        made |= {"logprobs": True, "top_logprobs": likely}
     if wish.schema is not None:
         made["response_format"] = _form(wish.schema)
-    return made | _tools(wish) | wish.further
+    return made | _tools(wish)
 
 
 def _tools(wish: Wish) -> Json:

@@ -61,7 +61,7 @@ class Wish:
     must_call: str | None = None  # "": any tool; a name: that one
     many_calls: bool = True
     user: str = ""  # one program may tell its own users apart
-    further: Json = field(default_factory=dict)  # as it was given, for an upstream alone
+    further: Json = field(default_factory=dict)  # as it was given; an upstream alone reads it here
 
 
 @dataclass(slots=True)

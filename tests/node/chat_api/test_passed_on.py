@@ -32,8 +32,10 @@ PASSED: Json = {  # as it is, so that each of these stands in what was sent
     "prediction": {"type": "content", "content": "x"}, "web_search_options": {},
 }  # fmt: skip
 OURS = {"model", "stream", "stream_options", "n", "max_completion_tokens"}  # which we say anew
+CAP = 10**6
+LEFT = CAP - 49 // 3  # of it, beside HELLO: so many bytes with its brackets
+BOUND = LEFT // 4
 REFUSED = {"functions", "audio", "logit_bias"}
-USUAL: Json = {"presence_penalty": 0.0, "frequency_penalty": 0.0, "temperature": 0.8, "top_p": 0.95}
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ async def there(api: Open) -> AsyncGenerator[There, None]:
     one.go.set()
     server = await asyncio.start_server(one.serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    order = {"name": "odd", "url": url, "models": {"x": "theirs"}, "cap_tokens": 10**6}
+    order = {"name": "odd", "url": url, "models": {"x": "theirs"}, "cap_tokens": CAP}
     await asyncio.to_thread(api.control, "POST", "/api/upstreams", order)
     await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd", {"on": True})
     async with server:
@@ -71,6 +73,17 @@ async def test_all_of_a_chat_is_passed_on(http: aiohttp.ClientSession, there: Th
 @pytest.mark.parametrize(
     ("path", "body", "goes"),
     [
+        (CHAT, {"messages": [HELLO]}, {"messages": [HELLO], "max_tokens": BOUND}),
+        (
+            CHAT,
+            {"messages": [HELLO], "max_completion_tokens": 9, "max_tokens": 5},
+            {"messages": [HELLO], "max_completion_tokens": 9},
+        ),
+        (
+            CHAT,
+            {"messages": [HELLO], "max_completion_tokens": 10**7},
+            {"messages": [HELLO], "max_completion_tokens": LEFT},
+        ),
         (
             "/v1/completions",
             {"prompt": "x", "logprobs": 3, "top_k": -1, "user": "u", "seed": 1},
@@ -79,12 +92,12 @@ async def test_all_of_a_chat_is_passed_on(http: aiohttp.ClientSession, there: Th
         (
             "/v1/responses",
             {
-                "input": "x", "reasoning": {"effort": "high"}, "max_output_tokens": 9, "user": "u",
+                "input": "x", "reasoning": {"effort": "high"}, "max_output_tokens": 9, "user": "u", "top_p": 0.5,
                 "text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}, "verbosity": "low"},
                 "tools": [{"type": "function", **FUNCTION}], "tool_choice": "required", "service_tier": "flex",
             },
             {
-                "messages": [{"role": "user", "content": "x"}], "reasoning_effort": "high", "user": "u",
+                "messages": [{"role": "user", "content": "x"}], "reasoning_effort": "high", "user": "u", "top_p": 0.5,
                 "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}},
                 "tools": [{"type": "function", "function": FUNCTION}], "tool_choice": "required",
                 "parallel_tool_calls": True, "service_tier": "flex", "verbosity": "low", "max_tokens": 9,
@@ -93,12 +106,13 @@ async def test_all_of_a_chat_is_passed_on(http: aiohttp.ClientSession, there: Th
         (
             "/v1/messages",
             {
-                "messages": [{"role": "user", "content": "x"}], "max_tokens": 9, "top_k": 5,
+                "messages": [{"role": "user", "content": "x"}], "max_tokens": 9, "top_k": 5, "temperature": 0.5,
                 "metadata": {"user_id": "u"}, "stop_sequences": ["."],
                 "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
             },
             {
                 "messages": [{"role": "user", "content": "x"}], "max_tokens": 9, "top_k": 5, "user": "u", "stop": ["."],
+                "temperature": 0.5,
                 "response_format": {
                     "type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True},
                 },
@@ -106,10 +120,13 @@ async def test_all_of_a_chat_is_passed_on(http: aiohttp.ClientSession, there: Th
         ),
         (
             "/api/generate",
-            {"prompt": "x", "format": "json", "options": {"min_p": 0.5, "repeat_last_n": 3, "num_predict": 9}},
+            {
+                "prompt": "x", "format": "json",
+                "options": {"min_p": 0.5, "repeat_last_n": 3, "num_predict": 9, "seed": 4},
+            },
             {
                 "messages": [{"role": "user", "content": "x"}], "response_format": {"type": "json_object"},
-                "min_p": 0.5, "repeat_last_n": 3, "max_tokens": 9,
+                "min_p": 0.5, "repeat_last_n": 3, "max_tokens": 9, "seed": 4,
             },
         ),
     ],
@@ -119,7 +136,7 @@ async def test_so_is_all_of_the_other_apis(
 ) -> None:
     told = await sent(http, there, path, body)
     ours = {"model": "theirs", "stream": True, "stream_options": {"include_usage": True}}
-    assert told == USUAL | ours | {"seed": told["seed"]} | goes
+    assert told == ours | goes
 
 
 async def test_what_ollama_s_tools_answered_names_its_call_there(
