@@ -77,7 +77,7 @@ def _json(text: str, tools: Tools) -> list[Call]:
         return calls
     value = whole_of(text[at:])
     name = value.get("name") if isinstance(value, Mapping) else None
-    if name not in tools:
+    if not isinstance(name, str) or name not in tools:  # an answer in JSON has names of its own
         raise ValueError("no tool is called")
     arguments = value.get("arguments", value.get("parameters", {}))
     return [*calls, _half(name, arguments, text[at:] if calls else text)]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from app.core import tool_marks
 from app.core.json_cut import whole_of
-from app.core.tool_calls import CallFinder
+from app.core.tool_calls import PYTHON, CallFinder
+from app.core.tool_halves import begun_calls
 from app.core.tool_marks import Call
 
 TOOLS: dict[str, object] = {"clock": {"properties": {"n": {"type": "integer"}}}}
@@ -79,3 +83,33 @@ def test_the_calls_before_it_are_whole(style: str) -> None:
 def test_half_a_call_of_a_tool_that_is_not_there_is_text(style: str) -> None:
     text = WHOLE[style].replace("clock", "rm")[: -len("12}}\n</tool_call>")]
     assert read(style, text, is_cut=True) == (text, [])
+
+
+@pytest.mark.parametrize("name", ['["Ada", "Grace"]', '{"first": "Ada"}', "7", "null"])
+@pytest.mark.parametrize("style", ["hermes", "llama3", "mistral"])
+def test_an_answer_in_json_whose_name_is_no_text_is_text(style: str, name: str) -> None:
+    text = WHOLE[style].replace('"clock"', name)[: -len("12}}\n</tool_call>")]
+    assert read(style, text, is_cut=True) == (text, [])
+
+
+KEYS = st.sampled_from(["name", "arguments", "parameters", "zone"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.sampled_from(["clock", "rm", "\ud800"]),
+    lambda of: st.lists(of, max_size=2) | st.dictionaries(KEYS, of, max_size=3),
+    max_leaves=6,
+)
+SIGNS = [PYTHON, "functions.clock:0", "clock", "n", "{", "[", ", ", "; ", "\n"] + [
+    sign
+    for sign in vars(tool_marks).values()
+    if isinstance(sign, str) and sign.startswith(("<", "["))
+]
+PIECES = st.lists(st.sampled_from(SIGNS) | VALUES.map(json.dumps), min_size=1, max_size=8)
+
+
+@pytest.mark.parametrize("style", WHOLE)
+@given(pieces=PIECES, lacks=st.integers(0, 30))
+def test_whatever_was_cut_is_read_to_its_end(style: str, pieces: list[str], lacks: int) -> None:
+    text = "".join(pieces)
+    cut = text[: max(1, len(text) - lacks)]
+    calls = begun_calls(style, cut, TOOLS) + read(style, cut, is_cut=True)[1]
+    assert {call.name for call in calls} <= TOOLS.keys()
