@@ -24,7 +24,7 @@ MEANS = {
     WILL_SLEEP: Going.SLEEPS, WILL_POWER_ON: Going.STAYS, HAS_POWERED_ON: Going.STAYS,
 }  # fmt: skip
 ANSWERED = frozenset((CAN_SLEEP, WILL_SLEEP))  # else the system waits for half a minute
-WAITS_SECONDS = 4.5  # a little longer than node/lend_rules.py takes at most
+WAITS_SECONDS = 4.5  # node/lend_rules.py takes no longer
 NOTHING_TO_RUN = 1  # kCFRunLoopRunFinished, CoreFoundation/CFRunLoop.h
 
 FRAMEWORKS = "/System/Library/Frameworks/{0}.framework/{0}"

@@ -63,6 +63,7 @@ QUIT = Reason("pause_quit")
 LEAVE_SECONDS = (
     4.0  # for answers to go on elsewhere before a sleep or an end: systems wait for five
 )
+KILLED_SECONDS = 0.5  # more than a worker's end takes, unless a driver holds it
 COMPUTED_SECONDS = 1.0  # most that lies between two tokens of an answer that still runs
 STOPPED_SECONDS = 3.0  # for an owner who waits until all is given back
 
@@ -235,14 +236,21 @@ class LendRules:
                 while self._is_needed():  # noqa: ASYNC110  ends in other tasks
                     await asyncio.sleep(0.02)
         if self._is_needed():
-            await self._borrowed.stop_now(why)
+            with suppress(TimeoutError):  # all kills have gone out, and the system waits for us
+                async with asyncio.timeout(KILLED_SECONDS):
+                    await self._borrowed.stop_now(why)
 
     def _is_needed(self) -> bool:
+        """Whether somebody computes with what is here, while this computer leaves."""
+        if self._leaves is None:  # it stays after all
+            return False
         lent = self._borrowed
         return bool(lent.borrowers()) and (lent.answers() or lent.quiet_s() < COMPUTED_SECONDS)
 
     def stay(self) -> None:
-        """It is awake again, or did not end."""
+        """It is awake again, or did not end. A node that ends does so all the same."""
+        if self._leaves == QUIT:
+            return
         self._leaves = None
         self._judge()
         self._news.set()

@@ -87,3 +87,47 @@ async def test_nobody_is_waited_for_between_answers(one: Bench) -> None:
     async with asyncio.timeout(30):
         await one.rules.leave()
     assert one.rules.reason() == Reason("pause_quit")
+
+
+async def test_a_worker_that_no_kill_ends_holds_up_nothing(
+    one: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver may hold its process: the system, or what ends the node at last, would wait for it."""
+    for name, seconds in (("LEAVE", 0.2), ("KILLED", 0.1), ("DRAIN_LOOK", 3600.0)):
+        monkeypatch.setattr(lend_rules, f"{name}_SECONDS", seconds)
+    told = list[Reason]()
+
+    async def stop_now(why: Reason) -> None:
+        told.append(why)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(one.layers, "stop_now", stop_now)
+    async with asyncio.timeout(30):
+        await one.rules.leave()
+    assert told == [Reason("pause_quit")]
+
+
+async def test_who_computes_with_a_machine_that_stays_after_all_keeps_its_layers(
+    one: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lend_rules, "LEAVE_SECONDS", 2.0)
+    async with asyncio.TaskGroup() as tasks:
+        leaving = tasks.create_task(follow(one.rules, Going.SLEEPS), name="leave")
+        await until(lambda: one.word() == "draining")
+        await follow(one.rules, Going.STAYS)
+        async with asyncio.timeout(30):
+            await leaving
+    assert (one.word(), one.layers.told) == ("working", [])
+
+
+async def test_a_node_that_ends_does_so_though_its_computer_stays(
+    one: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lend_rules, "LEAVE_SECONDS", 0.5)
+    async with asyncio.TaskGroup() as tasks:
+        leaving = tasks.create_task(one.rules.leave(), name="leave")
+        await until(lambda: one.word() == "draining")
+        await follow(one.rules, Going.STAYS)
+        async with asyncio.timeout(30):
+            await leaving
+    assert one.layers.told == [Reason("pause_quit")]
