@@ -267,7 +267,9 @@ class Hosting:
     ) -> Running:
         """Load for a question. `lost`: the placement of the same model that is to be made again."""
         if lost is None:
-            return await self._load(entry, asked.LoadModel(model=entry.name), stays, report)
+            brought = await self._load(entry, asked.LoadModel(model=entry.name), stays, report)
+            brought.by_question = True
+            return brought
         order, before = await self._elsewhere.order(lost), self.loaded.ids
         try:
             return await self._load(entry, order, stays, report)

@@ -66,7 +66,7 @@ class Running:
         self._quiet = quiet or Quiet()
         self.asked = self._quiet.asked  # somebody asks it, or a model beside it
         self.n_askers = 0  # who ask it now
-        self._ended_at = 0.0
+        self.by_question = False  # a question brought it, where nothing of it was
         self._replicas: Replicas | None = None  # of one machine or a split, one
         self._keeper: Keeper | None = None
         self._rebuilding: Rebuilding | None = None  # of one machine or a split
@@ -82,7 +82,7 @@ class Running:
         self._blamed: Reason | None = None  # why it was lost, better than its end shows
         self._wanted_back: dict[MachineId, StageLost] = {}  # memory, when no answer needs it
         self._progress: dict[str, Json] = {}
-        self._seconds, self._fetched_bytes = 0.0, 0
+        self._seconds, self._ended_at, self._fetched_bytes = 0.0, 0.0, 0
 
     @property
     def plan(self) -> Plan:

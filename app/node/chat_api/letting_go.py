@@ -26,9 +26,13 @@ class LettingGo:
         return frozenset(self._hosting().loaded)
 
     def after(self, model: str, before: frozenset[Running]) -> None:
-        """An answer of this model is over, and its program keeps it no longer. before: what was there when it came."""
+        """An answer of this model is over, and its program keeps it no longer. before: what was there when it came.
+        Meanwhile its owner may have loaded it, or what he had loaded was lost and is there again."""
         running = self._hosting().loaded.named(model)
-        if running is None or not (self._may_load() or running not in before):
+        if running is None:
+            return
+        brought = running.by_question and running not in before
+        if not (brought or self._may_load()):
             return
         if not self._is_wanted(running):
             self._goes(running)

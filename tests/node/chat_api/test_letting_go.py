@@ -18,6 +18,7 @@ class Model:
 
     def __init__(self) -> None:
         self.entry, self.n_askers, self.is_ready = SimpleNamespace(name="guide"), 0, True
+        self.by_question = True
 
 
 class Pool:

@@ -1,0 +1,61 @@
+"""What a program without a right lets go after its answer: what its own question brought, and nothing else."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.node.chat_api.fair_queue import FairQueue
+from app.node.chat_api.letting_go import LettingGo
+from app.node.hosting import Hosting
+from tests.node.test_hosting import Scene, ask, hosting, load, scene, shelf, until
+
+__all__ = ["hosting", "scene", "shelf"]  # fixtures
+
+
+@pytest.fixture
+def going(hosting: Hosting) -> LettingGo:
+    answering: Any = SimpleNamespace(queue=FairQueue(lambda _: 1))
+    return LettingGo(lambda: hosting, lambda: False, answering)
+
+
+async def test_what_its_question_brought_goes(hosting: Hosting, going: LettingGo) -> None:
+    before = going.there()
+    assert await ask(hosting, "one") == "one!"
+    going.after("one", before)
+    await until(lambda: not hosting.loaded)
+
+
+async def test_what_its_owner_loaded_while_the_question_waited_stays(
+    hosting: Hosting, going: LettingGo
+) -> None:
+    """Such a load shows in nothing before its files were read and its machines measured."""
+    before = going.there()
+    await load(hosting, "one")
+    assert await ask(hosting, "one") == "one!"
+    going.after("one", before)
+    assert [one.is_ready for one in hosting.loaded] == [True]
+
+
+async def test_what_was_lost_and_is_there_again_for_the_question_stays(
+    hosting: Hosting, scene: Scene, going: LettingGo
+) -> None:
+    await load(hosting, "one")
+    scene.placed[0].lose()
+    before = going.there()
+    assert await ask(hosting, "one") == "one!"
+    going.after("one", before)
+    assert [one.is_ready for one in hosting.loaded] == [True]
+    assert len(scene.placed) == 2
+
+
+async def test_what_its_owner_loads_anew_after_a_question_brought_it_stays(
+    hosting: Hosting, going: LettingGo
+) -> None:
+    before = going.there()
+    await ask(hosting, "one")
+    await load(hosting, "one")
+    going.after("one", before)
+    assert [one.is_ready for one in hosting.loaded] == [True]
