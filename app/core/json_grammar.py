@@ -203,6 +203,8 @@ class Rules:
         least, most = _bounds(schema, "minProperties", "maxProperties", at)
         if not isinstance(properties, Mapping) or not isinstance(required, list):
             raise _no(at, "its properties are no list of schemas")
+        if not all(isinstance(name, str) for name in required):
+            raise _no(at, "required holds what is no name")
         every = {**properties, **{name: more for name in required if name not in properties}}
         if every and any(one is False for one in every.values()):
             raise _no(at, "a required property is forbidden")
@@ -306,10 +308,12 @@ def _json(value: object) -> str:
 
 
 def _bounds(schema: Mapping[str, Any], low: str, high: str, at: str) -> tuple[int, int | None]:
-    least, most = schema.get(low, 0), schema.get(high)
+    """At least and at most so many; a bound that is null is none. Raises BadInput."""
+    least, most = schema.get(low), schema.get(high)
     for bound in (least, most):
         if bound is not None and (type(bound) is not int or not 0 <= bound <= MAX_REPEAT):
             raise _no(at, f"{low} and {high} must be numbers up to {MAX_REPEAT}")
+    least = least or 0
     if most is not None and most < least:
         raise _no(at, f"{high} is below {low}")
     return least, most

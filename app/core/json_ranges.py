@@ -58,7 +58,7 @@ def numbers(schema: Mapping[str, Any]) -> str:
 
 
 def _given(schema: Mapping[str, Any]) -> dict[str, int | float]:
-    given = {word: schema[word] for word in BOUNDS if word in schema}
+    given = {word: schema[word] for word in BOUNDS if schema.get(word) is not None}
     for word, bound in given.items():
         if type(bound) is not int and not (type(bound) is float and math.isfinite(bound)):
             raise ValueError(f"{word} must be a number")

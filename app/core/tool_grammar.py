@@ -151,6 +151,8 @@ def _properties(schema: object) -> tuple[Mapping[str, Any], Sequence[str]]:
     properties, required = of.get("properties", {}), of.get("required", [])
     if not isinstance(properties, Mapping) or not isinstance(required, list):
         raise _no("", "its properties are no list of schemas")
+    if not all(isinstance(name, str) for name in required):
+        raise _no("", "required holds what is no name")
     return {**properties, **{name: True for name in required if name not in properties}}, required
 
 
@@ -169,7 +171,7 @@ def _value(rules: Rules, schema: object, root: object, end: str) -> str:
 def _text(schema: object, end: str) -> str:
     """Any text in which `end` does not stand; of a format that is kept to, one of that."""
     bounds = schema if isinstance(schema, Mapping) else {}
-    least, most = bounds.get("minLength", 0), bounds.get("maxLength")
+    least, most = bounds.get("minLength") or 0, bounds.get("maxLength")
     if bounds.get("type") == "string" and (text := text_of(bounds.get("format"), least, most)):
         return text
     if "minLength" in bounds or "maxLength" in bounds:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from typing import Any
 
 import pytest
 
 from app.core.errors import BadInput
 from app.core.json_grammar import MAX_DEPTH, MAX_GRAMMAR_BYTES, json_grammar, literal
+from app.core.json_ranges import BOUNDS
 
 PERSON = {
     "type": "object",
@@ -39,6 +41,8 @@ def nested(depth: int) -> Any:
         ({"type": "array", "minItems": True}, "numbers"),
         ({"type": "object", "properties": [1]}, "properties"),
         ({"type": "object", "required": ["a"], "additionalProperties": False}, "forbidden"),
+        ({"type": "object", "required": [["a"]]}, "no name"),
+        ({"type": "object", "required": [None]}, "no name"),
         ({"type": "object", "minProperties": 2}, "minProperties above 1"),
         ({"type": "object", "minProperties": 3, "maxProperties": 2}, "maxProperties is below"),
         (PERSON | {"minProperties": 4}, "minProperties is above"),
@@ -76,6 +80,24 @@ def test_a_word_that_no_grammar_keeps_is_refused_by_name_wherever_it_stands(word
     with pytest.raises(BadInput) as refused:
         json_grammar({"type": "object", "properties": {"a": {"anyOf": [{word: {}}]}}})
     assert refused.value.reason.facts["why"] == f"{word} is not supported"
+
+
+@pytest.mark.parametrize(
+    ("schema", "bounds"),
+    [
+        ({"type": "string"}, ("minLength", "maxLength")),
+        ({"type": "string", "format": "date"}, ("minLength", "maxLength")),
+        ({"type": "array"}, ("minItems", "maxItems")),
+        ({"type": "object"}, ("minProperties", "maxProperties")),
+        (PERSON, ("minProperties", "maxProperties")),
+        ({"type": "integer"}, BOUNDS),
+        ({"type": "number"}, BOUNDS),
+    ],
+)
+def test_a_bound_that_is_null_is_none(schema: dict[str, Any], bounds: tuple[str, ...]) -> None:
+    assert json_grammar(schema | dict.fromkeys(bounds))
+    for one, other in permutations(bounds, 2):
+        assert json_grammar(schema | {one: None, other: 1}) == json_grammar(schema | {other: 1})
 
 
 def test_a_schema_may_be_just_so_deep() -> None:

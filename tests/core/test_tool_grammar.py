@@ -40,6 +40,7 @@ def test_only_a_grammar_for_many_lets_a_model_call_twice(style: str) -> None:
         ([], "no object with properties"),
         ({"$ref": "#/nothing"}, "no object with properties"),
         ({"properties": []}, "no list of schemas"),
+        ({"required": [["a"]]}, "no name"),
         ({"properties": {"a>b": {}}}, "of this name"),
         ({"properties": {"a": {"type": "string", "pattern": "x"}}}, "pattern is not supported"),
         ({"properties": {"a": {"type": "string", "maxLength": -1}}}, "maxLength"),
@@ -74,3 +75,14 @@ def test_tools_without_a_grammar_take_any_arguments_where_nobody_must_call(style
 def test_the_form_of_an_answer_that_cannot_be_kept_is_refused_beside_tools() -> None:
     with pytest.raises(BadInput, match="pattern is not supported"):
         calls_or_json("hermes", {"clock": SCHEMA}, True, {"type": "string", "pattern": "x"})
+
+
+@pytest.mark.parametrize("style", sorted(MARKS | SIGNS))
+@pytest.mark.parametrize("form", ["date", "none"])
+def test_a_length_that_is_null_is_none(style: str, form: str) -> None:
+    text = {"type": "string", "format": form, "maxLength": 90}
+    plain, null = (
+        calls_grammar(style, {"clock": {"properties": {"a": one}}}, many=False)
+        for one in (text, text | {"minLength": None})
+    )
+    assert null == plain
