@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import ssl
 import time
@@ -102,10 +103,12 @@ class Links:
 
         Nobody would say that it is dead, and its data connections end with it: they are opened again. Nobody waits for
         the old ones to end either: on a dead path that takes seconds, and the next address may come meanwhile.
+        Loopback is whole: 127.0.0.2 is an address of this machine though no interface has it.
         """
         for link in self.up.values():
-            if link.own_host and link.own_host not in own_hosts:
-                log.info("the address %s is gone, and the link to %s", link.own_host, link.name)
+            own = link.own_host
+            if own and own not in own_hosts and not ipaddress.ip_address(own).is_loopback:
+                log.info("the address %s is gone, and the link to %s", own, link.name)
                 why = Reason("link_lost", {"name": link.name})
                 self._tasks.create_task(link.close(why), name="leave a link behind")
 

@@ -240,9 +240,14 @@ def _stranger_json(seen: Seen) -> Json:
 
 
 def _hosts(seen: Glance) -> frozenset[str]:
-    """All addresses of interfaces that are up, whoever may reach this computer there."""
+    """All addresses of interfaces that are up, whoever may reach this computer there. Linux names a further address
+    of eth0 by its label, as eth0:1, and tells of eth0 alone that it is up."""
     addresses, up = seen
-    return frozenset(address.partition("%")[0] for name, address in addresses if name in up)
+    return frozenset(
+        address.partition("%")[0]
+        for name, address in addresses
+        if name in up or name.partition(":")[0] in up
+    )
 
 
 def _glance() -> Glance:

@@ -32,7 +32,7 @@ from app.lan.messages import (
     as_ack,
     encode,
 )
-from app.lan.peer import receive
+from app.lan.peer import PeerLink, receive
 from app.lan.through import Through
 from tests.lan.nodes import QUICK, SOON_SECONDS, Node, Nodes, at, pair, until
 from tests.lan.test_messages import HELLO, OPEN
@@ -273,15 +273,22 @@ async def test_a_machine_that_moved_is_reached_where_a_person_says(nodes: Nodes)
     await until(lambda: den.network.addresses(member.id)[:1] == (at(again),))
 
 
-async def test_what_hangs_on_an_address_that_is_gone_is_cut_and_dialled_anew(nodes: Nodes) -> None:
+async def test_what_hangs_on_an_address_that_is_gone_is_cut_and_dialled_anew(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody would say so: without this, it takes until the silence counts as death."""
     den, attic = await nodes.open("den"), await nodes.open("attic")
     await pair(den, attic)
     me, other = den.network.id, attic.network.id
     await until(lambda: me in attic.network.links and other in den.network.links)
     old = den.network.link(other)
-    den.network.calls.leave_behind(frozenset({"127.0.0.1", "192.168.1.7"}))
     assert old.own_host == "127.0.0.1"
+    for stays in ("127.0.0.1", "127.0.0.2", "::1", "192.168.1.7", ""):  # no interface has 127.0.0.2
+        monkeypatch.setattr(PeerLink, "own_host", stays)
+        den.network.calls.leave_behind(frozenset({"127.0.0.1", "192.168.1.7"}))
+    await asyncio.sleep(0)
+    assert old.ended is None
+    monkeypatch.setattr(PeerLink, "own_host", "192.168.1.9")
     den.network.calls.leave_behind(
         frozenset({"192.168.1.7"})
     )  # also where the lost one was never seen

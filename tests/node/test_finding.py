@@ -16,7 +16,7 @@ from app.core.errors import Unreachable
 from app.core.link import LinkKind
 from app.machine import settings
 from app.machine.interfaces import Interface
-from app.node.finding import Choice, Finding, listening, served
+from app.node.finding import Choice, Finding, _hosts, listening, served
 from app.node.options import NodeOptions
 from tests.lan.namespaces import lan
 from tests.node.computers import Computer, started
@@ -235,3 +235,14 @@ def test_where_a_node_is_reached(
     ]
     assert served(found, bind) == (addresses, speak_at)
     assert served([], "0.0.0.0") == ((), ())
+
+
+def test_a_further_address_of_an_interface_is_there_while_that_is_up() -> None:
+    """Linux names it by its label, and says of the interface alone that it is up."""
+    addresses = [
+        ("eth0", "10.0.0.2"),
+        ("eth0:1", "10.0.0.3"),
+        ("eth1:1", "10.0.0.4"),
+        ("wlan0", "fe80::1%wlan0"),
+    ]
+    assert _hosts((addresses, ["eth0", "wlan0"])) == {"10.0.0.2", "10.0.0.3", "fe80::1"}
