@@ -49,9 +49,8 @@ _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 BODY = web.RequestKey("body", bytes)
 ASKER = web.RequestKey("asker", Asker)
-HOME = web.RequestKey(
-    "home", str
-)  # the option for commands that an error names; who asks from elsewhere has none
+# The option for commands that an error names: who has shown no key, or asks from elsewhere, is told of no folder.
+HOME = web.RequestKey("home", str)
 
 
 class Door(Protocol):
@@ -122,7 +121,7 @@ class Gate:
         self._arrived(request)
         given = request.headers.get(ID, "")
         name = given if _GIVEN_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
-        request[ASKER], request[HOME] = Asker("", name), self._home
+        request[ASKER], request[HOME] = Asker("", name), ""
         begun, answer = time.monotonic(), None
         try:
             answer = await self._admitted(request, handler)
@@ -180,6 +179,7 @@ class Gate:
         if key is None:
             words = 401, "The API key is missing or wrong. `poolhouse api key` shows it."
             return _parted(refusal(request, *words))
+        request[HOME] = "" if key == NO_KEY else self._home
         given = request.headers.get(PROGRAM, "")
         program = given if _GIVEN_ID.fullmatch(given) else ""
         request[ASKER] = replace(

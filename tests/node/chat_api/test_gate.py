@@ -46,9 +46,26 @@ async def test_who_may_pass(api: Open, method: str, path: str) -> None:
         assert (got, bool(body["error"])) == (status, True), headers
 
 
-async def test_a_command_that_is_named_has_the_home_of_this_node(api: Open) -> None:
-    _, body = await status_of(api.base, "GET", "/v1/models", {})
-    assert f"`poolhouse api key --home {api.node.root}`" in body["error"]["message"]
+async def test_a_command_that_is_named_has_the_home_of_this_node_for_who_has_a_key(
+    api: Open, http: aiohttp.ClientSession
+) -> None:
+    async with http.post(CHAT, json=ASK):
+        pass  # it is loaded now
+    lets_go = {"model": "guide", "keep_alive": 0}
+    async with http.post("/api/generate", json=lets_go) as answer:
+        assert f"`poolhouse api on --home {api.node.root} --may-load`" in await answer.text()
+    strange: list[dict[str, str]] = [
+        {}, {"Authorization": "Bearer x"}, {"Host": "evil.example"}, {"Origin": "https://evil.example"},
+    ]  # fmt: skip
+    for headers in strange:
+        _, body = await status_of(api.base, "GET", "/v1/models", headers)
+        assert "--home" not in body["error"]["message"]
+    await asyncio.to_thread(api.control, "POST", "/api", {"ollama_open": True})
+    try:
+        async with aiohttp.request("POST", f"{api.base}/api/generate", json=lets_go) as answer:
+            assert "`poolhouse api on --may-load`" in await answer.text()
+    finally:
+        await asyncio.to_thread(api.control, "POST", "/api", {"ollama_open": False})
 
 
 async def test_our_own_names_pass(api: Open) -> None:
