@@ -9,6 +9,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from backends.numbers import Rows
 MAX_GRAMMAR_BYTES = 64 << 10  # SAFETY.md 7
 COMPILE_SECONDS = 1
 COMPILE_BYTES = 512 << 20  # of address space, beside what the worker holds already
+LEAST_TEMPERATURE = 1e-6  # scores divided by much less are no float32 any more
 MAX_SEED = (1 << 32) - 2  # 2^32 - 1 asks llama.cpp for a seed of its own
 
 CANDIDATE = np.dtype([("id", "<i4"), ("logit", "<f4"), ("p", "<f4")])
@@ -176,7 +178,9 @@ class Sampler:
 def sampler_for(
     sampling: Sampling, n_vocab: int, vocab: Any, history: Sequence[int] = (), drawn: int = 0
 ) -> Greedy | Sampler:
-    """What picks the tokens of one sequence; see Sampler."""
+    """What picks the tokens of one sequence; see Sampler. A temperature as good as 0 is 0."""
+    if sampling.temperature < LEAST_TEMPERATURE:
+        sampling = replace(sampling, temperature=0.0)
     neutral = (
         sampling.repeat_last_n == 0
         or (sampling.repeat_penalty, sampling.frequency_penalty, sampling.presence_penalty)

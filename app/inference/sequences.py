@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from array import array
 from collections import deque
@@ -62,6 +61,9 @@ RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing
 }
 
 
+MOST_BIAS = 100  # OpenAI's
+
+
 def check_request(request: Request, room: int, n_vocab: int) -> None:
     """Raise BadInput for what cannot be answered with so many positions and token ids."""
     if not request.ids:
@@ -80,8 +82,8 @@ def _check_sampling(sampling: Sampling, n_vocab: int) -> None:
     for name, (least, most) in RANGES.items():
         if not least <= getattr(sampling, name) <= most:
             raise BadInput("sampling_odd", name=name, least=least, most=most)
-    if not all(math.isfinite(bias) for _, bias in sampling.logit_bias):
-        raise BadInput("sampling_odd", name="logit_bias", least=-100, most=100)
+    if not all(-MOST_BIAS <= bias <= MOST_BIAS for _, bias in sampling.logit_bias):
+        raise BadInput("sampling_odd", name="logit_bias", least=-MOST_BIAS, most=MOST_BIAS)
     for token, _ in sampling.logit_bias:
         if not 0 <= token < n_vocab:
             raise BadInput("bias_unknown", token=token, most=n_vocab - 1, field="logit_bias")

@@ -99,6 +99,16 @@ def test_greedy_is_llama_cpps(stage: LlamaStage, penalty: float) -> None:
     assert ours(stage, replace(GREEDY, repeat_penalty=penalty)) == theirs(stage, links)
 
 
+@pytest.mark.parametrize("temperature", [5e-324, 1.1754943508222875e-38, 1e-30, 1e-6])
+@pytest.mark.parametrize("bias", [(), ((1, 100.0), (2, -100.0))])
+def test_hardly_any_temperature_is_none(
+    stage: LlamaStage, temperature: float, bias: tuple[tuple[int, float], ...]
+) -> None:
+    """Scores divided by it were infinite: one such request cost everybody the loaded model."""
+    greedy = replace(GREEDY, repeat_penalty=0.01, logit_bias=bias)
+    assert ours(stage, replace(greedy, temperature=temperature)) == ours(stage, greedy)
+
+
 def test_of_equal_scores_greedy_takes_the_first() -> None:
     logits = np.zeros(N_VOCAB, dtype=np.float32)
     logits[[40, 41, 200]] = 3.0

@@ -290,6 +290,7 @@ BAD: list[tuple[Request, str]] = [
     (request("x", 5, sampling=Sampling(temperature=float("nan"))), "sampling_odd"),
     (request("x", 5, sampling=Sampling(top_k=1 << 40)), "sampling_odd"),
     (request("x", 5, sampling=Sampling(logit_bias=((3, float("inf")),))), "sampling_odd"),
+    (request("x", 5, sampling=Sampling(logit_bias=((3, 1e300),))), "sampling_odd"),
 ]
 
 
