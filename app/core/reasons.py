@@ -187,7 +187,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "Open it again there.",
     "pairing_unfinished": "Pairing did not finish: the code was right, but no link came up. "
     "Check that no firewall blocks Poolhouse, then pair again with a new code.",
-    "pairing_broken": "The connection ended before pairing was done. Try again with the same code.",
+    "pairing_broken": "The connection ended before pairing was done. Try again with the same code, "
+    "at the address that stands beside it: other ports of that machine do not pair.",
     "pairing_busy": "Another machine is being paired there at this moment. "
     "Wait ten seconds and try again.",
     "pairing_open": "A pairing code is shown already. Use it, wait until its two minutes "
@@ -225,7 +226,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "on a machine that may change the household.",
     "machine_unknown": "There is no machine {name} in this household. "
     "`poolhouse machines` lists them.",
-    "address_wrong": "{address} is no address, and nobody nearby is called so. Write an address like 10.0.0.2:4242.",
+    "address_wrong": "{address} is no address with a port, and nobody nearby is called so. "
+    "Write it as it stands beside the code, like 10.0.0.2:4242.",
     "address_not_ours": "This computer has no address {address}. Give one of its own, or leave it out.",
     "port_taken": "Port {port} cannot be used: {why}. Choose another, or stop what uses it.",
     "discovery_no_network": "This computer is on no network that joins machines of a household; those of "

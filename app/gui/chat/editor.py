@@ -18,7 +18,7 @@ LINES, ENDLESS = 12, 1 << 20
 
 
 class Editor(QWidget):
-    """`done(text)` with another text, `gone()` when nothing is to change."""
+    """`done(text)` with another text, `gone()` when nothing is to change. same_too: the text of before is done, too."""
 
     def __init__(
         self,
@@ -27,9 +27,11 @@ class Editor(QWidget):
         accept: str,
         done: Callable[[str], None],
         gone: Callable[[], None],
+        *,
+        same_too: bool = False,
     ) -> None:
         super().__init__()
-        self._before, self._done, self._gone = text, done, gone
+        self._before, self._done, self._gone = None if same_too else text, done, gone
         self.field = QPlainTextEdit(text)
         self.field.setAccessibleName(self.tr("Text of the message"))
         self.field.setTabChangesFocus(True)
@@ -39,18 +41,24 @@ class Editor(QWidget):
         self._flow = Flow(cancel, self.accept, right_from=0)
         self._below = held(self._flow)
         self.setLayout(column(self.field, self._below, gap=sizes.S))
+        self.field.textChanged.connect(self._fit)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         """As high as what was written needs, up to a few lines; in a narrow column the buttons stand one
         under the other.
         """
         super().resizeEvent(event)
-        measure, wide = self.field.fontMetrics(), event.size().width() - self._edge
+        self._fit()
+
+    def _fit(self) -> None:
+        measure, wide = self.field.fontMetrics(), self.width() - self._edge
         wraps = Qt.TextFlag.TextWordWrap.value
-        written = measure.boundingRect(QRect(0, 0, wide, ENDLESS), wraps, self._before).height()
+        written = measure.boundingRect(
+            QRect(0, 0, wide, ENDLESS), wraps, self.field.toPlainText()
+        ).height()
         n_lines = min(LINES, max(2, written // measure.lineSpacing() + 1))
         self.field.setFixedHeight(n_lines * measure.lineSpacing() + self._edge)
-        self._below.setFixedHeight(self._flow.heightForWidth(event.size().width()))
+        self._below.setFixedHeight(self._flow.heightForWidth(self.width()))
 
     def begin(self) -> None:
         self.field.setFocus()

@@ -148,6 +148,34 @@ def test_an_edit_waits_for_the_answer_under_way(conversation: Conversation) -> N
     assert asked == ["Another"]
 
 
+@pytest.mark.parametrize("n_messages", [1, 2])
+def test_a_question_without_an_answer_can_be_sent_again_as_it_is(
+    conversation: Conversation, n_messages: int
+) -> None:
+    conversation.open(shown(n_messages))
+    view, asked = conversation.views[0], list[str]()
+    conversation.asked.connect(lambda deed, message, text: asked.append(text))
+    view.edit()
+    assert view._editor is not None
+    view._editor.accept.click()
+    assert asked == ([view.message.text] if n_messages == 1 else [])
+    assert view._editor is None
+
+
+def test_the_field_of_an_edit_grows_with_its_text(qtbot: QtBot, conversation: Conversation) -> None:
+    conversation.open(shown(1))
+    view = conversation.views[0]
+    view.edit()
+    assert view._editor is not None
+    settled(qtbot, conversation)
+    view._editor.field.setPlainText("A line.")
+    before = view._editor.field.height()
+    view._editor.field.setPlainText("A line.\n" * 6)
+    assert view._editor.field.height() > before
+    view._editor.field.setPlainText("A line.")
+    assert view._editor.field.height() == before
+
+
 def test_keyboard_and_screen_reader_go_through_it_in_reading_order(
     qtbot: QtBot, conversation: Conversation
 ) -> None:
