@@ -41,6 +41,9 @@ POSTS = {
     "/v1/responses": Post(
         "An answer in a chat, as responses", responses_shapes.Asked, responses.Response, responses.ResponseEvent
     ),
+    "/v1/responses/input_tokens": Post(
+        "How many tokens a response reads", responses_shapes.Asked, responses.ResponseTokens
+    ),
     "/v1/messages": Post(
         "An answer in a chat, as Anthropic's",
         anthropic_shapes.Asked, anthropic.AnthropicMessage, anthropic.MessageEvent,

@@ -1,4 +1,4 @@
-"""OpenAI's route for responses, whole or as events."""
+"""OpenAI's routes for responses, whole or as events, and how many tokens one reads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class ResponsesRoutes:
         self._answering = answering
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.post("/v1/responses", self.responses)]
+        return [
+            web.post("/v1/responses", self.responses),
+            web.post("/v1/responses/input_tokens", self.count),
+        ]
 
     async def responses(self, request: web.Request) -> web.StreamResponse:
         asked = read(request, Asked)
@@ -42,6 +45,12 @@ class ResponsesRoutes:
             async for piece in pieces:
                 answer.events(piece)
         return web.json_response(answer.object())
+
+    async def count(self, request: web.Request) -> web.Response:
+        wish = read(request, Asked).wish(chance=0)
+        await self._answering.model(wish.model)
+        n_tokens = await self._answering.count(wish)
+        return web.json_response({"object": "response.input_tokens", "input_tokens": n_tokens})
 
     async def _events(
         self, wish: Wish, request: web.Request, answer: Response

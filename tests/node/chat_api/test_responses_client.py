@@ -85,6 +85,16 @@ def test_a_stream_says_what_the_whole_says(client: OpenAI, tokens: int) -> None:
         assert stream.get_final_response().output_text
 
 
+@pytest.mark.parametrize("case", ["instructions", "text in parts", "turns"])
+def test_tokens_are_counted_before(client: OpenAI, case: str) -> None:
+    changes, _ = CASES[case]
+    asked = {"model": "guide", "input": ASK["input"]} | changes
+    counted = client.responses.input_tokens.count(**asked)
+    assert counted.input_tokens == client.responses.create(**ASK | changes).usage.input_tokens
+    with pytest.raises(openai.NotFoundError, match="no model called other"):
+        client.responses.input_tokens.count(model="other", input="x")
+
+
 def test_calls_of_one_turn_are_one_message() -> None:
     calls = [
         {"type": "function_call", "call_id": one, "name": "f", "arguments": "{}"} for one in "ab"

@@ -81,6 +81,11 @@ class Response(Told, kw_only=True):
     metadata: dict[str, str]
 
 
+class ResponseTokens(Exact):
+    object: Literal["response.input_tokens"]
+    input_tokens: int
+
+
 class _Numbered(Exact):
     sequence_number: int
 
