@@ -16,7 +16,9 @@ from scripts.engine_source import PROJECT, engine
 from tests import tiny_bert
 from tests.node.chat_api.answer_shape import shape_of
 from tests.node.chat_api.call_cases import call_cases
-from tests.node.chat_api.compared import Case, cases, vector_cases
+from tests.node.chat_api.compared import Case, cases, is_sure, ollama_cases, vector_cases
+from tests.node.chat_api.system_cases import MODEL as ONE_SYSTEM
+from tests.node.chat_api.system_cases import llama3, system_cases
 from tests.node.chat_api.tool_cases import MODEL, hermes, tool_cases
 
 RECORD = PROJECT / "tests" / "node" / "chat_api" / "llama_server.json"
@@ -39,18 +41,21 @@ def main() -> None:
 def recorded(program: Path, folder: Path) -> Iterator[tuple[str, Any]]:
     """Each case with what it says to it."""
     with serving(program, guide_file(), "guide") as base:
-        yield from told(base, cases())
+        yield from told(base, cases() | ollama_cases() | system_cases("guide"))
     bert = tiny_bert.bert(folder / "bert.gguf")
     with serving(program, bert, "bert", "--embeddings") as base:
         yield from told(base, vector_cases())
     with serving(program, hermes(folder), MODEL, "--jinja") as base:
-        yield from told(base, tool_cases() | call_cases(), words=True)
+        yield from told(base, tool_cases() | call_cases())
+    with serving(program, llama3(folder), ONE_SYSTEM, "--jinja") as base:
+        yield from told(base, system_cases(ONE_SYSTEM))
 
 
-def told(base: str, wanted: Mapping[str, Case], words: bool = False) -> Iterator[tuple[str, Any]]:
+def told(base: str, wanted: Mapping[str, Case]) -> Iterator[tuple[str, Any]]:
     for name, case in wanted.items():
-        status, body = asked(base, *case)
-        yield name, {"status": status, "shape": shape_of(body, words)}
+        status, headers, body = asked(base, *case)
+        shape = shape_of(body, is_sure(case))
+        yield name, {"status": status, "headers": headers, "shape": shape}
 
 
 if __name__ == "__main__":

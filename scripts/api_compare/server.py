@@ -33,6 +33,8 @@ FLAGS = {
     "LLAMA_BUILD_EXAMPLES": "OFF",
     "LLAMA_BUILD_TESTS": "OFF",
 }
+OF_CONNECTION = ("server", "connection", "keep-alive", "transfer-encoding", "content-length",
+                 "accept-ranges")  # fmt: skip
 START_SECONDS, ANSWER_SECONDS = 60.0, 120.0
 
 
@@ -84,10 +86,12 @@ def answers(base: str) -> bool:
         return False
 
 
-def asked(base: str, method: str, path: str, body: Any) -> tuple[int, bytes]:
-    """Status and body of an answer."""
+def asked(base: str, method: str, path: str, body: Any) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of an answer; without the headers that belong to its connection."""
     data = None if body is None else json.dumps(body).encode()
     with closing(HTTPConnection(base, timeout=ANSWER_SECONDS)) as connection:
         connection.request(method, path, data, {"Content-Type": "application/json"})
         answer = connection.getresponse()
-        return answer.status, answer.read()
+        told = {name.lower(): value.partition(";")[0] for name, value in answer.getheaders()}
+        headers = {name: value for name, value in told.items() if name not in OF_CONNECTION}
+        return answer.status, headers, answer.read()

@@ -18,11 +18,11 @@ from app.lan.client import problem
 from app.lan.guest_client import GuestClient
 from app.node.chat_api.gate import ASKER, BODY, ID, PROGRAM, UPSTREAM, Handler, ids_of
 from app.node.chat_api.refusals import api_of, in_stream
-from app.node.chat_api.sending import EVENTS, NDJSON
+from app.node.chat_api.sending import EVENTS, NDJSON, UNHELD
 from app.node.chat_api.writing import UNREAD_SECONDS
 from app.node.guesting import HEADERS, Guesting
 
-KEPT = (UPSTREAM, "Retry-After", "Cache-Control")  # headers of the host's answer, beside its type
+KEPT = (UPSTREAM, "Retry-After", *UNHELD)  # headers of the host's answer, beside its type
 REFUSED = 409  # the listener's own; no answer of the Chat API has it
 
 

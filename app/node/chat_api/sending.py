@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=msgspec.Struct)
 EVENTS, NDJSON = "text/event-stream", "application/x-ndjson"
+# Nobody on the way keeps a stream: no cache, nor nginx, which gathers it by pages.
+UNHELD = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 SILENT_SECONDS = 20.0  # then a sign of life: Node's fetch takes 300 of silence for the end
 BEGUN = web.RequestKey("begun", bool)  # an error has no status of its own any more
 
@@ -50,7 +52,7 @@ async def send(
     silent_s: float = SILENT_SECONDS,
 ) -> web.StreamResponse:
     """Send the parts as they come. Closing the connection closes `parts`, which cancels the answer."""
-    answer = web.StreamResponse(headers={"Cache-Control": "no-store", **ids_of(request)})
+    answer = web.StreamResponse(headers=UNHELD | ids_of(request))
     answer.content_type = content_type
     told = _Told(request, answer)
     failed: AppError | None = None

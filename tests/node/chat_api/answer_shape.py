@@ -7,17 +7,18 @@ from itertools import groupby
 from typing import Any
 
 Shape = dict[str, Any] | list[Any] | str
-WORDS = frozenset(
-    ("type", "object", "role", "finish_reason", "stop_reason")
-)  # keys of what an API names
+NAMES = frozenset(("type", "object", "role"))  # keys of what an API names
+REASONS = frozenset(("finish_reason", "stop_reason"))
 
 
-def shape_of(body: bytes, words: bool = False) -> Shape:
+def shape_of(body: bytes, always: bool = False) -> Shape:
     """Of an answer, or of all events of a stream together; of those that name their type, each type by itself, and
-    the order in which they come. words: with the words that an API has for things, and of a chat's stream the order
-    in which its parts come."""
-    named = WORDS if words else frozenset[str]()
+    the order in which they come. always: it is the same whenever it is asked for, so that it counts why it ended, and
+    of a chat's stream the order in which its parts come."""
+    named = NAMES | REASONS if always else NAMES
     text = body.decode("utf-8")
+    if not text:
+        return "nothing"
     if not text.lstrip().startswith(("data:", "event:")):
         return _shape(json.loads(text), named)
     data = [
@@ -26,7 +27,7 @@ def shape_of(body: bytes, words: bool = False) -> Shape:
     events = [json.loads(one) for one in data if one != "[DONE]"]
     ends = {"ends": "[DONE]" if data[-1] == "[DONE]" else "otherwise"}
     if "type" not in events[0]:
-        order = {"order": _order(events)} if words else {}
+        order = {"order": _order(events)} if always else {}
         return {"events": _together(events, named), **order, **ends}
     types = [event["type"] for event in events]
     each = {
@@ -39,7 +40,7 @@ def _order(events: list[Any]) -> str:
     """What the chunks of a chat bring, one after another; texts apart, which depend on the model."""
     brought: list[str] = []
     for choice in (choice for event in events for choice in event["choices"]):
-        brought += sorted(choice["delta"].keys() - {"content"})
+        brought += sorted(choice.get("delta", {}).keys() - {"content"})
         brought += ["the end"] if choice["finish_reason"] else []
     return ", ".join(name for name, _ in groupby(brought))
 

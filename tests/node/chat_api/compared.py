@@ -1,4 +1,5 @@
-"""Cases for llama.cpp's own server (`make api-compare`) and for ours. tool_cases.py and call_cases.py have more."""
+"""Cases for llama.cpp's own server (`make api-compare`) and for ours. tool_cases.py, call_cases.py and system_cases.py
+have more."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ Json = dict[str, Any]
 Case = tuple[str, str, Json | None]  # method, path, body
 
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
-MESSAGES, COUNT, RESPONSES = "/v1/messages", "/v1/messages/count_tokens", "/v1/responses"
+MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
+RESPONSES, READ = "/v1/responses", "/v1/responses/input_tokens"
 VECTORS = "/v1/embeddings"
 KINDS = {
     CHAT: "chat",
@@ -16,6 +18,7 @@ KINDS = {
     MESSAGES: "messages",
     COUNT: "count",
     RESPONSES: "responses",
+    READ: "responses' count",
 }
 HELLO = [{"role": "user", "content": "Hello"}]
 TALK = [
@@ -26,6 +29,7 @@ TALK = [
 ]
 SCHEMA = {"type": "object", "properties": {"polite": {"type": "boolean"}}, "required": ["polite"]}
 AS_SCHEMA = {"type": "json_schema", "json_schema": {"name": "manners", "schema": SCHEMA}}
+OVER_TOKENS = ["m the Gui", "loHel"]  # in the Guide's most likely chat and text, in no token of it
 BLOCKS = [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]
 PARTS = [{"role": "user", "content": [{"type": "input_text", "text": "Hello"}]}]
 
@@ -49,6 +53,10 @@ OF_BOTH: dict[str, Json] = {
     "biases": {"logit_bias": {"20": -100, "21": -100, "22": 3}},
     "user": {"user": "anna"},
     "n is one": {"n": 1},
+    "two answers": {"n": 2, "seed": 5},
+    "usage at the end": {"stream_options": {"include_usage": True}},
+    "no usage at the end": {"stream_options": {"include_usage": False}},
+    "stop over tokens": {"stop": ["zzz", *OVER_TOKENS], "max_tokens": 24, "temperature": 0},
     "all at once": {"temperature": 0.3, "top_p": 0.9, "top_k": 30, "seed": 3, "stop": ["zzz"], "max_tokens": 8},
 }  # fmt: skip
 OF_CHAT: dict[str, Json] = {
@@ -63,8 +71,6 @@ OF_CHAT: dict[str, Json] = {
     "messages of a wrong kind": {"messages": "Hello"},
     "negative temperature": {"temperature": -1},
     "json schema": {"response_format": AS_SCHEMA, "max_tokens": 30},
-    "two answers": {"n": 2, "seed": 5},
-    "usage at the end": {"stream_options": {"include_usage": True}},
     "content in parts": {"messages": BLOCKS},
     "no role": {"messages": [{"content": "Hello"}]},
     "a role nobody has": {"messages": [{"role": "cat", "content": "Hello"}]},
@@ -83,6 +89,10 @@ OF_TEXT: dict[str, Json] = {
     "list of one": {"prompt": ["Hello"]},
     "long prompt": {"prompt": "word " * 100},
     "no suffix": {"suffix": None},
+    "a suffix": {"suffix": "world"},
+    "echo": {"echo": True},
+    "no echo": {"echo": False},
+    "the best of two": {"best_of": 2},
     "prompt of a wrong kind": {"prompt": {"a": 1}},
     "negative temperature": {"temperature": -1},
 }
@@ -99,6 +109,7 @@ OF_MESSAGES: dict[str, Json] = {
     "blocks": {"messages": BLOCKS},
     "stop met": {"stop_sequences": ["e"]},
     "no stop met": {"stop_sequences": ["qqqqq"]},
+    "stop over tokens": {"stop_sequences": OVER_TOKENS, "max_tokens": 24, "temperature": 0},
     "top_k and top_p": {"top_k": 5, "top_p": 0.5},
     "who asks": {"metadata": {"user_id": "anna"}},
     "no messages": {"messages": None},
@@ -120,7 +131,15 @@ OF_RESPONSES: dict[str, Json] = {
 OF_COUNT: dict[str, Json] = {
     "plain": {},
     "system": {"system": "Be short."},
+    "conversation": {"messages": TALK[1:]},
+    "blocks": {"messages": BLOCKS},
     "no messages": {"messages": None},
+}
+OF_READ: dict[str, Json] = {
+    "plain": {},
+    "instructions": {"instructions": "Be short."},
+    "parts": {"input": PARTS},
+    "no input": {"input": None},
 }
 USUAL: dict[str, Json] = {
     CHAT: {"messages": HELLO, "max_tokens": 4},
@@ -128,13 +147,21 @@ USUAL: dict[str, Json] = {
     MESSAGES: {"messages": HELLO, "max_tokens": 4},
     COUNT: {"messages": HELLO},
     RESPONSES: {"input": "Hello", "max_output_tokens": 4},
+    READ: {"input": "Hello"},
 }
 OF_EACH = {CHAT: OF_BOTH | OF_CHAT, TEXT: OF_BOTH | OF_TEXT, MESSAGES: OF_MESSAGES, COUNT: OF_COUNT,
-           RESPONSES: OF_RESPONSES}  # fmt: skip
+           RESPONSES: OF_RESPONSES, READ: OF_READ}  # fmt: skip
 STREAMED = frozenset(
     {"plain", "greedy", "one token", "many tokens", "stop text", "stop met", "bias", "logprobs", "all at once",
-     "conversation", "json object", "json schema", "list of one", "usage at the end", "two answers"}
+     "conversation", "json object", "json schema", "list of one", "usage at the end", "no usage at the end",
+     "two answers", "stop over tokens", "instructions"}
 )  # fmt: skip
+
+
+def is_sure(case: Case) -> bool:
+    """Whether its answer is always the same: nothing in it is left to chance."""
+    _, path, body = case
+    return body is None or path in (COUNT, READ, VECTORS) or body.get("temperature") == 0
 
 
 def cases() -> dict[str, Case]:
@@ -146,7 +173,7 @@ def cases() -> dict[str, Case]:
             if name in ("no messages", "no input"):
                 body = {key: value for key, value in body.items() if value is not None}
             found[f"{KINDS[path]}: {name}"] = ("POST", path, body)
-            if name in STREAMED and path != COUNT:
+            if name in STREAMED and path not in (COUNT, READ):
                 found[f"{KINDS[path]}, streamed: {name}"] = ("POST", path, body | {"stream": True})
     return found
 
@@ -158,8 +185,29 @@ def vector_cases() -> dict[str, Case]:
         "several": {"input": ["Hello", "you"]},
         "token ids": {"input": [5, 6, 7]},
         "base64": {"input": "Hello", "encoding_format": "base64"},
+        "several in base64": {"input": ["Hello", "you"], "encoding_format": "base64"},
+        "several in token ids": {"input": [[5, 6, 7], [8]]},
         "nothing": {"input": []},
         "an unknown format": {"input": "Hello", "encoding_format": "roman"},
     }
     asked = {name: {"model": "bert", **body} for name, body in bodies.items()}
     return {f"embeddings: {name}": ("POST", VECTORS, body) for name, body in asked.items()}
+
+
+def ollama_cases() -> dict[str, Case]:
+    """What Ollama's clients ask, of the Guide."""
+    chat: Json = {"model": "guide", "messages": HELLO, "options": {"num_predict": 4}}
+    text: Json = {"model": "guide", "prompt": "Hello", "options": {"num_predict": 4}}
+    found: dict[str, Case] = {
+        "whether it runs, asked by HEAD": ("HEAD", "/", None),
+        "whether it runs": ("GET", "/", None),
+        "the version": ("GET", "/api/version", None),
+        "the models": ("GET", "/api/tags", None),
+        "what is loaded": ("GET", "/api/ps", None),
+        "a model": ("POST", "/api/show", {"model": "guide"}),
+        "a chat": ("POST", "/api/chat", chat | {"stream": False}),
+        "a chat, streamed": ("POST", "/api/chat", chat),
+        "a text": ("POST", "/api/generate", text | {"stream": False}),
+        "a text, streamed": ("POST", "/api/generate", text),
+    }
+    return {f"ollama: {name}": case for name, case in found.items()}

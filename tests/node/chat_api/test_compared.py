@@ -5,15 +5,26 @@ The cases with tools are in test_tools.py, where a model that knows tools is loa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import aiohttp
 import pytest
+from pydantic import ValidationError
 
 from tests import tiny_bert
 from tests.node.chat_api.answer_shape import Shape, misses, shape_of
-from tests.node.chat_api.as_recorded import EVERY, RECORD, compare
-from tests.node.chat_api.compared import cases, vector_cases
+from tests.node.chat_api.as_recorded import (
+    ANOTHER,
+    ANSWERED,
+    EVERY,
+    GUIDES,
+    RECORD,
+    REFUSED,
+    compare,
+)
+from tests.node.chat_api.client_types import check_types
+from tests.node.chat_api.compared import CHAT, COUNT, READ, vector_cases
 from tests.node.chat_api.conftest import Open
 
 
@@ -28,10 +39,13 @@ def bert(api: Open, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def test_the_record_is_of_these_cases() -> None:
     assert RECORD.keys() == EVERY.keys()
-    assert sum(one["status"] == 200 for one in RECORD.values()) >= 100
+    assert sum(one["status"] == 200 for one in RECORD.values()) >= 200
+    assert all(RECORD[name]["status"] == 200 for name in REFUSED | ANOTHER)
+    assert all(RECORD[name]["status"] != 200 for name in ANSWERED)
+    assert not any("request-id" in header for one in RECORD.values() for header in one["headers"])
 
 
-@pytest.mark.parametrize("name", cases())
+@pytest.mark.parametrize("name", GUIDES)
 async def test_a_case(http: aiohttp.ClientSession, name: str) -> None:
     await compare(http, name)
 
@@ -40,6 +54,26 @@ async def test_a_case(http: aiohttp.ClientSession, name: str) -> None:
 @pytest.mark.parametrize("name", vector_cases())
 async def test_vectors(http: aiohttp.ClientSession, name: str) -> None:
     await compare(http, name)
+
+
+WRONG = {
+    "a reason nobody has": (
+        CHAT,
+        {"id": "x", "object": "chat.completion", "created": 1, "model": "x", "choices": [
+            {"index": 0, "finish_reason": "tired", "message": {"role": "assistant", "content": "x"}},
+        ]},
+    ),
+    "a number as text": (COUNT, {"input_tokens": "7"}),
+    "no object": (READ, {"input_tokens": 7}),
+    "a time that is none": ("/api/tags", {"models": [{"model": "x", "modified_at": "noon"}]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_an_official_client_takes_for_something_else_is_seen(case: str) -> None:
+    path, answer = WRONG[case]
+    with pytest.raises(ValidationError):
+        check_types(path, 200, json.dumps(answer).encode())
 
 
 def test_a_shape_that_lacks_something_is_seen() -> None:
@@ -53,12 +87,14 @@ def test_a_shape_that_lacks_something_is_seen() -> None:
     assert stream == {"events": {"a": "nothing|number", "b": []}, "ends": "[DONE]"}
     typed = shape_of(b'event: x\ndata: {"type": "x", "a": 1}\n\nevent: y\ndata: {"type": "y"}\n\n')
     assert typed == {
-        "events": {"x": {"type": "text", "a": "number"}, "y": {"type": "text"}},
+        "events": {"x": {"type": "=x", "a": "number"}, "y": {"type": "=y"}},
         "order": "x y", "ends": "otherwise",
     }  # fmt: skip
 
 
-def test_the_words_of_an_api_and_the_order_of_a_chats_parts_are_compared_where_asked_for() -> None:
+def test_reasons_and_the_order_of_a_chats_parts_are_compared_where_nothing_is_left_to_chance() -> (
+    None
+):
     begun = 'data: {"choices": [{"delta": {"role": "assistant"}, "finish_reason": null}]}'
     said = 'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": null}]}'
     called = 'data: {"choices": [{"delta": {"tool_calls": []}, "finish_reason": null}]}'
@@ -66,7 +102,7 @@ def test_the_words_of_an_api_and_the_order_of_a_chats_parts_are_compared_where_a
 
     def shape(*lines: str, reason: str) -> Shape:
         text = "\n\n".join([*lines, ended.replace("REASON", reason)])
-        return shape_of(text.encode(), words=True)
+        return shape_of(text.encode(), always=True)
 
     one = shape(begun, called, called, reason="tool_calls")
     other = shape(begun, said, reason="length")

@@ -18,6 +18,7 @@ from tests.node.chat_api.as_recorded import compare
 from tests.node.chat_api.call_cases import call_cases
 from tests.node.chat_api.conftest import Open, opened
 from tests.node.chat_api.described_answers import check
+from tests.node.chat_api.system_cases import LLAMA3, system_cases
 from tests.node.chat_api.tool_cases import (
     GIVEN,
     HERMES,
@@ -33,11 +34,7 @@ from tests.node.chat_api.tool_cases import (
 from tests.node.pool import node
 
 Json = dict[str, Any]
-LLAMA3 = HERMES.replace("<tool_call>", "<|python_tag|>").replace("</tool_call>", "").replace(
-    "{% for c in", "{% if m.tool_calls and m.tool_calls|length > 1 %}{{ raise_exception('one at once') }}{% endif %}"
-    "{% if m.role == 'system' and not loop.first %}{{ raise_exception('system first') }}{% endif %}"
-    "{% for c in",
-)  # fmt: skip
+N_CALLS = {"one, if it likes": 1, "one that must be": 1, "cut short": 1, "in two answers": 4}
 MISTRAL = HERMES.replace("<tool_call>", "[TOOL_CALLS]").replace("</tool_call>", "")
 
 
@@ -244,13 +241,21 @@ async def test_as_llama_cpps_server_answers(tooled: Open, name: str) -> None:
         await compare(http, name)
 
 
+@pytest.mark.parametrize("tooled", [("llama3", LLAMA3)], indirect=True, ids=lambda p: p[0])
+@pytest.mark.parametrize("name", system_cases("llama3"))
+async def test_system_messages_as_llama_cpps_server_answers(tooled: Open, name: str) -> None:
+    headers = {"Authorization": f"Bearer {tooled.key}"}
+    async with aiohttp.ClientSession(tooled.base, headers=headers) as http:
+        await compare(http, name)
+
+
 @pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
 @pytest.mark.parametrize("name", call_cases())
 async def test_a_call_as_llama_cpps_server_answers(tooled: Open, name: str) -> None:
     headers = {"Authorization": f"Bearer {tooled.key}"}
     async with aiohttp.ClientSession(tooled.base, headers=headers) as http:
         given = await compare(http, name)
-    n_calls = {"one that must be": 1, "cut short": 1}.get(name.split(": ")[1], 2)
+    n_calls = N_CALLS.get(name.split(": ")[1], 2)
     assert len(set(re.findall(rb"call_\w{24}", given))) == n_calls
 
 

@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from tests import tiny
-from tests.node.chat_api.compared import CHAT, COUNT, KINDS, MESSAGES, RESPONSES, Case
+from tests.node.chat_api.compared import (
+    AS_SCHEMA,
+    CHAT,
+    COUNT,
+    KINDS,
+    MESSAGES,
+    READ,
+    RESPONSES,
+    Case,
+)
 
 Json = dict[str, Any]
 
@@ -68,6 +77,7 @@ OF_CHAT: dict[str, Json] = {
     "nothing chosen": FEW,
     "none": {"tool_choice": "none", **FEW},
     "what came of a call": {"messages": [USER, CALLED, CAME], **FEW},
+    "a form instead": {"tool_choice": "none", "response_format": AS_SCHEMA},
     "a choice nobody has": {"tool_choice": "maybe"},
     "tools of a wrong kind": {"tools": "clock"},
     "a tool without a name": {"tools": [{"type": "function", "function": {"parameters": SCHEMA}}]},
@@ -97,8 +107,15 @@ USUAL: dict[str, Json] = {
     RESPONSES: {"input": USER["content"], "tools": [flat("clock")], "parallel_tool_calls": False,
                 "max_output_tokens": 400},
     COUNT: {"messages": [USER], "tools": [used("clock")]},
+    READ: {"input": USER["content"], "tools": [flat("clock")]},
 }  # fmt: skip
-OF_EACH = {CHAT: OF_CHAT, MESSAGES: OF_MESSAGES, RESPONSES: OF_RESPONSES, COUNT: OF_COUNT}
+OF_EACH = {
+    CHAT: OF_CHAT,
+    MESSAGES: OF_MESSAGES,
+    RESPONSES: OF_RESPONSES,
+    COUNT: OF_COUNT,
+    READ: OF_COUNT,
+}
 STREAMED = ((CHAT, "auto"),)
 
 
