@@ -109,6 +109,7 @@ async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -
         async with http.post(CHAT, json=HELLO | {"model": "guide", "stream": True}) as answer:
             stream = (await answer.read()).decode()
             assert stream.endswith("data: [DONE]\n\n")
+            assert answer.headers["X-Accel-Buffering"] == "no"
         words = [
             json.loads(line[6:])["choices"][0]["delta"].get("content") or ""
             for line in stream.split("\n\n")
@@ -121,6 +122,9 @@ async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -
         async with http.post("/api/generate", json={"model": "guide", "keep_alive": 0}) as answer:
             why = (await answer.json())["error"]  # the guest's own --may-load would change nothing
             assert (answer.status, "guide stays loaded on den, " in why) == (400, True), why
+        asked = {"model": "guide", "input": "Hello"}
+        async with http.post("/v1/responses/input_tokens", json=asked) as answer:
+            assert (await answer.json())["input_tokens"] > 0
         async with http.post("/v1/messages", json=HELLO | {"model": "guide"}) as answer:
             assert (await answer.json())["type"] == "message"
         message = HELLO | {"model": "guide", "stream": True}

@@ -170,6 +170,10 @@ def ids(api: Open) -> list[int]:
     return list(json.loads(api.node.run(*ask).stdout)["token_ids"])
 
 
+def test_an_answer_has_the_id_of_its_request(client: OpenAI) -> None:
+    assert chat(client, extra_headers={"X-Request-Id": "my-own-id.9"})._request_id == "my-own-id.9"
+
+
 def test_a_bias_brings_a_token_and_keeps_it_away(client: OpenAI, api: Open, plain: str) -> None:
     first, second = ids(api)
     always = chat(client, logit_bias={str(first): 100}, logprobs=True)
