@@ -36,7 +36,7 @@ from app.lan.sockets import accepted, plain_host, tune
 from app.lan.tls import fingerprint, let_go, peer_der
 
 HANDSHAKE_SECONDS = 5.0
-IDLE_SECONDS = 10.0  # a member that asks for nothing, or never ends its header
+IDLE_SECONDS = 9.0  # a member that asks for nothing, or never ends its header: gone within ten
 SWEEP_SECONDS = 1.0
 STRANGERS, STRANGERS_OF_ONE_ADDRESS = 64, 8
 CONNECTIONS_OF_ONE_MEMBER = 64
