@@ -22,7 +22,7 @@ from app.machine.typed import with_home
 from app.node.chat_api.answering import Asker
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.refusals import Api, api_of, explained, shaped, status_of
-from app.node.chat_api.writing import in_pieces
+from app.node.chat_api.writing import WHOLE, in_pieces
 from app.node.guard import (
     GARBLED,
     MAX_BODY_BYTES,
@@ -128,7 +128,8 @@ class Gate:
             return answer if answer.prepared else _named(request, answer)
         finally:
             path = await _template(request)
-            self._note(request, path, answer.status if answer else 499, time.monotonic() - begun)
+            status = answer.status if answer else 200 if WHOLE in request else 499
+            self._note(request, path, status, time.monotonic() - begun)
 
     async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if objection := self._objection(request):

@@ -14,7 +14,7 @@ from aiohttp import web
 from app.core.errors import AppError, BadInput
 from app.node.chat_api.gate import ASKER, BODY, HOME, from_elsewhere, ids_of
 from app.node.chat_api.refusals import Api, api_of, in_stream
-from app.node.chat_api.writing import write
+from app.node.chat_api.writing import WHOLE, end, write
 from app.node.plain_words import plainly, wrong_field
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,7 @@ async def send(
         try:
             async for part in parts:
                 await told.say(part)
+            request[WHOLE] = True
         except AppError as error:
             failed = error  # the group would wrap it
         except Exception:  # the outer wall of a request whose answer has begun
@@ -74,7 +75,7 @@ async def send(
             raise failed  # it is answered with its status
         name, home = request[ASKER].request, request[HOME]
         await told.say(in_stream(api_of(request.path), failed, name, home))
-    await answer.write_eof()
+    await end(answer)
     return answer
 
 

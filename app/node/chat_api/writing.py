@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from aiohttp import web
 
 UNREAD_SECONDS = 30.0
 PIECE_BYTES = 64 << 10  # what is smaller lies in the system's buffers, whoever reads it
+
+WHOLE = web.RequestKey("whole", bool)  # all of a stream is sent: who leaves then has it
 
 
 async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -> None:
@@ -23,6 +26,12 @@ async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -
         raise asyncio.CancelledError from None
 
 
+async def end(answer: web.StreamResponse) -> None:
+    """After its last part. Who has left by now has all of it, as OpenAI's client, which leaves at `[DONE]`."""
+    with suppress(ConnectionError):
+        await answer.write_eof()
+
+
 async def in_pieces(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
     """A whole answer: sent here if it is a large one, for aiohttp would wait for ever until it is read."""
     body = answer.body if isinstance(answer, web.Response) and not answer.prepared else None
@@ -32,5 +41,5 @@ async def in_pieces(request: web.Request, answer: web.StreamResponse) -> web.Str
     sent.content_length = len(body)
     for at in range(0, len(body), PIECE_BYTES):
         await write(request, sent, body[at : at + PIECE_BYTES])
-    await sent.write_eof()
+    await end(sent)
     return sent

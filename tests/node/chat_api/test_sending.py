@@ -36,7 +36,7 @@ class Parts:
     def __init__(self) -> None:
         self.n_before = 0
         self.error: AppError | Exception | None = None
-        self.endless = False
+        self.endless = self.leaves = False
         self.first, self.later = asyncio.Event(), asyncio.Event()  # what it waits for
         self.first.set()
         self.later.set()
@@ -44,6 +44,7 @@ class Parts:
         self.is_asked = False  # an upstream
         self.closed = asyncio.Event()
         self.gate: Gate
+        self.figures: Figures
         self.request: web.Request
 
     async def __call__(self) -> AsyncGenerator[bytes, None]:
@@ -56,6 +57,8 @@ class Parts:
                 yield b"x" * (1 << 20)
             if self.error is not None:
                 raise self.error
+            if self.leaves and self.request.transport is not None:
+                self.request.transport.close()
         finally:
             self.closed.set()
 
@@ -73,7 +76,8 @@ async def url(
     keys = ApiKeys(Home.at(tmp_path_factory.mktemp("sending")).create())
     key = (await keys.all())[FIRST]
     door = KeyDoor(keys, lambda: own_names(port[0]), lambda: False)
-    gate = Gate(door, Figures(), lambda _: None, home=" --home X")
+    parts.figures = Figures()
+    gate = Gate(door, parts.figures, lambda _: None, home=" --home X")
     app = web.Application(middlewares=[gate.check])
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -241,6 +245,27 @@ async def test_who_leaves_a_silent_stream_ends_it(url: tuple[str, str], parts: P
     writer.close()
     async with asyncio.timeout(60):
         await parts.closed.wait()
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_who_leaves_with_the_last_part_was_answered(
+    url: tuple[str, str],
+    parts: Parts,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    waits: bool,
+) -> None:
+    async def end(answer: web.StreamResponse, data: bytes = b"") -> None:
+        await asyncio.sleep(LINGER_SECONDS if waits else 0)
+        raise aiohttp.ClientConnectionResetError("Cannot write to closing transport")
+
+    monkeypatch.setattr(web.StreamResponse, "write_eof", end)
+    parts.n_before, parts.leaves = 2, waits
+    writer = await asked(url, "/v1/x")
+    await until(lambda: bool(parts.figures.requests.lines()))
+    assert [*parts.figures.requests.lines()] == [({"path": "/v1/x", "status": "200"}, 1)]
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+    writer.close()
 
 
 async def test_who_reads_nothing_is_left(
