@@ -1,7 +1,8 @@
 """The certificate that other computers see at the Chat API: of this machine's addresses, made again when those change.
 
-Its key is on the disk only encrypted, by the same passphrase as the machine's own (SAFETY.md 2), and stays when the
-certificate is made again.
+Programs are told to trust another one, which vouches for it and stays: else each VPN, dock or new address of this
+computer would lock them out until somebody gave them a file again. Both have one key, which is on the disk only
+encrypted, by the same passphrase as the machine's own (SAFETY.md 2).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 
 FILE = "api.pem"
 LASTS = dt.timedelta(days=820)  # Apple's systems take none that lasts longer than 825
+STAYS = dt.timedelta(days=7300)  # what vouches for it
 RENEWED_BEFORE = dt.timedelta(days=30)
 NAME = "Poolhouse"
 
@@ -31,70 +33,118 @@ NAME = "Poolhouse"
 def load_or_make(
     path: Path, write: Write, passphrase: str, addresses: Sequence[str], now: dt.datetime
 ) -> str:
-    """The certificate as PEM, which programs are told to trust. `path` has it, with its key. Raises OSError."""
+    """What programs are told to trust, as PEM. `path` has it, the certificate and their key. Raises OSError."""
     key, known = _load(path, passphrase)
     if key is None:
         key = ec.generate_private_key(ec.SECP256R1())
-    elif known is not None and _fits(known, addresses, now):
-        return _pem(known)
-    made = _made(key, addresses, now)
+    match known:
+        case [shown, root] if _lasts(root, now):
+            if _fits(shown, addresses, now):
+                return _pem(root)
+        case _:  # none yet, or one that nothing vouched for, of the first builds
+            root = _root(key, now)
     secret = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.BestAvailableEncryption(passphrase.encode()),
     )
-    write(path, secret + _pem(made).encode())
-    return _pem(made)
+    shown = _shown(key, root, addresses, now)
+    write(path, secret + (_pem(shown) + _pem(root)).encode())
+    return _pem(root)
 
 
 def _load(
     path: Path, passphrase: str
-) -> tuple[ec.EllipticCurvePrivateKey | None, x509.Certificate | None]:
+) -> tuple[ec.EllipticCurvePrivateKey | None, list[x509.Certificate]]:
     """What is there; a key that cannot be read is made again: no pairing hangs on it."""
     try:
         content = path.read_bytes()
         key = serialization.load_pem_private_key(content, passphrase.encode())
-        known = x509.load_pem_x509_certificate(content)
+        known = x509.load_pem_x509_certificates(content)
     except FileNotFoundError:
-        return None, None
+        return None, []
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         log.warning("the certificate of the Chat API is made anew: %s", error)
-        return None, None
-    return (key, known) if isinstance(key, ec.EllipticCurvePrivateKey) else (None, None)
+        return None, []
+    return (key, known) if isinstance(key, ec.EllipticCurvePrivateKey) else (None, [])
+
+
+def _lasts(known: x509.Certificate, now: dt.datetime) -> bool:
+    return known.not_valid_before_utc <= now <= known.not_valid_after_utc - RENEWED_BEFORE
 
 
 def _fits(known: x509.Certificate, addresses: Iterable[str], now: dt.datetime) -> bool:
-    if not known.not_valid_before_utc <= now <= known.not_valid_after_utc - RENEWED_BEFORE:
+    if not _lasts(known, now):
         return False
     names = known.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     has = set(names.get_values_for_type(x509.IPAddress))
     return has >= {ipaddress.ip_address(address) for address in addresses}
 
 
-def _made(
-    key: ec.EllipticCurvePrivateKey, addresses: Iterable[str], now: dt.datetime
+def _root(key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> x509.Certificate:
+    """What vouches for the others: for bare addresses only, so that who trusts it trusts no website by it."""
+    ski = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    name = _name(f"{NAME} {ski.digest.hex()[:16]}")
+    anywhere = [x509.IPAddress(ipaddress.ip_network(one)) for one in ("0.0.0.0/0", "::/0")]
+    bounds = x509.NameConstraints(anywhere, excluded_subtrees=[x509.DNSName("")])
+    return _signed(
+        key, name, name, now, STAYS,
+        (x509.BasicConstraints(ca=True, path_length=0), True),
+        (_usage(vouches=True), True),
+        (bounds, True),
+    )  # fmt: skip
+
+
+def _shown(
+    key: ec.EllipticCurvePrivateKey,
+    root: x509.Certificate,
+    addresses: Iterable[str],
+    now: dt.datetime,
 ) -> x509.Certificate:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
+    alternatives = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
+    return _signed(
+        key, root.subject, _name(NAME), now, LASTS,
+        (x509.BasicConstraints(ca=False, path_length=None), True),
+        (_usage(vouches=False), True),
+        (x509.SubjectAlternativeName(alternatives), False),
+        (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
+    )  # fmt: skip
+
+
+def _signed(
+    key: ec.EllipticCurvePrivateKey,
+    issuer: x509.Name,
+    subject: x509.Name,
+    now: dt.datetime,
+    lasts: dt.timedelta,
+    *extensions: tuple[x509.ExtensionType, bool],
+) -> x509.Certificate:
     public = key.public_key()
     ski = x509.SubjectKeyIdentifier.from_public_key(public)
     builder = x509.CertificateBuilder(
-        issuer_name=name,
-        subject_name=name,
+        issuer_name=issuer,
+        subject_name=subject,
         public_key=public,
         serial_number=x509.random_serial_number(),
         not_valid_before=now - dt.timedelta(days=1),  # clocks differ
-        not_valid_after=now + LASTS,
+        not_valid_after=now + lasts,
     )
-    alternatives = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
-    for extension, critical in (
-        (x509.BasicConstraints(ca=False, path_length=None), True),
-        (x509.SubjectAlternativeName(alternatives), False),
-        (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
-        (ski, False),
-        (x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ski), False),
-    ):
+    own = (ski, False), (x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ski), False)
+    for extension, critical in (*extensions, *own):
         builder = builder.add_extension(extension, critical=critical)
     return builder.sign(key, hashes.SHA256())
+
+
+def _name(words: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, words)])
+
+
+def _usage(*, vouches: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not vouches, key_cert_sign=vouches, crl_sign=False,
+        content_commitment=False, key_encipherment=False, data_encipherment=False,
+        key_agreement=False, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
 
 
 def _pem(certificate: x509.Certificate) -> str:

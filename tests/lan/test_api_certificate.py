@@ -1,4 +1,4 @@
-"""The certificate of the Chat API: kept while it fits, made again for other addresses by the same key."""
+"""The certificate of the Chat API: kept while it fits, made again for other addresses, by what programs trust."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
-from app.lan.api_certificate import LASTS, load_or_make
+from app.lan.api_certificate import LASTS, STAYS, load_or_make
 from app.lan.tls import pairing_server_context, upstream_context
 from app.machine.paths import write_atomically
 
@@ -27,17 +28,50 @@ def key_of(pem: str) -> bytes:
     return public.public_bytes(der, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
-def test_it_stays_while_it_fits_and_its_key_stays_longer(tmp_path: Path) -> None:
+def shown(path: Path) -> bytes:
+    """What it shows to who connects."""
+    return x509.load_pem_x509_certificate(path.read_bytes()).fingerprint(hashes.SHA256())
+
+
+def test_it_stays_while_it_fits_and_what_vouches_for_it_stays_longer(tmp_path: Path) -> None:
     path = tmp_path / "api.pem"
-    first = made(path, "192.0.2.7", "fd00::7")
-    assert made(path, "192.0.2.7") == first  # fewer addresses fit
-    moved = made(path, "192.0.2.8")
-    late = made(path, "192.0.2.8", now=NOW + LASTS)
-    assert len({first, moved, late}) == 3
-    assert len({key_of(one) for one in (first, moved, late)}) == 1
-    assert key_of(made(path, "192.0.2.8", word="another")) != key_of(first)
+    trusted, first = made(path, "192.0.2.7", "fd00::7"), shown(path)
+    assert (made(path, "192.0.2.7"), shown(path)) == (trusted, first)  # fewer addresses fit
+    moved = made(path, "192.0.2.8"), shown(path)
+    late = made(path, "192.0.2.8", now=NOW + LASTS), shown(path)
+    assert len({first, moved[1], late[1]}) == 3
+    assert {moved[0], late[0]} == {trusted}
+    assert made(path, "192.0.2.8", now=NOW + STAYS) != trusted
+    assert key_of(made(path, "192.0.2.8", word="another")) != key_of(trusted)
     path.write_text("no certificate")
     assert "BEGIN CERTIFICATE" in made(path, "192.0.2.8")
+
+
+def test_one_of_the_first_builds_that_nothing_vouched_for_keeps_its_key(tmp_path: Path) -> None:
+    path = tmp_path / "api.pem"
+    trusted = made(path, "192.0.2.7")
+    path.write_text(path.read_text().removesuffix(trusted))
+    again = made(path, "192.0.2.7")
+    assert (again != trusted, key_of(again)) == (True, key_of(trusted))
+    assert made(path, "192.0.2.9") == again
+
+
+def test_who_trusts_it_trusts_no_website_by_it(tmp_path: Path) -> None:
+    path = tmp_path / "api.pem"
+    now = dt.datetime.now(dt.UTC)
+    client = upstream_context(made(path, "127.0.0.1", now=now))
+    key = serialization.load_pem_private_key(path.read_bytes(), b"p")
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    leaf, root = x509.load_pem_x509_certificates(path.read_bytes())
+    names = x509.SubjectAlternativeName([x509.DNSName("bank.example")])
+    forged = x509.CertificateBuilder(
+        root.subject, leaf.subject, key.public_key(), 7, leaf.not_valid_before_utc,
+        leaf.not_valid_after_utc, [x509.Extension(names.oid, False, names)],
+    ).sign(key, hashes.SHA256())  # fmt: skip
+    secret = path.read_text().partition("-----BEGIN CERTIFICATE")[0]
+    path.write_text(secret + forged.public_bytes(serialization.Encoding.PEM).decode())
+    with pytest.raises(ssl.SSLCertVerificationError, match="excluded subtree"):
+        shake(pairing_server_context(path, "p"), client, "bank.example")
 
 
 def test_the_key_is_on_the_disk_only_encrypted(tmp_path: Path) -> None:
@@ -55,6 +89,7 @@ def test_a_client_that_trusts_it_alone_shakes_hands(
     path = tmp_path / "api.pem"
     client = upstream_context(made(path, "127.0.0.1", now=now))
     client.verify_flags |= strict
+    made(path, "127.0.0.1", "127.0.0.3", now=now)  # another address since then
     shake(pairing_server_context(path, "p"), client, "127.0.0.1")
     with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):
         shake(pairing_server_context(path, "p"), client, "127.0.0.2")
