@@ -41,6 +41,10 @@ FOREIGN_HOST = "Poolhouse does not answer by this host name. Ask at the address 
 FOREIGN_ORIGIN = "Web pages may not ask Poolhouse, and an Origin is a page's. Ask from a program, without that header."
 TOO_LARGE = "The body is larger than 8 MiB. Send less in one request."
 TOO_SLOW = "The body came too slowly. Send it again, all of it at once."
+OTHER_DOOR = (
+    "The token of runtime.json is missing or wrong. This port is for Poolhouse's own window and commands; "
+    "`poolhouse api status` says where other programs ask."
+)
 GARBLED = "The body is not as its headers say. Send it again, with its own length and encoding."
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -97,7 +101,7 @@ def objection(request: web.Request, token: str, port: int) -> web.Response | Non
         return _parted(refuse(status, CODES[status], words))
     given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")  # any bytes
     if not hmac.compare_digest(given, f"Bearer {token}".encode()):
-        return _parted(refuse(401, "wrong_token", "The token of runtime.json is missing or wrong."))
+        return _parted(refuse(401, "wrong_token", OTHER_DOOR))
     if request.method in ("POST", "PUT") and request.content_type != "application/json":
         return refuse(415, "not_json", "Send the body as application/json.")
     if (request.content_length or 0) > MAX_BODY_BYTES:

@@ -22,6 +22,7 @@ from app.machine.typed import with_home
 from app.node.chat_api.answering import Asker
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.refusals import Api, api_of, explained, shaped, status_of
+from app.node.chat_api.signposts import NO_KEY_SHOWN, WRONG_KEY, nothing_at
 from app.node.chat_api.writing import WHOLE, in_pieces
 from app.node.guard import (
     GARBLED,
@@ -163,8 +164,8 @@ class Gate:
             answer.headers["Allow"] = allowed
             return answer
         except web.HTTPException as error:
-            words = f"There is nothing at {request.method} {request.path[:100]}. GET /openapi.json lists what there is."
-            return refusal(request, error.status, words)
+            known = {one.canonical for one in request.app.router.resources()}
+            return refusal(request, error.status, nothing_at(request.method, request.path, known))
         except Exception:  # the outer wall of a request
             log.exception("%s failed", request.path)
             return _explained(request, AppError("bug"))
@@ -174,12 +175,12 @@ class Gate:
 
     def _objection(self, request: web.Request) -> web.Response | None:
         """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
-        if words := self._door.misplaced(request) or encoded(request):
-            return _parted(refusal(request, *words))
+        if found := self._door.misplaced(request) or encoded(request):
+            return _parted(refusal(request, *found))
         key = self._door.key_of(request)
         if key is None:
-            words = 401, "The API key is missing or wrong. `poolhouse api key` shows it."
-            return _parted(refusal(request, *words))
+            words = WRONG_KEY if _given_key(request) else NO_KEY_SHOWN
+            return _parted(refusal(request, 401, words))
         request[HOME] = "" if key == NO_KEY else self._home
         given = request.headers.get(PROGRAM, "")
         program = given if _GIVEN_ID.fullmatch(given) else ""

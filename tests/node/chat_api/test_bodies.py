@@ -272,7 +272,7 @@ async def test_tools_and_calls_that_are_very_deep_are_refused(http: aiohttp.Clie
 
 
 async def test_an_address_that_is_none_is_not_taken_for_a_model(
-    http: aiohttp.ClientSession,
+    api: Open, http: aiohttp.ClientSession
 ) -> None:
     async with http.get("/v1/modelz") as answer:
         error = (await answer.json())["error"]
@@ -280,6 +280,18 @@ async def test_an_address_that_is_none_is_not_taken_for_a_model(
         assert error["message"] == (
             "There is nothing at GET /v1/modelz. GET /openapi.json lists what there is."
         )
+    base = " An address for OpenAI's clients ends with /v1, one for Anthropic's or Ollama's without it."
+    for path, words in (
+        ("/v1/models/", "/v1/models."),
+        ("//v1/models", "/v1/models."),
+        ("/models", "/v1/models." + base),
+        ("/v1/v1/models", "/v1/models." + base),
+        ("/v1/api/tags", "/api/tags." + base),
+    ):
+        async with http.get(api.base + path) as answer:
+            error = (await answer.json())["error"]
+            assert (answer.status, error["code"]) == (404, "unknown_url")
+            assert error["message"] == f"There is nothing at GET {path}, but at {words}"
     async with http.get(CHAT) as answer:
         assert (answer.status, answer.headers["Allow"]) == (405, "POST")
         told = (await answer.json())["error"]["message"]

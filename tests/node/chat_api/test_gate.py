@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from app.node.chat_api import signposts
 from app.node.guard import MAX_OPEN
 from tests.node.chat_api.conftest import Open
 from tests.node.chat_api.gate_calls import ASK, CHAT, control, rests, status_of
@@ -44,6 +45,20 @@ async def test_who_may_pass(api: Open, method: str, path: str) -> None:
     for headers, status in cases:
         got, body = await status_of(api.base, method, path, headers)
         assert (got, bool(body["error"])) == (status, True), headers
+
+
+async def test_who_shows_no_key_hears_how_and_who_shows_another_that_it_is_another(
+    api: Open,
+) -> None:
+    cases: list[tuple[dict[str, str], str]] = [
+        ({}, signposts.NO_KEY_SHOWN),
+        ({"Authorization": api.key}, signposts.NO_KEY_SHOWN),
+        ({"Authorization": "Bearer ph-YOUR-KEY"}, signposts.WRONG_KEY),
+        ({"X-Api-Key": "ph-YOUR-KEY"}, signposts.WRONG_KEY),
+    ]
+    for headers, words in cases:
+        _, told = await status_of(api.base, "GET", "/v1/models", headers)
+        assert told["error"]["message"] == words, headers
 
 
 async def test_a_command_that_is_named_has_the_home_of_this_node_for_who_has_a_key(
