@@ -50,8 +50,10 @@ API_SENTENCES: dict[str, str] = {
     "http:// is for this computer only.",
     "upstream_unknown": "There is no upstream called {name}. There are: {there}.",
     "upstream_certificate": "The certificate for {name} cannot be read. Give a file with it in PEM form.",
-    "upstream_failed": "{name} should have answered in place of the pool, and did not: {why}. Ask again later, "
-    "or look at `poolhouse upstream list`.",
+    "upstream_failed": "{name} should have answered in place of the pool, and did not: {why}. Ask again later; "
+    "`poolhouse upstream test {name}` says whether it is well.",
+    "upstream_off": "There is no model called {model} here, and {name}, which has it, is off. "
+    "`poolhouse upstream on {name}` lets it answer.",
     "upstream_test_failed": "{name} does not answer as it should: {why}. Check its address and its key "
     "(`poolhouse upstream add` changes both).",
     "upstream_refused": "{name} answers in place of the pool, and cannot use this request: {why}. Change the request, "

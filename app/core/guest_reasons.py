@@ -13,6 +13,8 @@ GUEST_SENTENCES: dict[str, str] = {
     "import one (`poolhouse import FILE.gguf` there).",
     "guest_upstream_spent": "{name} answers for {host}, and has too few tokens left for this request. Whoever runs "
     "{host} can give it more (`poolhouse upstream change` there).",
+    "guest_upstream_off": "There is no model called {model} on {host}, which answers here, and {name}, which has it, "
+    "is off there. Whoever runs {host} can turn it on (`poolhouse upstream on {name}` there).",
     "guest_alone": "{name} is a guest of its household: it asks the hosts, or holds a whole model itself, and uses no "
     "other machine's memory. Load the model whole, or make it a host: `poolhouse roles {name} --host`, "
     "on a machine that may change the household.",

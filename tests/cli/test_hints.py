@@ -60,6 +60,7 @@ def test_which_sentences_send_to_another_machine(given: None) -> None:
         "pairing_nobody_near",
         "lend_no_role", "role_missing",
         "guest_model_not_loaded", "guest_model_stays", "guest_embedding_missing", "guest_upstream_spent",
+        "guest_upstream_off",
     }  # fmt: skip
 
 

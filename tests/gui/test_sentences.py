@@ -26,7 +26,7 @@ COMMAND = re.compile(r"`(poolhouse|make) ")
 NEVER_IN_THE_WINDOW = {  # the command line says these, or programs hear them
     "embedding_model_missing",
     "api_model_not_loaded", "api_model_stays", "upstream_spent", "upstream_short", "node_not_running", "home_missing",
-    "guest_model_stays", "guest_embedding_missing", "guest_upstream_spent",
+    "guest_model_stays", "guest_embedding_missing", "guest_upstream_spent", "guest_upstream_off", "upstream_off",
     "demo_without_model", "bench_silent", "copy_not_there", "pull_paused", "load_given_up",
 }  # fmt: skip
 ABOUT_THE_INSTALLATION = {  # from its source, where there is no other way

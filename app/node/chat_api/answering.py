@@ -78,7 +78,7 @@ class Answering:
             if error.reason.code in LACKING:
                 if self._upstreams.serving(name):
                     return name
-                self._upstreams.check_spent(name)
+                self._upstreams.check_lacked(name, error)
             raise
 
     @asynccontextmanager
@@ -218,9 +218,10 @@ class Answering:
         except BadInput as error:
             if error.reason.code not in LACKING:
                 raise
-            chosen = self._upstreams.serving(wish.model.removesuffix(":latest"))
+            wanted = wish.model.removesuffix(":latest")
+            chosen = self._upstreams.serving(wanted)
             if chosen is None:
-                self._upstreams.check_spent(wish.model.removesuffix(":latest"))
+                self._upstreams.check_lacked(wanted, error)
                 raise
             if why := stays(wish):
                 raise BadInput(why, name=chosen.name) from None

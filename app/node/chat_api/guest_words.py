@@ -16,6 +16,7 @@ FOR_GUESTS = {
     "embedding_model_missing": "guest_embedding_missing",
     "upstream_spent": "guest_upstream_spent",
     "upstream_short": "guest_upstream_spent",
+    "upstream_off": "guest_upstream_off",
 }
 
 

@@ -35,6 +35,8 @@ NOT_FOUND = frozenset(
         "embedding_model_unknown",
         "embedding_model_missing",
         "guest_embedding_missing",
+        "upstream_off",
+        "guest_upstream_off",
     }
 )
 TOO_LONG = frozenset(

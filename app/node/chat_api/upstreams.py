@@ -94,12 +94,15 @@ class Upstreams:
                 return Chosen(name, one, one.models[model])
         return None
 
-    def check_spent(self, model: str) -> None:
-        """Raises BadInput when only its cap keeps an upstream from answering for this model, Busy while it is only
-        promised away."""
-        for name, one in self._choice().items():
-            if one.on and model in one.models:
+    def check_lacked(self, model: str, error: AppError) -> None:
+        """Raises, in place of `error`, BadInput when only its cap keeps an upstream from answering for this model, or
+        only that it is off, and Busy while its cap is only promised away."""
+        having = {name: one for name, one in self._choice().items() if model in one.models}
+        for name, one in having.items():
+            if one.on:
                 raise self._no_more(name, one)
+        if having and error.reason.code == "model_unknown":
+            raise BadInput("upstream_off", name=next(iter(having)), model=model)
 
     def models(self) -> list[str]:
         """Names that somebody here may ask for and an upstream answers."""
@@ -278,14 +281,22 @@ async def _check(name: str, answer: aiohttp.ClientResponse) -> None:
         raise Busy("upstream_busy", name=name, seconds=seconds)
     log.warning("upstream %s answered %d", name, answer.status)
     if answer.status in UNUSABLE:
-        said = (await answer.content.read(500)).decode("utf-8", "replace")
-        why = _words_of(said) or f"it answered {answer.status}"
+        why = await _words(answer) or f"it answered {answer.status}"
         raise BadInput("upstream_refused", name=name, why=why)
-    raise Unreachable("upstream_failed", name=name, why=f"it answered {answer.status}")
+    raise Unreachable("upstream_failed", name=name, why=await _fault(answer))
 
 
-def _words_of(said: str) -> str:
+async def _fault(answer: aiohttp.ClientResponse) -> str:
+    """What is wrong there. Its own words about a key may repeat it."""
+    if answer.status in (401, 403):
+        return f"it does not take the key ({answer.status})"
+    words = await _words(answer) if answer.status == 404 else ""
+    return f"it answered {answer.status}" + (f", {words}" if words else "")
+
+
+async def _words(answer: aiohttp.ClientResponse) -> str:
     """What OpenAI's shape says was wrong, on one line; empty where it is another shape."""
+    said = (await answer.content.read(500)).decode("utf-8", "replace")
     try:
         told = str(msgspec.json.decode(said, type=_Said).error.message)
     except msgspec.MsgspecError:

@@ -58,7 +58,7 @@ def test_whoever_may_only_ask_is_a_guest_and_who_lends_too_a_machine() -> None:
 
 @pytest.mark.parametrize("code", FOR_GUESTS)
 def test_where_the_host_s_setting_decides_a_guest_is_told_whose_it_is(code: str) -> None:
-    facts: Any = {"name": "m", "loaded": "guide", "most": 9, "tokens": 2, "asked": 5}
+    facts: Any = {"name": "m", "model": "m", "loaded": "guide", "most": 9, "tokens": 2, "asked": 5}
     with pytest.raises(BadInput) as told, naming(lambda: "den"):
         raise BadInput(code, **facts)
     assert "den" in said(told.value)

@@ -165,7 +165,7 @@ async def test_a_later_error_ends_the_stream_in_its_shape(
     assert last.startswith(begins)
     assert "the cat" not in last
     assert "Traceback" not in last
-    assert ("`poolhouse upstream list --home X`" in last) == isinstance(error, Unreachable)
+    assert ("`poolhouse upstream test barn --home X`" in last) == isinstance(error, Unreachable)
 
 
 @pytest.mark.parametrize(

@@ -93,14 +93,14 @@ async def test_many_at_once_stay_within_the_cap_together(
         ]
         assert upstreams.serving("m") is None
         with pytest.raises(Busy, match="upstream_busy"):  # nothing is spent yet
-            upstreams.check_spent("m")
+            upstreams.check_lacked("m", BadInput("model_unknown"))
         there.go.set()
     assert all(isinstance(task.result()[-1], Ended) for task in tasks)
     assert upstreams.spent == {"barn": 4 * (GUESS + 1)}
     assert upstreams.serving("m") is not None  # what was promised and not spent is there again
     upstreams.spent["barn"] = 1000
     with pytest.raises(BadInput, match="upstream_spent"):
-        upstreams.check_spent("m")
+        upstreams.check_lacked("m", BadInput("model_unknown"))
 
 
 async def test_too_little_for_one_request_is_not_called_spent(

@@ -95,6 +95,48 @@ async def test_what_the_pool_has_no_slot_for_is_answered_there_and_says_so(
     assert own["choices"][0]["message"] == told["choices"][0]["message"]
 
 
+async def test_one_that_is_off_is_named_to_who_asks_for_what_it_has(
+    api: Open, http: aiohttp.ClientSession, barn: str
+) -> None:
+    await asyncio.to_thread(api.control, "POST", "/api/upstreams/barn", {"on": False})
+    for model, words in (
+        ("far-guide", f"barn, which has it, is off. `poolhouse upstream on barn --home {api.node.root}`"),
+        ("nowhere", "There is no model called nowhere. There are: guide."),
+    ):  # fmt: skip
+        async with http.post(CHAT, json=FAR | {"model": model}) as answer:
+            error = (await answer.json())["error"]
+            assert (answer.status, error["code"]) == (404, "model_not_found")
+            assert words in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"key": "wrong"}, "it does not take the key (401)"),
+        ({"models": {"b": "no-such"}}, "it answered 404, There is no model called no-such. There are"),
+        ({"url": "without /v1"}, "it answered 404, There is nothing at POST /chat/completions, but at /v1/"),
+    ],
+)  # fmt: skip
+async def test_what_is_wrong_with_one_is_said_and_how_it_is_tested(
+    api: Open, far: Open, http: aiohttp.ClientSession, change: Json, why: str
+) -> None:
+    order: Json = {"name": "odd", "url": f"{far.base}/v1", "models": {"b": "guide"}, "cap_tokens": 999,
+                   "key": far.key, **change}  # fmt: skip
+    order["url"] = far.base if "url" in change else order["url"]
+    await asyncio.to_thread(api.control, "POST", "/api/upstreams", order)
+    await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd", {"on": True})
+    try:
+        async with http.post(CHAT, json=FAR | {"model": "b"}) as answer:
+            words = (await answer.json())["error"]["message"]
+            assert answer.status == 503
+    finally:
+        await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd")
+    assert why in words
+    assert words.endswith(
+        f"`poolhouse upstream test odd --home {api.node.root}` says whether it is well."
+    )
+
+
 async def test_what_a_person_asks_here_goes_to_none_and_that_is_said(api: Open, barn: str) -> None:
     async with api.node.client() as client:
         for model, code in (("far-guide", "model_elsewhere"), ("nowhere", "model_unknown")):
@@ -115,7 +157,7 @@ async def test_a_test_says_which_models_are_missing_and_spends_nothing(
     await asyncio.to_thread(api.control, "POST", "/api/upstreams", order | {"key": "wrong"})
     with pytest.raises(Unreachable) as refused:
         await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd/test", {})
-    assert refused.value.reason.facts["why"] == "it answered 401"
+    assert refused.value.reason.facts["why"] == "it does not take the key (401)"
     assert refused.value.reason.code == "upstream_test_failed"  # nobody's answer was due
     those = (await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd"))["upstreams"]
     assert [one["name"] for one in those] == ["barn"]
