@@ -22,6 +22,7 @@ from app.node.chat_api.openai_shapes import (
     as_given,
     assistant,
     given,
+    no_role,
     stops,
 )
 from app.node.chat_api.wish import (
@@ -177,7 +178,7 @@ def _message(message: Message) -> Json:
             return {"role": "assistant", "content": text}
         case "tool":
             return {"role": "tool", "content": text, "name": message.tool_name or ""}
-    raise BadInput("bad_request", why=f"there is no role {message.role[:40]}", field="messages")
+    raise no_role(message.role, "system, user, assistant and tool")
 
 
 @dataclass(slots=True)

@@ -239,7 +239,9 @@ def _biases(given: dict[str, float]) -> tuple[tuple[int, float], ...]:
 
 
 def _message(message: ChatMessage) -> Json:
-    """As chat templates read it."""
+    """As chat templates read it. Raises BadInput."""
+    if message.role == "user" and message.content is None:  # it may stand under another name
+        raise BadInput("bad_request", why="a message of the user has no content", field="messages")
     text = text_of(message.content, ("text", "refusal"))
     named = {"name": message.name} if message.name else {}
     match message.role:
@@ -253,7 +255,12 @@ def _message(message: ChatMessage) -> Json:
         case "tool":
             answers = message.tool_call_id or ""
             return {"role": "tool", "content": text, "tool_call_id": answers, **named}
-    raise BadInput("bad_request", why=f"there is no role {message.role[:40]}", field="messages")
+    raise no_role(message.role, "system, developer, user, assistant and tool")
+
+
+def no_role(name: str, there: str) -> BadInput:
+    why = f"there is no role {name[:40]}, but {there}"
+    return BadInput("bad_request", why=why, field="messages")
 
 
 def assistant(text: str, calls: list[tuple[str, str, str]]) -> Json:

@@ -125,6 +125,8 @@ async def test_a_body_that_is_no_request_is_one_sentence(api: Open, data: bytes)
         ({"seed": 1.5}, "seed"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "wizard", "content": "x"}]}, "messages"),
+        ({"messages": [{"role": "user", "text": "x"}]}, "messages"),
+        ({"messages": [{"role": "user", "content": None}]}, "messages"),
         ({"response_format": {"type": "regex", "pattern": "(a+)+"}}, "response_format"),
         ({"tool_choice": "always"}, "tool_choice"),
     ],
@@ -135,6 +137,16 @@ async def test_a_field_out_of_bounds_is_named(
     async with http.post(CHAT, json=ASK | change) as answer:
         error = (await answer.json())["error"]
         assert (answer.status, error["param"]) == (400, field), error
+
+
+@pytest.mark.parametrize("path", [CHAT, "/api/chat"])
+async def test_who_asks_in_a_role_that_is_none_hears_which_there_are(
+    http: aiohttp.ClientSession, path: str
+) -> None:
+    async with http.post(path, json={"messages": [{"role": "human", "content": "x"}]}) as answer:
+        words = await answer.text()
+    assert "there is no role human, but system, " in words
+    assert "user, assistant and tool." in words
 
 
 OTHERS: list[tuple[str, Json, str]] = [
