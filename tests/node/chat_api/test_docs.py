@@ -18,13 +18,21 @@ import typer
 from app.cli.program import build
 from tests import tiny_bert
 from tests.node.chat_api.conftest import Open
+from tests.node.chat_api.gate_calls import CHAT, status_of
 
+FAMILIES = Path(__file__).resolve().parents[2] / "families"
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "api.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def snippets(language: str) -> list[str]:
     return [text for kind, text in BLOCK.findall(PAGE.read_text("utf-8")) if kind == language]
+
+
+def ask(model: str, text: str) -> str:
+    return json.dumps(
+        {"model": model, "messages": [{"role": "user", "content": text}], "max_tokens": 1}
+    )
 
 
 def ours(text: str, api: Open) -> str:
@@ -71,6 +79,32 @@ async def test_the_snippet_of_curl(api: Open) -> None:
     ):
         assert answer.status == 200
         assert json.loads(await answer.text())["choices"][0]["message"]["content"]
+
+
+async def test_what_the_page_says_you_see_is_what_is_said(api: Open) -> None:
+    """Each quoted sentence, by a request that goes wrong in that way."""
+    key, json_ = {"X-Api-Key": api.key}, {"Content-Type": "application/json"}
+    tiny = api.node.root.parent / "tiny.gguf"
+    tiny.write_bytes((FAMILIES / "llama.gguf").read_bytes())
+    assert api.node.run("import", str(tiny)).returncode == 0
+    long, other, odd = ask("guide", "word " * 4096), ask("tiny", "x"), ask("gpt-4o", "x")
+    wrong: list[tuple[str, dict[str, str], str]] = [
+        (CHAT, json_, ask("guide", "x")),
+        (CHAT, json_ | {"X-Api-Key": "ph-YOUR-KEY"}, ask("guide", "x")),
+        ("/chat/completions", json_ | key, ask("guide", "x")),
+        (CHAT, key | {"Content-Type": "application/x-www-form-urlencoded"}, ask("guide", "x")),
+        *((CHAT, json_ | key, data) for data in (long, other, odd)),
+    ]
+    said = [await status_of(api.base, "POST", *one) for one in wrong]
+    quoted = re.findall(r'^\| (\d{3}) "([^"]+)"', PAGE.read_text("utf-8"), re.MULTILINE)
+    assert len(quoted) == len(wrong)
+    for status, words in quoted:
+        pattern = ".+".join(map(re.escape, words.split("…")))
+        assert any(
+            (got, bool(re.search(pattern, body["error"]["message"]))) == (int(status), True)
+            for got, body in said
+        ), (words, said)
+    api.control("DELETE", "/models/tiny")
 
 
 def test_the_commands_are_there(api: Open) -> None:
