@@ -36,7 +36,7 @@ class LanDoor:
         self._home, self._chosen, self._words = home, chosen, words
         self.port, self.addresses, self.certificate = 0, tuple[str, ...](), ""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._sockets: list[socket.socket] = []
+        self._listening: dict[str, tuple[socket.socket, asyncio.Task[None]]] = {}
         self._strangers: Counter[str] = Counter()
         self._runner: web.AppRunner | None = None
 
@@ -56,14 +56,37 @@ class LanDoor:
         if not addresses:
             raise BadInput("api_no_lan")
         context = await self._context(keys, addresses)
-        self._sockets, self.port = _sockets(addresses, list(ports))
-        self.addresses = addresses
+        made, self.port = _sockets(addresses, list(ports))
         self._runner = runner_of(application)
         await self._runner.setup()
-        for sock in self._sockets:
-            self._start(
-                group, self._accept_all(sock, context, group), "programs of other computers"
-            )
+        self._listen(made, context, group)
+
+    async def followed(self, keys: Keystore, group: asyncio.TaskGroup) -> bool:
+        """Listen where this computer is by now, and cut nobody off at the addresses that stayed. False: it cannot, and
+        must be opened anew. Raises Refused."""
+        addresses = await asyncio.to_thread(lan_addresses, self._chosen())
+        if not (self.port and addresses):
+            return False
+        context = await self._context(keys, addresses)
+        try:
+            made, _ = _sockets([one for one in addresses if one not in self.addresses], [self.port])
+        except BadInput:  # another program has the port there
+            return False
+        gone = [self._listening.pop(one) for one in self.addresses if one not in addresses]
+        self._listen(made, context, group)
+        for sock, accepting in gone:
+            accepting.cancel()
+            await asyncio.wait([accepting])
+            sock.close()
+        return True
+
+    def _listen(
+        self, made: dict[str, socket.socket], context: ssl.SSLContext, group: asyncio.TaskGroup
+    ) -> None:
+        for address, sock in made.items():
+            work = self._accept_all(sock, context, group)
+            self._listening[address] = sock, self._start(group, work, "programs of other computers")
+        self.addresses = _sorted(self._listening)
         log.info("the Chat API listens on the LAN at %s", ", ".join(sorted(self.names())))
 
     async def close(self) -> None:
@@ -73,11 +96,11 @@ class LanDoor:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        for sock in self._sockets:
+        for sock, _ in self._listening.values():
             sock.close()
         self._words.close()
         runner, self._runner = self._runner, None
-        self._sockets, self.port, self.addresses = [], 0, ()
+        self._listening, self.port, self.addresses = {}, 0, ()
         if runner is not None:
             await runner.cleanup()
 
@@ -135,10 +158,13 @@ class LanDoor:
             self._strangers[host] -= 1
             self._strangers += Counter()  # drops the zeros
 
-    def _start(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None], name: str) -> None:
+    def _start(
+        self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None], name: str
+    ) -> asyncio.Task[None]:
         task = group.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 def lan_addresses(chosen: frozenset[str]) -> tuple[str, ...]:
@@ -149,17 +175,23 @@ def lan_addresses(chosen: frozenset[str]) -> tuple[str, ...]:
         for address in one.addresses
         if "%" not in address
     ]
-    return tuple(sorted(found, key=lambda one: (ipaddress.ip_address(one).version, one)))
+    return _sorted(found)
 
 
-def _sockets(addresses: Sequence[str], ports: Sequence[int]) -> tuple[list[socket.socket], int]:
+def _sorted(addresses: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(addresses, key=lambda one: (ipaddress.ip_address(one).version, one)))
+
+
+def _sockets(
+    addresses: Sequence[str], ports: Sequence[int]
+) -> tuple[dict[str, socket.socket], int]:
     """Listening at all addresses on the first port that is free at each. Raises BadInput."""
     for port in ports:
-        made: list[socket.socket] = []
+        made: dict[str, socket.socket] = {}
         try:
-            made.extend(listening_socket(address, port) for address in addresses)
+            made.update((address, listening_socket(address, port)) for address in addresses)
         except (Unreachable, BadInput):
-            for sock in made:
+            for sock in made.values():
                 sock.close()
         else:
             return made, port

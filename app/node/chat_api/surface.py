@@ -204,17 +204,24 @@ class ChatApi:
                 await self.lan.open(self._application(self._lan_gate()), ports, keys, self._group)
 
     async def _watch_addresses(self) -> None:
-        """What was opened on addresses that are gone is opened on those that came."""
+        """What was opened on addresses that are gone is opened on those that came, and the others stay as they are."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if self.choice.on and self.choice.lan and await self.lan.moved():
                 async with self._changing:
-                    async with self._turn:
-                        await self.lan.close()
                     try:
-                        await self._lan_as(self.choice)
+                        await self._follow()
                     except AppError as error:
                         log.warning("the Chat API is not on the LAN: %s", error.reason)
+
+    async def _follow(self) -> None:
+        """Raises BadInput, Refused."""
+        async with self._turn:
+            keys = await open_keystore(self._node.home)
+            if self._group is not None and await self.lan.followed(keys, self._group):
+                return
+            await self.lan.close()
+        await self._lan_as(self.choice)
 
     async def _moved(self, port: int) -> None:
         """Open there; if that cannot be, stay where it was."""

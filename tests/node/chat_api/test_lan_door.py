@@ -1,0 +1,78 @@
+"""The Chat API on the LAN while this computer's addresses change: nobody is cut off at one that stayed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from app.lan.tls import upstream_context
+from app.machine.paths import Home
+from app.node.chat_api import lan_door
+from app.node.chat_api.first_words import FirstWords
+from app.node.chat_api.lan_door import LanDoor
+from tests.node.chat_api.conftest import free_port
+
+HOME, DOCK, PLANE = ("127.0.0.1",), ("127.0.0.1", "127.0.0.2"), ("127.0.0.2",)
+
+
+async def passphrase() -> str:
+    return "p"
+
+
+async def test_an_answer_goes_on_where_the_address_stayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        said = web.StreamResponse()
+        await said.prepare(request)
+        await said.write(b"a")
+        await more.wait()
+        await said.write(b"b")
+        return said
+
+    application = web.Application()
+    application.add_routes([web.get("/", answer)])
+    keys: Any = SimpleNamespace(read=passphrase)
+    door = LanDoor(Home.at(tmp_path).create(), frozenset, FirstWords())
+    now: list[tuple[str, ...]] = [HOME]
+    monkeypatch.setattr(lan_door, "lan_addresses", lambda _: now[0])
+    async with asyncio.TaskGroup() as group:
+        assert not await door.followed(keys, group)  # it is not open
+        await door.open(application, [free_port()], keys, group)
+        trusted = aiohttp.TCPConnector(ssl=upstream_context(door.certificate))
+        async with aiohttp.ClientSession(connector=trusted) as http:
+
+            def at(host: str) -> str:
+                return f"https://{host}:{door.port}/"
+
+            async with http.get(at("127.0.0.1")) as told:
+                assert await told.content.readexactly(1) == b"a"
+                now[0] = DOCK
+                assert await door.moved()
+                assert await door.followed(keys, group)
+                assert (door.addresses, await door.moved()) == (DOCK, False)
+                async with http.get(at("127.0.0.2")) as other:
+                    assert await other.content.readexactly(1) == b"a"
+                    more.set()
+                    assert (await told.read(), await other.read()) == (b"b", b"b")
+            now[0] = PLANE
+            assert await door.followed(keys, group)
+            assert door.names() == {f"127.0.0.2:{door.port}"}
+            async with http.get(at("127.0.0.2")) as told:
+                assert await told.read() == b"ab"
+            refused = aiohttp.TCPConnector(ssl=upstream_context(door.certificate))
+            async with aiohttp.ClientSession(connector=refused) as fresh:
+                with pytest.raises(aiohttp.ClientConnectorError):
+                    await fresh.get(at("127.0.0.1"))
+            now[0] = ()
+            assert not await door.followed(keys, group)
+        await door.close()
+    assert door.names() == set()
