@@ -58,6 +58,8 @@ API_SENTENCES: dict[str, str] = {
     "(`poolhouse upstream add` changes both).",
     "upstream_refused": "{name} answers in place of the pool, and cannot use this request: {why}. Change the request, "
     "or ask for another model.",
+    "upstream_circle": "This request was sent on from here already: {name}, which has the model, asks this Poolhouse "
+    "in its turn. Turn one of these two upstreams off.",
     "upstream_busy": "{name} has too much to do. Ask again in {seconds} s.",
     "upstream_spent": "{name} has the model, but its {most} tokens are spent. "
     "`poolhouse upstream change {name} --forget-spent` begins anew.",

@@ -43,7 +43,8 @@ LEAST_ROOM = 1024  # tokens of an answer when nobody says how many, or a quarter
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks: the name of its key, and of this request; and when it came. program: one of several behind the key."""
+    """Who asks: the name of its key, and of this request; and when it came. program: one of several behind the key.
+    passed: the marks of who has sent the request on."""
 
     key: str
     request: str
@@ -51,6 +52,7 @@ class Asker:
     at: float = field(default_factory=time.monotonic)
     origin: Origin = field(default_factory=Origin)
     whose: Whose = KEYLESS
+    passed: tuple[str, ...] = ()
 
 
 class Answering:
@@ -190,13 +192,13 @@ class Answering:
     async def _one(self, wish: Wish, asker: Asker, index: int) -> AsyncGenerator[Piece, None]:
         """From the pool, or from elsewhere when the pool lacks the model or is full."""
         self._budget.check(asker.key)
-        chosen, is_lacking = await self._elsewhere(wish)
+        chosen, is_lacking = await self._elsewhere(wish, asker.passed)
         if chosen is not None:
             asker.origin.is_asked = True
             try:
                 paid = self._budget.of(asker.key)
                 async with aclosing(
-                    self._upstreams.answer(chosen, wish, index, asker.request, paid)
+                    self._upstreams.answer(chosen, wish, index, asker.request, paid, asker.passed)
                 ) as pieces:
                     async for piece in pieces:
                         asker.origin.upstream = chosen.name
@@ -211,8 +213,10 @@ class Answering:
             async for piece in pieces:
                 yield piece
 
-    async def _elsewhere(self, wish: Wish) -> tuple[Chosen | None, bool]:
-        """The upstream to ask in place of the pool, if one is; and whether the pool lacks the model."""
+    async def _elsewhere(self, wish: Wish, passed: Sequence[str]) -> tuple[Chosen | None, bool]:
+        """The upstream to ask in place of the pool, if one is; and whether the pool lacks the model. What was sent on
+        from here already is not again."""
+        is_back = self._upstreams.mark in passed
         try:
             name = await self._here(wish.model)
         except BadInput as error:
@@ -225,8 +229,10 @@ class Answering:
                 raise
             if why := stays(wish):
                 raise BadInput(why, name=chosen.name) from None
+            if is_back:
+                raise BadInput("upstream_circle", name=chosen.name) from None
             return chosen, True
-        is_full = self.queue.is_full(name) and not stays(wish)
+        is_full = self.queue.is_full(name) and not (is_back or stays(wish))
         return self._upstreams.serving(name) if is_full else None, False
 
     async def _by_the_pool(

@@ -23,6 +23,7 @@ from app.node.chat_api.answering import Asker
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.refusals import Api, api_of, explained, shaped, status_of
 from app.node.chat_api.signposts import NO_KEY_SHOWN, WRONG_KEY, nothing_at
+from app.node.chat_api.upstreams import MOST_PASSED, PASSED
 from app.node.chat_api.writing import WHOLE, in_pieces
 from app.node.guard import (
     GARBLED,
@@ -184,9 +185,11 @@ class Gate:
         request[HOME] = "" if key == NO_KEY else self._home
         given = request.headers.get(PROGRAM, "")
         program = given if _GIVEN_ID.fullmatch(given) else ""
+        marks = request.headers.get(PASSED, "").split(",")[:MOST_PASSED]
         request[ASKER] = replace(
-            request[ASKER], key=key, program=program, whose=self._door.whose(request, key)
-        )
+            request[ASKER], key=key, program=program, whose=self._door.whose(request, key),
+            passed=tuple(mark for mark in marks if _GIVEN_ID.fullmatch(mark)),
+        )  # fmt: skip
         if request.method == "POST" and not (_is_json(request) or self._door.may_be_curl(request)):
             return refusal(request, 415, NO_JSON)
         if (request.content_length or 0) > MAX_BODY_BYTES:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import ssl
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,7 @@ MOST_WORDS = 200
 CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is sent
 USUAL_MOST = 16_384  # tokens of an answer whose length nobody says, or a quarter of what is left
 ID = "X-Request-Id"
+PASSED, MOST_PASSED = "X-Poolhouse-Passed", 8  # the marks of those that have sent a request on
 
 
 class _Model(msgspec.Struct):
@@ -84,6 +86,9 @@ class Upstreams:
     ) -> None:
         self._choice, self.keys, self._file, self._note = choice, keys, file, note
         self.spent: dict[str, int] = _load(file)
+        self.mark = secrets.token_hex(
+            8
+        )  # goes with what is sent on, and says nothing of who we are
         self._promised = Counter[str]()
         self._saving = asyncio.Lock()
 
@@ -115,14 +120,16 @@ class Upstreams:
         index: int,
         request: str,
         paid: Callable[[int], None] = lambda _: None,
+        passed: Sequence[str] = (),
     ) -> AsyncGenerator[Piece, None]:
-        """One answer from there. Closing it hangs up. `paid`: told what it cost, however it ends. Raises Unreachable,
-        Busy or BadInput."""
+        """One answer from there. Closing it hangs up. `paid`: told what it cost, however it ends. `passed`: the marks
+        of who sent it here. Raises Unreachable, Busy or BadInput."""
         guess, heard = _guessed_tokens(wish), Heard(index)
         most = self._most(chosen, wish, guess)
         self._promised[chosen.name] += guess + most
         try:
-            async with aclosing(self._asked(chosen, wish, most, heard, request)) as pieces:
+            asking = self._asked(chosen, wish, most, heard, request, ",".join((*passed, self.mark)))
+            async with aclosing(asking) as pieces:
                 async for piece in pieces:
                     yield piece
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -142,12 +149,12 @@ class Upstreams:
             await self._spend(chosen, cost, request)
 
     async def _asked(
-        self, chosen: Chosen, wish: Wish, most: int, heard: Heard, request: str
+        self, chosen: Chosen, wish: Wish, most: int, heard: Heard, request: str, passed: str
     ) -> AsyncGenerator[Piece, None]:
         begun, first_s = time.monotonic(), 0.0
         async with self._session(chosen) as session, session.post(
             f"{chosen.upstream.url}/{path_of(wish)}", json=body(wish, chosen.model, heard.index, most),
-            allow_redirects=False, headers={ID: request, **await self._authorized(chosen.name)},
+            allow_redirects=False, headers={ID: request, PASSED: passed, **await self._authorized(chosen.name)},
         ) as answer:  # fmt: skip
             await _check(chosen.name, answer)
             heard.is_taken = True

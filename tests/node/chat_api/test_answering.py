@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import count
@@ -213,6 +213,7 @@ class Pool:
         index: int,
         request: str,
         paid: Callable[[int], None] = lambda _: None,
+        passed: Sequence[str] = (),
     ) -> AsyncGenerator[Piece, None]:
         if self._fails is not None:
             raise self._fails
@@ -221,8 +222,8 @@ class Pool:
         finally:
             paid(9)
 
-    async def says(self, wish: Wish) -> tuple[str, str]:
-        asker = Asker(f"key {next(self._keys)}", "r")
+    async def says(self, wish: Wish, *passed: str) -> tuple[str, str]:
+        asker = Asker(f"key {next(self._keys)}", "r", passed=passed)
         pieces = [piece async for piece in self.answering.answer(wish, asker)]
         return "".join(p.text for p in pieces if isinstance(p, Said)), asker.origin.upstream
 
@@ -245,10 +246,11 @@ async def test_who_answers_depends_on_room_and_on_the_model() -> None:
         assert await pool.says(wish) == ("there, by theirs", "barn")
         biased = replace(wish, sampling=replace(wish.sampling, logit_bias=((5, 1.0),)))
         async with asyncio.TaskGroup() as group:
-            waiting = group.create_task(pool.says(biased), name="what means another token there")
-            await all_had_a_turn()
-            assert not waiting.done()
-            waiting.cancel()
+            for says in (pool.says(biased), pool.says(wish, pool.upstreams.mark)):
+                waiting = group.create_task(says, name="another token there, or sent on from here")
+                await all_had_a_turn()
+                assert not waiting.done()
+                waiting.cancel()
     assert await pool.says(wish) == ("here", "")
     assert await pool.says(replace(wish, model="only:latest")) == ("there, by there", "barn")
     assert await pool.answering.model("only") == "only"

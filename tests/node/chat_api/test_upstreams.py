@@ -109,6 +109,23 @@ async def test_one_that_is_off_is_named_to_who_asks_for_what_it_has(
             assert words in error["message"]
 
 
+async def test_two_that_ask_each_other_send_a_request_round_once(
+    api: Open, far: Open, http: aiohttp.ClientSession
+) -> None:
+    for one, other in ((api, far), (far, api)):
+        order = {"name": "round", "url": f"{other.base}/v1", "models": {"m": "m"}, "cap_tokens": 99,
+                 "key": other.key}  # fmt: skip
+        await asyncio.to_thread(one.control, "POST", "/api/upstreams", order)
+        await asyncio.to_thread(one.control, "POST", "/api/upstreams/round", {"on": True})
+    try:
+        async with http.post(CHAT, json=FAR | {"model": "m"}) as answer:
+            assert answer.status == 400
+            assert "was sent on from here already" in (await answer.json())["error"]["message"]
+    finally:
+        for one in (api, far):
+            await asyncio.to_thread(one.control, "DELETE", "/api/upstreams/round")
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
