@@ -12,11 +12,15 @@ WRONG_KEY = (
     "This API key opens nothing here: it was replaced, or is another Poolhouse's. "
     "`poolhouse api key` shows the one that does."
 )
+SHELF = frozenset({"/api/pull", "/api/create", "/api/copy", "/api/delete", "/api/push"})  # Ollama's
 
 
 def nothing_at(method: str, path: str, known: Collection[str]) -> str:
     """`known`: the paths at which something is."""
     begun = f"There is nothing at {method} {path[:100]}"
+    if path in SHELF:
+        cure = "`poolhouse pull NAME` or `poolhouse import FILE.gguf` adds one"
+        return f"{begun}: programs change no models here. {cure}."
     parts = [part for part in path.split("/") if part]
     bare = "/" + "/".join(parts)
     rest = "/" + "/".join(part for part in parts if part != "v1")

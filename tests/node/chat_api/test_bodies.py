@@ -304,6 +304,9 @@ async def test_an_address_that_is_none_is_not_taken_for_a_model(
             error = (await answer.json())["error"]
             assert (answer.status, error["code"]) == (404, "unknown_url")
             assert error["message"] == f"There is nothing at GET {path}, but at {words}"
+    async with http.post("/api/pull", json={"model": "llama3.2"}) as answer:
+        assert answer.status == 404
+        assert f"`poolhouse pull NAME --home {api.node.root}`" in (await answer.json())["error"]
     async with http.get(CHAT) as answer:
         assert (answer.status, answer.headers["Allow"]) == (405, "POST")
         told = (await answer.json())["error"]["message"]
