@@ -19,6 +19,7 @@ from app.lan.guest_client import GuestClient
 from app.node.chat_api.gate import ASKER, BODY, ID, PROGRAM, UPSTREAM, Handler, ids_of
 from app.node.chat_api.refusals import api_of, in_stream
 from app.node.chat_api.sending import EVENTS, NDJSON, UNHELD
+from app.node.chat_api.upstreams import PASSED
 from app.node.chat_api.writing import UNREAD_SECONDS
 from app.node.guesting import HEADERS, Guesting
 
@@ -45,7 +46,8 @@ def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
             return await handler(request)
         host = await guesting.host_for(model)
         who = request[ASKER]
-        headers = HEADERS | {ID: who.request, PROGRAM: _nameless(secret, who.key)}
+        named = {ID: who.request, PROGRAM: _nameless(secret, who.key)}
+        headers = HEADERS | named | {PASSED: ",".join(who.passed)}
         # as the route is written: a path with `..` in it would lead to another door of the host
         path = _route(request)
         async with host.asked("POST", path, request[BODY], headers) as answer:

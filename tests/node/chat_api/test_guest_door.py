@@ -27,6 +27,7 @@ from app.node.chat_api.guest_door import MemberDoor, while_may
 from app.node.chat_api.guest_passing import passing
 from app.node.chat_api.guest_words import FOR_GUESTS, naming
 from app.node.chat_api.refusals import status_of
+from app.node.chat_api.upstreams import PASSED
 from tests.node.test_guesting import Content
 
 VISITOR = machine_id("b" * 64)
@@ -93,6 +94,7 @@ class Host:
         self.host = SimpleNamespace(name="den")
         self.paths: list[str] = []
         self.programs: list[str] = []
+        self.marks: list[str] = []
 
     @asynccontextmanager
     async def asked(
@@ -100,6 +102,7 @@ class Host:
     ) -> AsyncIterator[Any]:
         self.paths.append(path)
         self.programs.append(headers[PROGRAM])
+        self.marks.append(headers[PASSED])
         yield SimpleNamespace(
             status=200,
             content_type="application/json",
@@ -120,7 +123,7 @@ async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
         request[BODY] = b"{}"
-        request[ASKER] = Asker(request.query.get("key", "default"), "r1")
+        request[ASKER] = Asker(request.query.get("key", "default"), "r1", passed=("one", "two"))
         return await handler(request)
 
     async def never(_: web.Request) -> web.StreamResponse:
@@ -136,6 +139,7 @@ async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
         assert host.paths == ["/v1/completions"]
         for key in ("default", "editor", "editor"):
             await client.post(f"/v1/completions?key={key}")
+    assert set(host.marks) == {"one,two"}  # else an upstream that is a guest would lead in a circle
     first, again, other, same = host.programs
     assert first == again != other == same
     assert all(re.fullmatch(r"[0-9a-f]{32}", one) for one in host.programs)  # no name is told
