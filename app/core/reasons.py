@@ -298,7 +298,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "stage_garbled": "{machine} answered what makes no sense ({cause}). "
     "Update the app on both machines.",
     "stage_out_of_step": "{machine} has lost its place in this conversation.",
-    "pipeline_closed": "The model was unloaded while it answered.",
+    "pipeline_closed": "The model was unloaded while it answered. Ask again to have it loaded anew.",
     "pipeline_fault": "A fault in the app ended the answer. Load the model again; "
     "the details are in the log.",
     "prompt_empty": "There is nothing to answer: the prompt is empty.",
