@@ -33,6 +33,18 @@ class AppError(Exception):
         self.reason = Reason(code, facts)
 
 
+def bug(error: Exception) -> AppError:
+    """A fault of ours, with its kind and place. Not with its words, in which a person's may stand."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    kind = type(error).__name__
+    if at is None:
+        return AppError("bug", what=kind)
+    file = at.tb_frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
+    return AppError("bug", what=f"{kind}, {file}:{at.tb_lineno}")
+
+
 class BadInput(AppError):
     """What was typed, chosen or opened cannot be used."""
 

@@ -13,8 +13,6 @@ from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column
 from app.gui.parts.notice import Action, Notice
 from app.gui.parts.text import label
-from app.gui.places import ways
-from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
 
@@ -62,8 +60,7 @@ class Page(QWidget):
 
     def fail(self, error: AppError, *actions: Action) -> None:
         """Say what went wrong, with what to press."""
-        there = ways(error.reason.code, self.services.go)
-        self.notice.say(said(error), "error", *(actions or there))
+        self.notice.fail(error, self.services.go, *actions)
 
     @property
     def part(self) -> str:

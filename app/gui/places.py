@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QLocale, QTime
+
+from app import __version__
+from app.core.errors import AppError
+from app.gui.sentences import fact_here
 
 Action = tuple[str, Callable[[], object]]
 AT = "at/"  # before the id of a chat, where it is the part of a page
@@ -39,6 +43,22 @@ PLACES = {
     "disk_low": MODELS,
     "lends_nothing": COMPUTER,
 }
+
+INNER = ("bug", "node_fault")  # Poolhouse's own mistakes: nothing of a person's mends them
+
+
+def log_words() -> str:
+    return QCoreApplication.translate("Places", "Show its log")
+
+
+def inner(error: AppError) -> str:
+    """What is known of a mistake of ours, with the moment, by which the log has it; empty for any other error."""
+    reason = error.reason
+    if reason.code not in INNER:
+        return ""
+    facts = " ".join(fact_here(name, str(fact)) for name, fact in reason.facts.items())
+    moment = QLocale().toString(QTime.currentTime(), "HH:mm:ss")
+    return " · ".join(filter(None, (reason.code, facts, f"Poolhouse {__version__}", moment)))
 
 
 def ways(code: str, go: Callable[[str], object]) -> list[Action]:

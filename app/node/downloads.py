@@ -19,7 +19,7 @@ from app.catalog.hub_address import MAIN, checked
 from app.catalog.hub_files import new_session
 from app.catalog.shelf import NAME, Shelf, name_for, whole_stem
 from app.catalog.transfer import WAITS, at_once
-from app.core.errors import AppError, BadInput, Unreachable
+from app.core.errors import AppError, BadInput, Unreachable, bug
 from app.node.download_fetch import Fetch, Fetching
 from app.node.download_ledger import Ledger
 from app.node.download_source import Around, Copy, Wish, files_of, new_record, no_token
@@ -275,9 +275,9 @@ class Downloads:
             await self._fail(
                 download_id, await asyncio.to_thread(self._away_or, download_id, error)
             )
-        except Exception:  # the outer wall: one download must not end the node
+        except Exception as error:  # the outer wall: one download must not end the node
             log.exception("the download %s failed", download_id)
-            await self._fail(download_id, AppError("bug"))
+            await self._fail(download_id, bug(error))
         finally:
             self._changed()
 

@@ -17,6 +17,7 @@ from app.core.errors import (
     Refused,
     StageLost,
     Unreachable,
+    bug,
 )
 from app.core.reasons import said
 from app.lan.body import TooLong, TooSlow
@@ -140,9 +141,9 @@ def guard(
             return await at_once(request, refuse(408, "body_too_slow", TOO_SLOW))
         except web.HTTPException:
             raise
-        except Exception:  # the outer wall of a request
+        except Exception as error:  # the outer wall of a request
             log.exception("%s %s failed", request.method, request.path)
-            return web.json_response({"error": explained(_bug())}, status=500)
+            return web.json_response({"error": explained(bug(error))}, status=500)
         finally:
             n_open -= 1
 
@@ -167,7 +168,3 @@ def _told(error: AppError) -> web.Response:
     retry = {"Retry-After": str(retry_s(error))} if isinstance(error, Busy) else {}
     body = {"error": explained(error)}
     return web.json_response(body, status=STATUS.get(type(error), 500), headers=retry)
-
-
-def _bug() -> AppError:
-    return AppError("bug")

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from app.core.errors import AppError
+from app.core.errors import AppError, bug
 from app.node.guard import explained
 
 log = logging.getLogger(__name__)
@@ -37,9 +37,9 @@ async def lines(request: web.Request, work: AsyncGenerator[Json, None]) -> web.S
             await _write(request, answer, line)
     except AppError as error:
         await _write(request, answer, {"error": explained(error)})
-    except Exception:  # the outer wall of a request whose answer has begun
+    except Exception as error:  # the outer wall of a request whose answer has begun
         log.exception("%s failed", request.path)
-        await _write(request, answer, {"error": explained(AppError("bug"))})
+        await _write(request, answer, {"error": explained(bug(error))})
     await answer.write_eof()
     return answer
 

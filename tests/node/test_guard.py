@@ -149,6 +149,7 @@ async def test_errors_are_sentences_with_a_status(
         assert (answer.status, error["kind"]) == (status, kind)
         assert "Traceback" not in error["message"]
         assert ("Retry-After" in answer.headers) == (status == 429)
+        assert ("what" in error["facts"]) == (path == "bug")
 
 
 async def test_so_many_at_once_and_no_more_but_an_owner_gets_his_memory_back(base: str) -> None:

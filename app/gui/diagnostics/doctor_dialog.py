@@ -13,13 +13,13 @@ from app.gui.announce import announce
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.check_list import CheckList
 from app.gui.diagnostics.cures import CommandButton, firewall_button, port_of, system_button
-from app.gui.diagnostics.fold import Fold
 from app.gui.diagnostics.ways import add_a_machine, leave_the_household, save_diagnostics
 from app.gui.diagnostics.words import Cure, advice, cause, cure_of, headline
 from app.gui.icons import icon
 from app.gui.node_client import Call, Json
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
+from app.gui.parts.fold import Fold
 from app.gui.parts.layouts import card, clear, column, row, scrolled
 from app.gui.parts.text import label, paragraph
 from app.gui.places import ways

@@ -25,7 +25,6 @@ from app.gui.parts.layouts import column, row, scrolled
 from app.gui.parts.notice import Notice
 from app.gui.parts.text import label
 from app.gui.pool import Link
-from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
 
@@ -205,7 +204,7 @@ class Welcome(QWidget):
 
     def _failed(self, error: AppError) -> None:
         self._next.setEnabled(True)
-        self.notice.say(said(error), "error")
+        self.notice.fail(error, self.end)
 
     def _tell_link(self) -> None:
         """The node cannot be started: that is said here too, with what to press."""

@@ -13,9 +13,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.layouts import Item, column, row, scrolled
 from app.gui.parts.notice import Notice
 from app.gui.parts.text import label, paragraph
-from app.gui.places import ways
 from app.gui.pool import Link
-from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.theme import set_role
 
@@ -83,8 +81,7 @@ class Sheet(QDialog):
             self._calls.append(call)
 
     def fail(self, error: AppError) -> None:
-        there = ways(error.reason.code, self._leave_for)
-        self.notice.say(said(error), "error", *there, closable=False)
+        self.notice.fail(error, self._leave_for, closable=False)
         self.fit()
 
     def _leave_for(self, page: str) -> None:

@@ -1,4 +1,4 @@
-"""A notice inside a page: what happened, and the one thing to press."""
+"""A notice inside a page: what happened, and the one thing to press; of a mistake of ours the details, folded."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
+from app.core.errors import AppError
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import IconButton, wrapping
+from app.gui.parts.flow import Flow
+from app.gui.parts.fold import Fold
+from app.gui.parts.layouts import column
 from app.gui.parts.text import paragraph
+from app.gui.places import LOG, inner, log_words, ways
+from app.gui.sentences import said
 from app.gui.theme import Theme, set_role
 
 Action = tuple[str, Callable[[], object]]
@@ -26,8 +32,10 @@ class Notice(QFrame):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         self._words = paragraph("")
         self._row = Beside(self._words, gap=sizes.S)
-        self._row.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
-        self.setLayout(self._row)
+        self._details: QWidget | None = None
+        self._box = column(self._row, gap=sizes.XS)
+        self._box.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
+        self.setLayout(self._box)
         self.sentence = ""
         self.hide()
 
@@ -39,6 +47,10 @@ class Notice(QFrame):
             if (gone := old.widget()) is not None:
                 gone.hide()
                 gone.deleteLater()
+        if self._details is not None:
+            self._details.hide()
+            self._details.deleteLater()
+            self._details = None
         self.sentence = sentence
         set_role(self, KINDS[kind])
         picture = IconButton(self._theme, kind, self.tr("Close this notice"), self.clear)
@@ -54,6 +66,19 @@ class Notice(QFrame):
             picture.deleteLater()
         self.show()
         announce(self, sentence)
+
+    def fail(
+        self, error: AppError, go: Callable[[str], object], *actions: Action, closable: bool = True
+    ) -> None:
+        """Say what went wrong. `go` opens a page of the window."""
+        there = actions or ways(error.reason.code, go)
+        self.say(said(error), "error", *there, closable=closable)
+        if details := inner(error):
+            log = wrapping(log_words(), lambda: go(LOG))
+            content = QWidget()
+            content.setLayout(column(paragraph(details, "caption"), Flow(log), gap=sizes.S))
+            self._details = Fold(self._theme, self.tr("Details"), content)
+            self._box.addWidget(self._details)
 
     def clear(self) -> None:
         """Nothing to say any more."""

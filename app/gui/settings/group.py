@@ -13,7 +13,6 @@ from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label
 from app.gui.parts.visible import show_if
-from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.settings.card import Card
 from app.gui.settings.setting import Setting
@@ -23,6 +22,7 @@ class Group(QWidget):
     """Subclasses add settings in `__init__`; `refresh` is called when the page comes to the front."""
 
     told = Signal(str, str)  # a sentence for the page, and its kind: info or error
+    failed = Signal(object)  # AppError, for the page to say
     can_reset = True
 
     def __init__(self, services: Services, title: str) -> None:
@@ -115,7 +115,7 @@ class Group(QWidget):
         return then
 
     def fail(self, error: AppError) -> None:
-        self.told.emit(said(error), "error")
+        self.failed.emit(error)
 
     def cancel(self) -> None:
         """Nothing more is heard of what was asked."""

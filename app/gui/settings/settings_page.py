@@ -112,6 +112,7 @@ class SettingsPage(Page):
             group = ENTRIES[number].make(self.services)
             group.hide()  # laid out when it is shown
             group.told.connect(self._tell)
+            group.failed.connect(self.fail)
             place = sum(other < number for other in self._made)
             self._body.insertWidget(place, group)
             self._made[number] = group

@@ -15,6 +15,7 @@ from app.gui.parts.buttons import IconButton, wrapping
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import Elided, paragraph
+from app.gui.places import INNER, log_words
 from app.gui.sentences import here
 from app.gui.shelf.folder_sheet import HELPED, choose_words
 from app.gui.theme import Theme
@@ -103,7 +104,7 @@ def _words(one: Json, state: str, done: float, total: float) -> str:
 
 
 class TransferRow(QWidget):
-    """`act(id, what)`: pause, resume, cancel, or choose another folder."""
+    """`act(id, what)`: pause, resume, cancel, choose another folder, or show the log."""
 
     def __init__(self, theme: Theme, act: Callable[[str, str], object], first: Transfer) -> None:
         super().__init__()
@@ -117,10 +118,18 @@ class TransferRow(QWidget):
         self.resume = IconButton(theme, "play", self.tr("Resume"), lambda: self._do("resume"))
         self.cancel = IconButton(theme, "close", self.tr("Cancel"), lambda: self._do("cancel"))
         self.folder = wrapping(choose_words(), lambda: self._do("folder"))
+        self.log = wrapping(log_words(), lambda: self._do("log"))
         head = row(self._name, self.pause, self.resume, self.cancel, gap=sizes.XS)
         head.setStretch(0, 1)
         self.setLayout(
-            column(head, self._bar, self._words, self._problem, Flow(self.folder), gap=sizes.XS)
+            column(
+                head,
+                self._bar,
+                self._words,
+                self._problem,
+                Flow(self.folder, self.log),
+                gap=sizes.XS,
+            )
         )
         self.tell(first)
 
@@ -133,6 +142,7 @@ class TransferRow(QWidget):
         self._problem.setText(now.words if now.bad else now.held_up)
         self._problem.setVisible(now.bad or bool(now.held_up))
         self.folder.setVisible(now.bad and now.code in HELPED)
+        self.log.setVisible(now.bad and now.code in INNER)
         self._bar.setRange(0, WHOLE if now.share is not None else 0)
         self._bar.setValue(round(WHOLE * (now.share or 0)))
         self._bar.setVisible(not now.is_done and not now.bad)

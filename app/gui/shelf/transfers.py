@@ -12,6 +12,7 @@ from app.core.errors import AppError
 from app.gui import theme as sizes
 from app.gui.parts.layouts import card, column
 from app.gui.parts.text import label
+from app.gui.places import LOG
 from app.gui.pool import GONE
 from app.gui.services import Services
 from app.gui.shelf.calls import Calls
@@ -107,6 +108,9 @@ class Transfers(QWidget):
             return
         if what == "folder":
             choose_folder(self._services, self)
+            return
+        if what == "log":
+            self._services.go(LOG)
             return
         if what != "cancel":
             path = f"/downloads/{ident}/{what}"

@@ -4839,6 +4839,10 @@
         <source>Close this notice</source>
         <translation>Diesen Hinweis schließen</translation>
     </message>
+    <message>
+        <source>Details</source>
+        <translation>Details</translation>
+    </message>
 </context>
 <context>
     <name>Now</name>
@@ -5055,6 +5059,10 @@
     <message>
         <source>Open This computer</source>
         <translation>„Dieser Computer“ öffnen</translation>
+    </message>
+    <message>
+        <source>Show its log</source>
+        <translation>Protokoll zeigen</translation>
     </message>
 </context>
 <context>

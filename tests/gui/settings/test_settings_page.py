@@ -19,8 +19,10 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app import __version__
+from app.core.errors import AppError
 from app.gui import theme as sizes
 from app.gui.lending.autostart_switch import AutostartSwitch
+from app.gui.parts.fold import Fold
 from app.gui.parts.scroll_area import ScrollArea
 from app.gui.settings.about import About, TextDialog
 from app.gui.settings.advanced import Advanced, last_lines
@@ -317,3 +319,9 @@ def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(
     assert group.newest.text() == "9 is there"
     group.open.click()
     assert opened == [page_of_it]
+
+
+def test_a_mistake_of_ours_has_its_details_here_too(page: SettingsPage) -> None:
+    page.group.fail(AppError("bug", what="KeyError, node.py:1"))
+    assert page.notice.sentence.startswith("Poolhouse made a mistake")
+    assert len(page.notice.findChildren(Fold)) == 1

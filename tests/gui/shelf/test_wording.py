@@ -186,6 +186,20 @@ def test_a_download_that_is_held_up_says_why_and_what_stops_it(
     assert shown._problem.isHidden()
 
 
+def test_a_download_that_failed_by_our_mistake_leads_to_the_log(
+    qtbot: QtBot, qapp: QApplication
+) -> None:
+    theme, did = Theme(qapp, Scheme.LIGHT, 1.0), list[str]()
+    failed = of_download(download("failed", code="bug", reason="Poolhouse made a mistake."))
+    shown = TransferRow(theme, lambda _, what: did.append(what), failed)
+    qtbot.addWidget(shown)
+    assert not shown.log.isHidden()
+    shown.log.click()
+    assert did == ["log"]
+    shown.tell(of_download(download("failed", code="disk_low", reason="The disk is full.")))
+    assert shown.log.isHidden()
+
+
 @pytest.mark.parametrize(
     ("step", "words"),
     [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.diagnostics.fold import Fold
 from app.gui.motion import ALWAYS, NEVER
+from app.gui.parts.fold import Fold
 from app.gui.parts.layouts import column
 from app.gui.parts.text import paragraph
 from app.gui.theme import HOVER_MS

@@ -1,0 +1,51 @@
+"""What a notice shows of a mistake of ours: plain words, the details folded, and the way to the log."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QLabel, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import AppError, BadInput, bug
+from app.gui.page import Page
+from app.gui.parts.fold import Fold
+from app.gui.places import LOG
+from tests.gui.desk import Desk
+
+
+def failed(qtbot: QtBot, desk: Desk, error: AppError) -> tuple[Page, list[Fold]]:
+    page = Page(desk.services, "Pool")
+    qtbot.addWidget(page)
+    page.resize(700, 400)
+    page.show()
+    page.fail(error)
+    return page, page.notice.findChildren(Fold)
+
+
+def test_a_mistake_of_ours_has_details_and_the_way_to_the_log(qtbot: QtBot, away: Desk) -> None:
+    try:
+        dict[str, str]()["a word of a person's"]
+    except KeyError as error:
+        page, (fold,) = failed(qtbot, away, bug(error))
+    (words,) = [one for one in fold.findChildren(QLabel) if "bug" in one.text()]
+    (log,) = fold.findChildren(QPushButton)
+    assert not words.isVisible()
+    fold.open()
+    qtbot.waitUntil(words.isVisible)
+    assert "KeyError, test_notice.py:" in words.text()
+    assert "person" not in words.text()
+    log.click()
+    assert away.went == [LOG]
+    page.fail(BadInput("name_empty"))
+    assert not fold.isVisible()
+
+
+def test_what_a_node_said_badly_has_its_own_words(qtbot: QtBot, away: Desk) -> None:
+    error = AppError("node_fault", detail="its answer was not understood")
+    _, (fold,) = failed(qtbot, away, error)
+    texts = [one.text() for one in fold.findChildren(QLabel)]
+    assert any("node_fault · its answer was not understood" in one for one in texts)
+
+
+def test_what_a_person_can_mend_has_none(qtbot: QtBot, away: Desk) -> None:
+    _, folds = failed(qtbot, away, BadInput("name_empty"))
+    assert folds == []
