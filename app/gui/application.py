@@ -52,7 +52,7 @@ class Application:
         lock = ChatLock(client, pool, preferences, folder, self._app)
         self.services = Services(
             pool, client, theme, preferences, launcher, folder, self._go, lock,
-            Motion(app, preferences), Importing(client, self._app), renew=self._renew,
+            Motion(app, preferences), Importing(pool, preferences, self._app), renew=self._renew,
         )  # fmt: skip
         self._make_window()
         self._crashes = CrashWatch(launcher.home / "logs")

@@ -39,6 +39,7 @@ class Live:
     def checked(self, done: int, total: int) -> None:
         """How far the last check is; it never shows more than the file."""
         self.done_bytes = min(done, total)
+        self._pace.mark(self.done_bytes)
 
     def finished(self, file_bytes: int) -> None:
         self._set("nothing")
@@ -69,7 +70,7 @@ class Live:
 
     def bytes_per_s(self) -> int | None:
         """The speed of the last seconds; None while that is not known."""
-        return self._pace.bytes_per_s() if self.doing == "running" else None
+        return self._pace.bytes_per_s() if self.doing in ("running", "checking") else None
 
     def _set(self, doing: Doing) -> None:
         self.doing = doing

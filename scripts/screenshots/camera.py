@@ -49,7 +49,7 @@ class Camera:
         motion.choose(ALWAYS)  # of a picture nobody can say at which moment it was taken
         self.services = Services(
             pool, client, theme, preferences, launcher, own, _nowhere, lock, motion,
-            Importing(client, app),
+            Importing(pool, preferences, app),
         )  # fmt: skip
         self.window = Window(self.services, lambda: False, app.quit)
         self.window.resize(WIDTH, HEIGHT)

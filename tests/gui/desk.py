@@ -75,7 +75,7 @@ def desk(qapp: QApplication, home: Path, scheme: Scheme = Scheme.LIGHT) -> Desk:
     theme = Theme(qapp, scheme, 1.0)
     services = Services(pool, client, theme, preferences, launcher, folder, went.append,
                         ChatLock(client, pool, preferences, folder, qapp), Motion(qapp, preferences),
-                        Importing(client, qapp))  # fmt: skip
+                        Importing(pool, preferences, qapp))  # fmt: skip
     return Desk(services, went)
 
 

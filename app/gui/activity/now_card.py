@@ -13,10 +13,13 @@ from app.gui import theme as sizes
 from app.gui.activity.entries import Running
 from app.gui.activity.whom import reads, writes
 from app.gui.icons import icon
-from app.gui.parts.layouts import card, clear, column, row
+from app.gui.parts.beside import Beside
+from app.gui.parts.layouts import card, clear, column, held, row
 from app.gui.parts.text import Elided, label
 from app.gui.pool import GONE, Pool
 from app.gui.sentences import model_name
+from app.gui.shelf.importing import Importing
+from app.gui.shelf.transfer_row import of_download, of_import
 from app.gui.theme import Theme
 
 Json = dict[str, Any]
@@ -67,8 +70,8 @@ class NowCard(QFrame):
         theme, picture = self._theme, label()
         side = theme.px(sizes.TITLE)
         picture.setPixmap(icon(job.icon, theme.colours.accent).pixmap(side, side))
-        what = Elided(job.what)
-        top = row(picture, what, label(job.figures, "muted"), gap=sizes.S)
+        told = held(Beside(Elided(job.what), label(job.figures, "muted")))
+        top = row(picture, told, gap=sizes.S)
         top.setStretch(1, 1)
         lines: list[QWidget] = []
         if job.share is not None:
@@ -86,12 +89,13 @@ class NowCard(QFrame):
         self.show_jobs(jobs or [])
 
 
-def jobs_of(pool: Pool, running: list[Running]) -> list[Job]:
+def jobs_of(pool: Pool, running: list[Running], importing: Importing) -> list[Job]:
     """All that is under way, from the node's snapshot and its journal; nothing once the node has gone."""
     if pool.link in GONE:
         return []
     return [
-        *_answers(pool, running), *_loads(pool), *_downloads(pool), *_lent(pool),
+        *_answers(pool, running), *_loads(pool), *_downloads(pool), *_import(importing),
+        *_lent(pool),
     ]  # fmt: skip
 
 
@@ -154,15 +158,17 @@ def _downloads(pool: Pool) -> list[Job]:
 
 
 def _download(one: Json) -> Job:
-    done, total = one.get("done_bytes") or 0, one.get("total_bytes") or 0
-    figures = [_tr("{done} of {total}").format(done=formats.size(done), total=formats.size(total))]
-    if one.get("bytes_per_s"):
-        figures.append(formats.rate(one["bytes_per_s"]))
-    if one.get("seconds_left"):
-        left = formats.seconds(one["seconds_left"])
-        figures.append(_tr("{time} left").format(time=left))
-    what = _tr("Downloading {model}").format(model=one.get("name"))
-    return Job("download", what, ", ".join(figures), done / total if total else None)
+    shown = of_download(one)
+    what = _tr("Downloading {model}").format(model=shown.name)
+    return Job("download", what, shown.words, shown.share)
+
+
+def _import(importing: Importing) -> list[Job]:
+    if not importing.paths:
+        return []
+    shown = of_import(importing, "")
+    what = _tr("Taking in {name}").format(name=shown.name)
+    return [Job("download", what, shown.words, shown.share)]
 
 
 def _lent(pool: Pool) -> list[Job]:

@@ -48,6 +48,7 @@ class Overview(QWidget):
         feed.running_changed.connect(self._show_now)
         services.pool.changed.connect(self._show_now)
         services.pool.link_changed.connect(self._show_now)
+        services.importing.changed.connect(self._show_now)
         self._show_entries()
         self._show_now()
 
@@ -122,7 +123,8 @@ class Overview(QWidget):
         )
 
     def _show_now(self) -> None:
-        self.now.show_jobs(jobs_of(self._services.pool, self._feed.running))
+        services = self._services
+        self.now.show_jobs(jobs_of(services.pool, self._feed.running, services.importing))
         self.lent.setText(self._lent_words())
 
     def _lent_words(self) -> str:

@@ -68,10 +68,9 @@ class AlreadyHere(QWidget):
         return text.format(apps=apps, size=size)
 
     def _going_on(self) -> str:
-        name, share = self._others.progress
-        return self.tr("{name} is checked: {percent}. You can go on meanwhile.").format(
-            name=name, percent=formats.percent(share)
-        )
+        name, how_far = self._others.progress
+        text = self.tr("{name}: {how_far}. You can go on meanwhile.")
+        return text.format(name=name, how_far=how_far)
 
     def _done(self) -> str:
         return self.tr("%n model(s) can be loaded on the page Models.", "", len(self._others.taken))

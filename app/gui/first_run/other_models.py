@@ -11,6 +11,7 @@ from app.gui.node_client import Call, Json
 from app.gui.pool import Link
 from app.gui.sentences import said
 from app.gui.services import Services
+from app.gui.shelf.transfer_row import checking_words
 
 
 class OtherModels(QObject):
@@ -51,10 +52,9 @@ class OtherModels(QObject):
         return bool(self._paths & set(self._importing.paths))
 
     @property
-    def progress(self) -> tuple[str, float]:
-        """The file that is checked now, and how far: a share of one."""
-        total = self._importing.total_bytes
-        return self._importing.name, self._importing.done_bytes / total if total else 0.0
+    def progress(self) -> tuple[str, str]:
+        """The file that is checked now, and how far that is."""
+        return self._importing.name, checking_words(self._importing)
 
     def take(self) -> None:
         """All that are left: each is read once, and used where it is."""

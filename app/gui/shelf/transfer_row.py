@@ -18,6 +18,7 @@ from app.gui.parts.text import Elided, paragraph
 from app.gui.places import INNER, log_words
 from app.gui.sentences import here
 from app.gui.shelf.folder_sheet import HELPED, choose_words
+from app.gui.shelf.importing import Importing
 from app.gui.theme import Theme
 
 Json = dict[str, Any]
@@ -76,11 +77,7 @@ def _held_up(one: Json) -> str:
 def _words(one: Json, state: str, done: float, total: float) -> str:
     if one.get("reason"):
         return here(str(one["reason"]))
-    amounts = formats.size(done)
-    if total:
-        amounts = translate("Models", "{done} of {total}").format(
-            done=formats.size(done), total=formats.size(total)
-        )
+    amounts, pace = _amounts(done, total), _pace(one.get("bytes_per_s"), one.get("seconds_left"))
     match state:
         case "waiting":
             return translate("Models", "Waits for its turn")
@@ -89,18 +86,50 @@ def _words(one: Json, state: str, done: float, total: float) -> str:
         case "paused":
             return translate("Models", "Paused at {amounts}").format(amounts=amounts)
         case "checking":
-            return translate("Models", "Checking the bytes, {amounts}").format(amounts=amounts)
+            words = translate("Models", "Checking the bytes, {amounts}").format(amounts=amounts)
+            return " · ".join([words, *pace])
         case "done":
             if one.get("machine"):
                 return translate("Models", "Copied and checked")
             return translate("Models", "Downloaded and checked")
-    parts = [amounts, translate("Models", "from {source}").format(source=one["source"])]
-    if one.get("bytes_per_s"):
-        parts.append(f"{formats.size(one['bytes_per_s'])}/s")
-    if one.get("seconds_left") is not None:
-        left = formats.whole_seconds(max(1.0, float(one["seconds_left"])))
+    source = translate("Models", "from {source}").format(source=one["source"])
+    return " · ".join([amounts, source, *pace])
+
+
+def of_import(importing: Importing, ident: str) -> Transfer:
+    """The file of this computer that is taken in now, or that broke off."""
+    if importing.is_broken:
+        words = translate("Models", "Broken off. It is read from its beginning, once it goes on.")
+        return Transfer(ident, importing.name, words, None, "paused")
+    done, total = importing.done_bytes, importing.total_bytes
+    share = done / total if total else None
+    return Transfer(ident, importing.name, checking_words(importing), share, "importing")
+
+
+def checking_words(importing: Importing) -> str:
+    """How far the file is read."""
+    words = translate("Models", "Checking the file")
+    if not importing.total_bytes:
+        return words
+    pace = _pace(importing.bytes_per_s, importing.seconds_left)
+    return " · ".join([words, _amounts(importing.done_bytes, importing.total_bytes), *pace])
+
+
+def _amounts(done: float, total: float) -> str:
+    if not total:
+        return formats.size(done)
+    return translate("Models", "{done} of {total}").format(
+        done=formats.size(done), total=formats.size(total)
+    )
+
+
+def _pace(bytes_per_s: float | None, seconds_left: float | None) -> list[str]:
+    """How fast, and how long still, as far as it is known."""
+    parts = [f"{formats.size(bytes_per_s)}/s"] if bytes_per_s else []
+    if seconds_left is not None:
+        left = formats.whole_seconds(max(1.0, float(seconds_left)))
         parts.append(translate("Models", "{time} left").format(time=left))
-    return " · ".join(parts)
+    return parts
 
 
 class TransferRow(QWidget):
@@ -145,7 +174,8 @@ class TransferRow(QWidget):
         self.log.setVisible(now.bad and now.code in INNER)
         self._bar.setRange(0, WHOLE if now.share is not None else 0)
         self._bar.setValue(round(WHOLE * (now.share or 0)))
-        self._bar.setVisible(not now.is_done and not now.bad)
+        stands = now.state == "paused" and now.share is None
+        self._bar.setVisible(not now.is_done and not now.bad and not stands)
         self._bar.setAccessibleName(self.tr("Progress of {name}").format(name=now.name))
         self.pause.setVisible(now.can_pause)
         self.resume.setVisible(now.can_resume)

@@ -19,7 +19,7 @@ from app.gui.shelf.calls import Calls
 from app.gui.shelf.folder_sheet import choose_folder
 from app.gui.shelf.importing import Importing
 from app.gui.shelf.scrolling import Inside
-from app.gui.shelf.transfer_row import Transfer, TransferRow, of_download
+from app.gui.shelf.transfer_row import TransferRow, of_download, of_import
 
 Json = dict[str, Any]
 IMPORT_ID = "import"
@@ -66,8 +66,8 @@ class Transfers(QWidget):
     def tell(self) -> None:
         """How they stand."""
         now = [of_download(one) for one in self.downloads()]
-        if self._importing.path:
-            now.append(self._import())
+        if self._importing.paths:
+            now.append(of_import(self._importing, IMPORT_ID))
         for gone in set(self.rows) - {one.id for one in now}:
             widget = self.rows.pop(gone)
             self._box.removeWidget(widget)
@@ -95,16 +95,10 @@ class Transfers(QWidget):
         shown = sum(heights[:SHOWN]) - self._box.spacing()
         self._area.want(max(0, shown), heights[0] if heights else 0)
 
-    def _import(self) -> Transfer:
-        importing = self._importing
-        total = importing.total_bytes
-        words = self.tr("Checking the file")
-        share = importing.done_bytes / total if total else None
-        return Transfer(IMPORT_ID, importing.name, words, share, "importing")
-
     def _act(self, ident: str, what: str) -> None:
         if ident == IMPORT_ID:
-            self._importing.cancel()
+            deed = self._importing.resume if what == "resume" else self._importing.cancel
+            deed()
             return
         if what == "folder":
             choose_folder(self._services, self)

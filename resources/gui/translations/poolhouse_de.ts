@@ -410,8 +410,8 @@
         </translation>
     </message>
     <message>
-        <source>{name} is checked: {percent}. You can go on meanwhile.</source>
-        <translation>{name} wird geprüft: {percent}. Sie können inzwischen weitermachen.</translation>
+        <source>{name}: {how_far}. You can go on meanwhile.</source>
+        <translation>{name}: {how_far}. Sie können inzwischen weitermachen.</translation>
     </message>
 </context>
 <context>
@@ -4254,6 +4254,10 @@
         <translation>{source} wird gefragt</translation>
     </message>
     <message>
+        <source>Broken off. It is read from its beginning, once it goes on.</source>
+        <translation>Abgebrochen. Sie wird von vorn gelesen, sobald es weitergeht.</translation>
+    </message>
+    <message>
         <source>Cancel</source>
         <translation>Abbrechen</translation>
     </message>
@@ -4870,6 +4874,10 @@
         <translation>Schichten von {model} werden an {machine} gesendet</translation>
     </message>
     <message>
+        <source>Taking in {name}</source>
+        <translation>{name} wird aufgenommen</translation>
+    </message>
+    <message>
         <source>This machine computes for an answer of {name}</source>
         <translation>Dieses Gerät rechnet für eine Antwort von {name}</translation>
     </message>
@@ -4888,10 +4896,6 @@
     <message>
         <source>{machine} prepares its layers of {model}</source>
         <translation>{machine} bereitet seine Schichten von {model} vor</translation>
-    </message>
-    <message>
-        <source>{time} left</source>
-        <translation>noch {time}</translation>
     </message>
     <message>
         <source>{tokens} tokens</source>
@@ -6405,10 +6409,6 @@
 </context>
 <context>
     <name>Transfers</name>
-    <message>
-        <source>Checking the file</source>
-        <translation>Prüft die Datei</translation>
-    </message>
     <message>
         <source>Downloads</source>
         <translation>Downloads</translation>

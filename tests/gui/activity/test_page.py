@@ -18,6 +18,7 @@ from app.gui.pool import Link
 from app.gui.theme import Scheme
 from tests.gui.activity.made import told
 from tests.gui.desk import Desk
+from tests.gui.shelf.offers import download
 
 SHORT = {"prompt": "Hello", "max_tokens": 12, "ignore_end": True}
 
@@ -147,7 +148,7 @@ def test_whose_answer_is_made_is_told(
 ) -> None:
     writes = Running(1, "guide", 2.0, 30, 12.5, whose=whose)
     reads = Running(2, "guide", 0.5, 0, None, whose=whose)
-    assert [job.what for job in jobs_of(pool_of(away), [writes, reads])] == [
+    assert [job.what for job in jobs_of(pool_of(away), [writes, reads], away.services.importing)] == [
         f"Guide writes an answer {for_whom}", f"Guide reads a question {of_whom}",
     ]  # fmt: skip
 
@@ -166,34 +167,27 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
         answers={"running": 2, "waiting": 3},
         loaded={"state": "loading", "model": "guide", "progress": steps},
         downloads={
-            "a": {
-                "name": "phi",
-                "state": "running",
-                "done_bytes": 1 << 30,
-                "total_bytes": 4 << 30,
-                "bytes_per_s": 1_000_000,
-                "seconds_left": 50,
-            },
+            "a": download("running", name="phi", seconds_left=50),
             "b": {"name": "old", "state": "done"},
         },
         node={"lending": {"used_by": ["loft"], "used_bytes": 3 << 20}},
     )
     writes, reads = Running(1, "guide", 2.0, 30, 12.5), Running(2, "guide", 0.5, 0, None)
-    jobs = jobs_of(pool, [writes, reads])
+    jobs = jobs_of(pool, [writes, reads], away.services.importing)
     assert [(job.what, job.figures) for job in jobs] == [
         ("Guide writes an answer for you", "12.5 tok/s, 30 tokens"),
         ("Guide reads a question of yours", "0.5 s"),
         ("3 question(s) waiting", ""),
         ("Sending layers of Guide to attic", "1.0 MiB of 4.0 MiB"),
-        ("Downloading phi", "1.0 GiB of 4.0 GiB, 8.0 Mb/s, 50 s left"),
+        ("Downloading phi", "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 50 s left"),
         ("This machine holds layers for loft", "3.0 MiB"),
     ]
     assert jobs[3].share == 0.25
     again = {"state": "recovering", "model": "guide", "progress": {}}
     pool.snapshot = {"loaded": again}
-    assert [job.what for job in jobs_of(pool, [])] == ["Rebuilding Guide"]
+    assert [job.what for job in jobs_of(pool, [], away.services.importing)] == ["Rebuilding Guide"]
     pool.link = Link.AWAY
-    assert jobs_of(pool, [writes, reads]) == []
+    assert jobs_of(pool, [writes, reads], away.services.importing) == []
     shown = NowCard(away.services.theme)
     qtbot.addWidget(shown)
     shown.show_jobs(jobs)
