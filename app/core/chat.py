@@ -57,6 +57,7 @@ class Chat:
     messages: Mapping[MessageId, Message] = field(default_factory=dict)
     leaf: MessageId | None = None
     changed_at: float = 0.0  # when something was last said in it
+    draft_files: tuple[Details, ...] = ()  # as in "attachments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,9 @@ def remove(chat: Chat, message: MessageId) -> Chat:
 
 def clone(chat: Chat, new: ChatId, title: str) -> Chat:
     """The same chat once more, with every branch; not pinned, and without its draft."""
-    return replace(chat, id=new, title=title, pinned=False, archived=False, draft="")
+    return replace(
+        chat, id=new, title=title, pinned=False, archived=False, draft="", draft_files=()
+    )
 
 
 def fork(chat: Chat, at: MessageId, new: ChatId, title: str) -> Chat:

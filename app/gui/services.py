@@ -10,7 +10,7 @@ from app.gui.chat.chat_lock import ChatLock
 from app.gui.chat.cut_answers import CutAnswers
 from app.gui.launch import Launcher
 from app.gui.motion import Motion
-from app.gui.node_client import Json, NodeClient
+from app.gui.node_client import NodeClient
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
 from app.gui.shelf.importing import Importing
@@ -23,8 +23,7 @@ class Services:
     """`go` shows a page by its name (`pages.Name`), or a part of it (`settings/Network`);
     `folder` holds the window's own files; `lock` the chats, and whether they are encrypted;
     `motion`: whether anything may move; `importing`: files of this computer on their way to the shelf;
-    `cut`: the chats whose answer was cut; `attached`: the files of drafts, by chat;
-    `sought`: what the list of models is narrowed to;
+    `cut`: the chats whose answer was cut; `sought`: what the list of models is narrowed to;
     `renew` makes the window anew, in the language of now: False where something in it is not finished."""
 
     pool: Pool
@@ -38,6 +37,5 @@ class Services:
     motion: Motion
     importing: Importing
     cut: CutAnswers = field(default_factory=CutAnswers)
-    attached: dict[str, list[Json]] = field(default_factory=dict)
     sought: Sought = field(default_factory=Sought)
     renew: Callable[[], bool] = bool

@@ -66,7 +66,6 @@ class ChatPage(Page):
         self._presets = Presets(services.preferences, self)
         self._shortage = Shortage(services.client, self.notice, self._use_smaller, self)
         self._moved = False  # the border of the list, by a person
-        self._files = services.attached
         self._models = ModelNames(services.client, services.pool, self._tell_hint, self)
         self.chat: Chat = self.history.begin()
         slices = Slices(self)
@@ -138,7 +137,7 @@ class ChatPage(Page):
         self.composer.edited.connect(self._keep_draft)
         self.composer.queued.connect(self._queued)
         self._drops.dropped.connect(self.composer.attach)
-        self.composer.attached.connect(lambda file: self._counts.ask(file, self.chat.model))
+        self.composer.attached.connect(self._pool_changed)
         for news in (self.services.pool.changed, self.services.pool.link_changed):
             news.connect(self._pool_changed)
         self.services.theme.changed.connect(self._fit)
@@ -203,7 +202,7 @@ class ChatPage(Page):
         self.notice.clear()
         self.list.select(chat)
         self.conversation.open(branch(known, self._running, self.services.pool))
-        self.composer.show_draft(known.draft, self._files.get(chat))
+        self.composer.show_draft(known.draft, known.draft_files)
         self._tell_rest()
         if is_unanswered(known) and self._running is None:  # the app ended, or the node did
             words = self.tr("This question has no answer yet.")
@@ -259,6 +258,7 @@ class ChatPage(Page):
 
     def _pool_changed(self) -> None:
         self._models.pool_changed()
+        self._counts.ask(self.composer.files, self.chat.model)
         self.chat_head.tell(self.chat)
         pool = self.services.pool
         name = self.chat.model or (pool.loaded or {}).get("model") or GUIDE
@@ -306,7 +306,6 @@ class ChatPage(Page):
 
     def _send(self, text: str, files: Sequence[Json]) -> None:
         self.notice.clear()
-        self._files.pop(self.chat.id, None)
         chat = self.history.chat(self.chat.id) or self.chat
         self.composer.show_draft("")
         self.conversation.to_end()
@@ -371,10 +370,10 @@ class ChatPage(Page):
         self._retry()
 
     def _keep_draft(self) -> None:
-        text, known = self.composer.text, self.history.chat(self.chat.id)
-        self._files[self.chat.id] = self.composer.files
-        if known is not None and known.draft != text:
-            self.chat = replace(known, draft=text)
+        text, files = self.composer.text, tuple(self.composer.files)
+        known = self.history.chat(self.chat.id)
+        if known is not None and (known.draft, known.draft_files) != (text, files):
+            self.chat = replace(known, draft=text, draft_files=files)
             self.history.keep_soon(self.chat)
 
     # Settings

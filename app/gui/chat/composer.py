@@ -11,6 +11,7 @@ from PySide6.QtCore import QCoreApplication, QMimeData, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QPlainTextEdit, QWidget
 
+from app.core.chat import Details
 from app.core.errors import AppError, BadInput
 from app.gui import formats
 from app.gui import theme as sizes
@@ -122,7 +123,7 @@ class Composer(QFrame):
     stopped = Signal()
     edited = Signal()  # the draft is another
     queued = Signal()  # it waits, or does not wait any more
-    attached = Signal(object)  # a file is new: its tokens are to be counted
+    attached = Signal()  # files are new: their tokens are to be counted
 
     def __init__(
         self, theme: Theme, failed: Callable[[AppError], None], preferences: Preferences
@@ -169,13 +170,13 @@ class Composer(QFrame):
             QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
         )
 
-    def show_draft(self, text: str, files: list[Json] | None = None) -> None:
+    def show_draft(self, text: str, files: Sequence[Details] = ()) -> None:
         """What was typed in this chat before."""
         self.waits = False
+        self._files = [dict(one) for one in files]  # first: who hears of the text looks at them, too
         if text != self.text:
             self.field.setPlainText(text)
             self.field.moveCursor(self.field.textCursor().MoveOperation.End)
-        self._files = list(files or ())
         self._tell_files()
 
     def show_busy(self, busy: bool) -> None:
@@ -194,10 +195,10 @@ class Composer(QFrame):
                 if len(self._files) >= MAX_FILES:
                     raise BadInput("attachments_many", most=MAX_FILES)
                 self._files.append(read_text(path))
-                self.attached.emit(self._files[-1])
             except BadInput as error:
                 self._failed(error)
         self._tell_files()
+        self.attached.emit()
 
     def count(self, file: Json, tokens: int) -> None:
         """How many tokens a file of this message is."""

@@ -331,7 +331,7 @@ class History(QObject):
         """What waits to be written, with the title and the folder that the list gave it."""
         known = self.chat(chat.id)
         now = history_rows.with_headline(chat, known) if known else chat
-        if chat.id in self._begun and not (now.messages or now.draft):
+        if chat.id in self._begun and not (now.messages or now.draft or now.draft_files):
             self._begun[chat.id] = now
         elif chat.id not in self._gone:
             self._waiting[chat.id] = now

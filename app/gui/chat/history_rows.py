@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from app.core.chat import Chat, ChatId, Heading, Message, MessageId, Role, title_of
+from app.core.chat import Chat, ChatId, Details, Heading, Message, MessageId, Role, title_of
 from app.gui.chat import history_folders
 from app.gui.chat.history_cipher import Codec, Kept, storable
 from app.gui.chat.history_folders import FOLDER
@@ -27,6 +27,7 @@ CHAT_TEXTS = (
     "draft",
 )  # columns that may be sealed
 MESSAGE_TEXTS = ("text", "details")
+WITH_FILES = "\x1e"  # before the JSON of a draft with its files; one without is kept as its text
 
 
 def of_chat(column: str, chat: str) -> tuple[str, ...]:
@@ -59,11 +60,12 @@ def read(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
     def text(column: str, kept: Kept) -> str:
         return codec.open(kept, *of_chat(column, ident))
 
+    typed, files = _of_draft(text("draft", draft))
     return Chat(
         ident, text("title", title), codec.open(folder, FOLDER), bool(pinned), bool(archived),
         None if model is None else text("model", model), text("system", system),
-        _unpacked(text("sampling", sampling)), context, text("draft", draft), messages,
-        leaf if leaf in messages else None, changed,
+        _unpacked(text("sampling", sampling)), context, typed, messages,
+        leaf if leaf in messages else None, changed, files,
     )  # fmt: skip
 
 
@@ -162,7 +164,7 @@ def _write_messages(
 def _settings(chat: Chat) -> tuple[Any, ...]:
     return (
         _maybe(chat.model), storable(chat.system), _packed(chat.sampling), chat.context,
-        storable(chat.draft), _maybe(chat.leaf), chat.changed_at,
+        storable(chat.draft), _maybe(chat.leaf), chat.changed_at, chat.draft_files,
     )  # fmt: skip
 
 
@@ -172,9 +174,23 @@ def _sealed_settings(chat: Chat, codec: Codec) -> tuple[Any, ...]:
     return (
         model, _sealed(codec, "system", chat.system, chat.id),
         _sealed(codec, "sampling", _packed(chat.sampling), chat.id), chat.context,
-        _sealed(codec, "draft", chat.draft, chat.id), _maybe(chat.leaf), chat.changed_at,
+        _sealed(codec, "draft", _draft(chat), chat.id), _maybe(chat.leaf), chat.changed_at,
         _sealed(codec, "shown", title_of(chat), chat.id),
     )  # fmt: skip
+
+
+def _draft(chat: Chat) -> str:
+    """What is typed, and the files that go with it, as one text."""
+    if not chat.draft_files and not chat.draft.startswith(WITH_FILES):
+        return chat.draft
+    return WITH_FILES + json.dumps([chat.draft, chat.draft_files], ensure_ascii=False)
+
+
+def _of_draft(kept: str) -> tuple[str, tuple[Details, ...]]:
+    if not kept.startswith(WITH_FILES):
+        return kept, ()
+    typed, files = json.loads(kept.removeprefix(WITH_FILES))
+    return typed, tuple(files)
 
 
 def _sealed(codec: Codec, column: str, text: str, chat: ChatId) -> Kept:

@@ -84,7 +84,7 @@ class Session(QObject):
         made = Message(
             self._history.new_message_id(), parent, Role.USER, text, self._history.now(), details
         )
-        chat = replace(tree.add(chat, made), draft="")
+        chat = replace(tree.add(chat, made), draft="", draft_files=())
         self._history.keep(chat)
         self.answer(chat.id, made.id)
 

@@ -16,7 +16,7 @@ from tests.gui.chat.talk import history, talked
 
 KEY, OTHER = bytes(range(32)), bytes(32)
 SECRETS = ("cormorant", "Greylag", "system-teal", "draft-heron", "Folder-Ibis", "attached-egret",
-           "empty-folder-stork", "Kept-Title", "model-rail")  # fmt: skip
+           "empty-folder-stork", "Kept-Title", "model-rail", "drafted-crane")  # fmt: skip
 
 
 def filled(kept: History) -> Chat:
@@ -26,7 +26,8 @@ def filled(kept: History) -> Chat:
     chat = kept.begin()
     details = {"attachments": [{"name": "a.txt", "text": "attached-egret"}]}
     asked = Message(kept.new_message_id(), None, Role.USER, "The Greylag", kept.now(), details)
-    chat = replace(add(chat, asked), system="system-teal", draft="draft-heron", model="model-rail")
+    chat = replace(add(chat, asked), system="system-teal", draft="draft-heron", model="model-rail",
+                   draft_files=({"name": "b.txt", "text": "drafted-crane"},))  # fmt: skip
     kept.keep(chat)
     return chat
 

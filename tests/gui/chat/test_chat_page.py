@@ -283,15 +283,22 @@ def test_copies_and_a_branch_of_its_own(qtbot: QtBot, page: ChatPage) -> None:
     assert [one.text for one in tree.path(page.chat)] == ["What is **Poolhouse**?"]
 
 
-def test_a_chat_comes_back_after_a_restart(qtbot: QtBot, page: ChatPage, at_lone: Desk) -> None:
+def test_a_chat_comes_back_after_a_restart(
+    qtbot: QtBot, page: ChatPage, at_lone: Desk, tmp_path: Path
+) -> None:
     ask(qtbot, page, "Is it free?")
     page.composer.field.setPlainText("and a draft")
+    notes = tmp_path / "notes.txt"
+    notes.write_text("Poolhouse is free.")
+    page.composer.attach([notes])
+    qtbot.waitUntil(lambda: bool(page.composer.files[0].get("tokens")), timeout=WITHIN_MS)
+    files = page.composer.files
     texts = [one.text for one in tree.path(page.chat)]
     page.close_history()
     again = ChatPage(at_lone.services)
     qtbot.addWidget(again)
     assert [one.text for one in tree.path(again.chat)] == texts
-    assert again.composer.text == "and a draft"
+    assert (again.composer.text, again.composer.files) == ("and a draft", files)
     again.close_history()
 
 

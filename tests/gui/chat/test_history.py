@@ -201,3 +201,16 @@ def test_half_characters_anywhere_and_the_others_are_written(
 
 def say_new(chat: Chat, ident: str) -> Chat:
     return add(chat, Message(MessageId(ident), None, Role.USER, "Hi", 1.0))
+
+
+@pytest.mark.parametrize("text", ["half a", "", "\x1e[odd"])
+def test_a_draft_keeps_its_files(kept: History, tmp_path: Path, text: str) -> None:
+    files = ({"name": "a.txt", "text": "Ä\ud800", "tokens": 3},) if text != "\x1e[odd" else ()
+    chat = replace(kept.begin(), draft=text, draft_files=files)
+    kept.keep(chat)
+    kept.close()
+    found = history(tmp_path).chat(chat.id)
+    assert found is not None
+    assert (found.draft, len(found.draft_files)) == (text, len(files))
+    for one in found.draft_files:
+        assert one == {"name": "a.txt", "text": "Ä?", "tokens": 3}

@@ -26,9 +26,10 @@ def test_what_is_short_and_what_counts_is_the_model_of_the_chat_itself(
     ask(qtbot, page, "What is Poolhouse?")
     assert told == {"guide"}
     monkeypatch.setattr(client, "post", lambda path, body, _: posted.append((path, body)))
-    page.composer.attached.emit({"name": "notes", "text": "Home."})
+    page.composer.show_draft("", [{"name": "notes", "text": "Home."}])
+    page.composer.attached.emit()
     page._set_up(replace(page.chat, model="away"))
-    page.composer.attached.emit({"name": "notes", "text": "Home."})
+    page.composer.attached.emit()
     assert posted == [("/tokens", {"text": "Home.", "model": "guide"})]
 
 

@@ -1,0 +1,40 @@
+"""The files of a draft are counted once, by the model of the chat, as soon as that is loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.gui.chat.token_counts import TokenCounts
+from tests.gui.desk import Desk
+
+NOTES = {"name": "notes.txt", "text": "Home."}
+
+
+def test_each_text_is_asked_once_for_each_model(
+    away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posted: list[Any] = []
+    told: list[tuple[str, int]] = []
+    there: list[str] = []
+    services = away.services
+    asked = lambda _, name: {"model": name} if name in there else None  # noqa: E731
+    monkeypatch.setattr(type(services.pool), "asked", asked)
+    monkeypatch.setattr(
+        services.client, "post", lambda _, body, done: posted.append((body["model"], done))
+    )
+    counts = TokenCounts(services, lambda file, tokens: told.append((file["name"], tokens)))
+    counts.ask([NOTES], "guide")
+    assert posted == [], "it is not loaded"
+    there += ["guide", "large"]
+    counts.ask([NOTES], "guide")
+    counts.ask([NOTES], "guide")
+    assert [model for model, _ in posted] == ["guide"]
+    posted[0][1]({"tokens": 2})
+    counts.ask([NOTES, {**NOTES, "name": "the same"}], "guide")
+    counts.ask([{**NOTES, "tokens": 2}], "large")
+    assert [model for model, _ in posted] == ["guide"]
+    assert told == [("notes.txt", 2), ("notes.txt", 2), ("the same", 2)]
+    counts.ask([NOTES], "large")
+    assert [model for model, _ in posted] == ["guide", "large"]
