@@ -173,7 +173,8 @@ class Composer(QFrame):
     def show_draft(self, text: str, files: Sequence[Details] = ()) -> None:
         """What was typed in this chat before."""
         self.waits = False
-        self._files = [dict(one) for one in files]  # first: who hears of the text looks at them, too
+        # first: who hears of the text looks at them, too
+        self._files = [dict(one) for one in files]
         if text != self.text:
             self.field.setPlainText(text)
             self.field.moveCursor(self.field.textCursor().MoveOperation.End)

@@ -32,7 +32,7 @@ Role = Qt.ItemDataRole
 SORT_ROLE = int(Role.UserRole)
 NOWHERE = QModelIndex()
 NAME = 140  # words are shortened for it
-LEAST_NAME, LEAST_WORDS = 128, 96  # below, the table scrolls sideways
+LEAST_NAME, LEAST_WORDS = 128, 80  # below, the table scrolls sideways
 ACROSS = Qt.Orientation.Horizontal
 
 

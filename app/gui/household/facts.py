@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.gui.household.links import LinkFacts, link_facts, turned
+from app.gui.household.links import LinkFacts, link_facts, share_of, turned
 from app.gui.sentences import here
 
 Json = dict[str, Any]
@@ -56,6 +56,7 @@ class MachineFacts:
     of_models: tuple[
         tuple[str, tuple[Run, ...]], ...
     ] = ()  # its layers of each, where several are loaded
+    share: float | None = None  # of the time of a request, that it computes, by the forecast
     has_own: bool = False  # it runs a model of its own, of which no layers are known here
 
     @property
@@ -188,6 +189,7 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
         replica=view.replicas.get(key),
         vectors=view.vectors if this else "",
         doubted=bool(one.get("doubted")),
+        share=share_of(view.loaded, key, "machine"),
         has_own=not view.is_own and key in view.hosts and (key == view.centre or not by),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QWidget
 
@@ -26,6 +26,7 @@ from app.gui.theme import set_role
 COLUMNS, COLUMN_WIDTH = 3, 240  # at most; of a column at least, with its name
 LEAST_CHARACTERS = 32  # of name, state and reason beside the buttons
 TITLE_WIDTH = 240
+AGES_MS = 30_000
 Fact = tuple[str, str]
 
 
@@ -38,6 +39,7 @@ class Inspector(QFrame):
         self.setAccessibleName(self.tr("Details"))
         self._services, self._acts = services, acts
         self._facts: MachineFacts | None = None
+        self._between: Sequence[Between] = ()
         self._shown: object = None
         self._told: list[Fact] = []
         self._names, self._values = [0] * COLUMNS, [0] * COLUMNS  # how wide they are, by column
@@ -77,13 +79,22 @@ class Inspector(QFrame):
         box = column(head, self._wrong, self._grid, gap=sizes.M)
         box.setContentsMargins(sizes.L, sizes.M, sizes.M, sizes.L)
         self.setLayout(box)
+        self._ages = QTimer(self)  # measurements grow old without news
+        self._ages.setInterval(AGES_MS)
+        self._ages.timeout.connect(lambda: self.show_machine(self._facts, self._between))
         self.hide()
 
     def show_machine(self, facts: MachineFacts | None, between: Sequence[Between] = ()) -> None:
         """Everything about it; None: nothing is chosen. between: links to others than the one in the centre."""
         self.setVisible(facts is not None)
-        self._facts = facts
-        now = (facts, tuple(between), self._acts.testing, self._services.theme.colours)
+        if facts is None:
+            self._ages.stop()
+        elif not self._ages.isActive():
+            self._ages.start()
+        self._facts, self._between = facts, between
+        links = [facts.link if facts else None, *(one.link for one in between)]
+        ages = [link and words.measured(link) for link in links]
+        now = (facts, tuple(between), ages, self._acts.testing, self._services.theme.colours)
         if facts is None or now == self._shown:
             return
         self._shown = now
@@ -198,6 +209,9 @@ def _about(facts: MachineFacts) -> list[Fact]:
     ]
     if not facts.roles:
         found.pop(4)
+    if computes := words.computes(facts):
+        text = _tr("{percent} of the time of an answer")
+        found.insert(4, (_tr("Computes"), text.format(percent=computes)))
     if facts.hottest_c is not None:
         found.insert(1, (_tr("Processor"), words.heat(facts)))
     if facts.watts is not None:
@@ -220,7 +234,7 @@ def _about_link(link: LinkFacts) -> list[Fact]:
         (_tr("Speed"), _both_ways(link)),
         (_tr("Round trip"), _round_trip(link)),
         (_tr("Carried by"), words.carried(link) if link.kind else _tr("not measured")),
-        (_tr("Measured"), words.moment(link.measured_at) if link.measured_at else _tr("not yet")),
+        (_tr("Measured"), words.measured(link) or _tr("not yet")),
     ]
     if link.preferred:
         found.insert(3, (_tr("Preferred"), link.preferred))

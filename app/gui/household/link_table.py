@@ -83,9 +83,7 @@ def _columns() -> tuple[Column, ...]:
             lambda one: words.carried(one.link),
             figure=False,
         ),
-        Column(
-            _tr("Measured"), _figure("measured_at", words.moment, unknown), _value("measured_at")
-        ),
+        Column(_tr("Measured"), _figure("measured_at", words.age, unknown), _value("measured_at")),
     )
 
 

@@ -103,13 +103,18 @@ def turned(link: Json | None) -> Json | None:
     return link | swapped
 
 
+def share_of(loaded: Json, machine: str, part: str) -> float | None:
+    """What a machine, or the link to it, takes of the time of a request, by the forecast of what is loaded."""
+    shares = (loaded.get("forecast") or {}).get("shares") or ()
+    return next(
+        (one["share"] for one in shares if one["id"] == machine and one["part"] == part), None
+    )
+
+
 def link_facts(link: Json, far: str, key: str = "", loaded: Json | None = None) -> LinkFacts:
     """far: who is at its other end, seen from this machine. key: whose share of what is loaded it carries."""
     loaded = loaded or {}
-    shares = (loaded.get("forecast") or {}).get("shares") or ()
-    share = next(
-        (one["share"] for one in shares if one["id"] == key and one["part"] == "link"), None
-    )
+    share = share_of(loaded, key, "link")
     known = (loaded.get("from") or {}).get("machines") or ()
     ways: Json = next((one for one in known if one.get("id") == key), {}) if share else {}
     return LinkFacts(

@@ -18,7 +18,7 @@ from app.gui.parts.text import tooltip
 from app.gui.theme import Theme
 
 Role = Qt.ItemDataRole
-SHARE = 8  # the column
+COMPUTES, SHARE = 5, 10  # columns
 LEAST_ROWS = 3
 
 
@@ -58,6 +58,7 @@ class MachineTable(FactTable):
         self.setColumnHidden(
             SHARE, all(one.link is None or one.link.share is None for one in machines)
         )
+        self.setColumnHidden(COMPUTES, all(one.share is None for one in machines))
         if self.selected != was:
             self.select(was)
         self.fit_columns()
@@ -119,8 +120,14 @@ def _columns() -> tuple[Column, ...]:
         Column(_tr("Held of lent"), words.memory, lambda one: one.used_bytes),
         Column(_tr("In all"), _total, lambda one: one.total_bytes),
         Column(_tr("Layers"), _layers, lambda one: one.layers[0][0] if one.layers else -1),
+        Column(
+            _tr("Work"),
+            words.computes,
+            lambda one: -1.0 if one.share is None else one.share,
+        ),
         Column(_tr("Link"), _rate, _fact("slower_bytes_per_s")),
         Column(_tr("Round trip"), _round_trip, _fact("round_trip_s")),
+        Column(_tr("Age"), _age, _fact("measured_at")),
         Column(_tr("By"), _by, _by, figure=False),
         Column(_tr("Share"), _share, _fact("share"), figure=False),
     )
@@ -157,6 +164,10 @@ def _fact(name: str) -> Callable[[MachineFacts], float]:
 
 def _round_trip(one: MachineFacts) -> str:
     return _of_link(one, lambda link: _told(link.round_trip_s, words.milliseconds))
+
+
+def _age(one: MachineFacts) -> str:
+    return _of_link(one, lambda link: words.short_age(link.measured_at) if link.measured_at else "")
 
 
 def _by(one: MachineFacts) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from app.gui.household.facts import MachineFacts, Run
 from app.gui.household.links import Between, LinkFacts
 from app.gui.sentences import model_name
 
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 24 * 3600
 NOTICEABLE, BRAKE = 0.1, 0.3  # of a request's time
 LEND, USE_AND_LEND, ADMIN, GUEST = "lend", "use_and_lend", "admin", "guest"
 ROLES = {
@@ -248,8 +250,8 @@ def way(link: LinkFacts) -> str:
 
 def all_between(one: Between) -> tuple[str, ...]:
     """The same with the interfaces at both ends, and when it was measured."""
-    at = one.link.measured_at
-    when = _tr("Measured {when}").format(when=moment(at)) if at else ""
+    at = measured(one.link)
+    when = at and _tr("Measured {when}").format(when=at)
     return ends(one), speed(one.link), carried(one.link), when
 
 
@@ -266,6 +268,34 @@ def milliseconds(value: float) -> str:
     """A round trip, always in ms, so that links can be compared."""
     ms = 1000 * value
     return f"{formats.number(ms, 1 if ms < 100 else 0)} ms"
+
+
+def computes(facts: MachineFacts) -> str:
+    """What its computing takes of the time of a request; empty where that is not forecast."""
+    return "" if facts.share is None else formats.percent(facts.share)
+
+
+def age(at: float, now: float | None = None) -> str:
+    """How long ago a measurement was made: old ones say little of today's network."""
+    return _tr("{age} ago").format(age=short_age(at, now))
+
+
+def short_age(at: float, now: float | None = None) -> str:
+    """`5 min`, for a narrow column."""
+    seconds = max(0, int((time.time() if now is None else now) - at))
+    if seconds < MINUTE_S:
+        return f"{seconds} s"
+    if seconds < HOUR_S:
+        return f"{seconds // MINUTE_S} min"
+    if seconds < DAY_S:
+        return f"{seconds // HOUR_S} h"
+    return _tr("{days} d").format(days=formats.number(seconds // DAY_S))
+
+
+def measured(link: LinkFacts) -> str:
+    """When, and how long ago that is; empty where it never was."""
+    at = link.measured_at
+    return f"{moment(at)}, {age(at)}" if at else ""
 
 
 def moment(at: float) -> str:

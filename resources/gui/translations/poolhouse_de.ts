@@ -2617,6 +2617,10 @@
         <translation>Adresse</translation>
     </message>
     <message>
+        <source>Age</source>
+        <translation>Alter</translation>
+    </message>
+    <message>
         <source>Another machine</source>
         <translation>Ein anderes Gerät</translation>
     </message>
@@ -2651,6 +2655,10 @@
     <message>
         <source>Close</source>
         <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>Computes</source>
+        <translation>Rechnet</translation>
     </message>
     <message>
         <source>Device</source>
@@ -2690,7 +2698,7 @@
     </message>
     <message>
         <source>In all</source>
-        <translation>Insgesamt</translation>
+        <translation>Gesamt</translation>
     </message>
     <message>
         <source>In the system keyring</source>
@@ -3009,6 +3017,10 @@
         <translation>Damit wurden auch entfernt: {others}.</translation>
     </message>
     <message>
+        <source>Work</source>
+        <translation>Arbeit</translation>
+    </message>
+    <message>
         <source>Working</source>
         <translation>Arbeitet</translation>
     </message>
@@ -3108,6 +3120,14 @@
         <translation>ganzes Modell: verloren</translation>
     </message>
     <message>
+        <source>{age} ago</source>
+        <translation>vor {age}</translation>
+    </message>
+    <message>
+        <source>{days} d</source>
+        <translation>{days} Tg.</translation>
+    </message>
+    <message>
         <source>{interface}, not connected now</source>
         <translation>{interface}, jetzt nicht verbunden</translation>
     </message>
@@ -3118,6 +3138,10 @@
     <message>
         <source>{model}: {layers}</source>
         <translation>{model}: {layers}</translation>
+    </message>
+    <message>
+        <source>{percent} of the time of an answer</source>
+        <translation>{percent} der Zeit einer Antwort</translation>
     </message>
     <message>
         <source>{token} a token, {chunk} a chunk</source>

@@ -59,6 +59,11 @@ def loaded(n_machines: int) -> Json:
          "share": (0.01, 0.14, 0.36)[number % 3]}
         for number in range(1, n_machines)
     ]  # fmt: skip
+    shares += [
+        {"part": "machine", "machine": NAMES[number], "id": ids[number], "busy_s": 0.2,
+         "share": 0.05 * (number + 1)}
+        for number in range(n_machines)
+    ]  # fmt: skip
     ways = [{"id": key, "machine": key, "token_way_s": 0.001, "chunk_way_s": 0.01} for key in ids]
     return {
         "model": "Llama 3.3 70B Q4_K_M", "shape": "split", "state": "ready", "reason": None,

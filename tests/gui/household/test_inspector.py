@@ -10,9 +10,12 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.gui.household import words
+from app.gui.household.facts import machines_of
 from app.gui.household.inspector import Inspector, shared
 from app.gui.parts.text import Elided
 from app.gui.theme import Scheme, Theme
+from tests.gui.household.snapshots import household
 
 if TYPE_CHECKING:
     from app.gui.household.acts import Acts
@@ -46,3 +49,29 @@ def test_short_facts_are_whole_before_long_ones(
     wanted: list[int], room: int, given: list[int]
 ) -> None:
     assert shared(wanted, room) == given
+
+
+def test_it_says_what_a_machine_computes_and_how_old_a_measurement_is(
+    qtbot: QtBot, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_790_000_000.0 + 2 * 3600]
+    monkeypatch.setattr("app.gui.household.words.time.time", lambda: now[0])
+    services = cast("Services", SimpleNamespace(theme=Theme(qapp, Scheme.LIGHT, 1.0)))
+    shown = Inspector(services, cast("Acts", Mock(testing=False)), lambda: None)
+    qtbot.addWidget(shown)
+    shown.show_machine(machines_of(household(3))[1])
+    assert ("Computes", "10 % of the time of an answer") in shown._told
+    assert dict(shown._told)["Measured"].endswith(", 2 h ago")
+    assert shown._ages.isActive()
+    now[0] += 3 * 24 * 3600
+    shown._ages.timeout.emit()
+    assert dict(shown._told)["Measured"].endswith(", 3 d ago")
+    shown.show_machine(None)
+    assert not shown._ages.isActive()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (3600, "1 h"), (90000, "1 d")]
+)
+def test_how_old_a_measurement_is(seconds: int, told: str) -> None:
+    assert words.short_age(1000.0, 1000.0 + seconds) == told

@@ -11,7 +11,7 @@ from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
 from app.gui.household.facts import machines_of
-from app.gui.household.machine_table import SHARE, MachineModel, MachineTable
+from app.gui.household.machine_table import COMPUTES, SHARE, MachineModel, MachineTable
 from app.gui.theme import Scheme, Theme
 from tests.gui.household.snapshots import household, machine
 from tests.gui.speaking import speaking
@@ -82,7 +82,7 @@ def test_what_is_not_measured_says_so(table: MachineTable) -> None:
             del link[name]
     table.show_machines(machines_of(snapshot))
     table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
-    assert column(table, 5)[0] == "not measured"
+    assert column(table, 6)[0] == "not measured"
 
 
 def test_in_german_no_title_makes_a_column_wider_than_its_figures(
@@ -92,7 +92,7 @@ def test_in_german_no_title_makes_a_column_wider_than_its_figures(
     table.resize(USUAL_WIDTH, 500)
     table.show()
     table.show_machines(machines_of(household(3)))
-    for place in (2, 6):  # held of lent, round trip
+    for place in (2, 7):  # held of lent, round trip
         assert table.columnWidth(place) <= table.sizeHintForColumn(place) + 8
 
 
@@ -107,7 +107,7 @@ def test_ten_machines_have_room_in_a_window_of_the_usual_width(
     table.show_machines(machines_of(household(10)))
     qapp.processEvents()
     assert table.horizontalScrollBar().maximum() == 0
-    for place in (2, 3, 4, 5, 6):  # figures are never shortened
+    for place in (2, 3, 4, 5, 6, 7, 8):  # figures are never shortened
         assert table.columnWidth(place) >= table.sizeHintForColumn(place)
     cell = table.model().index(1, SHARE)
     assert str(cell.data()) in str(cell.data(Qt.ItemDataRole.ToolTipRole))
@@ -141,3 +141,15 @@ def test_of_a_long_name_its_middle_is_left_out(table: MachineTable) -> None:
     names.initStyleOption(option, table.model().index(0, 0))
     modes.append(option.textElideMode)
     assert modes == [Qt.TextElideMode.ElideMiddle, Qt.TextElideMode.ElideRight]
+
+
+def test_what_a_machine_computes_and_the_age_of_its_link_have_columns(
+    table: MachineTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gui.household.words.time.time", lambda: 1_790_000_000.0 + 300)
+    table.show_machines(machines_of(household(3)))
+    assert sorted(column(table, COMPUTES)) == ["10 %", "15 %", "5 %"]
+    assert sorted(column(table, 8)) == ["", "5 min", "5 min"], "none to itself"
+    assert not table.isColumnHidden(COMPUTES)
+    table.show_machines(machines_of(household(3, with_model=False)))
+    assert table.isColumnHidden(COMPUTES)
