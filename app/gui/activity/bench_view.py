@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtWidgets import QFrame, QProgressBar, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from app.core.errors import AppError, BadInput
 from app.gui import formats, pages
@@ -28,6 +28,7 @@ from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.flow import Flow
 from app.gui.parts.last_folder import LastFolder
 from app.gui.parts.layouts import card, column
+from app.gui.parts.progress import Progress
 from app.gui.parts.save_file import save_file
 from app.gui.parts.text import label, paragraph
 from app.gui.sentences import model_name
@@ -53,9 +54,8 @@ class BenchView(QWidget):
             self.tr("One machine against all, about 1 min"), lambda: self.begin(QUICK, compare=True)
         )
         self._about = paragraph("", "muted")
-        self._bar, self._step = QProgressBar(), label("", "muted")
-        self._bar.setTextVisible(False)
-        self._bar.setAccessibleName(self.tr("Progress of the benchmark"))
+        self._bar = Progress(self.tr("Progress of the benchmark"))
+        self._step = label("", "muted")
         self._progress, self.cancel_button = QWidget(), button(self.tr("Cancel"), self.cancel)
         self._progress.setLayout(Beside(self._bar, self._step, self.cancel_button))
         self.result = BenchCard(services.theme)
@@ -176,7 +176,7 @@ class BenchView(QWidget):
         return drawn(self._services.pool.snapshot, loaded)
 
     def _compared_so_far(self, share: float, step: str) -> None:
-        self._bar.setValue(round(100 * share))
+        self._bar.tell(share)
         self._step.setText(
             {
                 TOGETHER: self.tr("Measuring the household"),
@@ -187,7 +187,7 @@ class BenchView(QWidget):
         )
 
     def _progressed(self, share: float, answers: int) -> None:
-        self._bar.setValue(round(100 * share))
+        self._bar.tell(share)
         text = self.tr("%n answer(s) measured", "", answers)
         self._step.setText(text if answers else self.tr("Warming up"))
 

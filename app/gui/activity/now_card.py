@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtWidgets import QFrame, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
@@ -15,6 +15,7 @@ from app.gui.activity.whom import reads, writes
 from app.gui.icons import icon
 from app.gui.parts.beside import Beside
 from app.gui.parts.layouts import card, clear, column, held, row
+from app.gui.parts.progress import Progress
 from app.gui.parts.text import Elided, label
 from app.gui.pool import GONE, Pool
 from app.gui.sentences import model_name
@@ -75,10 +76,8 @@ class NowCard(QFrame):
         top.setStretch(1, 1)
         lines: list[QWidget] = []
         if job.share is not None:
-            bar = QProgressBar()
-            bar.setTextVisible(False)
-            bar.setValue(round(100 * job.share))
-            bar.setAccessibleName(job.what)
+            bar = Progress(job.what)
+            bar.tell(job.share)
             lines.append(bar)
         box = column(*lines, gap=sizes.XS)
         box.insertLayout(0, top)

@@ -11,7 +11,7 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QStandardPaths, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFileDialog, QProgressBar, QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.core.chat import Chat, ChatId
 from app.core.errors import AppError, BadInput
@@ -25,6 +25,7 @@ from app.gui.chat.narrow_notice import NarrowNotice
 from app.gui.parts.buttons import button
 from app.gui.parts.last_folder import LastFolder
 from app.gui.parts.layouts import column, row
+from app.gui.parts.progress import Progress
 from app.gui.parts.save_file import save_file
 from app.gui.parts.text import label
 from app.gui.preferences import Preferences
@@ -53,8 +54,8 @@ class ExchangeDesk(QWidget):
         self._turn = QTimer(self)
         self._turn.timeout.connect(self._take_some)
         self._words = label("", "caption")
-        self._bar = QProgressBar()
-        self._bar.setTextVisible(False)
+        self._bar = Progress()
+        self._most = 0
         cancel = button(self.tr("Cancel"), self.cancel)
         self.setLayout(column(row(self._words, None, cancel), self._bar, gap=sizes.S))
         self.hide()
@@ -127,7 +128,7 @@ class ExchangeDesk(QWidget):
             self._notice.say(self.tr("Wait until the other file is done."), "warning")
             return
         self._work, self._taken, self._then = work, [], done
-        work.progress.connect(self._bar.setValue)
+        work.progress.connect(self._at)
         work.done.connect(self._done)  # a bound method: Qt brings it to this thread
         work.failed.connect(self._failed)
         self._show(words, most)
@@ -136,10 +137,13 @@ class ExchangeDesk(QWidget):
     def _show(self, words: str, most: int) -> None:
         self._words.setText(words)
         self._bar.setAccessibleName(words)
-        self._bar.setRange(0, most)
-        self._bar.setValue(0)
+        self._most = most
+        self._at(0)
         self._notice.clear()
         self.show()
+
+    def _at(self, n: int) -> None:
+        self._bar.tell(n / self._most if self._most else None)
 
     def _end(self) -> None:
         self._work, self._taken = None, []
@@ -173,7 +177,7 @@ class ExchangeDesk(QWidget):
         until = time.monotonic() + SLICE_S
         while self._waiting and time.monotonic() < until:
             self._taken.append(self._history.adopt(self._waiting.pop()).id)
-        self._bar.setValue(len(self._taken))
+        self._at(len(self._taken))
         if not self._waiting:
             self._turn.stop()
             self._imported()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtWidgets import QFrame, QProgressBar, QPushButton, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from app.core.speed import is_rough
 from app.gui import formats
@@ -16,6 +16,7 @@ from app.gui.icons import icon
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
+from app.gui.parts.progress import Progress
 from app.gui.parts.text import Elided, label, paragraph
 from app.gui.pool import under_way
 from app.gui.sentences import here, model_name
@@ -48,9 +49,7 @@ class Headline(QFrame):
         self.figures = paragraph("", "muted")
         self.help = paragraph("", "muted")
         self.help.setAccessibleName(self.tr("What would help"))
-        self._bar = QProgressBar()
-        self._bar.setTextVisible(False)
-        self._bar.setAccessibleName(self.tr("Loading"))
+        self._bar = Progress(self.tr("Loading"))
         self.choose = button(self.tr("Choose a model"), acts.choose)
         self.unload = button(self.tr("Unload"), acts.unload)
         self.cancel = button(self.tr("Cancel"), acts.cancel)
@@ -111,13 +110,7 @@ class Headline(QFrame):
         """How far loading is, on the machine that is behind."""
         steps = [one for one in ((loaded or {}).get("progress") or {}).values() if one.get("total")]
         self._bar.setVisible(loaded is not None)
-        if steps:
-            shares = [one["done"] / one["total"] for one in steps]
-            self._bar.setRange(0, 100)
-            self._bar.setValue(round(100 * min(shares)))
-        else:
-            self._bar.setRange(0, 100)
-            self._bar.setValue(0)
+        self._bar.tell(min((one["done"] / one["total"] for one in steps), default=None))
 
 
 def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str, str, str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QGridLayout, QProgressBar, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
 
 from app.core.errors import AppError
 from app.gui import theme as sizes
@@ -12,6 +12,7 @@ from app.gui.node_client import Call, Json
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import clear, column, line
+from app.gui.parts.progress import Progress
 from app.gui.parts.text import label, paragraph
 from app.gui.sentences import here, said
 from app.gui.services import Services
@@ -35,9 +36,7 @@ class HardwareCard(QFrame):
         self.speed = paragraph(self.tr("Not measured yet."))
         self.measure = button(self.tr("Measure speed"), self._measure)
         self.cancel = button(self.tr("Cancel"), self._cancel)
-        self.progress = QProgressBar()
-        self.progress.setTextVisible(False)
-        self.progress.setAccessibleName(self.tr("Progress of the measurement"))
+        self.progress = Progress(self.tr("Progress of the measurement"))
         said = QWidget()
         said.setLayout(column(self.speed, self.progress, gap=0))
         measured = Beside(said, self.cancel, self.measure)
@@ -98,8 +97,7 @@ class HardwareCard(QFrame):
     def _progressed(self, told: Json) -> None:
         step = told.get("progress") or {}
         if step.get("total"):
-            self.progress.setMaximum(int(step["total"]))
-            self.progress.setValue(int(step.get("done") or 0))
+            self.progress.tell(int(step.get("done") or 0) / int(step["total"]))
 
     def _measured(self, answer: Json) -> None:
         asked_aloud = self.cancel.isVisible()
@@ -129,8 +127,7 @@ class HardwareCard(QFrame):
         self._show_measuring(False)
 
     def _show_measuring(self, on: bool) -> None:
-        self.progress.setRange(0, 1)
-        self.progress.setValue(0)
+        self.progress.tell(None)
         had_focus = self.measure.hasFocus() or self.cancel.hasFocus()
         self.progress.setVisible(on)
         self.cancel.setVisible(on)

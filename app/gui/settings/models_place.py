@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtWidgets import QProgressBar, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
 from app.gui import formats
@@ -12,13 +12,12 @@ from app.gui.node_client import Json
 from app.gui.parts.buttons import wrapping
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column
+from app.gui.parts.progress import Progress
 from app.gui.parts.text import paragraph
 from app.gui.sentences import here, said
 from app.gui.services import Services
 from app.gui.shelf.calls import Calls
 from app.gui.shelf.folder_sheet import FolderSheet, choose_folder, choose_words
-
-WHOLE = 1000  # steps of a bar
 
 
 class ModelsPlace(QWidget):
@@ -28,10 +27,7 @@ class ModelsPlace(QWidget):
         super().__init__()
         self._services, self._calls = services, Calls()
         self.words, self.problem = paragraph("", "caption"), paragraph("", "error")
-        self.bar = QProgressBar()
-        self.bar.setTextVisible(False)
-        self.bar.setRange(0, WHOLE)
-        self.bar.setAccessibleName(_tr("Progress of the move"))
+        self.bar = Progress(_tr("Progress of the move"))
         self.choose = wrapping(choose_words(), lambda: choose_folder(services, self))
         self.own = wrapping(_tr("Use Poolhouse's own folder"), self._back)
         self.move_them = wrapping(_tr("Move them here"), self._move)
@@ -56,7 +52,7 @@ class ModelsPlace(QWidget):
         lines = [_moving(move)] if move else [_lies(one) for one in elsewhere]
         self._show(self.words, "\n".join(lines))
         total = int(move["total_bytes"]) if move else 0
-        self.bar.setValue(round(WHOLE * move["done_bytes"] / total) if move and total else 0)
+        self.bar.tell(move["done_bytes"] / total if move and total else None)
         self.bar.setVisible(move is not None)
         self.choose.setVisible(move is None)
         self.own.setVisible(move is None and not now.get("default", True))

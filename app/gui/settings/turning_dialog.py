@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QDialog, QProgressBar, QWidget
+from PySide6.QtWidgets import QDialog, QWidget
 
 from app.gui import theme as sizes
 from app.gui.chat.chat_lock import ChatLock
 from app.gui.parts.layouts import column
+from app.gui.parts.progress import Progress
 from app.gui.parts.text import label, paragraph
 
 SOON_MS = 1000
@@ -26,9 +27,7 @@ class TurningDialog(QDialog):
         self.setWindowModality(Qt.WindowModality.WindowModal)
         title = self.tr("Encrypting your chats") if on else self.tr("Decrypting your chats")
         self.setWindowTitle(title)
-        self.bar = QProgressBar()
-        self.bar.setTextVisible(False)
-        self.bar.setAccessibleName(title)
+        self.bar = Progress(title)
         self.words = paragraph(
             self.tr("Answers go on meanwhile; they are written afterwards."), "muted"
         )
@@ -51,8 +50,7 @@ class TurningDialog(QDialog):
         """Escape does not end it."""
 
     def _show(self, n: int, of: int) -> None:
-        self.bar.setMaximum(of)
-        self.bar.setValue(n)
+        self.bar.tell(n / of if of else None)
 
     def _over(self, _: object) -> None:
         self._soon.stop()

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QProgressBar, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import clear, column, row
+from app.gui.parts.progress import Progress
 from app.gui.parts.text import Elided, label, paragraph
 from app.gui.sentences import here
 
@@ -61,9 +62,7 @@ class ForecastView(QWidget):
         )
         self.measure = button(self.tr("Measure now"), measure)
         self._stop = button(self.tr("Cancel"), stop)
-        self._bar = QProgressBar()
-        self._bar.setTextVisible(False)
-        self._bar.setAccessibleName(self.tr("Measuring"))
+        self._bar = Progress(self.tr("Measuring"))
         self._step = label("", "caption")
         self._reasons, self._advice = column(gap=sizes.S), column(gap=sizes.S)
         self._said: tuple[list[str], list[str]] = ([], [])
@@ -133,15 +132,13 @@ class ForecastView(QWidget):
         if on:
             self._unmeasured.hide()
             self.measure.hide()
-            self._bar.setRange(0, 1)  # until the first step is told; nothing runs to and fro
-            self._bar.setValue(0)
+            self._bar.tell(None)
             self._step.setText(self.tr("Measuring…"))
 
     def show_step(self, progress: Json) -> None:
         """Where a measurement stands."""
         done, total = int(progress.get("done") or 0), int(progress.get("total") or 0)
-        self._bar.setRange(0, max(total, 1))
-        self._bar.setValue(done)
+        self._bar.tell(done / total if total else None)
         name = progress.get("machine")
         words = self.tr("Measuring {machine}…") if name else self.tr("Measuring…")
         self._step.setText(words.format(machine=name))

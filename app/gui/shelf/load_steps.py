@@ -6,19 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import clear, column, held, row
+from app.gui.parts.progress import Progress
 from app.gui.parts.text import Elided, label, paragraph
 from app.gui.sentences import model_name
 
 Json = dict[str, Any]
 translate = QCoreApplication.translate
-WHOLE = 1000  # steps of a bar
 NAME = 12  # characters of a name that are shown at least
 
 
@@ -78,7 +78,7 @@ class LoadSteps(QWidget):
 
     def __init__(self, cancel: Callable[[], object]) -> None:
         super().__init__()
-        self._lines: dict[str, tuple[QLabel, QProgressBar]] = {}
+        self._lines: dict[str, tuple[QLabel, Progress]] = {}
         self.title = label("", "section")
         self.total = paragraph("", "muted")
         self._rows = column(gap=sizes.M)
@@ -95,8 +95,7 @@ class LoadSteps(QWidget):
             words, bar = self._lines[name]
             words.setText(step_words(step))
             done, total = float(step.get("done") or 0), float(step.get("total") or 0)
-            bar.setRange(0, WHOLE if total > 1 or is_over(step) else 0)
-            bar.setValue(round(WHOLE * done / total) if total else 0)
+            bar.tell(done / total if total > 1 or is_over(step) else None)
         self.title.setText(self._headline(model, steps))
         whole = together(steps)
         self.total.setVisible(whole is not None)
@@ -116,8 +115,7 @@ class LoadSteps(QWidget):
         clear(self._rows)
         self._lines = {}
         for name in names:
-            words, bar = label("", "muted"), QProgressBar()
-            bar.setTextVisible(False)
+            words, bar = label("", "muted"), Progress()
             bar.setAccessibleName(name or self.tr("Progress"))
             head = held(Beside(Elided(name or self.tr("This file")), words, least=NAME))
             self._rows.addLayout(column(head, bar, gap=sizes.XS))

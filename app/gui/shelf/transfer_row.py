@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtWidgets import QProgressBar, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.parts.buttons import IconButton, wrapping
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, row
+from app.gui.parts.progress import Progress
 from app.gui.parts.text import Elided, paragraph
 from app.gui.places import INNER, log_words
 from app.gui.sentences import here
@@ -23,7 +24,6 @@ from app.gui.theme import Theme
 
 Json = dict[str, Any]
 translate = QCoreApplication.translate
-WHOLE = 1000  # steps of a bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +140,7 @@ class TransferRow(QWidget):
         self._act, self._shown = act, first
         self._name, self._words = Elided(), Elided("", "caption")
         self._problem = paragraph("", "error")
-        self._bar = QProgressBar()
-        self._bar.setTextVisible(False)
-        self._bar.setRange(0, WHOLE)
+        self._bar = Progress()
         self.pause = IconButton(theme, "pause", self.tr("Pause"), lambda: self._do("pause"))
         self.resume = IconButton(theme, "play", self.tr("Resume"), lambda: self._do("resume"))
         self.cancel = IconButton(theme, "close", self.tr("Cancel"), lambda: self._do("cancel"))
@@ -172,8 +170,7 @@ class TransferRow(QWidget):
         self._problem.setVisible(now.bad or bool(now.held_up))
         self.folder.setVisible(now.bad and now.code in HELPED)
         self.log.setVisible(now.bad and now.code in INNER)
-        self._bar.setRange(0, WHOLE if now.share is not None else 0)
-        self._bar.setValue(round(WHOLE * (now.share or 0)))
+        self._bar.tell(now.share)
         stands = now.state == "paused" and now.share is None
         self._bar.setVisible(not now.is_done and not now.bad and not stands)
         self._bar.setAccessibleName(self.tr("Progress of {name}").format(name=now.name))

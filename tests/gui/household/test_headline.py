@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.household.headline import Acts, Headline
 from app.gui.household.outlook import Expected, read
+from app.gui.parts.progress import WHOLE
 from app.gui.theme import Scheme, Theme
 from tests.gui.household.snapshots import loaded
 
@@ -140,5 +141,11 @@ def test_how_far_a_rebuilt_model_is_stands_behind_what_happened(head: Headline) 
     assert not head._bar.isVisible()
     head.show_pool(now | {"progress": {"kitchen": step}}, Expected(), measuring=False)
     assert head.figures.text() == "attic is gone. kitchen: receiving layers"
-    assert (head._bar.isVisible(), head._bar.value()) == (True, 25)
+    assert (head._bar.isVisible(), head._bar.value()) == (True, WHOLE // 4)
     assert not head.cancel.isVisible()  # nothing is loaded that could be left
+
+
+def test_before_the_first_step_its_bar_has_no_end(head: Headline) -> None:
+    now = loaded(2) | {"state": "loading", "progress": {}}
+    head.show_pool(now, Expected(), measuring=False)
+    assert (head._bar.isVisible(), head._bar.is_known) == (True, False)

@@ -62,7 +62,7 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
     privacy._tell_upstreams(
         {"upstreams": [{"name": "big", "on": True}, {"name": "b", "on": False}]}
     )
-    assert privacy.upstreams.text() == "big"
+    assert privacy.upstreams.text() == "big: Not since the background service started"
     assert privacy._unasked.isVisible()
     assert not privacy._asked.isVisible()  # nobody is named that could be asked
     told = {"place": "api.github.com/a/b", "daily": False, "last_contact": 1_700_000_000.0}
@@ -156,13 +156,29 @@ def test_how_far_what_reads_model_files_is_shut_in(qtbot: QtBot, privacy: Privac
 def test_where_nothing_can_be_asked_the_switch_goes_back(qtbot: QtBot, away: Desk) -> None:
     made = Privacy(away.services)
     qtbot.addWidget(made)
-    told: list[tuple[str, str]] = []
-    made.told.connect(lambda *words: told.append(words))
+    failed: list[object] = []
+    made.failed.connect(failed.append)
     made.show()
     made.encrypt.click()
-    assert [kind for _, kind in told] == ["error"]
+    assert len(failed) == 1
     assert not made.encrypt.isChecked()
 
 
 def dialogs(privacy: Privacy) -> list[TurningDialog]:
     return privacy.findChildren(TurningDialog)
+
+
+def test_other_servers_are_named_with_their_last_contact(qtbot: QtBot, away: Desk) -> None:
+    made = Privacy(away.services)
+    qtbot.addWidget(made)
+    at = 1_790_000_000.0
+    those = [
+        {"name": "barn", "on": True, "last_contact": at},
+        {"name": "loft", "on": True, "last_contact": None},
+        {"name": "off", "on": False, "last_contact": None},
+    ]
+    made._tell_upstreams({"upstreams": those})
+    never = "Not since the background service started"
+    assert made.upstreams.text() == f"barn: Last at {moment(at)}; loft: {never}"
+    made._tell_upstreams({"upstreams": those[2:]})
+    assert made.upstreams.text() == "None is turned on"
