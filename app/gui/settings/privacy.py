@@ -136,15 +136,22 @@ class Privacy(Group):
             for one in downloads
         )
         last = (self.services.pool.snapshot.get("hub") or {}).get("last_contact")
-        at_rest = self._last(last) if last else self.tr("Not since the background service started")
+        at_rest = self._last(last) if last else self._never()
         self.hub.setText(self.tr("%n download(s) now", "", running) if running else at_rest)
+
+    def _never(self) -> str:
+        return self.tr("Not since the background service started")
 
     def _last(self, at: float) -> str:
         return self.tr("Last at {time}").format(time=moment(at))
 
     def _tell_upstreams(self, told: Json) -> None:
-        names = [str(one["name"]) for one in told["upstreams"] if one["on"]]
-        self.upstreams.setText(", ".join(names) or self.tr("None is turned on"))
+        those = [one for one in told["upstreams"] if one["on"] or one.get("last_contact")]
+        named = [
+            f"{one['name']}: {self._last(at) if (at := one.get('last_contact')) else self._never()}"
+            for one in those
+        ]
+        self.upstreams.setText("; ".join(named) or self.tr("None is turned on"))
 
     def _tell_updates(self, told: Json) -> None:
         place = told["place"]

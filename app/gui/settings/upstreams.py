@@ -8,6 +8,7 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QPushButton
 
 from app.gui import formats
+from app.gui.household.words import moment
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json, segment
 from app.gui.parts.buttons import button
@@ -50,7 +51,7 @@ class Upstreams:
             switch, setting = self._rows[one["name"]]
             switch.show_on(one["on"])
             spent, cap = (formats.number(one[what]) for what in ("spent_tokens", "cap_tokens"))
-            setting.tell(words.format(spent=spent, cap=cap))
+            setting.tell(f"{_reached(one)} {words.format(spent=spent, cap=cap)}")
         self._group.search_again()
 
     def reset(self) -> None:
@@ -100,6 +101,13 @@ class Upstreams:
         self.tell(answer["upstreams"])
         text = _tr("{name} is removed, and its key is deleted.")
         self._group.told.emit(text.format(name=name), "info")
+
+
+def _reached(one: Json) -> str:
+    at = one.get("last_contact")
+    if at is None:
+        return _tr("Not reached since the background service started.")
+    return _tr("Last reached at {time}.").format(time=moment(float(at)))
 
 
 def _tr(text: str) -> str:

@@ -45,6 +45,7 @@ class UpstreamDesk:
                 "on": one.on,
                 "cap_tokens": one.cap_tokens,
                 "spent_tokens": self._upstreams.spent.get(name, 0),
+                "last_contact": self._upstreams.reached.get(name),
                 "own_certificate": bool(one.certificate),
                 "has_key": None if keys is None else name in keys,
             }
@@ -63,6 +64,7 @@ class UpstreamDesk:
         if not (order.key.isascii() and (order.key.isprintable() or not order.key)):
             raise BadInput("upstream_key_odd")
         await self._keep_key(order.name, order.key)
+        self._upstreams.reached.pop(order.name, None)  # by another address, maybe
         await self._save(lambda those: those | {order.name: new})
 
     async def test(self, name: str) -> Json:

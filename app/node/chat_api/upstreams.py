@@ -86,9 +86,8 @@ class Upstreams:
     ) -> None:
         self._choice, self.keys, self._file, self._note = choice, keys, file, note
         self.spent: dict[str, int] = _load(file)
-        self.mark = secrets.token_hex(
-            8
-        )  # goes with what is sent on, and says nothing of who we are
+        self.mark = secrets.token_hex(8)  # goes with what is sent on, and tells not who we are
+        self.reached: dict[str, float] = {}  # when it answered last, since the start
         self._promised = Counter[str]()
         self._saving = asyncio.Lock()
 
@@ -156,6 +155,7 @@ class Upstreams:
             f"{chosen.upstream.url}/{path_of(wish)}", json=body(wish, chosen.model, heard.index, most),
             allow_redirects=False, headers={ID: request, PASSED: passed, **await self._authorized(chosen.name)},
         ) as answer:  # fmt: skip
+            self.reached[chosen.name] = time.time()
             await _check(chosen.name, answer)
             heard.is_taken = True
             async with aclosing(_chunks(answer.content)) as chunks:
@@ -187,6 +187,7 @@ class Upstreams:
                     f"{one.url}/models", allow_redirects=False, headers=await self._authorized(name)
                 ) as answer,
             ):
+                self.reached[name] = time.time()
                 await _check(name, answer)
                 body = await whole_body(answer.content, answer.content_length, MOST_LINE_BYTES)
                 return [model.id for model in msgspec.json.decode(body, type=_Models).data]

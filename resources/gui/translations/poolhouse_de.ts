@@ -6732,8 +6732,16 @@
         <translation>Schlüssel</translation>
     </message>
     <message>
+        <source>Last reached at {time}.</source>
+        <translation>Zuletzt erreicht: {time}.</translation>
+    </message>
+    <message>
         <source>Models that it may answer for</source>
         <translation>Modelle, für die er antworten darf</translation>
+    </message>
+    <message>
+        <source>Not reached since the background service started.</source>
+        <translation>Seit dem Start des Hintergrunddienstes nicht erreicht.</translation>
     </message>
     <message>
         <source>Other servers</source>

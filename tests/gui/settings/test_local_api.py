@@ -179,7 +179,7 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
 def test_the_network_limits_and_other_servers(
     qtbot: QtBot, page: LocalApi, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = {
+    told: Json = {
         "on": True, "may_load": False, "ollama_open": False, "lan": True, "port": 47114, "listening": False,
         "address": None, "listens_at": None, "at_once": 8, "tokens_a_minute": 500,
         "lan_addresses": ["https://192.0.2.2:47124/v1"],
@@ -194,6 +194,11 @@ def test_the_network_limits_and_other_servers(
         page._tell(told)
         words = [setting.about.text() for setting in page.findChildren(Setting)]
         assert any(f"{spent} tokens are spent" in one for one in words)
+    reached = {**told["upstreams"][0], "last_contact": 1_790_000_000.0}
+    for those, at in ((told["upstreams"], "Not reached since"), ([reached], "Last reached at")):
+        page._tell({**told, "upstreams": those})
+        words = [setting.about.text() for setting in page.findChildren(Setting)]
+        assert any(one.startswith(at) for one in words)
     (barn,) = [one for one in page.findChildren(Setting) if one.title.text() == "barn"]
     page._tell({**told, "upstreams": [], "lan_addresses": []})
     assert not barn.isVisibleTo(page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
@@ -161,14 +162,22 @@ async def test_what_a_person_asks_here_goes_to_none_and_that_is_said(api: Open, 
                 await client.work("POST", "/ask", {"prompt": "Hello", "model": model})
 
 
+async def reached(api: Open, name: str) -> Any:
+    those = (await asyncio.to_thread(api.control, "GET", "/api"))["upstreams"]
+    return next(one["last_contact"] for one in those if one["name"] == name)
+
+
 async def test_a_test_says_which_models_are_missing_and_spends_nothing(
     api: Open, far: Open, barn: str
 ) -> None:
+    before = time.time()
     told = await asyncio.to_thread(api.control, "POST", "/api/upstreams/barn/test", {})
     assert (told["name"], told["missing"]) == ("barn", [])
+    assert await reached(api, "barn") >= before
     assert "guide" in told["models"]
     order = {"name": "odd", "url": f"{far.base}/v1", "models": {"a": "no-such"}, "cap_tokens": 9}
     await asyncio.to_thread(api.control, "POST", "/api/upstreams", order | {"key": far.key})
+    assert await reached(api, "odd") is None
     told = await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd/test", {})
     assert told["missing"] == ["no-such"]
     await asyncio.to_thread(api.control, "POST", "/api/upstreams", order | {"key": "wrong"})
@@ -377,6 +386,7 @@ async def test_one_that_is_not_there_leaves_the_answer_to_the_pool_when_that_has
     try:
         async with http.post(CHAT, json=ASK | {"model": "x"}) as answer:
             assert answer.status == 503
+            assert await reached(api, "gone") is None
             assert "it cannot be reached" in (await answer.json())["error"]["message"]
         async with http.post(CHAT, json=ASK) as answer:
             assert answer.status == 200
