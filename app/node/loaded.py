@@ -79,7 +79,11 @@ class Loaded:
     ) -> tuple[Json | None, list[Json]]:
         """As they are shown: the first, and those beside it. told: what is said of one, with more."""
         first = self.first
-        return told(first.json()) if first else None, [told(one.json()) for one in self.but(first)]
+
+        def shown(one: Running) -> Json:
+            return told(one.json() | {"answering": one.n_answering})
+
+        return shown(first) if first else None, [shown(one) for one in self.but(first)]
 
     @property
     def n_answering(self) -> int:

@@ -130,7 +130,10 @@ async def test_several_questions_at_once_are_all_counted(den: TestNode, client: 
     async def look() -> None:
         nonlocal most, most_running
         while True:
-            answers = (await client.get("/status"))["answers"]
+            status = await client.get("/status")
+            answers = status["answers"]
+            if status["loaded"]:
+                assert status["loaded"]["answering"] == answers["running"]
             most = max(most, answers["running"] + answers["waiting"])
             most_running = max(most_running, answers["running"])
             await asyncio.sleep(0.02)

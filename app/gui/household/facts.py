@@ -57,6 +57,7 @@ class MachineFacts:
         tuple[str, tuple[Run, ...]], ...
     ] = ()  # its layers of each, where several are loaded
     share: float | None = None  # of the time of a request, that it computes, by the forecast
+    not_shown: tuple[str, ...] = ()  # models of which it holds layers that are not
     has_own: bool = False  # it runs a model of its own, of which no layers are known here
 
     @property
@@ -82,13 +83,14 @@ class Stranger:
 
 
 def machines_of(
-    snapshot: Json, without: Collection[str] = (), centre: str = ""
+    snapshot: Json, without: Collection[str] = (), centre: str = "", model: str = ""
 ) -> tuple[MachineFacts, ...]:
     """All machines: the one in the centre first (else this one), then by name.
 
     without: those a person leaves out to see. centre: another machine whose placement is shown.
+    model: which of several of this machine's; "" for all of them.
     """
-    view = _view(snapshot, without, centre)
+    view = _view(snapshot, without, centre, model)
     found = [_machine(view, key, one) for key, one in view.machines.items()]
     return tuple(
         sorted(found, key=lambda one: (one.id != view.centre, one.name.casefold(), one.id))
@@ -117,6 +119,7 @@ class _View:
     replicas: Mapping[str, ReplicaFacts]
     own_bytes: Mapping[str, int]
     several: tuple[Json, ...]  # all that is loaded to write, where that is more than one model
+    not_shown: tuple[Json, ...]  # models of this machine, where only the layers of one are shown
     vectors: str
 
     @property
@@ -136,19 +139,21 @@ class _View:
         )
 
 
-def _view(snapshot: Json, without: Collection[str], centre: str) -> _View:
+def _view(snapshot: Json, without: Collection[str], centre: str, model: str) -> _View:
     machines = snapshot.get("machines") or {}
     me = next((key for key, one in machines.items() if one.get("this")), "")
     own, embeds = snapshot.get("loaded") or {}, snapshot.get("embeds") or {}
     beside = tuple(snapshot.get("beside") or ())
-    loaded = {} if is_of_another(snapshot, centre) else own
+    chosen = next((one for one in (own, *beside) if model and one.get("model") == model), None)
+    loaded = {} if is_of_another(snapshot, centre) else chosen or own
     return _View(
         machines=machines, links=snapshot.get("links") or {},
         told=snapshot.get("links_between") or {}, node=snapshot.get("node") or {},
         loaded=loaded, me=me, centre=centre or me, without=without,
         hosts=frozenset(key for key, _ in hosts_of(snapshot)),
         left_out=_left_out(loaded), replicas=replicas_of(loaded),
-        own_bytes=_own_bytes(own, embeds, *beside), several=(own, *beside) if beside else (),
+        own_bytes=_own_bytes(own, embeds, *beside), several=(own, *beside) if beside and not chosen else (),
+        not_shown=tuple(one for one in (own, *beside) if chosen and one is not chosen),
         vectors=str(embeds.get("model") or ""),
     )  # fmt: skip
 
@@ -158,7 +163,7 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
     by = tuple(str(user) for user in one.get("used_by") or () if user in view.machines)
     why = None if this or one.get("layers") else view.left_out.get(str(one.get("name")))
     far, link = view.link_to(key)
-    runs = [(run[0], run[1]) for run in one.get("layers") or ()] if view.is_own else []
+    runs = _runs(view, key, one) if view.is_own else []
     own_engine = str((view.machines.get(view.me) or {}).get("engine") or "")
     return MachineFacts(
         id=key,
@@ -190,8 +195,21 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
         vectors=view.vectors if this else "",
         doubted=bool(one.get("doubted")),
         share=share_of(view.loaded, key, "machine"),
+        not_shown=tuple(str(o["model"]) for o in view.not_shown if key in _holders(o)),
         has_own=not view.is_own and key in view.hosts and (key == view.centre or not by),
     )
+
+
+def _runs(view: _View, key: str, one: Json) -> list[Run]:
+    """All layers that it holds, or only those of the model that is shown."""
+    if view.not_shown:
+        stages = view.loaded.get("stages") or ()
+        return [(stage["first"], stage["last"]) for stage in stages if stage["id"] == key]
+    return [(run[0], run[1]) for run in one.get("layers") or ()]
+
+
+def _holders(model: Json) -> set[str]:
+    return {str(stage.get("id")) for stage in model.get("stages") or ()}
 
 
 def may_change(machines: Sequence[MachineFacts]) -> bool:
@@ -246,11 +264,16 @@ def replicas_of(loaded: Json) -> Mapping[str, ReplicaFacts]:
     return found
 
 
-def active_of(snapshot: Json) -> frozenset[str]:
-    """The machines an answer goes through now: of replicas only those that answer."""
+def active_of(snapshot: Json, model: str = "") -> frozenset[str]:
+    """The machines an answer goes through now: of replicas only those that answer. model: of this one only."""
     if not (snapshot.get("answers") or {}).get("running"):
         return frozenset()
-    loaded = snapshot.get("loaded") or {}
+    models = (snapshot.get("loaded") or {}, *(snapshot.get("beside") or ()))
+    shown = [one for one in models if model in ("", one.get("model"))]
+    return frozenset().union(*(_active(one) for one in shown if one.get("answering")))
+
+
+def _active(loaded: Json) -> frozenset[str]:
     if replicas := loaded.get("replicas"):
         return frozenset(str(key) for one in replicas if one.get("answering") for key in one["ids"])
     return frozenset(stage["id"] for stage in loaded.get("stages") or ())

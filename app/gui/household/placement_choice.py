@@ -1,4 +1,4 @@
-"""Whose placement the map shows, where the models of several machines run at the same time."""
+"""Which placement the map shows, where the models of several machines, or several of this one, run side by side."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from PySide6.QtWidgets import QComboBox, QWidget
 
 from app.gui.parts.flow import Flow
 from app.gui.parts.text import label
+from app.gui.sentences import model_name
 
 Host = tuple[str, str]  # id and name
+Shown = tuple[str, str]  # the machine in the centre, and which of its models; "" for all
 
 
 class PlacementChoice(QWidget):
@@ -17,8 +19,8 @@ class PlacementChoice(QWidget):
 
     def __init__(self, chosen: Callable[[], object]) -> None:
         super().__init__()
-        self._chosen = chosen
-        self._hosts: tuple[Host, ...] = ()
+        self._told: object = None
+        self._those: list[Shown] = []
         self.box = QComboBox()
         self.box.setAccessibleName(self.tr("Whose model the map shows"))
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
@@ -31,19 +33,36 @@ class PlacementChoice(QWidget):
     @property
     def centre(self) -> str:
         """The machine whose placement is shown; "" while there is nothing to choose."""
-        at = self.box.currentIndex()
-        return self._hosts[at][0] if len(self._hosts) > 1 and at >= 0 else ""
+        return self._shown[0]
 
-    def show_hosts(self, hosts: Sequence[Host], this: str) -> None:
-        """Who runs a model; the choice stays while that machine still does."""
-        if tuple(hosts) == self._hosts:
+    @property
+    def model(self) -> str:
+        """Which model of this machine is shown alone; "" for all of them."""
+        return self._shown[1]
+
+    @property
+    def _shown(self) -> Shown:
+        at = self.box.currentIndex()
+        return self._those[at] if len(self._those) > 1 and at >= 0 else ("", "")
+
+    def show_hosts(self, hosts: Sequence[Host], this: str, models: Sequence[str] = ()) -> None:
+        """Who runs a model, and those of this machine; the choice stays while that is still so."""
+        told = (tuple(hosts), this, tuple(models))
+        if told == self._told:
             return
-        before = self.centre
-        self._hosts = tuple(hosts)
+        before, self._told = self._shown, told
+        self._those = []
         self.box.clear()
-        for key, name in self._hosts:
-            text = self.tr("{name} (this machine)").format(name=name) if key == this else name
-            self.box.addItem(text)
-        keys = [key for key, _ in self._hosts]
-        self.box.setCurrentIndex(keys.index(before) if before in keys else 0)
-        self.setVisible(len(keys) > 1)
+        for key, name in hosts:
+            own = self.tr("{name} (this machine)").format(name=name) if key == this else name
+            self._add((key, ""), own)
+            if key == this and len(models) > 1:
+                for one in models:
+                    alone = self.tr("{name}: {model}").format(name=name, model=model_name(one))
+                    self._add((key, one), alone)
+        self.box.setCurrentIndex(self._those.index(before) if before in self._those else 0)
+        self.setVisible(len(self._those) > 1)
+
+    def _add(self, shown: Shown, text: str) -> None:
+        self._those.append(shown)
+        self.box.addItem(text)

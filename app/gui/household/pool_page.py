@@ -222,8 +222,10 @@ class PoolPage(Page):
             self.inspector.show_machine(None, ())
             return
         self._say_dismissed(here(str(pool.node.get("reason") or "")) or None)
-        self.placements.show_hosts(hosts_of(pool.snapshot), str(pool.node.get("id")))
-        self.machines = machines_of(pool.snapshot, outlook.without, self.placements.centre)
+        names = [str(one.get("model")) for one in pool.models]
+        shown = self.placements
+        shown.show_hosts(hosts_of(pool.snapshot), str(pool.node.get("id")), names)
+        self.machines = machines_of(pool.snapshot, outlook.without, shown.centre, shown.model)
         alone = len(self.machines) == 1
         self.test.setVisible(not alone)
         self.test.setEnabled(not self.acts.testing)
@@ -238,8 +240,8 @@ class PoolPage(Page):
         self.what_if.show_change(self.machines, outlook.now, outlook.then)
         is_loading = (pool.loaded or {}).get("state") == "loading"
         self.headline.setVisible(is_loading or not outlook.without)
-        foreign = is_of_another(pool.snapshot, self.placements.centre)
-        active = frozenset[str]() if foreign else active_of(pool.snapshot)
+        foreign = is_of_another(pool.snapshot, shown.centre)
+        active = frozenset[str]() if foreign else active_of(pool.snapshot, shown.model)
         centre = self.machines[0].id if self.machines else ""
         self.between = between_of(pool.snapshot, centre)
         self.map.show_machines(self.machines, active, self.between)

@@ -158,6 +158,8 @@ def _of_others(machine: MachineFacts) -> str:
     """What it holds that is not of the placement that is shown."""
     if machine.has_own:
         return _tr("a model of its own")
+    if machine.not_shown:
+        return _tr("layers of {names}").format(names=", ".join(map(model_name, machine.not_shown)))
     if machine.used_by:
         return _tr("layers of {names}").format(names=", ".join(machine.used_by))
     return _tr("layers of another machine") if machine.used_bytes else ""

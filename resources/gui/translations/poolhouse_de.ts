@@ -5069,6 +5069,10 @@
         <source>{name} (this machine)</source>
         <translation>{name} (dieses Gerät)</translation>
     </message>
+    <message>
+        <source>{name}: {model}</source>
+        <translation>{name}: {model}</translation>
+    </message>
 </context>
 <context>
     <name>Places</name>

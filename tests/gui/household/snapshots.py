@@ -66,7 +66,7 @@ def loaded(n_machines: int) -> Json:
     ]  # fmt: skip
     ways = [{"id": key, "machine": key, "token_way_s": 0.001, "chunk_way_s": 0.01} for key in ids]
     return {
-        "model": "Llama 3.3 70B Q4_K_M", "shape": "split", "state": "ready", "reason": None,
+        "model": "Llama 3.3 70B Q4_K_M", "shape": "split", "state": "ready", "reason": None, "answering": 1,
         "stages": stages, "progress": {}, "why": [], "advice": [],
         "machines": [{"machine": NAMES[n], "id": ids[n], "needs_bytes": 5 * GIB} for n in range(n_machines)],
         "forecast": {"decode_tok_s": 11.8, "ttft_s": 2.9, "shares": shares},

@@ -142,6 +142,24 @@ def test_of_several_models_each_machine_names_the_one_whose_layers_it_holds() ->
         snapshot, centre=machine(1)["id"]
     )  # another machine's placement is shown
     assert not any(one.of_models for one in elsewhere)
+    alone = [words.holds(one) for one in machines_of(snapshot, model="guide")]
+    assert alone == ["layers of Llama 3.3 70B Q4_K_M", "layers 1–4", "layers 5–8"]
+    assert [one.share for one in machines_of(snapshot, model="guide")] == [None] * 3
+
+
+def test_of_several_models_dots_move_only_along_those_that_answer() -> None:
+    snapshot = household(3)
+    ids = [machine(number)["id"] for number in range(3)]
+    guide = {"model": "guide", "state": "ready", "answering": 0}
+    snapshot["beside"] = [guide | {"stages": [{"id": ids[2], "first": 0, "last": 8}]}]
+    snapshot["loaded"]["stages"] = [{"id": ids[1], "first": 0, "last": 8}]
+    snapshot["answers"] = {"running": 1, "waiting": 0}
+    assert active_of(snapshot) == {ids[1]}
+    snapshot["beside"][0]["answering"] = 1
+    assert active_of(snapshot) == {ids[1], ids[2]}
+    assert active_of(snapshot, "guide") == {ids[2]}
+    snapshot["loaded"]["answering"] = 0
+    assert active_of(snapshot) == {ids[2]}
 
 
 def test_what_others_placed_on_a_machine_is_told_by_its_user() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QLocale, QPoint, Qt
@@ -179,7 +180,7 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
 def test_the_network_limits_and_other_servers(
     qtbot: QtBot, page: LocalApi, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: Json = {
+    told: dict[str, Any] = {
         "on": True, "may_load": False, "ollama_open": False, "lan": True, "port": 47114, "listening": False,
         "address": None, "listens_at": None, "at_once": 8, "tokens_a_minute": 500,
         "lan_addresses": ["https://192.0.2.2:47124/v1"],
