@@ -13,7 +13,7 @@ from aiohttp import web
 
 from app.core.errors import BadInput
 from app.core.ids import MachineId
-from app.machine import programs
+from app.machine import games, programs
 from app.machine.chat_key import ChatKey
 from app.node import autostart, own_settings, this_machine
 from app.node import requests as asked
@@ -250,7 +250,10 @@ class Control:
         return web.json_response(told)
 
     async def _programs(self, request: web.Request) -> web.Response:
-        return web.json_response({"programs": await asyncio.to_thread(programs.running)})
+        runs = await asyncio.to_thread(programs.running)
+        there = await asyncio.to_thread(games.installed)
+        told = [{"name": game.name, "program": game.program} for game in there]
+        return web.json_response({"programs": runs, "games": told})
 
     async def _autostart(self, request: web.Request) -> web.Response:
         return web.json_response(await autostart.told())

@@ -63,7 +63,9 @@ async def test_what_the_machine_has(client: NodeClient, den: TestNode) -> None:
     assert told["disk"]["folder"] == str(den.root / "models" / "files")
     assert [engine["name"] for engine in told["engines"]] == ["llamacpp"]
     assert not told["engines"][0]["missing"]
-    assert isinstance((await client.get("/programs"))["programs"], list)
+    told = await client.get("/programs")
+    assert isinstance(told["programs"], list)
+    assert all(set(game) == {"name", "program"} for game in told["games"])
 
 
 async def test_a_speed_is_told_without_measuring_it(client: NodeClient) -> None:

@@ -1,8 +1,8 @@
-"""The programs beside which nothing is lent: a list, with the running ones offered."""
+"""The programs beside which nothing is lent: a list, with the running ones and installed games offered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QWheelEvent
@@ -81,7 +81,7 @@ class ProgramsEditor(QWidget):
         return line
 
     def _add(self) -> None:
-        name = self.entry.currentText().strip()[:MAX_PROGRAM_CHARACTERS]
+        name = self.entry.program[:MAX_PROGRAM_CHARACTERS]
         listed = [str(one) for one in self._lending.rules.get("programs") or []]
         if name and executable(name) and executable(name) not in map(executable, listed):
             self._lending.change({"programs": [*listed, name]})
@@ -99,8 +99,14 @@ class ProgramsEditor(QWidget):
     def _offered(self, answer: Json) -> None:
         self._call = None
         listed = {executable(str(one)) for one in self._lending.rules.get("programs") or []}
-        found = [str(name) for name in answer.get("programs") or []]
-        self.entry.offer([name for name in found if name not in listed])
+        games = {str(one["program"]): str(one["name"]) for one in answer.get("games") or []}
+        runs = [str(name) for name in answer.get("programs") or []]
+        both = dict.fromkeys([*runs, *games])  # what runs comes first
+        named = {one: self._offer(one, games.get(one, "")) for one in both if one not in listed}
+        self.entry.offer(named)
+
+    def _offer(self, program: str, game: str) -> str:
+        return self.tr("{game} ({program})").format(game=game, program=program) if game else program
 
     def _no_offer(self, error: AppError) -> None:
         """A name can be typed without it."""
@@ -108,7 +114,7 @@ class ProgramsEditor(QWidget):
 
 
 class _Entry(QComboBox):
-    """Type a name, or open the list of what runs."""
+    """Type a name, or open the list of what runs and of games."""
 
     def __init__(self, opened: Callable[[], object]) -> None:
         super().__init__()
@@ -127,11 +133,18 @@ class _Entry(QComboBox):
         """Scrolling the page must not pick a program under the pointer."""
         event.ignore()
 
-    def offer(self, names: list[str]) -> None:
-        """In the list; what is typed stays."""
+    @property
+    def program(self) -> str:
+        """What is typed, or stands behind what was chosen."""
+        at = self.findText(self.currentText(), Qt.MatchFlag.MatchExactly)
+        return str(self.itemData(at)) if at >= 0 else self.currentText().strip()
+
+    def offer(self, named: Mapping[str, str]) -> None:
+        """Programs, each with its words, in the list; what is typed stays."""
         typed = self.currentText()
         self.clear()
-        self.addItems(names)
+        for program, text in named.items():
+            self.addItem(text, program)
         self.setEditText(typed)
         if self.view().isVisible():
             super().showPopup()  # as high as the list is now

@@ -5501,6 +5501,10 @@
         <source>running now</source>
         <translation>läuft gerade</translation>
     </message>
+    <message>
+        <source>{game} ({program})</source>
+        <translation>{game} ({program})</translation>
+    </message>
 </context>
 <context>
     <name>Reaching</name>

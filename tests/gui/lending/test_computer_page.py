@@ -188,10 +188,26 @@ def test_programs(qtbot: QtBot, page: ComputerPage) -> None:
     saved(qtbot, page, "programs", ["Steam.exe", "<b>&x"])
 
 
+def test_installed_games_are_offered_by_their_names(qtbot: QtBot, page: ComputerPage) -> None:
+    editor = page.rules.programs
+    before = [str(one) for one in page.lending.rules["programs"]]
+    games = [{"name": "Fac Torio", "program": "factorio"}, {"name": "Chess", "program": "chess"}]
+    editor._offered({"programs": ["blender", "chess"], "games": games})
+    texts = [editor.entry.itemText(at) for at in range(editor.entry.count())]
+    assert texts == ["blender", "Chess (chess)", "Fac Torio (factorio)"], "what runs comes first"
+    editor.entry.setCurrentIndex(2)
+    editor.add.click()
+    saved(qtbot, page, "programs", [*before, "factorio"])
+    editor._offered({"programs": [], "games": games})
+    assert editor.entry.count() == 1, "it is listed"
+    editor._remove("factorio")
+    saved(qtbot, page, "programs", before)
+
+
 def test_the_wheel_over_the_programs_scrolls_the_page(qtbot: QtBot, page: ComputerPage) -> None:
     entry, view = page.rules.programs.entry, page.findChild(ScrollArea)
     assert view is not None
-    entry.offer(["chess", "steam"])
+    entry.offer({"chess": "chess", "steam": "steam"})
     view.ensureWidgetVisible(entry)
     before, typed = view.verticalScrollBar().value(), entry.currentText()
     turn(entry)
