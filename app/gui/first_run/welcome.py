@@ -13,6 +13,7 @@ from app.gui import pages
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.first_run.found_step import FoundStep
+from app.gui.first_run.guide_ahead import GuideAhead
 from app.gui.first_run.name_step import NameStep
 from app.gui.first_run.other_models import OtherModels
 from app.gui.first_run.pair_step import PairStep
@@ -106,6 +107,7 @@ class Welcome(QWidget):
             below.show()
         self.hide()
         self.deleteLater()
+        GuideAhead(services).begin()
         lends = services.preferences.text(KEY, BOTH) == LEND
         services.go(page or (pages.COMPUTER if lends else pages.CHAT))
 
