@@ -21,6 +21,7 @@ from app.gui.motion import Motion
 from app.gui.node_client import NodeClient
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
+from app.gui.quit_sheet import QuitSheet
 from app.gui.services import Services
 from app.gui.shelf.importing import Importing
 from app.gui.signals_heard import signals_heard
@@ -76,6 +77,15 @@ class Application:
         self.services.lock.close()  # also where no page of chats was ever shown
         return code
 
+    def ask_to_quit(self) -> None:
+        """A person wants it: asked first, where that would end what somebody waits for."""
+        where = self.window.busy_pages
+        if not where:
+            self.quit()
+        elif self.window.findChild(QuitSheet) is None:
+            self.window.come_up()
+            QuitSheet(self.services, where, self.quit, self.window).open()
+
     def quit(self) -> None:
         """End the window, and the node if this window started it; it drains first."""
         launcher, client = self.services.launcher, self.services.client
@@ -93,8 +103,8 @@ class Application:
         self.services.pool.stop()
 
     def _make_window(self) -> None:
-        self.window = self._window = Window(self.services, self._closing, self.quit)
-        self.tray = Tray(self.services, self.window, self.quit)
+        self.window = self._window = Window(self.services, self._closing, self.ask_to_quit)
+        self.tray = Tray(self.services, self.window, self.ask_to_quit)
 
     def _renew(self) -> bool:
         """Whether the window is made anew, as soon as whoever asks in it is through."""

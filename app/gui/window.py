@@ -144,8 +144,12 @@ class Window(QMainWindow):
     @property
     def is_busy(self) -> bool:
         """Whether something would be lost if the window went now, also what a person has not seen yet."""
-        pages_busy = any(page.is_busy for page in self._pages.values())
-        return pages_busy or bool(self._told.sentence)
+        return bool(self.busy_pages or self._told.sentence)
+
+    @property
+    def busy_pages(self) -> list[str]:
+        """Their titles, where something under way ends with the window."""
+        return [page.title.text() for page in self._pages.values() if page.is_busy]
 
     def end(self) -> None:
         """Another one takes its place."""

@@ -10,11 +10,13 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.gui import pages
 from app.gui.application import Application
 from app.gui.asked import Asked
 from app.gui.first_run.name_step import NameStep
 from app.gui.first_run.welcome import Welcome
 from app.gui.pool import Link
+from app.gui.quit_sheet import QuitSheet
 from tests.gui.desk import Attached
 from tests.gui.speaking import unchanged
 from tests.node.pool import TestNode
@@ -74,6 +76,30 @@ def test_quit_leaves_a_node_alone_that_it_did_not_start(
     status = lone.run("status", "--json")
     assert status.returncode == 0, status.stdout
     assert lone.process.poll() is None
+
+
+def test_quit_asks_before_it_ends_what_is_under_way(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(qapp, "exit", lambda: ended.append(True))
+    made = Application(qapp, Attached(lone.root))
+    qtbot.addWidget(made.window)
+    qtbot.waitUntil(lambda: made.services.pool.is_there, timeout=5000)
+    made.window.go(pages.CHAT)
+    chat = made.window.page(pages.CHAT)
+    monkeypatch.setattr(type(chat), "is_busy", True)
+    made.tray.menu.quit.trigger()
+    made.tray.menu.quit.trigger()  # once more: it is asked already
+    (sheet,) = made.window.findChildren(QuitSheet)
+    assert sheet.isVisible()
+    assert "under way on: Chat." in sheet.sentence.text()
+    sheet.stay.click()
+    qtbot.waitUntil(lambda: made.window.findChild(QuitSheet) is None)
+    assert ended == []
+    made.tray.menu.quit.trigger()
+    made.window.findChildren(QuitSheet)[0].leave.click()
+    qtbot.waitUntil(lambda: bool(ended), timeout=5000)
 
 
 def test_a_log_out_is_not_broken_off_by_a_window_that_would_rather_hide(

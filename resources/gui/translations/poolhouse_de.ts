@@ -5507,6 +5507,25 @@
     </message>
 </context>
 <context>
+    <name>QuitSheet</name>
+    <message>
+        <source>Go on</source>
+        <translation>Weitermachen</translation>
+    </message>
+    <message>
+        <source>Quit and end it</source>
+        <translation>Beenden und abbrechen</translation>
+    </message>
+    <message>
+        <source>Quit now?</source>
+        <translation>Jetzt beenden?</translation>
+    </message>
+    <message>
+        <source>Something is under way on: {pages}. It ends when you quit; what came of an answer is kept. Downloads, and files that are taken in, go on at the next start.</source>
+        <translation>Noch im Gange auf: {pages}. Es endet, wenn Sie Poolhouse beenden; was von einer Antwort kam, bleibt. Downloads und Dateien, die aufgenommen werden, gehen beim nächsten Start weiter.</translation>
+    </message>
+</context>
+<context>
     <name>Reaching</name>
     <message>
         <source>All machines of your household are connected.</source>
