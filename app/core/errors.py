@@ -42,7 +42,7 @@ def bug(error: Exception) -> AppError:
     if at is None:
         return AppError("bug", what=kind)
     file = at.tb_frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
-    return AppError("bug", what=f"{kind}, {file}:{at.tb_lineno}")
+    return AppError("bug", what=f"{kind}@{file}:{at.tb_lineno}")
 
 
 class BadInput(AppError):

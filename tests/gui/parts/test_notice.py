@@ -31,7 +31,7 @@ def test_a_mistake_of_ours_has_details_and_the_way_to_the_log(qtbot: QtBot, away
     assert not words.isVisible()
     fold.open()
     qtbot.waitUntil(words.isVisible)
-    assert "KeyError, test_notice.py:" in words.text()
+    assert "KeyError@test_notice.py:" in words.text()
     assert "person" not in words.text()
     log.click()
     assert away.went == [LOG]
