@@ -39,7 +39,8 @@ DOWNLOAD_SENTENCES: dict[str, str] = {
     "download_other_file": "{file} on {source} is no longer the file this app knows. "
     "Search for the model online and take it from there.",
     "download_broken": "The connection to {source} broke {tries} times. What is here is kept; go on with it later.",
-    "download_damaged": "{file} arrived damaged and was not used. Download it again.",
+    "download_damaged": "{file} arrived damaged and was not used. Its source vouches for the file as a whole only, "
+    "so all of it has to come again: try again.",
     "download_stopped": "The part that is here could not be read: {why}. Download it again.",
     # copies from other machines of the household
     "copy_no_hash": "Nobody can say that {file} on {name} is the same file, so it is not copied. Download it instead.",

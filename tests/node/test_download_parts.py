@@ -116,8 +116,10 @@ async def test_one_wrong_file_keeps_the_model_off_the_shelf(
     assert NAMES[2] in failed["reason"]
     assert not place.shelf.entries()
     hub.others[NAMES[2]] = parts[2]
+    asked = len(hub.ranges)
     await place.downloads.resume(key)
     assert (await place.ended(key))["state"] == "done"
+    assert len(hub.ranges) == asked + 1  # the others were whole, and stayed
 
 
 async def test_cancelling_deletes_all_of_it(hub: HubServer, place: Place) -> None:
