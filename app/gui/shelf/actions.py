@@ -137,6 +137,9 @@ def _getting(file: Json | None, now: Now) -> list[Action]:
     if file.get("size_bytes"):
         size = formats.size(file["size_bytes"])
         text = translate("Models", "Download {size}").format(size=size)
+    if download is not None and download["state"] != "done" and download.get("done_bytes"):
+        done, total = (formats.size(download[f"{what}_bytes"] or 0) for what in ("done", "total"))
+        text = translate("Models", "Resume at {done} of {total}").format(done=done, total=total)
     role = "primary" if now.judgement is None or now.judgement.fits else ""
     usable = bool(file.get("usable"))
     if now.copies and usable:

@@ -4469,6 +4469,10 @@
         <translation>Über {size}</translation>
     </message>
     <message>
+        <source>Resume at {done} of {total}</source>
+        <translation>Bei {done} von {total} fortsetzen</translation>
+    </message>
+    <message>
         <source>Up to {size}</source>
         <translation>Bis {size}</translation>
     </message>

@@ -261,4 +261,8 @@ def test_what_can_be_done() -> None:
     under_way = offer_item(offer("x", file("Q4_K_M", 1, download="d1", recommended=True)))
     now = Now(None, False, None, False, {"d1": download("running")})
     assert [one.enabled for one in actions(Setup(under_way), now)] == [False]
+    for state in ("paused", "failed"):  # what came of it is not fetched again
+        now = Now(None, False, None, False, {"d1": download(state)})
+        texts = [one.text for one in actions(Setup(under_way), now)]
+        assert texts == ["Resume at 10.0 GiB of 40.0 GiB"]
     assert actions(Setup(MINE), IDLE)[1] == Action(Do.DELETE, "Delete 3.0 GiB", "danger")
