@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSystemTrayIcon
 from app.core.errors import AppError
 from app.gui.icons import icon
 from app.gui.node_client import Json
+from app.gui.places import LOG, inner
 from app.gui.sentences import said
 from app.gui.services import Services
 from app.gui.standing import Standing, standing
@@ -155,7 +156,7 @@ class Tray(QObject):
 
     def _failed(self, error: AppError) -> None:
         """What was chosen in the menu was refused: say so where it was chosen."""
-        self.tell(News("Poolhouse", said(error), ""))
+        self.tell(News("Poolhouse", said(error), LOG if inner(error) else ""))
 
     def _tell_first_close(self) -> None:
         """Once, ever."""

@@ -11,7 +11,9 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import ChatId
+from app.core.errors import AppError
 from app.gui import tray as tray_module
+from app.gui.places import LOG
 from app.gui.tray import NO_TRAY, Tray
 from app.gui.tray_menu import TrayMenu
 from app.gui.tray_news import News, news
@@ -215,7 +217,9 @@ def test_a_refused_order_is_said(
     at_lone.services.pool.stop()
     tray.menu.pauses.actions()[0].trigger()
     assert said
-    assert "background service" in said[0].sentence
+    assert ("background service" in said[0].sentence, said[0].page) == (True, "")
+    tray._failed(AppError("bug"))
+    assert said[1].page == LOG  # there is what is known of a mistake of ours
 
 
 PAIRING = {"pairing": {"tries_left": 2}, "machines": {"a": {"name": "den"}}}

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QProgressBar, QStyle, QStyleOptionProgressBar, QSt
 from app.gui.motion import may_move
 
 WHOLE = 1000  # steps of a bar
-ROUND_MS = 1600  # from one end to the other
+ROUND_MS, STEPS = 1600, 48  # from one end to the other; thirty a second
 PIECE = 0.3  # of the bar, that wanders
 AT_REST = 0.4  # how strongly all of it is filled where nothing may move
 
@@ -23,8 +23,8 @@ class Progress(QProgressBar):
         self.setAccessibleName(name)
         self._wanders = QVariantAnimation(self)
         self._wanders.setDuration(ROUND_MS)
-        self._wanders.setStartValue(-PIECE)
-        self._wanders.setEndValue(1.0)
+        self._wanders.setStartValue(0)
+        self._wanders.setEndValue(STEPS)
         self._wanders.setLoopCount(-1)
         self._wanders.valueChanged.connect(self._moved)
         self.tell(None)
@@ -74,7 +74,7 @@ class Progress(QProgressBar):
         """The piece that wanders, or all of it where nothing may."""
         if not self.is_moving:
             return QRectF(self.rect())
-        begin = float(self._wanders.currentValue())
+        begin = int(self._wanders.currentValue()) / STEPS * (1 + PIECE) - PIECE
         left, right = max(0.0, begin), min(1.0, begin + PIECE)
         return QRectF(left * self.width(), 0, (right - left) * self.width(), self.height())
 

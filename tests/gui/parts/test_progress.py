@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.gui.motion import ALWAYS, NEVER
-from app.gui.parts.progress import WHOLE, Progress
+from app.gui.parts.progress import ROUND_MS, STEPS, WHOLE, Progress
 from tests.gui.desk import Desk
 
 
@@ -37,6 +37,7 @@ def accents(bar: Progress) -> list[bool]:
 def test_it_wanders_while_nobody_knows(qapp: QApplication, bar: Progress) -> None:
     assert bar.is_moving
     assert not bar.is_known
+    assert STEPS * 1000 / ROUND_MS <= 30, "it is painted no more often"
     bar._wanders.pause()
     bar._wanders.setCurrentTime(0)
     bar._wanders.resume()
