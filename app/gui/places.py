@@ -44,7 +44,11 @@ PLACES = {
     "lends_nothing": COMPUTER,
 }
 
-INNER = ("bug", "node_fault")  # Poolhouse's own mistakes: nothing of a person's mends them
+INNER = (
+    "bug",
+    "node_fault",
+    "pipeline_fault",
+)  # Poolhouse's own mistakes: nothing of a person's mends them
 
 
 def log_words() -> str:

@@ -18,6 +18,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
 from app.gui.parts.progress import Progress
 from app.gui.parts.text import Elided, label, paragraph
+from app.gui.places import INNER, log_words
 from app.gui.pool import under_way
 from app.gui.sentences import here, model_name
 from app.gui.theme import Theme, set_role
@@ -35,6 +36,7 @@ class Acts:
     again: Callable[[], object]
     cancel: Callable[[], object]
     measure: Callable[[], object]
+    log: Callable[[], object]
 
 
 class Headline(QFrame):
@@ -55,11 +57,12 @@ class Headline(QFrame):
         self.cancel = button(self.tr("Cancel"), acts.cancel)
         self.again = button(self.tr("Load again"), acts.again)
         self.measure = button(self.tr("Measure speeds"), acts.measure)
+        self.log = button(log_words(), acts.log)
         words = row(self._picture, gap=sizes.M)
         words.addLayout(column(self.title, self.figures, self._bar, self.help, gap=sizes.XS), 1)
         told = QWidget()
         told.setLayout(words)
-        buttons = (self.measure, self.choose, self.again, self.unload, self.cancel)
+        buttons = (self.measure, self.choose, self.log, self.again, self.unload, self.cancel)
         for one in buttons:
             one.hide()
         box = Beside(told, *buttons, least=LEAST_CHARACTERS)
@@ -97,6 +100,8 @@ class Headline(QFrame):
         self.measure.setVisible(unmeasured and state != "loading")
         self.measure.setEnabled(not measuring)
         self.measure.setText(self.tr("Measuring…") if measuring else self.tr("Measure speeds"))
+        code = ((loaded or {}).get("reason_facts") or {}).get("code")
+        self.log.setVisible(state in ("lost", "failed") and code in INNER)
         held, comes = state not in ("", "loading"), state == "loading"
         _show_only((self.choose, not loaded), (self.unload, held and not stopping))
         _show_only((self.cancel, comes and not stopping), (self.again, state in ("lost", "failed")))

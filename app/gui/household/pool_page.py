@@ -172,7 +172,7 @@ class PoolPage(Page):
         services = self.services
         acts = HeadActs(
             lambda: services.go(pages.MODELS), self.loading.unload, self.loading.again, self.loading.cancel,
-            self.loading.measure,
+            self.loading.measure, lambda: services.go(LOG),
         )  # fmt: skip
         self.headline = Headline(services.theme, acts)
         self.what_if = WhatIf(self.loading.load_without, self.outlook.take_all_back)

@@ -27,7 +27,7 @@ def head(qtbot: QtBot, qapp: QApplication) -> Headline:
         """No button is pressed."""
 
     made = Headline(
-        Theme(qapp, Scheme.LIGHT, 1.0), Acts(nothing, nothing, nothing, nothing, nothing)
+        Theme(qapp, Scheme.LIGHT, 1.0), Acts(nothing, nothing, nothing, nothing, nothing, nothing)
     )
     qtbot.addWidget(made)
     made.show()
@@ -149,3 +149,12 @@ def test_before_the_first_step_its_bar_has_no_end(head: Headline) -> None:
     now = loaded(2) | {"state": "loading", "progress": {}}
     head.show_pool(now, Expected(), measuring=False)
     assert (head._bar.isVisible(), head._bar.is_known) == (True, False)
+
+
+def test_a_model_that_a_mistake_of_ours_ended_leads_to_the_log(head: Headline) -> None:
+    ended = loaded(2) | {"state": "lost", "reason": "Poolhouse made a mistake."}
+    for code, shown in (("bug", True), ("stage_lost", False)):
+        head.show_pool(ended | {"reason_facts": {"code": code}}, Expected(), measuring=False)
+        assert head.log.isVisible() is shown
+    head.show_pool(loaded(2) | {"reason_facts": {"code": "bug"}}, Expected(), measuring=False)
+    assert not head.log.isVisible(), "it is ready"

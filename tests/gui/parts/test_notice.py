@@ -49,3 +49,8 @@ def test_what_a_node_said_badly_has_its_own_words(qtbot: QtBot, away: Desk) -> N
 def test_what_a_person_can_mend_has_none(qtbot: QtBot, away: Desk) -> None:
     _, folds = failed(qtbot, away, BadInput("name_empty"))
     assert folds == []
+
+
+def test_an_answer_that_a_fault_of_ours_ended_has_them_too(qtbot: QtBot, away: Desk) -> None:
+    _, folds = failed(qtbot, away, AppError("pipeline_fault"))
+    assert len(folds) == 1
