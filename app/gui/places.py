@@ -44,11 +44,8 @@ PLACES = {
     "lends_nothing": COMPUTER,
 }
 
-INNER = (
-    "bug",
-    "node_fault",
-    "pipeline_fault",
-)  # Poolhouse's own mistakes: nothing of a person's mends them
+# Poolhouse's own mistakes: nothing of a person's mends them
+INNER = ("bug", "node_fault", "pipeline_fault")
 
 
 def log_words() -> str:
