@@ -28,6 +28,7 @@ RATE_SECONDS = 0.05  # the latest rate is taken over so much
 START_SHARE = 0.3  # of the time: TCP is still growing, or a burst allowance is spent
 
 SLICES = 9  # of the rest
+LEAST_OF_MEAN = 0.25  # of even a very uneven link's rate the median is more
 
 CHUNK, TOKEN = b"\x03", b"\x04"  # first byte of a message; lan/probe.py has the others
 
@@ -39,7 +40,7 @@ def rate_of(samples: Samples) -> float | None:
     """Bytes a second after the start phase; None when nothing arrived.
 
     The median of equal slices of time, so that one pause of a busy computer, and the catching up
-    after it, do not count.
+    after it, do not count. Where it paused for most of the time the median says nothing.
     """
     (begun, _), (ended, total) = samples[0], samples[-1]
     if ended <= begun or not total:
@@ -48,7 +49,9 @@ def rate_of(samples: Samples) -> float | None:
     slice_s = (ended - settled) / SLICES
     arrived = [_arrived_by(samples, settled + n * slice_s) for n in range(SLICES + 1)]
     median = statistics.median(after - before for before, after in itertools.pairwise(arrived))
-    return median / slice_s or total / (ended - begun)
+    mean = (total - arrived[0]) / SLICES
+    says = median and median >= LEAST_OF_MEAN * mean
+    return median / slice_s if says else total / (ended - begun)
 
 
 def _arrived_by(samples: Samples, at: float) -> float:

@@ -73,6 +73,7 @@ def test_the_other_end_is_shown_only_where_it_can_be(told: bytes, end: End) -> N
         ([(0.0, 0), (0.01, 500), (1.0, 600), (2.0, 700)], 100.0),  # nor a burst
         ([(0.0, 0), (5.0, 70), (9.0, 70)], 70 / 9),  # nothing came after the start
         ([(n / 10, n * 10 if n < 12 or n > 15 else 110) for n in range(31)], 100.0),  # a pause
+        ([(0.0, 0), (0.1, 4), (2.7, 8), (3.0, 3_000)], 1_000.0),  # and a long one
     ],
 )
 def test_the_rate_of_what_arrived(samples: list[tuple[float, int]], rate: float | None) -> None:
