@@ -25,9 +25,9 @@ class Language(QObject):
         """From now on `language` (`de`), or the system's for ""."""
         self.chosen = language
         locale = QLocale(language) if language else self._system
-        QLocale.setDefault(locale)
         codes = [one.split("-")[0] for one in locale.uiLanguages()]
         code = next((one for one in codes if one in _codes()), PLAIN)
+        QLocale.setDefault(_speaking(code, locale))
         more = [] if code == PLAIN else [f"{OURS}_{code}", f"{QTS}_{code}"]
         install(self._app, [f"{OURS}_{PLAIN}", *more])
 
@@ -37,6 +37,11 @@ def translate(app: QCoreApplication, language: str) -> Language:
     made = Language(app)
     made.speak(language)
     return made
+
+
+def is_english() -> bool:
+    """Whether the window speaks it."""
+    return QLocale().language() in (QLocale.Language.English, QLocale.Language.C)
 
 
 def install(app: QCoreApplication, names: list[str]) -> list[str]:
@@ -71,6 +76,13 @@ def translators(app: QCoreApplication) -> dict[str, QTranslator]:
         for made in known.values():
             app.removeTranslator(made)
     return known
+
+
+def _speaking(code: str, locale: QLocale) -> QLocale:
+    """Dates and sentences in the language of the words, numbers as the country has them where Qt knows that."""
+    words = QLocale(code).language()
+    fits = locale.language() in (words, QLocale.Language.C)
+    return locale if fits else QLocale(words, locale.territory())
 
 
 def _codes() -> list[str]:

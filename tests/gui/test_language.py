@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -42,6 +43,37 @@ def test_german(as_it_was: QApplication) -> None:
     assert kept("in a file only you can read") == "In einer Datei, die nur Sie lesen können"
     assert shown("Sidebar", "Settings") == "Einstellungen"
     assert QLocale().language() is QLocale.Language.German
+
+
+@pytest.mark.parametrize(
+    ("language", "day", "number"),
+    [("fr-FR", "Monday", "1,5"), ("ar-EG", "Monday", "1.5"), ("C", "Monday", "1.5"),
+     ("de-CH", "Montag", "1.5"), ("de-AT", "Montag", "1,5")],
+)  # fmt: skip
+def test_dates_are_in_the_language_of_the_words(
+    as_it_was: QApplication, language: str, day: str, number: str
+) -> None:
+    translate(as_it_was, language)
+    assert (QLocale().dayName(1), QLocale().toString(1.5, "f", 1)) == (day, number)
+
+
+def test_the_second_language_of_a_system_is_that_of_the_sentences_too() -> None:
+    """French first and German after it: buttons were German, and what the node said English."""
+    words = """
+from PySide6.QtCore import QCoreApplication
+from app.gui.language import translate
+from app.gui.sentences import here
+app = QCoreApplication([])
+translate(app, "")
+print(QCoreApplication.translate("Sidebar", "Settings"))
+print(here("Paused: it runs on battery. Resumes when it is plugged in."))
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", words], capture_output=True, text=True, check=False, timeout=60,
+        env=os.environ | {"LANG": "fr_FR.UTF-8", "LANGUAGE": "fr:de", "LC_ALL": "", "LC_MESSAGES": ""},
+    )  # fmt: skip
+    told = ["Einstellungen", "Pausiert: Es läuft mit Akku. Geht weiter, sobald es am Netz ist."]
+    assert said.stdout.splitlines() == told, said.stderr
 
 
 # Everything between two calls is native, so that the interpreter is held as it is in the few moments that matter.

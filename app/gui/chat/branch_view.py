@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QCoreApplication, QLocale
+from PySide6.QtCore import QCoreApplication
 
 from app.core import chat as tree
 from app.core.chat import Chat, Message, Role
@@ -13,6 +13,7 @@ from app.gui import formats
 from app.gui.chat import figures
 from app.gui.chat.message_view import Shown
 from app.gui.chat.session import Running
+from app.gui.language import is_english
 from app.gui.pool import Pool, under_way
 
 Json = dict[str, Any]
@@ -77,7 +78,7 @@ def in_line(place: int, seconds: float | None) -> str:
 
 def _nth(place: int) -> str:
     """`2nd`; in other languages `2.`"""
-    if QLocale().language() not in (QLocale.Language.English, QLocale.Language.C):
+    if not is_english():
         return f"{place}."
     ends = {1: "st", 2: "nd", 3: "rd"}
     return f"{place}{'th' if place % 100 in (11, 12, 13) else ends.get(place % 10, 'th')}"
