@@ -53,6 +53,14 @@ def test_every_entry_is_described_in_german_too() -> None:
     assert not any(offer.about == offer.about_in["de"] for offer in shipped().models)
 
 
+def test_amounts_are_in_the_units_of_the_window() -> None:
+    said = [
+        words for offer in shipped().models for words in (offer.about, *offer.about_in.values())
+    ]
+    assert not [words for words in said if " GB" in words]
+    assert [words for words in said if "12 GiB" in words]
+
+
 def test_hashes_are_those_of_one_file_each() -> None:
     files = [one for offer in shipped().models for one in offer.files]
     hashes = [one.sha256 for one in files if one.sha256]
