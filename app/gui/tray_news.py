@@ -34,11 +34,11 @@ def news(before: Json, now: Json) -> list[News]:
 def _pairing(before: Json, now: Json) -> list[News]:
     tr = QCoreApplication.translate
     title = tr("Tray", "Pairing attempt")
-    came = now.get("paired")  # by the code shown here: whom another machine lets in is no news here
-    if came and came != before.get("paired"):
-        name = (now.get("machines") or {}).get(came, {}).get("name")
+    came = _let_in(now)
+    if came and came != _let_in(before):
+        name = now["machines"][came].get("name")
         text = tr("Tray", "{name} belongs to your household now.").format(name=name)
-        return [News(title, text, f"{pages.POOL}/{came}")]
+        return [News(tr("Tray", "A machine was added"), text, f"{pages.POOL}/{came}")]
     was, is_now = before.get("pairing"), now.get("pairing")
     if not was:
         return []
@@ -49,6 +49,12 @@ def _pairing(before: Json, now: Json) -> list[News]:
     if not is_now and now.get("pairing_closed") == TOO_MANY.code:
         return [News(title, tr("Tray", "A wrong code was entered. Pairing is closed."), pages.POOL)]
     return []
+
+
+def _let_in(snapshot: Json) -> str:
+    """By the code shown here: whom another machine lets in is no news here. It is told before its name is."""
+    came = str(snapshot.get("paired") or "")
+    return came if came in (snapshot.get("machines") or {}) else ""
 
 
 def _downloads(before: Json, now: Json) -> list[News]:

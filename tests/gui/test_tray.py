@@ -239,8 +239,10 @@ READY = {"loaded": {"model": "guide", "state": "ready"}}
         (LAST_TRY, PAIRING | {"pairing": None, "pairing_closed": "pairing_expired"}, []),
         (LAST_TRY, PAIRING | {"pairing": None, "pairing_closed": "pairing_tries_used"},
          ["Pairing attempt"]),
-        (PAIRING, JOINED | {"pairing": None, "paired": "b"}, ["Pairing attempt"]),
-        (JOINED, JOINED | {"pairing": None, "paired": "b"}, ["Pairing attempt"]),
+        (PAIRING, JOINED | {"pairing": None, "paired": "b"}, ["A machine was added"]),
+        (JOINED, JOINED | {"pairing": None, "paired": "b"}, ["A machine was added"]),
+        (PAIRING, PAIRING | {"paired": "b"}, []),  # the name comes a moment later
+        (PAIRING | {"paired": "b"}, JOINED | {"paired": "b"}, ["A machine was added"]),
         (JOINED | {"paired": "b"}, JOINED | {"paired": "b"}, []),
         (PAIRING, JOINED, []),  # another machine of the household let it in
         (LOADING, {"downloads": {"d": {"name": "Qwen", "state": "done"}}}, ["Download finished"]),

@@ -80,9 +80,15 @@ def against(made: Bench, name: str) -> str:
         return _tr("no forecast")
     value = float(made.forecast[name])
     said = formats.seconds(value) if name == "ttft_s" else formats.speed(value)
-    share = formats.percent(abs(beyond))
+    share, times = formats.percent(abs(beyond)), formats.number(1 + beyond, 1)
     if abs(beyond) < 0.005:
         return _tr("forecast {said}").format(said=said)
+    if beyond >= 1:  # "522 % later" is a sum to do
+        longer, times_faster = (
+            _tr("forecast {said}, {times} times as long"),
+            _tr("forecast {said}, {times} times as fast"),
+        )
+        return (longer if name == "ttft_s" else times_faster).format(said=said, times=times)
     if name == "ttft_s":
         later, sooner = (
             _tr("forecast {said}, {share} later"),

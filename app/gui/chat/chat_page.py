@@ -268,9 +268,8 @@ class ChatPage(Page):
 
     def _tell_hint(self) -> None:
         pool = self.services.pool
-        is_loaded = pool.loaded is not None or pool.hosts is not None or not pool.is_there
         full, waits, names = self.chat_head.is_nearly_full, self.composer.waits, self._models.names
-        self.hint.tell(self.chat, names, is_loaded=is_loaded, is_full=full, waits=waits)
+        self.hint.tell(self.chat, names, pool, is_full=full, waits=waits)
 
     def _tell_state(self) -> None:
         running = self._running

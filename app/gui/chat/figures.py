@@ -7,6 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
+from app.core.speed import is_rough
 from app.gui import formats
 from app.gui.household.words import layers
 from app.gui.sentences import here
@@ -37,6 +38,8 @@ def caption(figures: Json) -> str:
     if rate := figures.get("decode_tok_s"):
         forecast = predicted.get("decode_tok_s")
         text = _tr("{rate} (forecast {forecast})") if forecast else "{rate}"
+        if is_rough(forecast or 0):
+            text = _tr("{rate} (rough forecast {forecast})")
         parts.append(
             text.format(
                 rate=formats.speed(rate),

@@ -8,9 +8,11 @@ from PySide6.QtWidgets import QWidget
 
 from app.core.chat import Chat
 from app.gui import theme as sizes
+from app.gui.language import is_english
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.text import paragraph
+from app.gui.pool import Pool
 from app.gui.preferences import Preferences
 from app.gui.sentences import GUIDE
 
@@ -40,13 +42,16 @@ class Hint(QWidget):
         self,
         chat: Chat,
         models: Sequence[str],
+        pool: Pool,
         *,
-        is_loaded: bool,
         is_full: bool,
         waits: bool = False,
     ) -> None:
         """About the next message of this chat. waits: it was sent while an answer comes."""
         words, other = "", ""
+        is_loaded = pool.loaded is not None or pool.hosts is not None or not pool.is_there
+        speaker = (pool.model(chat.model) or pool.loaded or {}).get("model")
+        by_guide = pool.hosts is None and (chat.model or speaker or GUIDE) == GUIDE
         if waits:
             words = self.tr("Your message goes as soon as this answer has ended.")
         elif is_full:
@@ -55,6 +60,8 @@ class Hint(QWidget):
             words = self.tr("No model is loaded, so the Guide answers.")
             if self.last in models:
                 other = self.tr("Use {model}").format(model=self.last)
+        elif by_guide and chat.messages and not is_english():  # an empty chat says it at length
+            words = self.tr("The Guide understands English only.")
         self.words.setText(words)
         self.other.setText(other)
         self.other.setVisible(bool(other))

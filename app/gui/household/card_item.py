@@ -148,7 +148,7 @@ def all_lines(facts: MachineFacts) -> tuple[str, ...]:
     used_by = words.used_by(facts.used_by) if facts.used_by else ""
     told = (
         facts.name, words.part(facts), words.state(facts).word, facts.device, words.heat(facts),
-        words.all_memory(facts), words.holds(facts), used_by, words.why(facts),
+        words.all_memory(facts), words.own_use(facts), words.holds(facts), used_by, words.why(facts),
         words.roles(facts.roles),
     )  # fmt: skip
     return tuple(line for line in told if line)

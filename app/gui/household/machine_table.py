@@ -108,7 +108,7 @@ class MachineTable(FactTable):
 
 
 def _tip(one: MachineFacts) -> str:
-    return tooltip(one.name, one.device, words.why(one))
+    return tooltip(one.name, one.device, words.own_use(one), words.why(one))
 
 
 def _columns() -> tuple[Column, ...]:

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QAccessible, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 
-from app.gui import formats, pages
+from app.gui import pages
 from app.gui import theme as sizes
 from app.gui.diagnostics.ways import why_unseen
 from app.gui.household import words
@@ -268,10 +268,7 @@ class PoolPage(Page):
         text = self.tr("Add another machine, and together they hold larger models.")
         room = self.outlook.now.room_bytes
         if room:
-            fits = self.tr("Models of up to {size} fit on it today.").format(
-                size=formats.size(room)
-            )
-            text = f"{fits} {text}"
+            text = f"{words.fits_on(self.machines[0], room)} {text}"
         self.alone.sentence.setText(text)
 
     def _inspect(self) -> None:

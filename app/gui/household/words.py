@@ -113,6 +113,22 @@ def all_memory(machine: MachineFacts) -> str:
     return text.format(memory=memory(machine), total=formats.size(machine.total_bytes))
 
 
+def own_use(machine: MachineFacts) -> str:
+    """Why a model that fits here may be larger than what is lent."""
+    if not (machine.this and machine.lent_bytes):
+        return ""
+    return _tr("What it lends is the limit for others; a model that you load here may take more.")
+
+
+def fits_on(machine: MachineFacts, room_bytes: int) -> str:
+    """What this machine holds alone, and where that is more, the amount that its card shows."""
+    lent = machine.lent_bytes
+    text = _tr("Models of up to {size} fit on it today.")
+    if 0 < lent < room_bytes:
+        text = _tr("Models of up to {size} fit on it today; others may use at most {lent} of it.")
+    return text.format(size=formats.size(room_bytes), lent=formats.size(lent))
+
+
 def layers(runs: Iterable[Run]) -> str:
     """`layers 1–4, 13–16`; counted from one."""
     told = ", ".join(

@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.core.speed import is_rough
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.parts.buttons import button
@@ -57,9 +58,7 @@ class ForecastView(QWidget):
         self.fact = paragraph("", "muted")
         self.fact.hide()
         self._last: Json | None = None
-        self._unmeasured = paragraph(
-            self.tr("Not measured yet. A test of about ten seconds makes a forecast."), "muted"
-        )
+        self._unmeasured = paragraph("", "muted")
         self.measure = button(self.tr("Measure now"), measure)
         self._stop = button(self.tr("Cancel"), stop)
         self._bar = Progress(self.tr("Measuring"))
@@ -110,6 +109,12 @@ class ForecastView(QWidget):
         """What the last answer was, beside what was forecast for just that one."""
         self._last = last
         self.fact.setVisible(last is not None)
+        unmeasured = self.tr("Not measured yet. A test of about ten seconds makes a forecast.")
+        if last is not None:
+            unmeasured = self.tr(
+                "As it is set here it is not measured yet. A test of about ten seconds makes a forecast."
+            )
+        self._unmeasured.setText(unmeasured)
         if last is not None:
             words = self.tr(
                 "Last answer: {rate}, first token after {first}. For just its prompt and its length, on the "
@@ -148,6 +153,11 @@ class ForecastView(QWidget):
         rate = forecast["together_tok_s"] if users > 1 else forecast["decode_tok_s"]
         if forecast.get("estimated"):
             many, one = self.tr("estimate, {count} people together"), self.tr("estimate")
+        elif is_rough(rate):
+            many, one = (
+                self.tr("rough forecast, {count} people together"),
+                self.tr("rough forecast"),
+            )
         else:
             many, one = self.tr("forecast, {count} people together"), self.tr("forecast")
         caption = many if users > 1 else one

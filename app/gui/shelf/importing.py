@@ -30,7 +30,7 @@ class Importing(QObject):
 
     changed = Signal()
     imported = Signal(object)  # Json, the model
-    failed = Signal(object)  # AppError
+    failed = Signal()  # `unseen` says why
     ended = Signal(str, object)  # path, AppError or None
 
     def __init__(self, pool: Pool, preferences: Preferences, parent: QObject | None = None) -> None:
@@ -38,6 +38,7 @@ class Importing(QObject):
         self._pool, self._preferences, self._calls = pool, preferences, Calls()
         self._waiting = _kept(preferences)
         self._name: str | None = None  # on the shelf, of `path`
+        self._unseen: AppError | None = None
         self.path = ""
         self.done_bytes = self.total_bytes = 0
         self._began = (0.0, 0)  # when, and at how many bytes, it was first heard of
@@ -68,6 +69,11 @@ class Importing(QObject):
     def paths(self) -> list[str]:
         """The files that are taken in now and next."""
         return [*([self.path] if self.path else []), *(path for path, _ in self._waiting)]
+
+    def unseen(self) -> AppError | None:
+        """Why a file was refused, once, to whoever shows it: no page may be there when it ends."""
+        error, self._unseen = self._unseen, None
+        return error
 
     def add(self, path: str, name: str | None = None) -> None:
         """Take in this file too, under a name of the shelf or its own."""
@@ -141,13 +147,14 @@ class Importing(QObject):
 
     def _refused(self, error: AppError) -> None:
         self._calls.done(IMPORT)
+        self._unseen = error
         if error.reason.code in BROKEN_OFF:
             self._waiting.insert(0, (self.path, self._name))
             self.path = ""
             self.changed.emit()
         else:
             self._ended(error)
-        self.failed.emit(error)
+        self.failed.emit()
 
 
 def _kept(preferences: Preferences) -> list[tuple[str, str | None]]:

@@ -69,6 +69,7 @@ class ModelsPage(Page):
             self._judge()
         if self.focusWidget() is None:
             self.list.view.setFocus()
+        self._tell_refused()
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         """A window that was hidden, or started hidden, comes up with this page."""
@@ -156,7 +157,8 @@ class ModelsPage(Page):
         self.loading.failed.connect(self._load_failed)
         self.importing.imported.connect(self._imported)
         self.details.token.kept.connect(self._token_kept)
-        for one in (self.library, self.importing, self.transfers, self.removal):
+        self.importing.failed.connect(self._tell_refused)
+        for one in (self.library, self.transfers, self.removal):
             one.failed.connect(self.fail)
         self.details.token.failed.connect(self.fail)
         self.transfers.cancel_asked.connect(self._ask_cancel)
@@ -283,6 +285,11 @@ class ModelsPage(Page):
         for one in self.transfers.downloads():
             if one.get("code") in TOKEN_CODES:
                 self.transfers.resume(str(one["id"]))
+
+    def _tell_refused(self) -> None:
+        """To a person who sees the page; until then it waits."""
+        if self.isVisible() and (error := self.importing.unseen()):
+            self.fail(error)
 
     def _imported(self, model: Json) -> None:
         self._show(f"shelf:{model['name']}")

@@ -543,6 +543,10 @@
         <translation>{rate} (Prognose {forecast})</translation>
     </message>
     <message>
+        <source>{rate} (rough forecast {forecast})</source>
+        <translation>{rate} (grobe Prognose {forecast})</translation>
+    </message>
+    <message>
         <source>{step} on {machine}</source>
         <translation>{step} auf {machine}</translation>
     </message>
@@ -2059,6 +2063,10 @@
 <context>
     <name>ForecastView</name>
     <message>
+        <source>As it is set here it is not measured yet. A test of about ten seconds makes a forecast.</source>
+        <translation>So, wie es hier eingestellt ist, ist es noch nicht gemessen. Ein Test von etwa zehn Sekunden ergibt eine Prognose.</translation>
+    </message>
+    <message>
         <source>Cancel</source>
         <translation>Abbrechen</translation>
     </message>
@@ -2121,6 +2129,14 @@
     <message>
         <source>forecast, {count} people together</source>
         <translation>Prognose, {count} Personen gleichzeitig</translation>
+    </message>
+    <message>
+        <source>rough forecast</source>
+        <translation>grobe Prognose</translation>
+    </message>
+    <message>
+        <source>rough forecast, {count} people together</source>
+        <translation>grobe Prognose, {count} Personen gleichzeitig</translation>
     </message>
 </context>
 <context>
@@ -2547,6 +2563,10 @@
         <translation>Es ist kein Modell geladen, daher antwortet der Guide.</translation>
     </message>
     <message>
+        <source>The Guide understands English only.</source>
+        <translation>Der Guide versteht nur Englisch.</translation>
+    </message>
+    <message>
         <source>The context is nearly full: the next answer may stop early.</source>
         <translation>Der Kontext ist fast voll: Die nächste Antwort endet vielleicht vorzeitig.</translation>
     </message>
@@ -2789,6 +2809,14 @@
         <translation>Speicher</translation>
     </message>
     <message>
+        <source>Models of up to {size} fit on it today.</source>
+        <translation>Heute passen Modelle bis {size} darauf.</translation>
+    </message>
+    <message>
+        <source>Models of up to {size} fit on it today; others may use at most {lent} of it.</source>
+        <translation>Heute passen Modelle bis {size} darauf; andere dürfen davon höchstens {lent} nutzen.</translation>
+    </message>
+    <message>
         <source>Name</source>
         <translation>Name</translation>
     </message>
@@ -2999,6 +3027,10 @@
     <message>
         <source>Version</source>
         <translation>Version</translation>
+    </message>
+    <message>
+        <source>What it lends is the limit for others; a model that you load here may take more.</source>
+        <translation>Was es verleiht, ist die Grenze für andere; ein Modell, das Sie hier laden, darf mehr belegen.</translation>
     </message>
     <message>
         <source>What {name} may do</source>
@@ -5120,10 +5152,6 @@
         <translation>Haushalt verlassen…</translation>
     </message>
     <message>
-        <source>Models of up to {size} fit on it today.</source>
-        <translation>Heute passen Modelle bis {size} darauf.</translation>
-    </message>
-    <message>
         <source>Only this machine so far</source>
         <translation>Bisher nur dieses Gerät</translation>
     </message>
@@ -5740,6 +5768,14 @@
     <message>
         <source>forecast {said}, {share} sooner</source>
         <translation>Prognose {said}, {share} früher</translation>
+    </message>
+    <message>
+        <source>forecast {said}, {times} times as fast</source>
+        <translation>Prognose {said}, {times}-mal so schnell</translation>
+    </message>
+    <message>
+        <source>forecast {said}, {times} times as long</source>
+        <translation>Prognose {said}, {times}-mal so lang</translation>
     </message>
     <message>
         <source>no forecast</source>
@@ -6471,6 +6507,10 @@
 </context>
 <context>
     <name>Tray</name>
+    <message>
+        <source>A machine was added</source>
+        <translation>Ein Gerät ist dazugekommen</translation>
+    </message>
     <message>
         <source>A wrong code was entered. Pairing is closed.</source>
         <translation>Ein falscher Code wurde eingegeben. Die Kopplung ist geschlossen.</translation>

@@ -190,6 +190,9 @@ def test_figures_stand_beside_their_forecast() -> None:
     assert against(made, "decode_tok_s") == "forecast 25.0 tok/s, 20 % slower"
     assert against(made, "ttft_s") == "forecast 0.4 s, 25 % later"
     assert against(bench(forecast=None), "ttft_s") == "no forecast"
+    off = bench(forecast={"decode_tok_s": 8.0, "ttft_s": 0.1})
+    assert against(off, "ttft_s") == "forecast 0.1 s, 5.0 times as long"
+    assert against(off, "decode_tok_s") == "forecast 8.0 tok/s, 2.5 times as fast"
     assert headline(made).startswith("Guide on 2 machine")
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.gui.formats import GIB
+from app.gui.household.facts import machines_of
 from app.gui.household.pool_page import PoolPage
+from app.gui.household.words import fits_on
 from tests.gui.desk import Desk
 from tests.gui.household.snapshots import household
 
@@ -21,3 +26,16 @@ def test_only_who_may_add_a_machine_is_asked_to(qtbot: QtBot, away: Desk, roles:
         one["roles"] = roles
     pool.changed.emit()
     assert page.alone.isVisible() == page.add.isVisible() == ("admin" in roles)
+
+
+@pytest.mark.parametrize(
+    ("lent", "words"),
+    [
+        (10 * GIB, "Models of up to 16.0 GiB fit on it today; others may use at most 10.0 GiB of it."),
+        (16 * GIB, "Models of up to 16.0 GiB fit on it today."),
+        (0, "Models of up to 16.0 GiB fit on it today."),
+    ],
+)  # fmt: skip
+def test_two_amounts_of_memory_are_told_apart(lent: int, words: str) -> None:
+    (machine,) = machines_of(household(1))
+    assert fits_on(replace(machine, lent_bytes=lent), 16 * GIB) == words

@@ -81,6 +81,8 @@ def test_what_a_card_shortens_is_told_whole(view: MapView) -> None:
     assert words in view.accessibleDescription()
     view.select("")
     assert view.accessibleDescription().startswith("Arrow keys choose a machine")
+    limit = "What it lends is the limit for others; a model that you load here may take more."
+    assert [limit in one.toolTip() for one in view._cards.values()] == [True, False]
 
 
 @pytest.mark.parametrize("n_machines", range(1, 11))

@@ -46,6 +46,10 @@ def test_a_forecast_and_an_estimate_have_their_names(view: ForecastView) -> None
     view.show_plan(plan("plan_estimated", users=3, forecast=KNOWN | {"estimated": True}))
     assert view.rate._caption.whole() == "estimate, 3 people together"
     assert "plan_estimated" in said(view)
+    view.show_plan(plan(forecast=KNOWN | {"decode_tok_s": 338.0}))
+    assert view.rate._caption.whole() == "rough forecast"
+    view.show_plan(plan(users=3, forecast=KNOWN | {"together_tok_s": 338.0}))
+    assert view.rate._caption.whole() == "rough forecast, 3 people together"
     assert view.measure.isHidden()
 
 
@@ -112,8 +116,10 @@ def test_two_forecasts_that_differ_say_what_each_is_for(view: ForecastView) -> N
     view.show_plan(plan(forecast=None))
     assert "For just its prompt and its length" in view.fact.text()
     assert "above" not in view.fact.text()  # nothing stands there
+    assert view._unmeasured.text().startswith("As it is set here it is not measured yet.")
     view.show_plan(plan(forecast=KNOWN))
     assert "The figures above are for a typical request" in view.fact.text()
     view.show_fact(None)
     view.show_plan(plan(forecast=KNOWN))
     assert view.fact.isHidden()
+    assert view._unmeasured.text().startswith("Not measured yet.")

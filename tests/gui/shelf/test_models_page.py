@@ -146,6 +146,28 @@ def test_a_dropped_file_that_is_no_model_is_refused_in_a_sentence(
     assert not page.importing.path
 
 
+def test_a_file_that_is_refused_while_nobody_looks_is_told_by_the_next_page(
+    qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path
+) -> None:
+    bad, refused = tmp_path / "photo.gguf", list[bool]()
+    bad.write_bytes(b"JFIF" * 100)
+    page.importing.failed.connect(lambda: refused.append(True))
+    page.hide()
+    page.take_in([str(bad)])
+    until(qtbot, lambda: refused)
+    assert not page.notice.sentence
+    page.end()  # another language: the window is made anew
+    later = ModelsPage(at_lone.services)
+    qtbot.addWidget(later)
+    later.show()
+    assert "does not hold a GGUF model" in later.notice.sentence
+    later.notice.clear()
+    later.hide()
+    later.show()
+    assert not later.notice.sentence  # once is enough
+    later.end()
+
+
 def test_a_file_deleted_under_the_shelf_is_said(
     qtbot: QtBot, page: ModelsPage, tiny_model: Path
 ) -> None:

@@ -1,0 +1,30 @@
+"""The line below an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from app.gui.chat.figures import caption
+from tests.gui.speaking import speaking
+
+
+@pytest.mark.parametrize(
+    ("predicted", "line"),
+    [
+        (
+            {"decode_tok_s": 545.0},
+            "59.7 tok/s (rough forecast 545) · first token 21 ms · 40 tokens",
+        ),
+        ({"decode_tok_s": 11.8}, "59.7 tok/s (forecast 11.8) · first token 21 ms · 40 tokens"),
+        (None, "59.7 tok/s · first token 21 ms · 40 tokens"),
+    ],
+)
+def test_a_forecast_for_a_very_small_model_is_called_rough(
+    qapp: QApplication, predicted: dict[str, Any] | None, line: str
+) -> None:
+    figures = {"decode_tok_s": 59.7, "ttft_s": 0.021, "tokens": 40, "predicted": predicted}
+    with speaking(qapp, "en"):
+        assert caption(figures) == line

@@ -1,0 +1,54 @@
+"""The line above the composer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.core.chat import Chat, ChatId, Message, MessageId, Role
+from app.gui.chat.hint import Hint
+from app.gui.preferences import Preferences
+from tests.gui.speaking import speaking
+
+
+class Around:
+    """A pool with this loaded."""
+
+    is_there, hosts = True, None
+
+    def __init__(self, model: str | None) -> None:
+        self.loaded = {"model": model} if model else None
+
+    def model(self, _name: str | None) -> None:
+        return None
+
+
+ASKED = (Message(MessageId("1"), None, Role.USER, "Wie füge ich einen Computer hinzu?", 0.0),)
+ONLY = "Der Guide versteht nur Englisch."
+
+
+@pytest.mark.parametrize(
+    ("language", "loaded", "asked", "words"),
+    [
+        ("de", "guide", ASKED, ONLY),
+        ("de", "guide", (), ""),  # an empty chat says it at length
+        ("de", "big", ASKED, ""),
+        ("de", None, (), "Es ist kein Modell geladen, daher antwortet der Guide."),
+        ("en", "guide", ASKED, ""),
+    ],
+)
+def test_a_person_who_writes_another_language_hears_what_the_guide_understands(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, language: str, loaded: str | None,
+    asked: tuple[Message, ...], words: str,
+) -> None:  # fmt: skip
+    chat = Chat(ChatId("7"), messages={one.id: one for one in asked})
+    pool: Any = Around(loaded)
+    with speaking(qapp, language):
+        hint = Hint(Preferences(tmp_path), lambda _: None)
+        qtbot.addWidget(hint)
+        hint.tell(chat, (), pool, is_full=False)
+        assert hint.words.text() == words
