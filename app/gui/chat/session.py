@@ -235,6 +235,8 @@ class Session(QObject):
         if known is not None and running.message in known.messages:
             if running.text or ending.how in ("stop", "length"):
                 details = _details(known.messages[running.message], running, ending)
+                if ending.model is None and self._pool.hosts is None:  # a guest's host does not say
+                    details[MODEL] = running.model
                 known = tree.say(known, running.message, running.text, details)
             else:
                 known = tree.remove(known, running.message)

@@ -162,7 +162,7 @@ def test_stop_keeps_the_text_and_continue_goes_on(qtbot: QtBot, page: ChatPage) 
     rested(qtbot, page)
     last = tree.path(page.chat)[-1]
     assert last.text
-    assert last.details[ENDED] == "stopped"
+    assert (last.details[ENDED], last.details[MODEL]) == ("stopped", "guide")
 
 
 def test_a_failed_question_stays_and_can_be_retried(qtbot: QtBot, page: ChatPage) -> None:
