@@ -14,15 +14,18 @@ class LastFolder:
         self._preferences, self._name = preferences, f"folders/{purpose}"
 
     def folder(self) -> str:
-        """To open a file from; empty where none was chosen, or it is gone: then the system decides."""
-        kept = self._preferences.text(self._name)
-        return kept if kept and Path(kept).is_dir() else ""
+        """To open a file from. Where none was chosen, or it is gone, the person's own, not the app's."""
+        return self._kept() or str(Path.home())
 
     def offered(self, file: Path) -> Path:
         """To save a file to: its name, in the folder of the last one."""
-        kept = self.folder()
+        kept = self._kept()
         return Path(kept) / file.name if kept else file
 
     def keep(self, file: Path) -> None:
         """This one was chosen."""
         self._preferences.keep(self._name, str(file.parent))
+
+    def _kept(self) -> str:
+        kept = self._preferences.text(self._name)
+        return kept if kept and Path(kept).is_dir() else ""

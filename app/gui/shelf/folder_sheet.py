@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QWidget
 
@@ -20,7 +22,7 @@ HELPED = frozenset(  # by another folder
 
 def choose_folder(services: Services, parent: QWidget) -> None:
     """Ask for a folder of this computer, then whether models go along."""
-    dialog = QFileDialog(parent, choose_words())
+    dialog = QFileDialog(parent, choose_words(), str(Path.home()))
     dialog.setFileMode(QFileDialog.FileMode.Directory)
     dialog.setOption(QFileDialog.Option.ShowDirsOnly)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

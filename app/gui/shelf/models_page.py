@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import Qt
@@ -16,6 +17,7 @@ from app.gui.announce import announce
 from app.gui.page import Page
 from app.gui.parts.buttons import button
 from app.gui.parts.drops import Drops
+from app.gui.parts.last_folder import LastFolder
 from app.gui.parts.layouts import column
 from app.gui.places import LOG
 from app.gui.sentences import model_name
@@ -82,10 +84,12 @@ class ModelsPage(Page):
 
     def choose_file(self) -> None:
         """Ask for a GGUF file of this computer."""
-        dialog = QFileDialog(self, self.tr("Import a model"))
+        last = LastFolder(self.services.preferences, "models")
+        dialog = QFileDialog(self, self.tr("Import a model"), last.folder())
         dialog.setNameFilter(self.tr("GGUF models (*.gguf)"))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.filesSelected.connect(lambda paths: last.keep(Path(paths[0])))
         dialog.filesSelected.connect(self.take_in)
         dialog.open()
 

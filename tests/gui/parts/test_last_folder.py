@@ -19,14 +19,15 @@ def test_it_is_kept_for_each_purpose_as_long_as_it_is_there(tmp_path: Path, qtbo
     notes.mkdir()
     preferences = Preferences(tmp_path)
     last, proposed = LastFolder(preferences, "attach"), tmp_path / "report.html"
-    assert (last.folder(), last.offered(proposed)) == ("", proposed)
+    home = str(Path.home())  # not the folder that the app was started in
+    assert (last.folder(), last.offered(proposed)) == (home, proposed)
     last.keep(notes / "plan.txt")
     preferences._kept.sync()
     again = LastFolder(Preferences(tmp_path), "attach")
     assert (again.folder(), again.offered(proposed)) == (str(notes), notes / "report.html")
-    assert LastFolder(preferences, "export").folder() == ""
+    assert LastFolder(preferences, "export").folder() == home
     notes.rmdir()
-    assert (again.folder(), again.offered(proposed)) == ("", proposed)
+    assert (again.folder(), again.offered(proposed)) == (home, proposed)
 
 
 def test_the_next_file_is_attached_from_the_same_folder(
@@ -44,4 +45,4 @@ def test_the_next_file_is_attached_from_the_same_folder(
     qtbot.addWidget(composer)
     for _ in range(3):
         composer.attach_button.click()
-    assert opened == ["", str(tmp_path), str(tmp_path)]
+    assert opened == [str(Path.home()), str(tmp_path), str(tmp_path)]

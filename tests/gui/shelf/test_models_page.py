@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import BadInput
@@ -144,6 +144,16 @@ def test_a_dropped_file_that_is_no_model_is_refused_in_a_sentence(
     until(qtbot, lambda: page.notice.sentence)
     assert "does not hold a GGUF model" in page.notice.sentence
     assert not page.importing.path
+
+
+def test_a_model_is_looked_for_where_the_last_one_was(page: ModelsPage, tmp_path: Path) -> None:
+    for folder in (Path.home(), tmp_path):
+        page.choose_file()
+        dialog = page.findChildren(QFileDialog)[-1]
+        assert Path(dialog.directory().absolutePath()) == folder
+        dialog.filesSelected.disconnect(page.take_in)
+        dialog.filesSelected.emit([str(tmp_path / "some.gguf")])
+        dialog.reject()
 
 
 def test_a_file_that_is_refused_while_nobody_looks_is_told_by_the_next_page(
