@@ -142,10 +142,11 @@ def share_lines(machines: Sequence[MachineDid], whole_s: float) -> tuple[Line, .
     whole_s = max(whole_s, 1e-9)
     lines = []
     for one in machines:
-        busy, wait = min(1.0, one.busy_s / whole_s), min(1.0, one.wait_s / whole_s)
+        busy = min(1.0, one.busy_s / whole_s)
+        wait = min(1.0 - busy, one.wait_s / whole_s)  # what was queued while it computed is no time beside
         words = QCoreApplication.translate("Bars", "computes {busy}, waits {wait}").format(
             busy=formats.percent(busy), wait=formats.percent(wait)
         )
-        pieces = (Piece(busy, "good"), Piece(min(wait, 1 - busy), "warning", True))
+        pieces = (Piece(busy, "good"), Piece(wait, "warning", True))
         lines.append(Line(one.machine, pieces, words))
     return tuple(lines)

@@ -8,10 +8,10 @@ from PySide6.QtGui import QColor, QFontMetricsF
 from pytestqt.qtbot import QtBot
 
 from app.gui import theme as sizes
-from app.gui.activity.entries import answer_of
+from app.gui.activity.entries import MachineDid, answer_of
 from app.gui.activity.forecast_chart import ForecastChart
 from app.gui.activity.legend import DOT, HATCHED, SOLID, SQUARE, Legend
-from app.gui.activity.timeline import NAME_SHARE, WORDS_SHARE, Timeline
+from app.gui.activity.timeline import NAME_SHARE, WORDS_SHARE, Timeline, share_lines
 from app.gui.theme import LIGHT
 from tests.gui.activity.made import told
 from tests.gui.desk import Desk
@@ -37,6 +37,12 @@ def test_a_timeline_shows_phases_and_machines(qtbot: QtBot, away: Desk) -> None:
     assert picture.pixelColor(reads) == QColor(LIGHT.muted)
     assert picture.pixelColor(writes) == QColor(LIGHT.accent)
     assert picture.pixelColor(computes) == QColor(LIGHT.good)
+
+
+def test_what_a_machine_computed_and_waited_is_no_more_than_the_time() -> None:
+    """A prompt in pieces: the next one waits while the one before is computed."""
+    (line,) = share_lines([MachineDid("den", ((0, 8),), 1.8, 0.46, 0)], 2.0)
+    assert line.words == "computes 90 %, waits 10 %"
 
 
 def test_a_wait_for_a_slot_is_said(qtbot: QtBot, away: Desk) -> None:
