@@ -143,7 +143,9 @@ def share_lines(machines: Sequence[MachineDid], whole_s: float) -> tuple[Line, .
     lines = []
     for one in machines:
         busy = min(1.0, one.busy_s / whole_s)
-        wait = min(1.0 - busy, one.wait_s / whole_s)  # what was queued while it computed is no time beside
+        wait = min(
+            1.0 - busy, one.wait_s / whole_s
+        )  # what was queued while it computed is no time beside
         words = QCoreApplication.translate("Bars", "computes {busy}, waits {wait}").format(
             busy=formats.percent(busy), wait=formats.percent(wait)
         )

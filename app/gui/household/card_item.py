@@ -100,8 +100,13 @@ class _Lines:
             return
         self._line(facts.device or words.roles(facts.roles), self._muted, words.heat(facts))
         self._bar(BAR)
-        total = formats.size(facts.total_bytes) if facts.total_bytes else ""
-        self._line(words.memory(facts), self._text, total)
+        held, total = words.memory(facts), formats.size(facts.total_bytes)
+        whole = (
+            drawn.width(held, self._small)
+            + self._theme.px(sizes.S)
+            + drawn.width(total, self._small)
+        )
+        self._line(held, self._text, total if facts.total_bytes and whole <= self._w else "")
         for line in drawn.wrapped(last_line(facts), self._small, self._w, NOTE_LINES):
             self._line(line, self._muted)
 

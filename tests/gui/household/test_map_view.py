@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.gui import theme as sizes
+from app.gui.formats import GIB
 from app.gui.household import drawn as drawn_with
 from app.gui.household.between_item import BetweenLine, Figures
 from app.gui.household.card_item import NOTE_LINES, CardItem, card_sizes
@@ -66,6 +68,27 @@ def test_what_is_drawn_grows_with_the_text_and_lies_on_nothing(
         assert not view.horizontalScrollBar().maximum()
     assert card_sizes(view._theme, compact=True)[1].h > 2 * LEAST_CARD
     view._theme.choose(Scheme.LIGHT, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("used", "lent", "told"),
+    [
+        (GIB, 2 * GIB, ["1.0 of 2.0 GiB", "4.0 GiB"]),
+        (187 << 20, 107 * GIB, ["187 MiB of 107.0 GiB"]),
+    ],
+)
+def test_what_is_held_is_whole_on_the_card_where_all_memory_has_no_room_beside_it(
+    view: MapView, monkeypatch: pytest.MonkeyPatch, used: int, lent: int, told: list[str]
+) -> None:
+    """That is in the details; `187 MiB of 10,7 …` said nothing."""
+    drew, text = list[str](), drawn_with.text
+    monkeypatch.setattr(drawn_with, "text", lambda *all_of: (drew.append(all_of[2]), text(*all_of)))
+    machine = replace(
+        machines_of(household(1))[0], used_bytes=used, lent_bytes=lent, total_bytes=2 * lent
+    )
+    view.show_machines((machine,))
+    view.grab()
+    assert sorted(one for one in drew if "iB" in one) == sorted(told)
 
 
 def test_what_a_card_shortens_is_told_whole(view: MapView) -> None:
