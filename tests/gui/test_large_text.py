@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QApplication, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
+from app.core import chat as tree
+from app.core.chat import ENDED, FIGURES, MODEL, Message, MessageId, Role
 from app.core.errors import AppError
 from app.gui import pages
 from app.gui.chat.chat_page import ChatPage
@@ -25,6 +28,7 @@ from tests.gui.household.snapshots import household
 from tests.gui.speaking import speaking
 
 SETTLE_MS, WITHIN_MS, STEPS, SOME = 200, 30_000, 5, 4
+STOPPED = {"tokens": 61, "ttft_s": 0.028, "decode_tok_s": 13.2}
 LONG = "Choose a larger context"  # a button's words
 SCALES = (1.0, 1.5, 2.0)
 PAGES = (pages.POOL, pages.CHAT, pages.MODELS, pages.ACTIVITY, pages.COMPUTER, pages.SETTINGS)
@@ -112,6 +116,35 @@ def test_a_message_is_edited_in_a_narrow_column(
         assert field is not None
         least = 3 * field.fontMetrics().lineSpacing()  # one paragraph, but more than one line
         found += [] if field.viewport().height() >= least else ["most of the answer is not seen"]
+        page.close_history()
+    at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("size", [SMALLEST, USUAL])
+def test_all_that_can_be_done_with_an_answer_is_in_sight(
+    qtbot: QtBot, qapp: QApplication, at_lone: Desk, size: QSize
+) -> None:
+    """The second version of an answer that was stopped has most buttons."""
+    at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
+    with speaking(qapp, "de"):
+        window = window_over(qtbot, at_lone.services, pages.CHAT, size=size)
+        page = chat_of(window)
+        chat, answers = page.history.begin(), ("one", "two")
+        ask = Message(MessageId("1"), None, Role.USER, "What is a pool?", 0.0)
+        chat = tree.add(chat, ask)
+        for text in answers:
+            said = {MODEL: "guide", ENDED: "stopped", FIGURES: STOPPED}
+            made = Message(MessageId(text), ask.id, Role.ASSISTANT, text, 0.0, said)
+            chat = tree.add(chat, made)
+        page.history.keep(chat)
+        page.open_chat(chat.id)
+        qtbot.wait(SETTLE_MS)
+        found = walk.untidy(window)
+        wide = page.conversation.viewport().width()
+        inner = page.conversation.widget()
+        assert inner is not None
+        found += [] if inner.width() <= wide else [f"{inner.width()} in {wide}"]
         page.close_history()
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
     assert not found, "\n".join(found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QFocusEvent
+from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QFocusEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QMenu, QSizePolicy, QWidget
 
 from app.core.chat import ATTACHMENTS, ENDED, FIGURES, MODEL, NOTES, Message, MessageId, Role
@@ -20,6 +20,7 @@ from app.gui.chat.editor import Editor
 from app.gui.chat.wrapped import Wrapped
 from app.gui.icons import icon
 from app.gui.parts.buttons import IconButton
+from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import clear, column, row
 from app.gui.parts.text import Chip, label, tooltip
 from app.gui.sentences import model_name
@@ -53,6 +54,32 @@ class Shown:
     state: str | None = None
 
 
+class _Head(QWidget):
+    """Two lines where one has no room for all. Its height follows its width, as that of all in a message."""
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__()
+        self._flow = flow
+        self.setLayout(flow)
+
+    def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
+        return False
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._fit()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.LayoutRequest:
+            self._fit()
+        return super().event(event)
+
+    def _fit(self) -> None:
+        height = self._flow.heightForWidth(self.width())
+        if height != self.minimumHeight():
+            self.setFixedHeight(height)
+
+
 class MessageView(QFrame):
     """`asked(deed, message id, text or version)` when a person wants something of it."""
 
@@ -70,14 +97,11 @@ class MessageView(QFrame):
         self._who = label("", "who")
         self._tools = QWidget()
         self._tools_row: QHBoxLayout | None = None
-        self._versions = row(gap=0)
-        head = row(self._who, gap=sizes.S)
-        head.addLayout(self._versions)
-        head.addStretch(1)
-        head.addWidget(self._tools)
-        self._head = QWidget()
-        self._head.setLayout(head)
-        self._head.setFixedHeight(look.theme.px(sizes.XXL))
+        self._turn, self._versions = QWidget(), row(gap=0)
+        self._turn.setLayout(self._versions)
+        self._tools.hide()
+        self._head = _Head(Flow(self._who, self._turn, self._tools, right_from=2))
+        self._who.setMinimumHeight(look.theme.px(sizes.XXL))
         self.body = Body(look, is_markdown=self._is_answer)
         self._files = row(gap=sizes.S)
         self._foot = column(gap=sizes.XS)
@@ -120,7 +144,7 @@ class MessageView(QFrame):
             self._state.setVisible(bool(state))
 
     def restyle(self) -> None:
-        self._head.setFixedHeight(self._look.theme.px(sizes.XXL))
+        self._who.setMinimumHeight(self._look.theme.px(sizes.XXL))
         self.body.restyle()
 
     def edit(self) -> None:
@@ -169,6 +193,7 @@ class MessageView(QFrame):
     def _tell_versions(self) -> None:
         clear(self._versions)
         known = self._shown.versions
+        self._turn.setVisible(len(known) > 1)
         if len(known) < 2:
             return
         place = known.index(self.message.id)
