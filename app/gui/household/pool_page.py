@@ -101,7 +101,7 @@ class PoolPage(Page):
         self._tell()
 
     def shown(self) -> None:
-        self.outlook.look()
+        self.outlook.forget()  # another page may have measured meanwhile
 
     def open(self, part: str) -> None:
         """A machine with its details, by its id; also one that came while nobody saw the page."""

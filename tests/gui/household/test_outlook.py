@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError, Unreachable
 from app.gui.household.outlook import Outlook
+from app.gui.household.pool_page import PoolPage
 from app.gui.pool import Link
 from tests.gui.desk import Desk
 from tests.gui.household.snapshots import household
@@ -124,3 +125,20 @@ def test_news_without_a_pause_do_not_put_the_question_off(
         if len(asked) > n_before:
             return
     pytest.fail("it was never asked")
+
+
+def test_what_another_page_measured_is_known_when_the_pool_is_shown_again(
+    qtbot: QtBot, away: Desk, asked: list[Asked]
+) -> None:
+    """It went on to offer a measurement that was made."""
+    page = PoolPage(away.services)
+    qtbot.addWidget(page)
+    page.outlook._soon.setInterval(0)
+    lend(away, 1)
+    page.shown()
+    qtbot.waitUntil(lambda: len(asked) == 1, timeout=5000)
+    asked[0].answer(2.0)
+    page.shown()
+    qtbot.waitUntil(lambda: len(asked) == 2, timeout=5000)
+    asked[1].answer(11.0)
+    assert page.outlook.now.tok_s == 11.0
