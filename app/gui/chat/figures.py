@@ -110,7 +110,9 @@ def step(progress: Json) -> str:
     words = STEPS.get(str(progress.get("step")))
     text = QCoreApplication.translate("Answer", str(words)) if words else _tr("Loading")
     done, total, machine = progress.get("done"), progress.get("total"), progress.get("machine")
-    if machine:
+    if machine and progress.get("step") == "measuring":
+        text = _tr("Measuring {machine}").format(machine=machine)
+    elif machine:
         text = _tr("{step} on {machine}").format(step=text, machine=machine)
     if total and done is not None:
         share = formats.percent(min(1.0, float(done) / float(total)))

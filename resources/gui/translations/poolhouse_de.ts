@@ -464,6 +464,10 @@
         <translation>Misst die Geräte</translation>
     </message>
     <message>
+        <source>Measuring {machine}</source>
+        <translation>Misst {machine}</translation>
+    </message>
+    <message>
         <source>Next in line</source>
         <translation>Als Nächstes an der Reihe</translation>
     </message>

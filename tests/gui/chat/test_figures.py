@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.gui.chat.figures import caption
+from app.gui.chat.figures import caption, step
 from tests.gui.speaking import speaking
 
 
@@ -28,3 +28,11 @@ def test_a_forecast_for_a_very_small_model_is_called_rough(
     figures = {"decode_tok_s": 59.7, "ttft_s": 0.021, "tokens": 40, "predicted": predicted}
     with speaking(qapp, "en"):
         assert caption(figures) == line
+
+
+def test_what_is_done_now_names_the_machine_once(qapp: QApplication) -> None:
+    for language, words in (("en", "Measuring attic: 29 %"), ("de", "Misst attic: 29 %")):
+        with speaking(qapp, language):
+            progress = {"step": "measuring", "machine": "attic", "done": 29, "total": 100}
+            assert step(progress) == words
+    assert step({"step": "loading", "machine": "attic"}) == "Loading layers on attic…"
