@@ -122,6 +122,26 @@ def test_a_message_is_edited_in_a_narrow_column(
 
 
 @pytest.mark.parametrize("size", [SMALLEST, USUAL])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_that_is_there_already_makes_room_for_larger_german(
+    qtbot: QtBot, qapp: QApplication, at_lone: Desk, name: str, size: QSize
+) -> None:
+    """As when its size is chosen in the settings, and one comes back."""
+    with speaking(qapp, "de"):
+        window = window_over(qtbot, at_lone.services, name, size=size)
+        page = window.page(name)
+        qtbot.wait(SETTLE_MS)
+        window.go(pages.SETTINGS)
+        window.page(pages.SETTINGS)
+        at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
+        window.go(name)
+        qtbot.wait(2 * SETTLE_MS)
+        found = walk.untidy(page)
+    at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("size", [SMALLEST, USUAL])
 def test_all_that_can_be_done_with_an_answer_is_in_sight(
     qtbot: QtBot, qapp: QApplication, at_lone: Desk, size: QSize
 ) -> None:

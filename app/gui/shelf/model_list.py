@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QModelIndex, Qt, Signal
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtCore import QModelIndex, QSize, Qt, Signal
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
@@ -33,6 +33,20 @@ SEARCH_WIDTH = 150  # at least, before the filters go on in the next line
 LEAST_WORDS = 2  # characters of an online search
 
 
+class _Stack(QStackedWidget):
+    """It needs the room of what it shows: a hidden page still tells that of another size of text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.currentChanged.connect(self.updateGeometry)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        if (shown := self.currentWidget()) is None:
+            return super().minimumSizeHint()
+        hint = shown.minimumSizeHint()
+        return QSize(hint.width(), shown.minimumHeight() or hint.height())
+
+
 class ModelList(QWidget):
     """`picked` when another model is chosen; None: there is nothing to choose."""
 
@@ -50,7 +64,7 @@ class ModelList(QWidget):
         self._all = button(self.tr("Show all"), self.show_all)
         self._log = button(self.tr("Show its log"), lambda: services.go(LOG))
         self._empty = EmptyState("", "", self._all, self._log)
-        self._stack = QStackedWidget()
+        self._stack = _Stack()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self._empty)
         box = column(Flow(self.search, self.filter, self.size_filter, gap=sizes.S), gap=sizes.S)
@@ -69,6 +83,17 @@ class ModelList(QWidget):
         self._tell_search()
         services.theme.changed.connect(self._paint)
         self._paint()
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        """With the fields above in as many lines as they take at this width."""
+        box = self.layout()
+        hint = super().minimumSizeHint()
+        return hint if box is None else QSize(hint.width(), box.minimumHeightForWidth(self.width()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()
 
     def select(self, key: str) -> bool:
         """Choose a model by its key."""
@@ -257,6 +282,7 @@ class ModelList(QWidget):
     def _paint(self) -> None:
         self._glass.setIcon(icon("search", self._services.theme.colours.muted))
         self.search.setMinimumWidth(self._services.theme.px(SEARCH_WIDTH))
+        self.view.setMinimumHeight(self._services.theme.px(sizes.XXL))
         self.view.doItemsLayout()
         self.view.viewport().update()
 
