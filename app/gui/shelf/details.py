@@ -158,6 +158,7 @@ class Details(QFrame):
         below.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
         self._foot.setLayout(column(line(), below, gap=0))
         whole = QWidget()
+        self._area.setMinimumHeight(sizes.XXL)  # it scrolls; what is pressed below it does not
         halves = column(self._area, self._foot, gap=0)
         halves.setStretch(0, 1)
         whole.setLayout(halves)

@@ -39,7 +39,7 @@ from app.gui.theme import set_role
 Json = dict[str, Any]
 NARROW = 560  # at the usual size of text: below, the halves stand one above the other
 SIDE_BY_SIDE = [sizes.CHAT_WIDTH * 6 // 10, sizes.CHAT_WIDTH * 5 // 10]
-ABOVE = [2 * sizes.CHAT_WIDTH // 5, 3 * sizes.CHAT_WIDTH // 5]
+ABOVE = [4 * sizes.CHAT_WIDTH // 9, 5 * sizes.CHAT_WIDTH // 9]  # fields stand over the list
 TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")
 
 

@@ -81,8 +81,8 @@ def test_what_is_held_is_whole_on_the_card_where_all_memory_has_no_room_beside_i
     view: MapView, monkeypatch: pytest.MonkeyPatch, used: int, lent: int, told: list[str]
 ) -> None:
     """That is in the details; `187 MiB of 10,7 …` said nothing."""
-    drew, text = list[str](), drawn_with.text
-    monkeypatch.setattr(drawn_with, "text", lambda *all_of: (drew.append(all_of[2]), text(*all_of)))
+    drew = list[str]()
+    monkeypatch.setattr(drawn_with, "text", lambda *all_of: drew.append(all_of[2]))
     machine = replace(
         machines_of(household(1))[0], used_bytes=used, lent_bytes=lent, total_bytes=2 * lent
     )
