@@ -19,6 +19,8 @@ from app.gui.household.pool_page import VIEW, PoolPage
 from app.gui.household.view_choice import MAP, TABLE
 from app.gui.parts.bounded import Bounded
 from app.gui.parts.buttons import WrappingButton
+from app.gui.shelf import details
+from app.gui.shelf.actions import Action, Do
 from app.gui.shelf.models_page import ModelsPage
 from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
@@ -137,6 +139,24 @@ def test_a_page_that_is_there_already_makes_room_for_larger_german(
         window.go(name)
         qtbot.wait(2 * SETTLE_MS)
         found = walk.untidy(page)
+    at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
+    assert not found, "\n".join(found)
+
+
+def test_what_can_be_done_with_a_model_is_whole(
+    qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Buttons in three lines, below what scrolls."""
+    words = ("Laden", "Zusätzlich laden", "Aus der Liste entfernen", "Auf diesem Gerät löschen")
+    made = [Action(do, text) for do, text in zip(Do, words, strict=False)]
+    monkeypatch.setattr(details, "actions", lambda *_: made)
+    at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
+    window = window_over(qtbot, at_lone.services, pages.MODELS)
+    page = window.page(pages.MODELS)
+    assert isinstance(page, ModelsPage)
+    qtbot.waitUntil(lambda: len(page.details.bar.buttons) == len(words), timeout=WITHIN_MS)
+    qtbot.wait(SETTLE_MS)
+    found = walk.untidy(page.details)
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
     assert not found, "\n".join(found)
 
