@@ -61,4 +61,4 @@ def test_nothing_chosen(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.Monkey
     parent, last = QWidget(), LastFolder(Preferences(tmp_path), "test")
     qtbot.addWidget(parent)
     assert save_file(parent, "", Path("x"), KINDS, last) is None
-    assert last.folder() == ""
+    assert last.folder() == str(Path.home())  # as before
