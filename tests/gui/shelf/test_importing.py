@@ -45,7 +45,7 @@ def test_what_broke_off_is_kept_and_begins_anew_in_the_next_window(
     first, second = tiny.llama(tmp_path / "first.gguf"), tiny.llama(tmp_path / "second.gguf")
     importing = away.services.importing
     heard: list[object] = []
-    importing.failed.connect(heard.append)
+    importing.failed.connect(lambda: heard.append(importing.unseen()))
     importing.add(str(first), "one-more")  # no node is there
     importing.add(str(second))
     assert importing.is_broken
