@@ -1,15 +1,39 @@
-"""JSON as models write it: what is whole of a text that was cut anywhere, and half characters. Pure."""
+"""JSON as models write it: its values, what is whole of a text that was cut anywhere, and half characters. Pure."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, NoReturn
 
-MAX_DEPTH = 64
+from app.core.json_kinds import is_deeper
+
+MAX_DEPTH = 64  # of what can be told again as JSON anywhere: readers and writers go only so deep
 # At the end of a text: half a string, half a word, or nothing.
 _HALF = re.compile(r'(?:"(?:[^"\\]|\\.)*\\?|t(?:r|ru)?|f(?:a|al|als)?|n(?:u|ul)?|)', re.DOTALL)
 _NUMBER = re.compile(r"[-+0-9.eE]*")
+
+
+def value_at(text: str, at: int = 0) -> tuple[Any, int]:
+    """The value that begins there, and where it ends. Raises ValueError for what is none, or cannot be told again: a
+    number that is none of JSON, or beyond all bounds; and what is nested too deeply."""
+    try:
+        found, end = _DECODER.raw_decode(text, at)
+    except RecursionError:
+        raise _too_deep() from None
+    if is_deeper(found, MAX_DEPTH):
+        raise _too_deep()
+    return found, end
+
+
+def value_of_json(text: str) -> Any:
+    """The value that a text is. Raises ValueError as `value_at`, and for what stands behind it."""
+    text = text.strip()
+    found, end = value_at(text)
+    if end < len(text):
+        raise ValueError("something stands behind it")
+    return found
 
 
 def whole_of(text: str) -> Any:
@@ -41,12 +65,11 @@ class _CutError(Exception):
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text, self._at, self.is_cut = text, 0, False
-        self._decoder = json.JSONDecoder(parse_constant=_no_number)
 
     def value(self, depth: int) -> Any:
         """The next one; of a list and an object what is there of it. Raises ValueError, _CutError."""
         if depth > MAX_DEPTH:
-            raise ValueError("it is nested too deeply")
+            raise _too_deep()
         if self._takes("{"):
             return self._object(depth + 1)
         if self._takes("["):
@@ -55,7 +78,7 @@ class _Reader:
         if (number := _NUMBER.match(self._text, begin)) and number.end() == len(self._text):
             raise _CutError  # 12 may become 123
         try:
-            found, self._at = self._decoder.raw_decode(self._text, begin)
+            found, self._at = _DECODER.raw_decode(self._text, begin)
         except ValueError:
             if _HALF.fullmatch(self._text, begin):
                 raise _CutError from None
@@ -115,3 +138,16 @@ class _Reader:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        _no_number(text)  # 1e400
+    return number
+
+
+def _too_deep() -> ValueError:
+    return ValueError("it is nested too deeply")
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number)

@@ -9,12 +9,12 @@ expressions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.core.errors import BadInput
 from app.core.json_formats import text_of
-from app.core.json_kinds import fitting, kept_to, referred
+from app.core.json_kinds import fitting, is_deeper, kept_to, referred
 from app.core.json_ranges import BOUNDS, integers, numbers
 
 MAX_SCHEMA_BYTES = 64 << 10  # this and the next: SAFETY.md 7
@@ -77,6 +77,7 @@ class Rules:
         self._refs: dict[str, str] = {}
         self._formats: dict[str, str] = {}
         self._root: Any = None
+        self._size = 0  # of what was written so far
 
     def add(self, schema: object, root: object = None) -> str:
         """The name of the rule for values of a schema, whose references are within it, or within `root`."""
@@ -86,7 +87,7 @@ class Rules:
         name = self._rule(self._expression(schema, "", waiting))
         while waiting:  # not by recursion: a chain of references may be long
             place, of = waiting.pop()
-            self._rules[of] = self._expression(self._referred(place), place, waiting)
+            self._put(of, self._expression(self._referred(place), place, waiting))
         return name
 
     def grammar(self, root: str) -> str:
@@ -103,8 +104,16 @@ class Rules:
 
     def _rule(self, expression: str) -> str:
         name = f"r{len(self._rules)}"
-        self._rules[name] = expression
+        self._put(name, expression)
         return name
+
+    def _put(self, name: str, expression: str) -> None:
+        """Raises BadInput as soon as it is too large: a list of types within a list of types writes all below it again
+        for each, and would never end."""
+        self._size += len(name) + len(expression)
+        if self._size > MAX_GRAMMAR_BYTES:
+            raise _no("", TOO_LARGE)
+        self._rules[name] = expression
 
     def _expression(self, schema: object, at: str, waiting: list[tuple[str, str]]) -> str:
         if schema is True or schema == {}:
@@ -286,17 +295,8 @@ def check_size(schema: object) -> None:
         raise _no("", "it is no JSON") from None
     if size > MAX_SCHEMA_BYTES:
         raise _no("", "it is longer than 64 KiB")
-    level: Iterable[object] = [schema]
-    for _ in range(MAX_DEPTH + 1):
-        level = [inner for one in level for inner in _inside(one)]
-        if not level:
-            return
-    raise _no("", f"it is deeper than {MAX_DEPTH} levels")
-
-
-def _inside(one: object) -> list[object]:
-    values = one.values() if isinstance(one, Mapping) else one if isinstance(one, list) else ()
-    return [value for value in values if isinstance(value, Mapping | list)]
+    if is_deeper(schema, MAX_DEPTH):
+        raise _no("", f"it is deeper than {MAX_DEPTH} levels")
 
 
 def _any_of(schema: Mapping[str, Any], *words: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -60,6 +60,21 @@ def referred(place: object, root: object) -> object:
             else None
         )
     return found
+
+
+def is_deeper(value: object, most: int) -> bool:
+    """Whether lists and objects lie within each other at more levels than that. Not by recursion."""
+    level: Iterable[object] = [value]
+    for _ in range(most + 1):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(one: object) -> list[object]:
+    values = one.values() if isinstance(one, Mapping) else one if isinstance(one, list) else ()
+    return [value for value in values if isinstance(value, Mapping | list)]
 
 
 def _list(kind: object) -> Sequence[object]:

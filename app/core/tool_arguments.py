@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
+from app.core.json_cut import value_of_json
 from app.core.json_kinds import kinds_of, referred
 
 KINDS = frozenset(("string", "integer", "number", "boolean", "null", "array", "object"))
@@ -23,22 +23,32 @@ class Wanted:
     free: bool = True
 
 
-ANY = Wanted(KINDS)
+ANY, NOTHING = Wanted(KINDS), Wanted(frozenset(), free=False)
 
 
-def wanted(schema: object, root: object, steps: int = MAX_STEPS) -> Wanted:
+def wanted(schema: object, root: object) -> Wanted:
     """What values a schema takes; `root` is where its references point."""
+    found = _wanted(schema, root, MAX_STEPS, set())
+    return ANY if found == NOTHING else found
+
+
+def _wanted(schema: object, root: object, steps: int, seen: set[str]) -> Wanted:
+    """seen: references that were followed. What they take counts already, and those that choose among each other would
+    be followed nearly for ever."""
     if not isinstance(schema, Mapping) or steps == 0:
         return ANY
     if "$ref" in schema:
-        return wanted(referred(schema["$ref"], root), root, steps - 1)
+        if (place := str(schema["$ref"])) in seen:
+            return NOTHING
+        seen.add(place)
+        return _wanted(referred(schema["$ref"], root), root, steps - 1, seen)
     given = schema.get("enum", [schema["const"]] if "const" in schema else None)
     if isinstance(given, list):
         kinds = frozenset(kind for one in given for kind in kinds_of(one))
         return Wanted(kinds, frozenset(one for one in given if isinstance(one, str)), free=False)
     for word in ("anyOf", "oneOf", "allOf"):
         if isinstance(several := schema.get(word), list):
-            return _either([wanted(one, root, steps - 1) for one in several])
+            return _either([_wanted(one, root, steps - 1, seen) for one in several])
     kind = schema.get("type", "object" if "properties" in schema else None)
     if kind is None:
         return ANY
@@ -61,15 +71,11 @@ def value_of(text: str, what: Wanted) -> Any:
         return text
     bare = text.strip()
     try:
-        value = json.loads(bare, parse_constant=_no_number)
-    except (ValueError, RecursionError):
+        value = value_of_json(bare)
+    except ValueError:
         if bare not in PYTHON:
             return text
         value = PYTHON[bare]
     if isinstance(value, str):  # quoted, where no quotes belong
         return value if value in what.texts else text
     return value if what.kinds.intersection(kinds_of(value)) else text
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(name)

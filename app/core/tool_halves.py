@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from app.core.json_cut import whole_of
+from app.core.json_cut import value_at, whole_of
 from app.core.tool_arguments import value_of
 from app.core.tool_marks import (
     ARGS,
@@ -49,7 +48,7 @@ def begun_calls(style: str, text: str, tools: Tools) -> list[Call]:
             case "mistral" | "ministral" if ARGS in text:
                 return _args(text, tools)
         return _json(text, tools)
-    except (ValueError, RecursionError):
+    except ValueError:
         return []
 
 
@@ -62,12 +61,12 @@ def _half(name: object, arguments: object, text: str) -> Call:
 
 def _json(text: str, tools: Tools) -> list[Call]:
     """{"name": …, "arguments": {…, or several of them, after a sign or a bracket. Raises ValueError."""
-    calls, decoder, at = list[Call](), json.JSONDecoder(), max(0, text.find("{"))
+    calls, at = list[Call](), max(0, text.find("{"))
     while True:
         while at < len(text) and text[at] in BETWEEN + ",":
             at += 1
         try:
-            _, end = decoder.raw_decode(text, at)
+            _, end = value_at(text, at)
         except ValueError:
             break
         if not (whole := json_calls(text[at:end], tools)):

@@ -6,12 +6,11 @@ there when more has come: a long call is not read again from its beginning for e
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from app.core.json_cut import json_of
+from app.core.json_cut import json_of, value_at, value_of_json
 from app.core.tool_arguments import value_of, wanted
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
@@ -197,7 +196,7 @@ def json_calls(text: str, tools: Tools) -> list[Call]:
     """All calls of a text, or none when any of it is something else."""
     try:
         given = _values(text.strip())
-    except (ValueError, RecursionError):
+    except ValueError:
         return []
     calls = [_call(one, tools) for one in given]
     return [call for call in calls if call is not None] if None not in calls else []
@@ -205,7 +204,7 @@ def json_calls(text: str, tools: Tools) -> list[Call]:
 
 def args_calls(text: str, tools: Tools) -> list[Call]:
     """As `json_calls`: of name[ARGS]{…}, several parted by [TOOL_CALLS]; an id may stand behind a name."""
-    calls, at, decoder = list[Call](), 0, json.JSONDecoder()
+    calls, at = list[Call](), 0
     try:
         while at < len(text):
             head, sign, _ = text[at:].partition(ARGS)
@@ -214,12 +213,12 @@ def args_calls(text: str, tools: Tools) -> list[Call]:
                 return []
             at += len(head) + len(sign)
             at += len(text[at:]) - len(text[at:].lstrip())
-            value, at = decoder.raw_decode(text, at)
+            value, at = value_at(text, at)
             if not isinstance(value, dict):
                 return []
             calls.append(called(name, value))
             at += len(text[at:]) - len(text[at:].lstrip(BETWEEN))
-    except (ValueError, RecursionError):
+    except ValueError:
         return []
     return calls
 
@@ -322,8 +321,8 @@ def _kimi_call(cursor: Cursor, tools: Tools) -> Reading[Call]:
         raise _Other
     text = yield from cursor.before(CALL_END, CALL)
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = value_of_json(text)
+    except ValueError:
         raise _Other from None
     if not isinstance(value, dict):
         raise _Other
@@ -348,9 +347,9 @@ def wanted_for(schema: object, key: str) -> Any:
 def _values(text: str) -> list[Any]:
     """A list's values, or all values that stand one after another, parted by blanks or semicolons.
     Raises ValueError for anything else."""
-    found, at, decoder = list[Any](), 0, json.JSONDecoder()
+    found, at = list[Any](), 0
     while at < len(text):
-        value, at = decoder.raw_decode(text, at)
+        value, at = value_at(text, at)
         found.append(value)
         while at < len(text) and text[at] in BETWEEN:
             at += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import permutations
 from typing import Any
 
@@ -115,6 +116,24 @@ def test_how_many_properties_may_come_makes_no_grammar_without_an_end() -> None:
     assert json_grammar({"type": "object", "properties": many, "minProperties": 3})
     with pytest.raises(BadInput, match="schema_refused"):
         json_grammar({"type": "object", "properties": many, "minProperties": 60})
+
+
+@pytest.mark.parametrize(
+    ("depth", "kinds", "leaves"),
+    [(9, 4, 1), (1, 500, 1000)],
+    ids=["within each other", "many at once"],
+)
+def test_types_of_which_each_repeats_what_is_below_are_no_work_without_an_end(
+    depth: int, kinds: int, leaves: int
+) -> None:
+    schema: Any = {"type": "null"}
+    for _ in range(depth):
+        properties = {f"p{n}": schema for n in range(leaves)}
+        schema = {"type": ["object"] * kinds, "properties": properties}
+    begun_s = time.process_time()
+    with pytest.raises(BadInput, match="schema_refused"):
+        json_grammar(schema)
+    assert time.process_time() - begun_s < 1
 
 
 def test_references_may_be_circular_and_many() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+from itertools import product
 from types import FrameType
 
 import pytest
@@ -239,3 +241,31 @@ def test_what_begins_over_and_over_stays_text(style: str) -> None:
     ):
         told, calls = found(style, [text * 2_000])
         assert (told, calls) == (text * 2_000, [])
+
+
+WITH = {  # an argument, as each family writes it
+    "hermes": f"<tool_call>{CLOCK}</tool_call>".replace('"UTC"', "VALUE"),
+    "qwen_coder": QWEN.replace("UTC", "VALUE"),
+    "glm": GLM.replace("UTC", "VALUE"),
+    "kimi": KIMI.replace('"UTC"', "VALUE"),
+    "mistral": f"[TOOL_CALLS][{CLOCK}]".replace('"UTC"', "VALUE"),
+    "ministral": ARGS.replace('"UTC"', "VALUE"),
+    "llama3": LLAMA.replace('"UTC"', "VALUE"),
+}
+DEEP = [*(f"{'[' * depth}{']' * depth}" for depth in range(800, 1000, 2)), "[" * 990]
+
+
+@pytest.mark.parametrize("style", [*MARKS, *SIGNS])
+@pytest.mark.parametrize("values", [DEEP, ["NaN", "[-Infinity]", "1e400"]])
+def test_what_json_cannot_say_again_is_text(style: str, values: list[str]) -> None:
+    """Also what is read just so, and is too deep to be written again."""
+    for value, is_cut in product(values, (False, True)):
+        finder = CallFinder(style, {"clock": {"type": "object"}})
+        text = WITH[style].replace("VALUE", value)
+        told, calls = finder.push(text)
+        rest, more = finder.flush(is_cut=is_cut)
+        if calls := calls + more:  # arguments between tags can be text
+            (call,) = calls
+            assert json.loads(call.arguments) == {"zone": value}
+        else:
+            assert told + rest == text

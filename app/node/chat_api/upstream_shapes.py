@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import msgspec
 
 from app.core.errors import BadInput
+from app.core.json_cut import value_of_json
 from app.node.chat_api.wish import Called, Ended, Json, Likely, Piece, Said, Tool, Wish
 
 REASONS = {"stop": "stop", "length": "length", "tool_calls": "calls", "content_filter": "stop"}
@@ -187,8 +187,8 @@ class Heard:
 def _half(arguments: str) -> str | None:
     """What is no JSON, and can only be told as text to who wants an object."""
     try:
-        return None if isinstance(json.loads(arguments or "{}"), dict) else arguments
-    except (ValueError, RecursionError):
+        return None if isinstance(value_of_json(arguments or "{}"), dict) else arguments
+    except ValueError:
         return arguments
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from app.core.errors import BadInput
-from app.core.json_cut import json_of, whole_of
+from app.core.json_cut import MAX_DEPTH, json_of, whole_of
+from app.core.json_kinds import is_deeper
 from app.node.requests import SamplingValues
 from backends.contract import Sampling
 
@@ -155,9 +156,10 @@ def arguments_of(text: str) -> Json | None:
     """The object that is a call's arguments; of one that was cut short what is whole. None for what is no object."""
     for read in (str, lambda cut: json_of(whole_of(cut))):
         try:
-            return msgspec.json.decode(read(text or "{}"), type=Json)
+            found = msgspec.json.decode(read(text or "{}"), type=Json)
         except (ValueError, RecursionError):
             continue
+        return None if is_deeper(found, MAX_DEPTH) else found  # nobody could write it again
     return None
 
 
