@@ -156,11 +156,10 @@ def _messages(message: Message) -> list[Json]:
     return [*found, {"role": "user", "content": text_of(texts)}] if texts or not found else found
 
 
-def _used(block: Json) -> tuple[str, str, str]:
+def _used(block: Json) -> tuple[str, str, object]:
     if not block.get("name"):
         raise BadInput("bad_request", why="a tool_use has no name", field="messages")
-    arguments = msgspec.json.encode(block.get("input") or {}).decode()
-    return str(block.get("id", "")), str(block.get("name", "")), arguments
+    return str(block.get("id", "")), str(block.get("name", "")), block.get("input") or {}
 
 
 @dataclass(slots=True)

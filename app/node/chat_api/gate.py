@@ -21,7 +21,7 @@ from app.machine.api_keys import ApiKeys
 from app.machine.typed import with_home
 from app.node.chat_api.answering import Asker
 from app.node.chat_api.figures import Figures
-from app.node.chat_api.refusals import Api, api_of, explained, shaped, status_of
+from app.node.chat_api.refusals import Api, api_of, explained, shaped, status_of, too_deep
 from app.node.chat_api.signposts import NO_KEY_SHOWN, WRONG_KEY, nothing_at
 from app.node.chat_api.upstreams import MOST_PASSED, PASSED
 from app.node.chat_api.writing import WHOLE, in_pieces
@@ -167,6 +167,8 @@ class Gate:
         except web.HTTPException as error:
             known = {one.canonical for one in request.app.router.resources()}
             return refusal(request, error.status, nothing_at(request.method, request.path, known))
+        except RecursionError:  # what can be read just so can be too deep to be written again
+            return _explained(request, too_deep())
         except Exception:  # the outer wall of a request
             log.exception("%s failed", request.path)
             return _explained(request, AppError("bug"))

@@ -169,10 +169,7 @@ def _message(message: Message) -> Json:
         case "system" | "user":
             return {"role": message.role, "content": text}
         case "assistant" if message.tool_calls:
-            calls = [
-                ("", call.function.name, msgspec.json.encode(call.function.arguments).decode())
-                for call in message.tool_calls
-            ]
+            calls = [("", one.function.name, one.function.arguments) for one in message.tool_calls]
             return assistant(text, calls)
         case "assistant":
             return {"role": "assistant", "content": text}

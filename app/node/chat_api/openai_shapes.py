@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -263,12 +264,13 @@ def no_role(name: str, there: str) -> BadInput:
     return BadInput("bad_request", why=why, field="messages")
 
 
-def assistant(text: str, calls: list[tuple[str, str, str]]) -> Json:
-    """A message of the model with calls: id, name, arguments as JSON text, which may have been cut short. Raises
-    BadInput."""
+def assistant(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
+    """A message of the model with calls: id, name, arguments as an object, or as JSON text, which may have been cut
+    short. Raises BadInput."""
     told = []
-    for name_of_call, name, arguments in calls:
-        if (values := arguments_of(arguments)) is None:
+    for name_of_call, name, given in calls:
+        values = arguments_of(given) if isinstance(given, str) else given
+        if not isinstance(values, dict):
             why = "a call's arguments are no JSON object"
             raise BadInput("bad_request", why=why, field="messages")
         function = {"name": name, "arguments": values}

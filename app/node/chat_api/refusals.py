@@ -69,6 +69,11 @@ def api_of(path: str) -> Api:
     return Api.OLLAMA if path == "/" or path.startswith("/api/") else Api.OPENAI
 
 
+def too_deep() -> BadInput:
+    """Of a body whose lists and objects lie within each other more often than readers and writers go."""
+    return BadInput("bad_request", why="it is nested too deeply", field="")
+
+
 def status_of(error: AppError) -> int:
     if error.reason.code in NOT_FOUND:
         return 404

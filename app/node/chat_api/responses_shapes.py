@@ -107,10 +107,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             return (*found, {"role": "user", "content": self.input})
         for item in self.input:
             for message in _item(item):
-                if found and "tool_calls" in message and "tool_calls" in found[-1]:
-                    found[-1]["tool_calls"] += message[
-                        "tool_calls"
-                    ]  # calls of one turn: templates want them together
+                # what one turn says and calls is one message: templates want it together, some refuse two in a row
+                if found and "tool_calls" in message and found[-1]["role"] == "assistant":
+                    calls = [*found[-1].get("tool_calls", ()), *message["tool_calls"]]
+                    found[-1] = found[-1] | {"tool_calls": calls}
                 else:
                     found.append(message)
         return tuple(found)

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from app.core.errors import AppError, BadInput
 from app.node.chat_api.gate import ASKER, BODY, HOME, from_elsewhere, ids_of
-from app.node.chat_api.refusals import Api, api_of, in_stream
+from app.node.chat_api.refusals import Api, api_of, in_stream, too_deep
 from app.node.chat_api.writing import WHOLE, end, write
 from app.node.plain_words import plainly, wrong_field
 
@@ -36,7 +36,7 @@ def read(request: web.Request, kind: type[S]) -> S:
             "bad_request", why=plainly(str(error)), field=wrong_field(str(error))
         ) from None
     except RecursionError:
-        raise BadInput("bad_request", why="it is nested too deeply", field="") from None
+        raise too_deep() from None
 
 
 def event(data: Any, name: str = "") -> bytes:
@@ -65,6 +65,8 @@ async def send(
             request[WHOLE] = True
         except AppError as error:
             failed = error  # the group would wrap it
+        except RecursionError:
+            failed = too_deep()
         except Exception:  # the outer wall of a request whose answer has begun
             log.exception("%s failed", request.path)
             failed = AppError("bug")

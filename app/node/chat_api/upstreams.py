@@ -25,6 +25,7 @@ from app.machine.api_choice import Upstream
 from app.machine.kept_file import read_or
 from app.machine.paths import write_atomically
 from app.machine.secret_map import SecretMap
+from app.node.chat_api.refusals import too_deep
 from app.node.chat_api.upstream_shapes import Heard, body, path_of
 from app.node.chat_api.wish import Piece, Wish
 
@@ -134,7 +135,7 @@ class Upstreams:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable("upstream_failed", name=chosen.name, why=_why(error)) from None
         except RecursionError:
-            raise _too_deep() from None
+            raise too_deep() from None
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             log.warning("%s: %s answered what nobody can read: %s", request, chosen.name, _kind(error),
                         extra=about(request, upstream=chosen.name))  # fmt: skip
@@ -326,12 +327,8 @@ def _guessed_tokens(wish: Wish) -> int:
     try:
         read = msgspec.json.encode(told if wish.schema is None else [*told, wish.schema])
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep() from None
     return len(read) // CHARS_OF_A_TOKEN
-
-
-def _too_deep() -> BadInput:
-    return BadInput("bad_request", why="it is nested too deeply", field="")
 
 
 def _why(error: Exception) -> str:

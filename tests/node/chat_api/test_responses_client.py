@@ -106,6 +106,19 @@ def test_calls_of_one_turn_are_one_message() -> None:
     assert [call["id"] for call in messages[1]["tool_calls"]] == ["a", "b"]
 
 
+def test_what_a_turn_says_and_calls_is_one_message() -> None:
+    """Templates of Mistral's refuse two answers in a row."""
+    call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
+    said = {"role": "assistant", "content": "I look."}
+    output = {"type": "function_call_output", "call_id": "a", "output": "7"}
+    messages = Asked(input=[*PARTS, said, call, output, said]).wish(0).messages
+    assert messages is not None
+    assert [one["role"] for one in messages] == ["user", "assistant", "tool", "assistant"]
+    assert messages[1]["content"] == "I look."
+    assert [one["id"] for one in messages[1]["tool_calls"]] == ["a"]
+    assert "tool_calls" not in messages[3]
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"previous_response_id": "resp_1"}, {"input": []}, {"background": True}, {"tools": [{"type": "web_search"}]},

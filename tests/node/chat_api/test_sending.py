@@ -89,7 +89,16 @@ async def url(
     async def whole(request: web.Request) -> web.StreamResponse:
         return web.Response(body=WHOLE, content_type="application/json")
 
-    paths = {"/v1/x": answer, "/v1/messages": answer, "/api/x": answer, "/v1/whole": whole}
+    async def deep(request: web.Request) -> web.StreamResponse:
+        raise RecursionError
+
+    paths = {
+        "/v1/x": answer,
+        "/v1/messages": answer,
+        "/api/x": answer,
+        "/v1/whole": whole,
+        "/v1/deep": deep,
+    }
     app.add_routes([web.get(path, handler) for path, handler in paths.items()])
     app.add_routes([web.post("/v1/x", answer)])
     runner = web.AppRunner(
@@ -120,6 +129,19 @@ async def test_an_error_before_the_first_part_has_its_status(
     async with http.get("/v1/messages") as answer:
         assert (await answer.json())["error"]["type"] == "rate_limit_error"
     assert parts.closed.is_set()
+
+
+async def test_what_is_too_deep_to_be_written_again_is_no_mistake_of_ours(
+    http: aiohttp.ClientSession, parts: Parts
+) -> None:
+    parts.error = RecursionError("while encoding a JSON object")
+    for path in ("/v1/x", "/v1/deep"):
+        async with http.get(path) as answer:
+            assert answer.status == 400
+            assert "nested too deeply" in (await answer.json())["error"]["message"]
+    parts.n_before = 1
+    async with http.get("/v1/x") as answer:
+        assert "nested too deeply" in await answer.text()
 
 
 async def test_who_sends_no_body_is_told_so_and_parted_at_once(
