@@ -31,7 +31,7 @@ from app.node.loaded import MOST_MODELS, Loaded, alive, releases, to_load, with_
 from app.node.loads import Load, Loads
 from app.node.ndjson import Progress, hashing, with_progress
 from app.node.opening import Sources
-from app.node.outcomes import Outcomes
+from app.node.outcomes import Outcomes, counted
 from app.node.outlook import Outlook, Speeds
 from app.node.planning import BATCH_ROWS, Planner, lends
 from app.node.quiet import Quiet
@@ -75,7 +75,7 @@ class Hosting:
         self._loads = Loads(journal)
         self.n_asks = 0  # answers that are made or wanted
         self.rested: Callable[[], None] = lambda: None  # an answer is over
-        self.ended: Callable[[Json], None] = lambda _: None  # it was made: the last line of it
+        self.ended: Callable[[Json], None] = lambda _: None  # it was made: its last line
         self._company, self._n_measuring = Company(), 0  # plans and loads that measure now
 
     def busy(self) -> bool:
@@ -202,7 +202,7 @@ class Hosting:
             self._journal.answering(running.entry.name, question.request, question.whose) as noted,
         ):
             self._changed()
-            async with aclosing(running.answerer.answer(question)) as answer:
+            async with aclosing(counted(running.answerer, question, self.ended)) as answer:
                 async for part in answer:
                     if isinstance(part, Delta):
                         if noted.first is None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from app.core.errors import Reason
 from app.core.plan import Plan
 from app.core.reasons import said
-from app.inference.chats import Summary
+from app.core.recovery import Notice
+from app.inference.chats import Answerer, Delta, Question, Summary
 from app.node.asking import answer_json
 from app.node.lessons import Outcome, predicted
 from app.node.outlook import Outlook
@@ -16,6 +20,34 @@ from app.node.planning import BATCH_ROWS
 from app.node.running import Running
 
 Json = dict[str, Any]
+Part = Delta | Notice | Summary
+
+
+async def counted(
+    answerer: Answerer, question: Question, left: Callable[[Json], None]
+) -> AsyncGenerator[Part, None]:
+    """The same answer. `left` is told what was read and written of one that has no end, as of others that have one."""
+    n_read, ids, is_whole = 0, list[int](), False
+
+    def read(n_tokens: int) -> None:
+        nonlocal n_read
+        n_read = n_tokens
+        if question.read is not None:
+            question.read(n_tokens)
+
+    try:
+        async with aclosing(answerer.answer(replace(question, read=read))) as parts:
+            async for part in parts:
+                if isinstance(part, Delta):
+                    ids += part.token_ids
+                is_whole = isinstance(part, Summary)
+                yield part
+    finally:
+        if not is_whole:
+            none = dict.fromkeys(
+                ("reused_tokens", "guessed", "guessed_right", "recoveries", "decode_tok_s"), 0
+            )
+            left({"prompt_tokens": n_read, "token_ids": ids, **none})
 
 
 class Outcomes:

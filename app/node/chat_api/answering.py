@@ -194,7 +194,7 @@ class Answering:
         self._budget.check(asker.key)
         chosen, is_lacking = await self._elsewhere(wish, asker.passed)
         if chosen is not None:
-            asker.origin.is_asked = True
+            asker.origin.n_asked += 1
             try:
                 paid = self._budget.of(asker.key)
                 async with aclosing(
@@ -207,6 +207,7 @@ class Answering:
             except (Busy, Unreachable, BadInput) as error:
                 if is_lacking or asker.origin.upstream:
                     raise
+                asker.origin.n_asked -= 1
                 log.warning("%s waits for the pool after all: %s", asker.request, error.reason.code,
                             extra=about(asker.request))  # fmt: skip
         async with aclosing(self._by_the_pool(wish, asker, index)) as pieces:

@@ -101,7 +101,7 @@ class _Told:
         """While nothing else is said. None before the first part where an upstream may answer: headers name it."""
         while sign:
             left_s = self._said_at + silent_s - self._clock()
-            may = self._answer.prepared or not self._request[ASKER].origin.is_asked
+            may = self._answer.prepared or not self._request[ASKER].origin.n_asked
             if left_s <= 0 and may:
                 await self.say(sign)
             else:

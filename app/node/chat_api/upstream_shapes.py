@@ -13,7 +13,8 @@ from app.core.json_cut import value_of_json
 from app.node.chat_api.wish import Called, Ended, Json, Likely, Piece, Said, Tool, Wish
 
 REASONS = {"stop": "stop", "length": "length", "tool_calls": "calls", "content_filter": "stop"}
-LIMIT = "max_completion_tokens"  # of who calls it so; all servers know the older max_tokens
+# Of who calls it so; most servers know the older name, and OpenAI's newer models the newer one alone.
+LIMIT, OLD_LIMIT = "max_completion_tokens", "max_tokens"
 MOST_CALLS = 128
 MOST_TOKENS = 1 << 40
 
@@ -33,7 +34,7 @@ def body(wish: Wish, model: str, index: int, most_tokens: int) -> Json:
     """
     ours: Json = {
         "model": model, "stream": True, "stream_options": {"include_usage": True},
-        LIMIT if LIMIT in wish.further else "max_tokens": min(wish.max_tokens or most_tokens, most_tokens),
+        LIMIT if LIMIT in wish.further else OLD_LIMIT: min(wish.max_tokens or most_tokens, most_tokens),
     }  # fmt: skip
     if "seed" in wish.further:
         ours["seed"] = wish.sampling.seed + index
@@ -42,6 +43,11 @@ def body(wish: Wish, model: str, index: int, most_tokens: int) -> Json:
     if wish.user:
         ours["user"] = wish.user
     return _asked(wish) | wish.further | ours
+
+
+def renamed(sent: Json) -> Json:
+    """The same, with the limit by its newer name."""
+    return {LIMIT if name == OLD_LIMIT else name: value for name, value in sent.items()}
 
 
 def _asked(wish: Wish) -> Json:
@@ -213,5 +219,7 @@ def _likely(token: Json) -> Likely:
 
 def _one(token: dict[str, Any]) -> tuple[bytes, float]:
     given = token.get("bytes")
+    if isinstance(given, int):  # so many zeros
+        raise TypeError("bytes are a list")
     data = bytes(given) if given is not None else str(token["token"]).encode()
     return data, float(token["logprob"])

@@ -8,9 +8,10 @@ import secrets
 import ssl
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from app.machine.kept_file import read_or
 from app.machine.paths import write_atomically
 from app.machine.secret_map import SecretMap
 from app.node.chat_api.refusals import too_deep
-from app.node.chat_api.upstream_shapes import Heard, body, path_of
+from app.node.chat_api.upstream_shapes import LIMIT, OLD_LIMIT, Heard, body, path_of, renamed
 from app.node.chat_api.wish import Piece, Wish
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is
 USUAL_MOST = 16_384  # tokens of an answer whose length nobody says, or a quarter of what is left
 ID = "X-Request-Id"
 PASSED, MOST_PASSED = "X-Poolhouse-Passed", 8  # the marks of those that have sent a request on
+Post = Callable[..., Awaitable[aiohttp.ClientResponse]]
 
 
 class _Model(msgspec.Struct):
@@ -148,16 +150,28 @@ class Upstreams:
             paid(cost)
             await self._spend(chosen, cost, request)
 
+    async def _post(
+        self, session: aiohttp.ClientSession, name: str, url: str, **sent: Any
+    ) -> aiohttp.ClientResponse:
+        answer = await session.post(url, **sent)
+        self.reached[name] = time.time()
+        return answer
+
     async def _asked(
         self, chosen: Chosen, wish: Wish, most: int, heard: Heard, request: str, passed: str
     ) -> AsyncGenerator[Piece, None]:
         begun, first_s = time.monotonic(), 0.0
-        async with self._session(chosen) as session, session.post(
-            f"{chosen.upstream.url}/{path_of(wish)}", json=body(wish, chosen.model, heard.index, most),
-            allow_redirects=False, headers={ID: request, PASSED: passed, **await self._authorized(chosen.name)},
-        ) as answer:  # fmt: skip
-            self.reached[chosen.name] = time.time()
-            await _check(chosen.name, answer)
+        url, sent = (
+            f"{chosen.upstream.url}/{path_of(wish)}",
+            body(wish, chosen.model, heard.index, most),
+        )
+        headers = {ID: request, PASSED: passed, **await self._authorized(chosen.name)}
+        async with (
+            self._session(chosen) as session,
+            await _begun(
+                chosen.name, partial(self._post, session, chosen.name, url, headers=headers), sent
+            ) as answer,
+        ):
             heard.is_taken = True
             async with aclosing(_chunks(answer.content)) as chunks:
                 async for chunk in chunks:
@@ -251,6 +265,21 @@ class Upstreams:
             ),
             trust_env=False,
         )
+
+
+async def _begun(name: str, post: Post, sent: dict[str, Any]) -> aiohttp.ClientResponse:
+    """The answer that begins. Who refuses the limit by its old name, and says which is the new one, is asked once more
+    by that. Raises Unreachable, Busy or BadInput."""
+    answer = await post(json=sent, allow_redirects=False)
+    try:
+        await _check(name, answer)
+    except BaseException as error:
+        answer.close()
+        why = error.reason.facts.get("why") if isinstance(error, BadInput) else None
+        if OLD_LIMIT in sent and LIMIT in str(why):
+            return await _begun(name, post, renamed(sent))
+        raise
+    return answer
 
 
 async def _chunks(content: aiohttp.StreamReader) -> AsyncGenerator[dict[str, Any], None]:

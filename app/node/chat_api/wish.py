@@ -70,7 +70,7 @@ class Origin:
     """Who answers, as soon as that is known."""
 
     upstream: str = ""  # empty: the pool
-    is_asked: bool = False  # an upstream was, and may answer
+    n_asked: int = 0  # upstreams that may answer
 
     def told(self) -> Json:
         """What an answer says of it."""

@@ -83,15 +83,37 @@ async def test_a_route_asked_by_another_method_is_counted_by_its_name(
 async def test_the_owner_s_own_answers_are_counted_too(
     api: Open, http: aiohttp.ClientSession
 ) -> None:
-    async def counted() -> float:
-        async with http.get("/metrics") as page:
-            found = re.search(r'tokens_total\{kind="answer"\} (\S+)', await page.text())
-            return float(found[1]) if found else 0.0
-
-    before = await counted()
+    before = await counted(http, "answer")
     ask = ("ask", "Hello", "--max-tokens", "3", "--json")
     told = json.loads((await asyncio.to_thread(api.node.run, *ask)).stdout)
-    assert await counted() == before + len(told["token_ids"])
+    assert await counted(http, "answer") == before + len(told["token_ids"])
+
+
+async def counted(http: aiohttp.ClientSession, kind: str) -> float:
+    async with http.get("/metrics") as page:
+        found = re.search(rf'tokens_total\{{kind="{kind}"\}} (\S+)', await page.text())
+        return float(found[1]) if found else 0.0
+
+
+async def test_what_was_read_and_written_counts_also_of_who_left(
+    http: aiohttp.ClientSession,
+) -> None:
+    begun = [await counted(http, kind) for kind in ("prompt", "answer")]
+    question = {
+        "role": "user",
+        "content": f"Which of all these words is the last one? {'maybe ' * 60}",
+    }
+    ask = {"messages": [question], "max_tokens": 500, "stream": True}
+    async with http.post("/v1/chat/completions", json=ask) as answer:
+        await answer.content.readuntil(b"content")
+        answer.close()
+    async with asyncio.timeout(30):
+        now = begun
+        while now == begun:
+            now = [await counted(http, kind) for kind in ("prompt", "answer")]
+    read, wrote = (after - before for after, before in zip(now, begun, strict=True))
+    assert read > 60
+    assert 1 <= wrote < 500
 
 
 def test_what_an_answer_went_through_is_counted() -> None:

@@ -139,6 +139,41 @@ async def test_so_is_all_of_the_other_apis(
     assert told == ours | goes
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (CHAT, {"messages": [HELLO], "max_tokens": 9}),
+        ("/v1/messages", {"messages": [{"role": "user", "content": "x"}], "max_tokens": 9}),
+    ],
+)
+async def test_who_knows_the_limit_by_its_newer_name_alone_is_asked_again_by_that(
+    http: aiohttp.ClientSession, there: There, path: str, body: Json
+) -> None:
+    """OpenAI's words, of its newer models."""
+    there.refuses, there.words = (
+        "max_tokens",
+        (
+            b'{"error": {"message": "Unsupported parameter: \'max_tokens\' is not supported with this model. Use '
+            b'\'max_completion_tokens\' instead.", "type": "invalid_request_error", "param": "max_tokens"}}'
+        ),
+    )
+    there.asked.clear()
+    told = await sent(http, there, path, body)
+    first, second = there.asked
+    assert (first.pop("max_tokens"), second.pop("max_completion_tokens")) == (9, 9)
+    assert first == second == told
+    there.words = b'{"error": {"message": "max_tokens is too large."}}'
+    async with http.post(path, json={"model": "x", **body}) as answer:
+        assert (answer.status, len(there.asked)) == (400, 3)
+        assert "max_tokens is too large" in await answer.text()
+
+
+def test_as_many_bytes_as_a_server_likes_are_not_made_of_its_number() -> None:
+    token: Json = {"token": "a", "logprob": -1, "bytes": 1 << 40}
+    with pytest.raises(TypeError):
+        Heard(0).pieces({"choices": [{"logprobs": {"content": [token]}}]})
+
+
 async def test_what_ollama_s_tools_answered_names_its_call_there(
     http: aiohttp.ClientSession, there: There
 ) -> None:

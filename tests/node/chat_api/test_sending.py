@@ -82,7 +82,7 @@ async def url(
 
     async def answer(request: web.Request) -> web.StreamResponse:
         parts.request = request
-        request[ASKER].origin.is_asked = parts.is_asked
+        request[ASKER].origin.n_asked = int(parts.is_asked)
         kind = NDJSON if request.path.startswith("/api/") else EVENTS
         return await send(request, kind, parts(), parts.silent_s)
 

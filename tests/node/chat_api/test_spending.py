@@ -36,6 +36,7 @@ class There:
         self.heard = asyncio.Condition()
         self.says: list[Json] = [WORD]
         self.go, self.ends = asyncio.Event(), True
+        self.refuses, self.words = "-", b""  # a field, and how
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -43,6 +44,10 @@ class There:
         async with self.heard:
             self.asked.append(msgspec.json.decode(await reader.readexactly(length)))
             self.heard.notify_all()
+        if self.refuses in self.asked[-1]:
+            writer.write(b"HTTP/1.1 400 X\r\nConnection: close\r\n\r\n" + self.words)
+            writer.close()
+            return
         writer.write(b"HTTP/1.1 200 X\r\nConnection: close\r\n\r\n")
         await writer.drain()
         await self.go.wait()
