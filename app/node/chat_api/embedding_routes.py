@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
 from aiohttp import web
 
 from app.inference.embedder import Text
@@ -20,6 +21,7 @@ from app.node.chat_api.fair_queue import FairQueue
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.gate import ASKER
 from app.node.chat_api.sending import read
+from app.node.chat_api.wish import Json
 from app.node.embeddings import Embedded, Embeddings
 
 
@@ -42,19 +44,19 @@ class EmbeddingRoutes:
     async def openai(self, request: web.Request) -> web.Response:
         asked = read(request, Asked)
         made = await self._made(request, asked.model, asked.texts(), asked.dimensions, cut=False)
-        return web.json_response(openai_list(made, asked.encoding_format))
+        return _json(openai_list(made, asked.encoding_format))
 
     async def ollama(self, request: web.Request) -> web.Response:
         begun, asked = time.monotonic(), read(request, OllamaAsked)
         cut = asked.truncate is not False
         made = await self._made(request, asked.model, asked.texts(), asked.dimensions, cut=cut)
-        return web.json_response(ollama_list(made, time.monotonic() - begun))
+        return _json(ollama_list(made, time.monotonic() - begun))
 
     async def ollama_one(self, request: web.Request) -> web.Response:
         asked = read(request, OllamaOneAsked)
         texts = (asked.prompt,) if asked.prompt else ()
         made = await self._made(request, asked.model, texts, None, cut=True)
-        return web.json_response({"embedding": [*made.vectors[0].values] if texts else []})
+        return _json({"embedding": [*made.vectors[0].values] if texts else []})
 
     async def _made(
         self,
@@ -76,3 +78,8 @@ class EmbeddingRoutes:
 
         async with self._queue.turn(key):
             return await embeddings.embed(entry, texts, size, cut=cut, read=read)
+
+
+def _json(told: Json) -> web.Response:
+    """Millions of numbers: Python's own writer would keep every stream of this node waiting for seconds."""
+    return web.Response(body=msgspec.json.encode(told), content_type="application/json")

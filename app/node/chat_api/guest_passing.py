@@ -20,7 +20,7 @@ from app.node.chat_api.gate import ASKER, BODY, ID, PROGRAM, UPSTREAM, Handler, 
 from app.node.chat_api.refusals import api_of, in_stream
 from app.node.chat_api.sending import EVENTS, NDJSON, UNHELD
 from app.node.chat_api.upstreams import PASSED
-from app.node.chat_api.writing import UNREAD_SECONDS
+from app.node.chat_api.writing import UNREAD_SECONDS, write
 from app.node.guesting import HEADERS, Guesting
 
 KEPT = (UPSTREAM, "Retry-After", *UNHELD)  # headers of the host's answer, beside its type
@@ -55,6 +55,8 @@ def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
                 raise problem(await _whole(host, answer))
             if answer.content_type in (EVENTS, NDJSON):
                 return await _streamed(request, host, answer)
+            if (answer.content_length or 0) > ANSWER_BYTES:
+                return await _poured(request, host, answer)
             body = await _whole(host, answer)
             return web.Response(body=body, status=answer.status, headers=_headers(answer))
 
@@ -90,6 +92,25 @@ async def _whole(host: GuestClient, answer: aiohttp.ClientResponse) -> bytes:
         return await whole_body(answer.content, answer.content_length, ANSWER_BYTES)
     except (TooLong, TooSlow, OSError, aiohttp.ClientError):
         raise Unreachable("peer_offline", name=host.host.name) from None
+
+
+async def _poured(
+    request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse
+) -> web.StreamResponse:
+    """One that is too large to be held here, as vectors of many texts are. A host that goes away in the middle leaves
+    a connection that ends there."""
+    given = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
+    given.content_length = answer.content_length
+    try:
+        async with aclosing(host.chunks(answer)) as chunks:
+            async for chunk in chunks:
+                await write(request, given, chunk)
+    except Unreachable:
+        if request.transport is not None:
+            request.transport.abort()
+        return given
+    await given.write_eof()
+    return given
 
 
 async def _streamed(
