@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from app.catalog.gguf_check import part_paths
-from app.core.errors import BadInput, Reason, StageLost
+from app.core.errors import AppError, BadInput, Reason, StageLost
 from app.inference.detokenizer import Detokenizer
 from app.inference.worker import Worker
 from backends import orders
@@ -23,6 +24,7 @@ RENDER_LOOK_S = 0.05
 MAX_TEXT_CHARS = 1 << 20
 
 Message = Mapping[str, Any]  # role, content; what else the chat template is given
+Answers = asyncio.Queue[orders.Answer | StageLost]
 
 
 class Text:
@@ -36,6 +38,7 @@ class Text:
         self._pieces: list[bytes] = []
         self._most_bytes = 0
         self._vocabulary: orders.Vocabulary | None = None
+        self._left: tuple[Worker, Answers] | None = None  # what nobody waits for any more
 
     @classmethod
     async def open(cls, path: str, name: str = "text") -> Text:
@@ -141,8 +144,9 @@ class Text:
 
     async def _render(self, order: orders.Render) -> tuple[str, tuple[int, ...]]:
         """The text, and its ids if they were asked for. Raises BadInput or StageLost."""
+        await self._over_with_what_was_left()
         worker = await self._ready()
-        answers: asyncio.Queue[orders.Answer | StageLost] = asyncio.Queue()
+        answers: Answers = asyncio.Queue()
         worker.tell(order, answers.put_nowait)
         told = await self._rendered(worker, answers)
         _check_length(len(told.text) + len(order.behind))
@@ -155,10 +159,22 @@ class Text:
             worker.kill(Reason("worker_hung", {"worker": worker.name, "seconds": TOKENIZE_S}))
             raise await worker.wait_dead() from None
 
-    async def _rendered(
-        self, worker: Worker, answers: asyncio.Queue[orders.Answer | StageLost]
-    ) -> orders.Rendered:
+    async def _over_with_what_was_left(self) -> None:
+        """Who left did not stop the worker: what it does for him has its own time, and not that of the next one."""
+        left, self._left = self._left, None
+        if left is not None and left[0].died is None:
+            with suppress(AppError):
+                await self._rendered(*left)
+
+    async def _rendered(self, worker: Worker, answers: Answers) -> orders.Rendered:
         """A template is a stranger's program: bounded in time and memory, ended by a kill."""
+        try:
+            return await self._watched(worker, answers)
+        except asyncio.CancelledError:
+            self._left = worker, answers
+            raise
+
+    async def _watched(self, worker: Worker, answers: Answers) -> orders.Rendered:
         looks, ends_at = False, time.monotonic() + RENDER_S
         while True:
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -239,6 +240,23 @@ async def test_a_template_that_never_ends_is_stopped_and_text_goes_on(
         assert told.value.reason.code == "template_slow"
         assert not psutil.pid_exists(stopped)
         assert (await text.tokenize("a", bos=False)) == (3 + ord("a"),)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+async def test_who_leaves_while_a_template_works_takes_no_time_of_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(text_module, "RENDER_S", 0.3)
+    async with await Text.open("fake:") as text, asyncio.TaskGroup() as group:
+        assert text.worker is not None
+        stopped = text.worker.pid
+        os.kill(stopped, signal.SIGSTOP)
+        leaves = group.create_task(text.render(HELLO), name="leaves")
+        await asyncio.sleep(0.05)
+        leaves.cancel()
+        assert await text.render(HELLO)
+        assert not psutil.pid_exists(stopped)  # it was watched to its end all the same
+        assert await text.render(HELLO)
 
 
 async def test_a_template_that_allocates_too_much_is_stopped(
