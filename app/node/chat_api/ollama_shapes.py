@@ -55,7 +55,7 @@ class Options(msgspec.Struct, frozen=True):
     repeat_last_n: LastN = None
     presence_penalty: Penalty = None
     frequency_penalty: Penalty = None
-    seed: Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)] | None = None
+    seed: Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)] | None = None
     num_predict: Annotated[int, Meta(ge=-2, le=1 << 31)] | None = None
     stop: Stops = None
 

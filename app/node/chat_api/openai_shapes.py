@@ -92,7 +92,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     stream_options: StreamOptions | None = None
     n: Annotated[int, Meta(ge=1, le=MOST_ANSWERS)] | None = None
     stop: Stops = None
-    seed: Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)] | None = None
+    seed: Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)] | None = None
     logit_bias: Annotated[dict[str, float], Meta(max_length=MOST_BIASES)] | None = None
     presence_penalty: Penalty = None
     frequency_penalty: Penalty = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from app.node.plain_words import plainly, wrong_field
 log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=msgspec.Struct)
+FLOAT = re.compile("Expected `int.*, got `float`")
 EVENTS, NDJSON = "text/event-stream", "application/x-ndjson"
 # Nobody on the way keeps a stream: no cache, nor nginx, which gathers it by pages.
 UNHELD = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -28,9 +30,16 @@ BEGUN = web.RequestKey("begun", bool)  # an error has no status of its own any m
 
 
 def read(request: web.Request, kind: type[S]) -> S:
-    """The request's body as `kind`. Raises BadInput with the field that is wrong."""
+    """The request's body as `kind`. A whole number may be written as 40.0, which some programs do with all of theirs.
+    Raises BadInput with the field that is wrong."""
+    data = request[BODY] or b"{}"
     try:
-        return msgspec.json.decode(request[BODY] or b"{}", type=kind)
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except msgspec.ValidationError as error:
+            if not FLOAT.match(str(error)):
+                raise
+            return msgspec.json.decode(data, type=kind, strict=False)
     except ValueError as error:
         raise BadInput(
             "bad_request", why=plainly(str(error)), field=wrong_field(str(error))

@@ -105,8 +105,9 @@ class Called:
 
     @property
     def values(self) -> Json:
-        """Its arguments, as far as they are whole."""
-        return arguments_of(self.arguments) or {}
+        """Its arguments, as far as they are whole; none that are too deep to be written again."""
+        found = arguments_of(self.arguments) or {}
+        return {} if is_deeper(found, MAX_DEPTH) else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +157,9 @@ def arguments_of(text: str) -> Json | None:
     """The object that is a call's arguments; of one that was cut short what is whole. None for what is no object."""
     for read in (str, lambda cut: json_of(whole_of(cut))):
         try:
-            found = msgspec.json.decode(read(text or "{}"), type=Json)
+            return msgspec.json.decode(read(text or "{}"), type=Json)
         except (ValueError, RecursionError):
             continue
-        return None if is_deeper(found, MAX_DEPTH) else found  # nobody could write it again
     return None
 
 

@@ -245,3 +245,16 @@ def test_half_a_call_of_a_server_is_one_in_every_shape() -> None:
     assert use["input"] == {"zone": "UTC"}
     told = ollama_shapes.Answer("m", chat=True, whole=whole).object(0.0, 1.0)["message"]
     assert told == {"role": "assistant", "content": '{"zone": "UTC", "wh'}
+
+
+def test_arguments_of_a_server_that_are_too_deep_for_others_are_text_to_them() -> None:
+    heard, deep = Heard(0), f'{{"a": {"[" * 900}{"]" * 900}}}'
+    call = {"index": 0, "id": "c", "function": {"name": "clock", "arguments": deep}}
+    assert heard.pieces({"choices": [{"delta": {"tool_calls": [call]}}]}) == []
+    whole = Whole()
+    for piece in heard.end(1.0, 0.5):
+        whole.add(piece)
+    (use,) = anthropic_shapes.Answer("m", "m", whole=whole).message()["content"]
+    assert use["input"] == {}
+    told = ollama_shapes.Answer("m", chat=True, whole=whole).object(0.0, 1.0)["message"]
+    assert told == {"role": "assistant", "content": deep}
