@@ -299,6 +299,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "Update the app on both machines.",
     "stage_out_of_step": "{machine} has lost its place in this conversation.",
     "pipeline_closed": "The model was unloaded while it answered. Ask again to have it loaded anew.",
+    "form_waits": "Answers in a form that is asked for come from this machine's own copy of the model, which is being "
+    "loaded again. Ask again in a moment.",
     "pipeline_fault": "A fault in the app ended the answer. Load the model again; "
     "the details are in the log.",
     "prompt_empty": "There is nothing to answer: the prompt is empty.",

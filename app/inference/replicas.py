@@ -144,7 +144,7 @@ class Replicas:
     def _choose(self, request: Request) -> Pipeline:
         place = self._route(request, len(request.ids), request.max_tokens)
         if place is None:
-            raise self.lost or StageLost("pipeline_closed")
+            raise self.lost or StageLost("form_waits" if self.n_serving else "pipeline_closed")
         return self._held[place].pipeline
 
     def _route(

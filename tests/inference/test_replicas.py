@@ -133,6 +133,11 @@ async def test_a_chat_returns_to_where_it_is_held_and_a_grammar_goes_where_the_v
         plain, written = request("x", 2), Request((5,), Sampling(0.0, grammar="root ::= x"), 2)
         assert replicas._choose(plain) is pools[1].pipeline
         assert replicas._choose(written) is pools[0].pipeline
+        replicas.break_off(lost(0))
+        await pools[0].pipeline.wait_lost()
+        assert await hear(replicas, plain)
+        with pytest.raises(StageLost, match="form_waits"):  # the model is there, and says more
+            await hear(replicas, written)
 
 
 async def test_a_chat_goes_where_it_is_read_anew_when_the_wait_would_cost_more() -> None:
